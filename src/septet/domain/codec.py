@@ -1,0 +1,129 @@
+"""One versioned envelope for the store, `--json`, sockets and the bus; it maps onto CloudEvents 1.0.
+
+    {"specversion": "1.0", "v": 1, "id": "clock-k3f:7", "source": "septet/clock-k3f", "seq": 7,
+     "type": "septet.turn_opened", "subject": "coder", "time": "2026-11-15T09:50:00.123456Z",
+     "data": {"speaker": "coder"}}
+
+Old logs stay readable: an upcaster turns the data of one format version into that of the next.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import get_args
+
+import msgspec
+
+from septet.domain.events import Event, Recorded
+from septet.errors import LogDamaged
+
+FORMAT = 1
+PREFIX = "septet."
+
+Data = dict[str, object]
+Upcaster = Callable[[str, Data], tuple[str, Data]]
+
+UPCASTERS: dict[int, Upcaster] = {}
+"""From format n to n + 1: (kind, data) -> (kind, data)."""
+
+
+EVENTS: tuple[type[Event], ...] = get_args(Event)
+KINDS = {event: re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower() for event in EVENTS}
+"""`RunFinished` is stored as `run_finished`."""
+DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
+    KINDS[event]: msgspec.json.Decoder(event) for event in EVENTS
+}
+ENCODER = msgspec.json.Encoder()
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The wire form. `subject` is who acted, where somebody did."""
+
+    specversion: str
+    v: int
+    id: str
+    source: str
+    type: str
+    time: datetime
+    seq: int
+    data: msgspec.Raw
+    subject: str = ""
+
+
+ENVELOPES = msgspec.json.Decoder(Envelope)
+
+
+def kind_of(event: Event) -> str:
+    return KINDS[type(event)]
+
+
+def encode_event(event: Event) -> bytes:
+    """The data of an event, without its envelope."""
+    return ENCODER.encode(event)
+
+
+def decode_event(kind: str, data: bytes | memoryview, version: int = FORMAT) -> Event:
+    """The event back, whatever format version wrote it."""
+    if version != FORMAT:
+        kind, data = upcast(kind, bytes(data), version)
+    decoder = DECODERS.get(kind)
+    if decoder is None:
+        raise LogDamaged(
+            f"the log holds an unknown event '{kind}'", "a newer Septet may have written it; update"
+        )
+    try:
+        return decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise LogDamaged(
+            f"an event '{kind}' in the log cannot be read ({error})", "restore it from a backup"
+        ) from error
+
+
+def upcast(kind: str, data: bytes, version: int) -> tuple[str, bytes]:
+    if version > FORMAT:
+        raise LogDamaged(f"the log has format {version}, this program knows up to {FORMAT}", "update Septet")
+    fields = msgspec.json.decode(data, type=dict[str, object])
+    for step in range(version, FORMAT):
+        if step not in UPCASTERS:
+            raise LogDamaged(
+                f"the log has format {version}, which no Septet ever wrote", "restore it from a backup"
+            )
+        kind, fields = UPCASTERS[step](kind, fields)
+    return kind, ENCODER.encode(fields)
+
+
+def encode(recorded: Recorded) -> bytes:
+    """One line of JSON, without a line end."""
+    envelope = Envelope(
+        specversion="1.0",
+        v=FORMAT,
+        id=f"{recorded.chat}:{recorded.seq}",
+        source=f"septet/{recorded.chat}",
+        type=PREFIX + kind_of(recorded.event),
+        subject=actor(recorded.event),
+        time=datetime.fromtimestamp(recorded.at, UTC),
+        seq=recorded.seq,
+        data=msgspec.Raw(encode_event(recorded.event)),
+    )
+    return ENCODER.encode(envelope)
+
+
+def decode(line: bytes | str) -> Recorded:
+    try:
+        envelope = ENVELOPES.decode(line)
+    except msgspec.MsgspecError as error:
+        raise LogDamaged(f"not a line of a Septet log ({error})", "export the chat again") from error
+    return Recorded(
+        chat=envelope.source.removeprefix("septet/"),
+        seq=envelope.seq,
+        at=envelope.time.timestamp(),
+        event=decode_event(envelope.type.removeprefix(PREFIX), bytes(envelope.data), envelope.v),
+    )
+
+
+def actor(event: Event) -> str:
+    """Who acted, for the envelope's subject."""
+    for field in ("role", "speaker", "by"):
+        if found := getattr(event, field, ""):
+            return str(found)
+    return ""

@@ -1,0 +1,151 @@
+"""The closed union of everything that can happen in a chat; nothing is ever changed or removed.
+
+Adding an event breaks the build at every `match` that must learn it. Changing one needs a new format
+version and an upcaster in `codec`.
+"""
+
+from typing import Literal
+
+from septet.domain.files import FileRef
+from septet.domain.plans import Check, Plan
+from septet.domain.reviews import Finding, Verdict
+from septet.domain.runs import RunResult
+from septet.domain.talk import Answer
+from septet.domain.teams import Budget, EndReason, TeamSpec
+from septet.domain.values import Value
+
+
+class ChatStarted(Value):
+    """A chat is one piece of work: a goal, a team, a workspace."""
+
+    goal: str
+    team: TeamSpec
+    workspace: str
+
+
+class ChatContinued(Value):
+    """Somebody asked for more after an end, perhaps with other bounds."""
+
+    budget: Budget
+
+
+class ChatEnded(Value):
+    reason: EndReason
+    detail: str = ""
+
+
+class TurnOpened(Value):
+    """A member got the floor (the seed's RequestToSpeak). It closes the turn before it."""
+
+    speaker: str
+
+
+class StepGranted(Value):
+    """The person lets a stepwise chat take one more turn."""
+
+
+class StopRequested(Value):
+    by: str = "person"
+
+
+class ModelAnswered(Value):
+    """A paid answer, in the log before anybody uses it. `prompt` is the sha256 of the request."""
+
+    role: str
+    answer: Answer
+    prompt: str = ""
+
+
+class ReplyRefused(Value):
+    """An answer that could not be used; the member is asked again, told the reason."""
+
+    role: str
+    reason: str
+
+
+class PersonSpoke(Value):
+    """What the person typed: feedback on a plan, a review remark, a steer, an answer."""
+
+    text: str
+    to: str = ""
+
+
+class PlanProposed(Value):
+    plan: Plan
+
+
+class PlanApproved(Value):
+    """`plan` is the sha256 of the text that was shown: approving an outdated plan has no effect."""
+
+    plan: str
+    by: Literal["person", "flag"] = "person"
+
+
+class VersionWritten(Value):
+    """The coder's work: the files it wrote are blobs, the workspace is only their image."""
+
+    number: int
+    files: tuple[FileRef, ...]
+    tree: str
+    note: str = ""
+
+
+class RunStarted(Value):
+    """The intent, recorded before anything runs."""
+
+    id: str
+    purpose: str
+    command: str
+    tree: str
+
+
+class RunFinished(Value):
+    """What the sandbox saw. Only this event counts as a run; nobody can claim one."""
+
+    id: str
+    purpose: str
+    command: str
+    tree: str
+    result: RunResult
+
+
+class EvidenceFound(Value):
+    """Whether a requirement's check holds for a tree, and what shows it."""
+
+    item: str
+    check: Check
+    passed: bool
+    detail: str
+    tree: str
+    run: str = ""
+
+
+class ReviewGiven(Value):
+    version: int
+    tree: str
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    text: str = ""
+
+
+class DecisionRecorded(Value):
+    """A choice that somebody may want explained later."""
+
+    by: str
+    what: str
+    why: str
+
+
+ChatEvent = ChatStarted | ChatContinued | ChatEnded | TurnOpened | StepGranted | StopRequested
+TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | PlanProposed | PlanApproved
+WorkEvent = VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded
+Event = ChatEvent | TalkEvent | WorkEvent
+
+
+class Recorded(Value):
+    """An event as the log holds it: its chat, its place there and when it was stored (seconds since 1970)."""
+
+    chat: str
+    seq: int
+    at: float
+    event: Event

@@ -1,0 +1,32 @@
+"""Files as the log knows them: a path inside the workspace and the address of the content."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Literal
+
+from septet.domain.values import Value
+
+
+class FileRef(Value):
+    """A file of a version; the content is a blob."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+class FileChange(Value):
+    """What a run did to a file of the workspace. `sha256` is empty where the file is gone or too big."""
+
+    path: str
+    kind: Literal["new", "changed", "deleted"]
+    size: int = 0
+    sha256: str = ""
+
+
+def tree_of(files: Iterable[FileRef]) -> str:
+    """One hash for a set of files: evidence counts only for the tree that it was found on."""
+    digest = sha256()
+    for file in sorted(files, key=lambda file: file.path):
+        digest.update(f"{file.path}\0{file.sha256}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,18 @@
+"""Reviews: structured findings and a verdict."""
+
+from typing import Literal
+
+from septet.domain.values import Value
+
+Severity = Literal["must", "should", "nice"]
+Verdict = Literal["accept", "revise"]
+
+
+class Finding(Value):
+    """One criticism, tied to a plan item and to evidence (a failing check or file:line) if there is any."""
+
+    id: str
+    text: str
+    item: str = ""
+    severity: Severity = "should"
+    evidence: str = ""

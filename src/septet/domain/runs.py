@@ -1,0 +1,55 @@
+"""A program's run: what is asked of a sandbox and what comes back."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from septet.domain.files import FileChange
+from septet.domain.values import Value
+
+MEBIBYTE = 1 << 20
+
+Bound = Literal["time", "cpu", "memory", "processes", "output", "disk", "file size", "stopped"]
+
+
+class Limits(Value):
+    """What one run may use. `kept_output` is how much of each stream goes into the log (head and tail)."""
+
+    seconds: float = 60.0
+    cpu_seconds: float = 60.0
+    memory: int = 2048 * MEBIBYTE
+    processes: int = 256
+    open_files: int = 1024
+    file_size: int = 1024 * MEBIBYTE
+    disk: int = 1024 * MEBIBYTE
+    output: int = 64 * MEBIBYTE
+    kept_output: int = 64 << 10
+
+
+class Job(Value):
+    """A command to run with the workspace as its working directory and the only writable place.
+
+    `readable` are extra paths of the host that the program may read (a data file, an environment).
+    """
+
+    command: tuple[str, ...]
+    workspace: str
+    limits: Limits = Limits()
+    environment: Mapping[str, str] = {}
+    readable: tuple[str, ...] = ()
+    stdin: bytes = b""
+
+
+class RunResult(Value):
+    """How a run ended. Exit status decides success (R18); `stopped_by` names the limit that ended it."""
+
+    exit_code: int
+    stdout: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    stopped_by: Bound | None = None
+    changes: tuple[FileChange, ...] = ()
+    rung: str = ""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.exit_code == 0 and self.stopped_by is None

@@ -1,0 +1,98 @@
+"""What a chat's log adds up to. Only `reduce` makes new states; everybody else reads."""
+
+from collections.abc import Mapping
+
+from septet.domain.events import (
+    ChatEnded,
+    EvidenceFound,
+    ModelAnswered,
+    PersonSpoke,
+    ReplyRefused,
+    ReviewGiven,
+    RunFinished,
+    VersionWritten,
+)
+from septet.domain.plans import Plan
+from septet.domain.talk import Usage
+from septet.domain.teams import Budget, TeamSpec
+from septet.domain.trail import Trail
+from septet.domain.values import Value
+
+
+class Turn(Value):
+    """Whose turn it is and what it has brought so far.
+
+    After a crash the turn goes on from here: `answers` were paid for and are used, a `settled` turn
+    has nothing left to do. `heard` is how many remarks the person had made when it opened.
+    """
+
+    speaker: str
+    number: int
+    answers: tuple[ModelAnswered, ...] = ()
+    heard: int = 0
+    settled: bool = False
+
+
+class Spending(Value):
+    """What a member has cost; `answers` is how many it gave."""
+
+    answers: int = 0
+    usage: Usage = Usage()
+    cost: float = 0.0
+
+
+class State(Value):
+    chat: str = ""
+    seq: int = 0
+    goal: str = ""
+    team: TeamSpec = TeamSpec(name="", members=())
+    budget: Budget = Budget()
+    workspace: str = ""
+
+    plan: Plan | None = None
+    approved: bool = False
+
+    versions: Trail[VersionWritten] = Trail()
+    repeats: int = 0
+    """How many of the newest versions in a row brought no change."""
+    runs: tuple[RunFinished, ...] = ()
+    """Of the newest tree only, like `evidence` and `review`: what was seen on older code proves nothing."""
+    evidence: Mapping[str, EvidenceFound] = {}
+    review: ReviewGiven | None = None
+    reviews: Trail[ReviewGiven] = Trail()
+    met_before: frozenset[str] = frozenset()
+    """Requirements that some earlier version met: failing one of them now is a regression."""
+    artefacts: Mapping[str, str] = {}
+    """Files that runs of the newest version made (path to sha256)."""
+    stale: Mapping[str, str] = {}
+    """Files that runs of older versions made: swept away before the newest one runs."""
+
+    messages: Trail[ModelAnswered | PersonSpoke] = Trail()
+    remarks: tuple[PersonSpoke, ...] = ()
+    """What the person said and neither planner nor coder has worked in yet."""
+    refused: ReplyRefused | None = None
+    refusals: int = 0
+
+    turn: Turn | None = None
+    turns: Mapping[str, int] = {}
+    steps: int = 0
+    spending: Mapping[str, Spending] = {}
+    seconds: float = 0.0
+    """Time that models and programs took; a person's thinking is not counted."""
+    stop_requested: bool = False
+    ended: ChatEnded | None = None
+
+    @property
+    def version(self) -> VersionWritten | None:
+        return self.versions[-1] if self.versions else None
+
+    @property
+    def spent(self) -> Spending:
+        total = Spending()
+        for part in self.spending.values():
+            total = Spending(
+                answers=total.answers + part.answers,
+                usage=total.usage.plus(part.usage),
+                cost=total.cost + part.cost,
+            )
+        return total

@@ -1,0 +1,84 @@
+"""What is said to a model and what it answers, in terms that every provider can be mapped to."""
+
+from typing import Literal
+
+from septet.domain.values import Value
+
+StopReason = Literal["finished", "length", "calls", "filtered"]
+
+
+class Usage(Value):
+    """Tokens as the provider counts them; `cached` is the part of `prompt` that was read from its cache."""
+
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+
+    def plus(self, other: "Usage") -> "Usage":
+        return Usage(
+            prompt=self.prompt + other.prompt,
+            cached=self.cached + other.cached,
+            completion=self.completion + other.completion,
+        )
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.completion
+
+
+class ToolCall(Value):
+    """A model's wish to use a tool; `arguments` is the JSON text exactly as it came."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Message(Value):
+    """One message of a request. `images` are blob addresses; `call` ties a tool's result to its call."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str
+    images: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    call: str = ""
+
+
+class ToolOffer(Value):
+    """A tool as a model is told about it; `parameters` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, object]
+
+
+class Request(Value):
+    """One question to a model: the `step`-th of its role in the chat, so that scripts and replays find it."""
+
+    role: str
+    step: int
+    messages: tuple[Message, ...]
+    tools: tuple[ToolOffer, ...] = ()
+    schema: dict[str, object] | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+class Delta(Value):
+    """A piece of an answer while it is made. Not stored: the final answer is the truth."""
+
+    text: str = ""
+    reasoning: str = ""
+
+
+class Answer(Value):
+    """A whole answer. `cost` in US dollars, None where no price is known."""
+
+    text: str
+    model: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+    stop: StopReason = "finished"
+    usage: Usage = Usage()
+    cost: float | None = None
+    seconds: float = 0.0

@@ -1,0 +1,48 @@
+"""A team is data: roles, models, tools, a floor policy and stop rules."""
+
+from typing import Literal
+
+from septet.domain.runs import Limits
+from septet.domain.values import Value
+
+ROLES = ("planner", "coder", "runner", "reviewer", "manager", "proxy", "exemplar")
+
+EndReason = Literal["done", "accepted", "bound", "no_progress", "error", "stopped"]
+
+
+class RoleSpec(Value, forbid_unknown_fields=True):
+    """A member: what it does (`role`), what it is called (`name`), what it thinks with."""
+
+    name: str
+    role: str
+    model: tuple[str, ...] = ()
+    instructions: str = ""
+    temperature: float | None = None
+    candidates: int = 1
+
+
+class Budget(Value, forbid_unknown_fields=True):
+    """Bounds of a chat; None is unbounded. `cost` in US dollars, `seconds` of active time."""
+
+    rounds: int | None = 8
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+
+
+class TeamSpec(Value, forbid_unknown_fields=True):
+    """Everything that makes two chats of the same goal go the same way; kept in the log."""
+
+    name: str
+    members: tuple[RoleSpec, ...]
+    floor: str = "plan_then_iterate"
+    budget: Budget = Budget()
+    limits: Limits = Limits()
+    approve: Literal["ask", "auto"] = "ask"
+    stepwise: bool = False
+    refusals: int = 3
+    stuck_after: int = 3
+
+    def member(self, role: str) -> RoleSpec | None:
+        """The first member with that role."""
+        return next((member for member in self.members if member.role == role), None)

@@ -1,0 +1,67 @@
+"""What a person must fix, as one small tree. What a model can fix comes back as a value instead.
+
+SeptetError            1    a defect of ours, or a broken installation
+├── BadUsage           2    the command line or an API call makes no sense
+├── NeedsPerson        4    the chat waits for an answer and nobody is here
+├── BadConfig          5    a team file, script, setting or key is wrong
+│   └── NoModel        5    nothing to think with was found
+├── NoSandbox          6    code may not run here
+├── SandboxFailed      75   the sandbox itself broke; never shown as the program's output
+├── ModelFailed        75   the model's service failed for now; the chat can be resumed
+├── Conflict           75   another conductor has the chat
+└── StoreFailed        75   the log could not be written (disk full, locked); nothing is lost
+    └── LogDamaged     1    the log is not ours, is newer than this program, or is damaged
+"""
+
+from typing import ClassVar
+
+
+class SeptetError(Exception):
+    """Carries cause and remedy in one line; `exit_code` is what a command line ends with."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, cause: str, remedy: str = "") -> None:
+        super().__init__(f"{cause}: {remedy}" if remedy else cause)
+        self.cause = cause
+        self.remedy = remedy
+
+
+class BadUsage(SeptetError):
+    exit_code = 2
+
+
+class NeedsPerson(SeptetError):
+    exit_code = 4
+
+
+class BadConfig(SeptetError):
+    exit_code = 5
+
+
+class NoModel(BadConfig):
+    pass
+
+
+class NoSandbox(SeptetError):
+    exit_code = 6
+
+
+class SandboxFailed(SeptetError):
+    exit_code = 75
+
+
+class ModelFailed(SeptetError):
+    exit_code = 75
+
+
+class Conflict(SeptetError):
+    exit_code = 75
+
+
+class StoreFailed(SeptetError):
+    exit_code = 75
+
+
+class LogDamaged(StoreFailed):
+    exit_code = 1

@@ -1,0 +1,83 @@
+"""The ports: what the core needs from the world. Adapters prove that they fit in a contract suite."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol
+
+from septet.domain.events import Event, Recorded
+from septet.domain.runs import Job, RunResult
+from septet.domain.state import State
+from septet.domain.talk import Answer, Delta, Request
+from septet.domain.values import Value
+
+Agent = Callable[[State], AsyncIterator[Event]]
+"""A member: given the chat so far, it yields what it does. Each event is stored before it goes on.
+
+Called again for a turn that a crash cut short, it does only what the turn still lacks.
+"""
+
+Listener = Callable[[Literal["stdout", "stderr"], bytes], None]
+
+
+class Model(Protocol):
+    def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
+        """Pieces as they are made, then the whole answer, last and once. Raises ModelFailed or NoModel."""
+        ...
+
+
+class Sandbox(Protocol):
+    async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
+        """Run to the end or to a limit; every child is dead afterwards. Raises NoSandbox or SandboxFailed."""
+        ...
+
+
+class ChatHead(Value):
+    """A chat in a list: its name, how long its log is, when it began and when it last moved."""
+
+    chat: str
+    seq: int
+    started: float
+    changed: float
+
+
+class EventStore(Protocol):
+    async def append(self, chat: str, event: Event, after: int | None) -> Sequence[Recorded]:
+        """Store one event durably and return everything stored since `after`, this event last.
+
+        `after` is the last sequence the writer has seen. Words of the person (`after=None`) may have come
+        in between; anything else means another conductor, and raises Conflict. With `after=None` the event
+        is stored wherever the log is now, and only it is returned.
+        """
+        ...
+
+    async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
+        """The events with a sequence greater than `after`, in order; none for an unknown chat."""
+        ...
+
+    async def chats(self) -> Sequence[ChatHead]:
+        """All chats, the one that moved last first."""
+        ...
+
+    def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
+        """The events after `after`, then each new one as it is stored, without gap or double, for ever."""
+        ...
+
+
+class Blobs(Protocol):
+    async def put(self, content: bytes) -> str:
+        """Keep the content; its sha256 is its address."""
+        ...
+
+    async def get(self, address: str) -> bytes:
+        """The content, verified. Raises LogDamaged where it is missing or does not fit its address."""
+        ...
+
+
+class Bus(Protocol):
+    async def publish(self, topic: str, message: bytes) -> None:
+        """Tell whoever listens now; nothing is kept."""
+        ...
+
+    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """What is published from the moment the context is entered, in order per publisher."""
+        ...
