@@ -1,0 +1,74 @@
+"""What a mock model server answers, which faults it can show, and what it has seen."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import msgspec
+
+from septet.domain.talk import StopReason, ToolCall, Usage
+from septet.domain.values import Value
+
+Fault = Literal[
+    "rate limited",
+    "server error",
+    "unavailable",
+    "context too long",
+    "reset",
+    "reset midway",
+    "truncated",
+    "malformed",
+    "html",
+    "no choices",
+    "null content",
+    "bad arguments",
+    "stall",
+    "stall midway",
+    "no finish reason",
+    "filtered",
+]
+
+Feature = Literal["tools", "schema"]
+FEATURES: frozenset[Feature] = frozenset({"tools", "schema"})
+
+
+class Reply(Value):
+    """One answer of the server: sent `piece` characters at a time with a `pause` in seconds between them."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+    usage: Usage = Usage(prompt=11, cached=3, completion=7)
+    stop: StopReason = "finished"
+    piece: int = 8
+    pause: float = 0.0
+
+
+class Seen(Value):
+    """A request as it came over the socket; header names are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    number: int
+
+    @property
+    def fields(self) -> dict[str, object]:
+        return msgspec.json.decode(self.body, type=dict[str, object]) if self.body else {}
+
+    @property
+    def messages(self) -> list[dict[str, object]]:
+        return msgspec.convert(self.fields.get("messages", []), list[dict[str, object]])
+
+
+Script = Callable[[Seen], Reply]
+
+
+def in_order(*replies: Reply) -> Script:
+    """The n-th question gets the n-th reply; the last one is given from then on."""
+    return lambda seen: replies[min(seen.number, len(replies)) - 1]
+
+
+def echo(seen: Seen) -> Reply:
+    """Says the last message back."""
+    return Reply(text=str(seen.messages[-1].get("content", "")) if seen.messages else "")

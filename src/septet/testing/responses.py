@@ -1,0 +1,170 @@
+"""From a reply and a fault to the bytes of a response and how it ends."""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from septet.domain.talk import ToolCall, Usage
+from septet.domain.values import Value
+from septet.testing import anthropic_form, openai_form
+from septet.testing.replies import FEATURES, Fault, Feature, Reply, Seen
+
+End = Literal["whole", "closed", "reset", "hung"]
+
+
+class Response(Value):
+    """`ending` other than "whole" leaves the body unfinished; status 0 sends nothing at all."""
+
+    status: int
+    body: tuple[bytes, ...]
+    kind: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+    ending: End = "whole"
+    pause: float = 0.0
+
+
+class Form(Value):
+    """One wire: how it renders a reply and an error; the last `tail` events of a stream end it."""
+
+    pieces: Callable[[Reply], Iterator[bytes]]
+    whole: Callable[[Reply], dict[str, object]]
+    error: Callable[[str, str], dict[str, object]]
+    tail: int
+
+
+OPENAI = Form(pieces=openai_form.pieces, whole=openai_form.whole, error=openai_form.error, tail=3)
+ANTHROPIC = Form(pieces=anthropic_form.pieces, whole=anthropic_form.whole, error=anthropic_form.error, tail=2)
+BROKEN = '{"path": "main.py", "content": "print('
+
+
+def form_of(seen: Seen) -> Form:
+    return ANTHROPIC if seen.path.split("?")[0].endswith("/messages") else OPENAI
+
+
+def plain(seen: Seen, reply: Reply) -> Response:
+    form = form_of(seen)
+    if seen.fields.get("stream") is not True:
+        return Response(status=200, body=(msgspec.json.encode(form.whole(reply)),))
+    return Response(status=200, body=rendered(form, reply), kind="text/event-stream", pause=reply.pause)
+
+
+@lru_cache(maxsize=64)
+def rendered(form: Form, reply: Reply) -> tuple[bytes, ...]:
+    return tuple(form.pieces(reply))
+
+
+class Asked(Value):
+    """A question, its good reply, and the wire that both are in."""
+
+    seen: Seen
+    form: Form
+    reply: Reply
+    retry_after: str
+
+    @property
+    def good(self) -> Response:
+        return plain(self.seen, self.reply)
+
+    @property
+    def begun(self) -> tuple[bytes, ...]:
+        """The first half of a good stream, without any event that ends it."""
+        return self.good.body[: self.half]
+
+    @property
+    def half(self) -> int:
+        return max(1, (len(self.good.body) - self.form.tail) // 2)
+
+    def damaged(self, body: tuple[bytes, ...], ending: End = "whole") -> Response:
+        return replace(self.good, body=body, ending=ending)
+
+
+def faulty(fault: Fault, seen: Seen, reply: Reply, retry_after: str) -> Response:
+    """What the fault makes of a good response."""
+    return FAULTS[fault](Asked(seen=seen, form=form_of(seen), reply=reply, retry_after=retry_after))
+
+
+def rate_limited(asked: Asked) -> Response:
+    header = ("Retry-After", asked.retry_after)
+    return failing(asked.form, 429, "slow down", "rate_limit_exceeded", (header,))
+
+
+def server_error(asked: Asked) -> Response:
+    return failing(asked.form, 500, "something broke", "internal_error")
+
+
+def unavailable(asked: Asked) -> Response:
+    return failing(asked.form, 503, "overloaded", "overloaded_error")
+
+
+def context_too_long(asked: Asked) -> Response:
+    text = "This model's maximum context length is 100 tokens: prompt is too long"
+    return failing(asked.form, 400, text, "context_length_exceeded")
+
+
+def truncated(asked: Asked) -> Response:
+    next_event = asked.good.body[asked.half]
+    return asked.damaged((*asked.begun, next_event[: len(next_event) // 2]), "closed")
+
+
+def no_choices(asked: Asked) -> Response:
+    if asked.form is ANTHROPIC:
+        return asked.damaged(rendered(asked.form, Reply()))
+    return asked.damaged(
+        (openai_form.chunk([]), openai_form.chunk([], Usage(prompt=11)), b"data: [DONE]\n\n")
+    )
+
+
+FAULTS: dict[Fault, Callable[[Asked], Response]] = {
+    "rate limited": rate_limited,
+    "server error": server_error,
+    "unavailable": unavailable,
+    "context too long": context_too_long,
+    "reset": lambda asked: Response(status=0, body=(), ending="reset"),
+    "reset midway": lambda asked: asked.damaged(asked.begun, "reset"),
+    "truncated": truncated,
+    "malformed": lambda asked: asked.damaged((*asked.begun, b'data: {"choices": [{"del\n\n')),
+    "html": lambda asked: Response(status=200, body=(b"<html>Please log in</html>",), kind="text/html"),
+    "no choices": no_choices,
+    "null content": lambda asked: asked.damaged(rendered(asked.form, Reply())),
+    "bad arguments": lambda asked: plain(asked.seen, with_broken_call(asked.seen, asked.reply)),
+    "stall": lambda asked: Response(status=0, body=(), ending="hung"),
+    "stall midway": lambda asked: asked.damaged(asked.begun, "hung"),
+    "no finish reason": lambda asked: asked.damaged(asked.good.body[: -asked.form.tail]),
+    "filtered": lambda asked: plain(asked.seen, Reply(stop="filtered")),
+}
+
+
+def with_broken_call(seen: Seen, reply: Reply) -> Reply:
+    """The reply's own first call, or one of the first tool that was offered, cut off in the middle."""
+    call = reply.calls[0] if reply.calls else ToolCall(id="call_1", name=first_tool(seen), arguments="")
+    broken = replace(call, arguments=BROKEN)
+    return replace(reply, calls=(broken, *reply.calls[1:]))
+
+
+def first_tool(seen: Seen) -> str:
+    tools = msgspec.convert(seen.fields.get("tools", []), list[dict[str, object]])
+    if not tools:
+        return "write"
+    function = tools[0].get("function", tools[0])
+    return msgspec.convert(function, dict[str, object]).get("name", "write").__str__()
+
+
+def failing(
+    form: Form, status: int, message: str, code: str, headers: tuple[tuple[str, str], ...] = ()
+) -> Response:
+    return Response(status=status, body=(msgspec.json.encode(form.error(message, code)),), headers=headers)
+
+
+def lacking(seen: Seen, features: frozenset[Feature]) -> Feature | None:
+    """A feature that the request uses and this server does not have."""
+    used: dict[Feature, str] = {"tools": "tools", "schema": "response_format"}
+    fields = seen.fields
+    return next((name for name in sorted(FEATURES - features) if used[name] in fields), None)
+
+
+def unsupported(seen: Seen, feature: Feature) -> Response:
+    word = {"tools": "tools", "schema": "response_format json_schema"}[feature]
+    return failing(form_of(seen), 400, f"{word} is not supported by this model", "unsupported")

@@ -1,0 +1,173 @@
+"""A mock model server over real sockets: streams, tool calls, schemas, and every fault on demand.
+
+async with serving(in_order(Reply(text="hello")), faults={1: "rate limited"}) as server:
+    model = ...  # any client of the OpenAI or Anthropic wire, pointed at server.url
+"""
+
+import socket
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+import anyio
+import msgspec
+from anyio.abc import SocketAttribute, SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from septet.testing.replies import FEATURES, Fault, Feature, Reply, Script, Seen, echo
+from septet.testing.responses import Response, failing, faulty, form_of, lacking, plain, unsupported
+
+LONGEST_HEAD = 1 << 16
+BATCH = 1 << 15
+
+
+class MockServer:
+    """What it answers is a script; what it has been asked is kept in `seen`, the questions only."""
+
+    def __init__(
+        self,
+        script: Script = echo,
+        faults: Mapping[int, Fault] | None = None,
+        features: frozenset[Feature] = FEATURES,
+        key: str = "",
+        retry_after: str = "1",
+    ) -> None:
+        self.seen: list[Seen] = []
+        self.connections = 0
+        self.url = ""
+        self._script = script
+        self._faults: Mapping[int, Fault] = faults or {}
+        self._features = features
+        self._key = key
+        self._retry_after = retry_after
+
+    async def serve(self, stream: SocketStream) -> None:
+        """One connection, kept alive until either side closes it."""
+        self.connections += 1
+        buffered = BufferedByteReceiveStream(stream)
+        try:
+            async with stream:
+                while (seen := await self._read(buffered)) is not None:
+                    if not await send(stream, self._respond(seen)):
+                        return
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream):
+            return
+
+    async def _read(self, stream: BufferedByteReceiveStream) -> Seen | None:
+        try:
+            head = await stream.receive_until(b"\r\n\r\n", LONGEST_HEAD)
+        except anyio.IncompleteRead:
+            return None
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ", 2)
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        body = await stream.receive_exactly(int(headers.get("content-length", "0")))
+        seen = Seen(method=method, path=path, headers=headers, body=body, number=len(self.seen) + 1)
+        if method == "POST":
+            self.seen.append(seen)
+        return seen
+
+    def _respond(self, seen: Seen) -> Response:
+        form = form_of(seen)
+        if self._key and self._key not in credentials(seen):
+            return failing(form, 401, "Incorrect API key provided", "invalid_api_key")
+        if seen.method == "GET":
+            return listing(seen)
+        if feature := lacking(seen, self._features):
+            return unsupported(seen, feature)
+        reply: Reply = self._script(seen)
+        if fault := self._faults.get(seen.number):
+            return faulty(fault, seen, reply, self._retry_after)
+        return plain(seen, reply)
+
+
+def credentials(seen: Seen) -> tuple[str, ...]:
+    names = ("api-key", "x-api-key", "authorization")
+    return tuple(seen.headers.get(name, "").removeprefix("Bearer ") for name in names)
+
+
+def listing(seen: Seen) -> Response:
+    if seen.path.endswith("/models"):
+        body = {"object": "list", "data": [{"id": "mock", "object": "model"}]}
+        return Response(status=200, body=(msgspec.json.encode(body),))
+    return Response(status=200, body=(b'{"status": "ok"}',))
+
+
+async def send(stream: SocketStream, response: Response) -> bool:
+    """Send it all; False when the connection is of no use afterwards."""
+    if response.status:
+        streamed = response.kind == "text/event-stream"
+        await stream.send(head_of(response, streamed))
+        for part in framed(response, streamed):
+            await stream.send(part)
+            if response.pause:
+                await anyio.sleep(response.pause)
+    match response.ending:
+        case "whole":
+            return True
+        case "closed":
+            return False
+        case "reset":
+            abandon(stream)
+            return False
+        case "hung":
+            await stream.receive(1)
+            return False
+
+
+def head_of(response: Response, streamed: bool) -> bytes:
+    length = "Transfer-Encoding: chunked" if streamed else f"Content-Length: {sum(map(len, response.body))}"
+    lines = (
+        f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",
+        f"Content-Type: {response.kind}",
+        length,
+        *(f"{name}: {value}" for name, value in response.headers),
+    )
+    return "\r\n".join((*lines, "\r\n")).encode()
+
+
+def framed(response: Response, streamed: bool) -> Iterable[bytes]:
+    """The body as it goes out: an HTTP chunk an event, joined into large writes unless it is paced."""
+    if not streamed:
+        return response.body
+    end = (b"0\r\n\r\n",) if response.ending == "whole" else ()
+    chunks = (*(b"%x\r\n%b\r\n" % (len(part), part) for part in response.body), *end)
+    return chunks if response.pause else joined(chunks)
+
+
+def joined(chunks: Iterable[bytes]) -> Iterable[bytes]:
+    batch: list[bytes] = []
+    size = 0
+    for part in chunks:
+        batch.append(part)
+        size += len(part)
+        if size >= BATCH:
+            yield b"".join(batch)
+            batch, size = [], 0
+    if batch:
+        yield b"".join(batch)
+
+
+def abandon(stream: SocketStream) -> None:
+    """Close so that the peer sees a reset, not an end."""
+    raw = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  # a socket's attribute, no Django
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+
+
+@asynccontextmanager
+async def serving(
+    script: Script = echo,
+    faults: Mapping[int, Fault] | None = None,
+    features: frozenset[Feature] = FEATURES,
+    key: str = "",
+    retry_after: str = "1",
+) -> AsyncGenerator[MockServer, None]:
+    """A server on a free port of the loopback address for the time of the context."""
+    server = MockServer(script, faults, features, key, retry_after)
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    port = listener.extra(SocketAttribute.local_port)  # noqa: S610  # a socket's attribute, no Django
+    server.url = f"http://127.0.0.1:{port}/v1"
+    async with anyio.create_task_group() as tasks, listener:
+        tasks.start_soon(listener.serve, server.serve)
+        yield server
+        tasks.cancel_scope.cancel()
