@@ -1,0 +1,78 @@
+"""Blobs in a folder: each content is a file named by its sha256, written whole or not at all."""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import anyio
+
+from septet.errors import LogDamaged, StoreFailed
+
+
+class FolderBlobs:
+    """`ab/cdef…`: two letters of the address are the folder. The folder is made by the first `put`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def put(self, content: bytes) -> str:
+        return await anyio.to_thread.run_sync(self._put, bytes(content))
+
+    async def get(self, address: str) -> bytes:
+        return await anyio.to_thread.run_sync(self._get, address)
+
+    def _put(self, content: bytes) -> str:
+        address = sha256(content).hexdigest()
+        path = self._path(address)
+        try:
+            if not intact(path, address):
+                write_whole(path, content)
+        except OSError as error:
+            raise StoreFailed(
+                f"{path} cannot be written ({error.strerror})", "check the folder and the disk"
+            ) from error
+        return address
+
+    def _get(self, address: str) -> bytes:
+        path = self._path(address)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError as error:
+            raise LogDamaged(f"the content {path} is missing", "restore it from a backup") from error
+        except OSError as error:
+            raise StoreFailed(
+                f"{path} cannot be read ({error.strerror})", "check the folder and its permissions"
+            ) from error
+        if sha256(content).hexdigest() != address:
+            raise LogDamaged(f"the content {path} does not fit its address", "restore it from a backup")
+        return content
+
+    def _path(self, address: str) -> Path:
+        if len(address) != 64 or not set(address) <= set("0123456789abcdef"):
+            raise LogDamaged(f"'{address[:80]}' is not the address of a content", "restore the log")
+        return self._folder / address[:2] / address[2:]
+
+
+def intact(path: Path, address: str) -> bool:
+    """Whether the content is there already; a damaged one is written again."""
+    return path.exists() and sha256(path.read_bytes()).hexdigest() == address
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Durable and atomic: another reader sees all of it or nothing, after a power cut too."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,70 @@
+"""The event store and the blobs in memory: for tests, and for chats nobody wants to keep."""
+
+from collections.abc import AsyncIterator, Sequence
+from hashlib import sha256
+from time import time
+
+from anyio.lowlevel import checkpoint
+
+from septet.domain.events import Event, Recorded
+from septet.errors import LogDamaged
+from septet.ports import ChatHead
+from septet.stores.fence import check_fence
+from septet.stores.signals import Signals
+
+
+class MemoryStore:
+    def __init__(self) -> None:
+        self._logs: dict[str, list[Recorded]] = {}
+        self._fenced: dict[str, int] = {}
+        self._signals = Signals()
+
+    async def append(self, chat: str, event: Event, after: int | None) -> Sequence[Recorded]:
+        await checkpoint()
+        log = self._logs.get(chat, [])
+        check_fence(chat, len(log), self._fenced.get(chat, 0), after)
+        at = max(time(), log[-1].at) if log else time()
+        log.append(Recorded(chat=chat, seq=len(log) + 1, at=at, event=event))
+        self._logs[chat] = log
+        if after is not None:
+            self._fenced[chat] = len(log)
+        self._signals.tell((chat,))
+        return log[-1:] if after is None else log[after:]
+
+    async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
+        await checkpoint()
+        return self._logs.get(chat, [])[after:]
+
+    async def chats(self) -> Sequence[ChatHead]:
+        await checkpoint()
+        heads = [
+            ChatHead(chat=chat, seq=len(log), started=log[0].at, changed=log[-1].at)
+            for chat, log in self._logs.items()
+        ]
+        return sorted(heads, key=lambda head: head.changed, reverse=True)
+
+    async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
+        while True:
+            moved = self._signals.of(chat)
+            for recorded in await self.read(chat, after):
+                yield recorded
+                after = recorded.seq
+            await moved.wait()
+
+
+class MemoryBlobs:
+    def __init__(self) -> None:
+        self._contents: dict[str, bytes] = {}
+
+    async def put(self, content: bytes) -> str:
+        await checkpoint()
+        address = sha256(content).hexdigest()
+        self._contents[address] = bytes(content)
+        return address
+
+    async def get(self, address: str) -> bytes:
+        await checkpoint()
+        content = self._contents.get(address)
+        if content is None:
+            raise LogDamaged(f"the content {address[:12]} is missing", "it was never kept in this process")
+        return content
