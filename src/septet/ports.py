@@ -1,6 +1,6 @@
 """The ports: what the core needs from the world. Adapters prove that they fit in a contract suite."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -10,7 +10,7 @@ from septet.domain.state import State
 from septet.domain.talk import Answer, Delta, Request
 from septet.domain.values import Value
 
-Agent = Callable[[State], AsyncIterator[Event]]
+Agent = Callable[[State], AsyncGenerator[Event, None]]
 """A member: given the chat so far, it yields what it does. Each event is stored before it goes on.
 
 Called again for a turn that a crash cut short, it does only what the turn still lacks.

@@ -121,11 +121,13 @@ class EvidenceFound(Value):
 
 
 class ReviewGiven(Value):
+    """What the reviewer found. `overruled` says which evidence an acceptance went against."""
+
     version: int
     tree: str
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
-    text: str = ""
+    overruled: str = ""
 
 
 class DecisionRecorded(Value):

@@ -1,0 +1,110 @@
+"""From runs and files to evidence: does a requirement's check hold for the newest version?"""
+
+from typing import assert_never
+
+from septet.domain.events import EvidenceFound, RunFinished
+from septet.domain.pictures import picture_trouble
+from septet.domain.plans import (
+    CommandSucceeds,
+    FileExists,
+    Judged,
+    PictureExists,
+    Requirement,
+    TestsPass,
+)
+from septet.domain.state import State
+from septet.domain.values import Value
+from septet.ports import Blobs
+from septet.team.evidence import tests_of, vacuous
+
+
+class Observation(Value):
+    """Whether a check holds, what shows it, and the run that it was seen in."""
+
+    passed: bool
+    detail: str
+    run: str = ""
+
+
+async def evidence(state: State, item: Requirement, blobs: Blobs) -> EvidenceFound:
+    """The verdict on one requirement, tied to the tree that it was found on."""
+    found = await look(state, item, blobs)
+    tree = state.version.tree if state.version else ""
+    return EvidenceFound(
+        item=item.id, check=item.check, passed=found.passed, detail=found.detail, tree=tree, run=found.run
+    )
+
+
+async def look(state: State, item: Requirement, blobs: Blobs) -> Observation:
+    match item.check:
+        case TestsPass(target=target):
+            return about_tests(state, target)
+        case CommandSucceeds(prints=prints):
+            return about_command(run_for(state, f"check {item.id}"), prints)
+        case FileExists(path=path):
+            return about_file(state, path)
+        case PictureExists(path=path):
+            return await about_picture(state, path, blobs)
+        case Judged():
+            return Observation(passed=False, detail="needs a judgement")
+        case _:
+            assert_never(item.check)
+
+
+def about_tests(state: State, target: str) -> Observation:
+    run = run_for(state, "tests")
+    report = tests_of(state).about(target)
+    where = run.id if run else ""
+    if report.failed:
+        return Observation(passed=False, detail=f"{report.failed[0]} fails", run=where)
+    if not report.passed:
+        return Observation(passed=False, detail=f"no test {target} ran", run=where)
+    if vacuous(state):
+        return Observation(passed=False, detail="the tests pass without the program", run=where)
+    return Observation(passed=True, detail=f"{len(report.passed)} passed", run=where)
+
+
+def about_command(run: RunFinished | None, prints: str) -> Observation:
+    if run is None:
+        return Observation(passed=False, detail="was not run")
+    result = run.result
+    if result.stopped_by:
+        return Observation(passed=False, detail=f"stopped by the {result.stopped_by} limit", run=run.id)
+    if result.exit_code != 0:
+        return Observation(passed=False, detail=f"exit {result.exit_code}", run=run.id)
+    if prints not in result.stdout:
+        return Observation(passed=False, detail=f"does not print '{prints}'", run=run.id)
+    return Observation(passed=True, detail=f"exit 0, prints '{prints}'" if prints else "exit 0", run=run.id)
+
+
+def about_file(state: State, path: str) -> Observation:
+    """Part of the version, or made by a run of it: a leftover of an older version does not count."""
+    files = {file.path: file.size for file in (state.version.files if state.version else ())}
+    for run in state.runs:
+        files |= {change.path: change.size for change in run.result.changes if change.kind != "deleted"}
+    if path not in files:
+        return Observation(passed=False, detail=f"no run made {path}")
+    if not files[path]:
+        return Observation(passed=False, detail=f"{path} is empty")
+    return Observation(passed=True, detail=f"{path}, {files[path]} bytes", run=maker(state, path))
+
+
+async def about_picture(state: State, path: str, blobs: Blobs) -> Observation:
+    found = about_file(state, path)
+    address = state.artefacts.get(path, "")
+    if not found.passed or not address:
+        return (
+            found if not found.passed else Observation(passed=False, detail=f"{path} is too big to look at")
+        )
+    trouble = picture_trouble(await blobs.get(address))
+    return Observation(passed=not trouble, detail=f"{path}: {trouble}", run=found.run) if trouble else found
+
+
+def run_for(state: State, purpose: str) -> RunFinished | None:
+    return next((run for run in state.runs if run.purpose == purpose), None)
+
+
+def maker(state: State, path: str) -> str:
+    """The run that made the file last."""
+    made = [run.id for run in state.runs for change in run.result.changes if change.path == path]
+    return made[-1] if made else ""

@@ -1,0 +1,87 @@
+"""The person's place at the table: asked at a terminal, answered beforehand by a flag, or away."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Literal
+
+from septet.domain.events import Event, PersonSpoke, PlanApproved, StepGranted, StopRequested
+from septet.domain.plans import plan_digest, plan_text
+from septet.domain.state import State
+from septet.domain.values import Value
+from septet.errors import NeedsPerson
+from septet.ports import Agent
+
+APPROVALS = {
+    "",
+    "y",
+    "yes",
+    "ok",
+    "okay",
+    "approve",
+    "approved",
+    "sounds good",
+    "looks good",
+    "lgtm",
+    "save",
+    "save it",
+}
+STOPS = {"q", "quit", "stop"}
+
+
+class Question(Value):
+    """What the team wants to know from the person."""
+
+    kind: Literal["plan", "step"]
+    text: str
+
+
+Ask = Callable[[Question], Awaitable[str]]
+
+
+def question(state: State) -> Question | None:
+    """What is open right now; None when the person has said enough for the team to go on."""
+    if state.plan is not None and not state.approved:
+        return None if state.remarks else Question(kind="plan", text=plan_text(state.plan))
+    if state.team.stepwise and state.steps <= sum(state.turns.values()) - state.turns.get("proxy", 0):
+        return Question(kind="step", text="take one more step?")
+    return None
+
+
+def understood(state: State, asked: Question, text: str) -> Event:
+    """The person's words as an event: an approval, a go, a stop, or something that somebody must hear."""
+    words = text.strip().lower().rstrip(".!")
+    if words in STOPS:
+        return StopRequested()
+    if words in APPROVALS and asked.kind == "plan" and state.plan is not None:
+        return PlanApproved(plan=plan_digest(state.plan))
+    if words in APPROVALS | {"c", "continue", "step"} and asked.kind == "step":
+        return StepGranted()
+    return PersonSpoke(text=text.strip())
+
+
+def present(ask: Ask) -> Agent:
+    """A person who can be asked now."""
+
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
+        if (asked := question(state)) is not None:
+            yield understood(state, asked, await ask(asked))
+
+    return turn
+
+
+async def agreeing(state: State) -> AsyncGenerator[Event, None]:
+    """A person who said yes to everything beforehand (`--yes`)."""
+    asked = question(state)
+    if asked is not None and asked.kind == "plan" and state.plan is not None:
+        yield PlanApproved(plan=plan_digest(state.plan), by="flag")
+    elif asked is not None:
+        yield StepGranted()
+
+
+async def away(state: State) -> AsyncGenerator[Event, None]:
+    """A person who is not here: what was answered meanwhile counts, else the chat waits."""
+    asked = question(state)
+    if asked is not None:
+        remedy = f"answer with: septet resume {state.chat} 'sounds good'"
+        raise NeedsPerson(f"the chat waits for a person ({asked.kind})", remedy)
+    return
+    yield  # makes this an async generator: there is nothing to add to the log

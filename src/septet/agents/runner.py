@@ -1,0 +1,160 @@
+"""The runner: no opinion, no model. It runs the newest version in the sandbox and reports what it saw."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from anyio import create_memory_object_stream, create_task_group
+from anyio.streams.memory import MemoryObjectReceiveStream
+from msgspec.structs import replace
+
+from septet.agents.asking import ENCODER, Live, live_topic
+from septet.agents.checking import evidence
+from septet.domain.events import Event, RunFinished, RunStarted
+from septet.domain.files import FileChange
+from septet.domain.plans import CommandSucceeds, Judged
+from septet.domain.pytest_report import PYTEST
+from septet.domain.reduce import reduce_work
+from septet.domain.runs import Job, RunResult
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.ports import Agent, Blobs, Bus, Sandbox
+from septet.team.evidence import purposes, run_of, tests_of
+from septet.tools.workspace import Workspace
+
+ALONE = "tests alone"
+
+
+class Bench:
+    """Where the runner works: a workspace, a sandbox, and places to keep and tell what happened."""
+
+    def __init__(self, workspace: Workspace, sandbox: Sandbox, blobs: Blobs, bus: Bus) -> None:
+        self.workspace = workspace
+        self.sandbox = sandbox
+        self.blobs = blobs
+        self.bus = bus
+
+    async def run(self, state: State, speaker: str, started: RunStarted) -> RunFinished:
+        """One run, told live, its files kept."""
+        if started.purpose == ALONE:
+            async with tests_only(state, self.blobs) as folder:
+                result = replace(
+                    await self.told(job_for(state, started, folder), state.chat, speaker), changes=()
+                )
+        else:
+            result = await self.told(job_for(state, started, self.workspace), state.chat, speaker)
+            result = replace(result, changes=tuple([await self.kept(change) for change in result.changes]))
+        return RunFinished(
+            id=started.id,
+            purpose=started.purpose,
+            command=started.command,
+            tree=started.tree,
+            result=result,
+        )
+
+    async def told(self, job: Job, chat: str, speaker: str) -> RunResult:
+        result: RunResult | None = None
+        send, receive = create_memory_object_stream[bytes](float("inf"))
+        async with create_task_group() as tasks:
+            tasks.start_soon(forward, receive, self.bus, chat, speaker)
+            with send:
+                result = await self.sandbox.run(job, lambda _, chunk: send.send_nowait(chunk))
+        assert result is not None, "a task group that ends quietly has done its work"
+        return result
+
+    async def kept(self, change: FileChange) -> FileChange:
+        """A made file outlives its workspace as a blob; one that changed meanwhile is not vouched for."""
+        if change.kind == "deleted" or not change.sha256:
+            return change
+        content = await self.workspace.content(change.path)
+        address = await self.blobs.put(content) if content is not None else ""
+        same = address == change.sha256
+        return change if same else FileChange(path=change.path, kind=change.kind, size=change.size)
+
+
+def running(member: RoleSpec, bench: Bench) -> Agent:
+    """The runner as an agent: what the newest version still lacks is run, then every check is looked at."""
+
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
+        assert state.version is not None, "the floor gives the runner a version to run"
+        await bench.workspace.show(state.version.files, bench.blobs, gone=leftovers(state))
+        while (purpose := next_purpose(state)) is not None:
+            async for event in one_run(state, member.name, bench, purpose):
+                state = reduce_work(state, event)
+                yield event
+        for item in state.plan.items if state.plan else ():
+            if item.id not in state.evidence and not isinstance(item.check, Judged):
+                yield await evidence(state, item, bench.blobs)
+
+    return turn
+
+
+def next_purpose(state: State) -> str | None:
+    """What to run next: what the plan asks for, then passing tests once more without the program."""
+    open_purposes = [purpose for purpose in purposes(state) if run_of(state, purpose) is None]
+    if open_purposes:
+        return open_purposes[0]
+    return ALONE if needs_doubt(state) else None
+
+
+async def one_run(
+    state: State, speaker: str, bench: Bench, purpose: str
+) -> AsyncGenerator[RunStarted | RunFinished, None]:
+    assert state.version is not None
+    started = RunStarted(
+        id=f"v{state.version.number} {purpose}",
+        purpose=purpose,
+        command=command_for(state, purpose),
+        tree=state.version.tree,
+    )
+    yield started
+    yield await bench.run(state, speaker, started)
+
+
+def command_for(state: State, purpose: str) -> str:
+    if purpose == "run":
+        return state.plan.run if state.plan else ""
+    checks = {f"check {item.id}": item.check for item in (state.plan.items if state.plan else ())}
+    check = checks.get(purpose)
+    return check.command if isinstance(check, CommandSucceeds) else " ".join(PYTEST)
+
+
+def leftovers(state: State) -> dict[str, str]:
+    """Files of earlier versions and of their runs: the newest version must make its own."""
+    older = {file.path: file.sha256 for version in state.versions[:-1] for file in version.files}
+    return {**older, **state.stale}
+
+
+def needs_doubt(state: State) -> bool:
+    """Tests that pass are run once more without the program, unless there is nothing to leave out."""
+    version = state.version
+    program = version is not None and any(not is_test(file.path) for file in version.files)
+    return program and bool(tests_of(state).passed) and run_of(state, ALONE) is None
+
+
+def is_test(path: str) -> bool:
+    """By pytest's naming convention."""
+    name = path.rsplit("/", 1)[-1]
+    return name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
+
+
+@asynccontextmanager
+async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, None]:
+    """A passing workspace that holds the tests and not the program."""
+    with TemporaryDirectory(prefix="septet-") as folder:
+        workspace = Workspace(Path(folder))
+        files = state.version.files if state.version else ()
+        await workspace.show([file for file in files if is_test(file.path)], blobs, gone={})
+        yield workspace
+
+
+def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
+    command = PYTEST if started.purpose in ("tests", ALONE) else ("sh", "-c", started.command)
+    return Job(command=command, workspace=str(workspace.root), limits=state.team.limits)
+
+
+async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str, speaker: str) -> None:
+    async for chunk in receive:
+        message = ENCODER.encode(Live(speaker=speaker, output=chunk.decode(errors="replace")))
+        await bus.publish(live_topic(chat), message)

@@ -1,0 +1,90 @@
+"""A member that thinks with a model: brief it, ask once, turn the answer into the event that settles it."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+from septet.agents.asking import ask
+from septet.domain.events import Event, PlanProposed, ReplyRefused, ReviewGiven, VersionWritten
+from septet.domain.files import FileRef, tree_of
+from septet.domain.plans import Refusal, parse_plan
+from septet.domain.replies import CodeFile, code_files
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.errors import BadConfig
+from septet.ports import Agent, Blobs, Bus, Model
+from septet.team.briefings import briefing
+from septet.team.evidence import shortcomings
+from septet.team.reviews import parse_review
+from septet.team.roles import INSTRUCTIONS
+
+Interpret = Callable[[State, str, Blobs], Awaitable[Event | Refusal]]
+
+
+def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
+    """An agent for a role that speaks. What it said before a crash is used, not bought again."""
+    if member.role not in INTERPRETERS or member.role not in INSTRUCTIONS:
+        raise BadConfig(f"the member '{member.name}' has the role '{member.role}', which does not speak")
+    interpret = INTERPRETERS[member.role]
+
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
+        if state.turn is None or state.turn.settled:
+            return
+        if state.turn.answers:
+            said = state.turn.answers[-1]
+        else:
+            said = await ask(member, model, bus, state, briefing(member, state, await sources(state, blobs)))
+            yield said
+        event = await interpret(state, said.answer.text, blobs)
+        yield ReplyRefused(role=member.name, reason=event.reason) if isinstance(event, Refusal) else event
+
+    return turn
+
+
+async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal:
+    plan = parse_plan(text)
+    return plan if isinstance(plan, Refusal) else PlanProposed(plan=plan)
+
+
+async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusal:
+    """Files that are sent replace those of the version before; the others stay."""
+    before = {file.path: file for file in (state.version.files if state.version else ())}
+    sent = code_files(text, only=next(iter(before)) if len(before) == 1 else "main.py")
+    if isinstance(sent, Refusal):
+        return sent
+    files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
+    ordered = tuple(files[path] for path in sorted(files))
+    note = text.split("```", 1)[0].strip()
+    return VersionWritten(number=len(state.versions) + 1, files=ordered, tree=tree_of(ordered), note=note)
+
+
+async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
+    """The runner's facts win over the reviewer's opinion, and that is recorded."""
+    review = parse_review(text)
+    if isinstance(review, Refusal):
+        return review
+    assert state.version is not None, "the floor gives the reviewer a version to look at"
+    red = shortcomings(state) if review.verdict == "accept" else []
+    return ReviewGiven(
+        version=state.version.number,
+        tree=state.version.tree,
+        verdict="revise" if red else review.verdict,
+        findings=review.findings,
+        overruled=f"accepted although {'; '.join(red)}" if red else "",
+    )
+
+
+INTERPRETERS: dict[str, Interpret] = {
+    "planner": propose_plan,
+    "coder": write_version,
+    "reviewer": give_review,
+}
+
+
+async def kept(file: CodeFile, blobs: Blobs) -> FileRef:
+    content = file.text.encode()
+    return FileRef(path=file.path, sha256=await blobs.put(content), size=len(content))
+
+
+async def sources(state: State, blobs: Blobs) -> dict[str, str]:
+    """The newest version's files as text, from the log and never from the disk."""
+    files = state.version.files if state.version else ()
+    return {file.path: (await blobs.get(file.sha256)).decode(errors="replace") for file in files}

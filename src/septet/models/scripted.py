@@ -1,0 +1,75 @@
+"""A model whose words were written beforehand: drives demos, docs and tests. Matched by role and step.
+
+Nothing is counted in memory: a request says which step of its role it is, so a resumed chat finds its place.
+"""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from septet.domain.talk import Answer, Delta, Request
+from septet.domain.values import Value
+from septet.errors import BadConfig
+from septet.tools.documents import read_document
+
+PIECES = re.compile(r"\S+\s*|\s+")
+
+
+class ScriptedTurn(Value, forbid_unknown_fields=True):
+    """What a role says at its n-th step; `expect` must stand in what it is told, `files` become blocks."""
+
+    role: str
+    say: str = ""
+    step: int | None = None
+    expect: str = ""
+    files: Mapping[str, str] = {}
+
+
+class Script(Value, forbid_unknown_fields=True):
+    turns: tuple[ScriptedTurn, ...]
+    about: str = ""
+    goal: str = ""
+
+
+class ScriptedModel:
+    def __init__(self, script: Script, name: str) -> None:
+        self.name = name
+        self.turns: dict[tuple[str, int], ScriptedTurn] = {}
+        for turn in script.turns:
+            steps = [step for role, step in self.turns if role == turn.role]
+            step = turn.step or max(steps, default=0) + 1
+            if (turn.role, step) in self.turns:
+                raise BadConfig(
+                    f"the script {name} has step {step} of the {turn.role} twice", "number them apart"
+                )
+            self.turns[turn.role, step] = turn
+
+    async def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
+        text = self.text(request)
+        for piece in PIECES.findall(text):
+            yield Delta(text=piece)
+        yield Answer(text=text, model=f"scripted:{self.name}", cost=0.0)
+
+    def text(self, request: Request) -> str:
+        turn = self.turns.get((request.role, request.step))
+        if turn is None:
+            has = sum(role == request.role for role, _ in self.turns)
+            cause = (
+                f"the script {self.name} runs dry at step {request.step} of the {request.role} (it has {has})"
+            )
+            raise BadConfig(cause, "add the step, or lower --rounds")
+        told = "\n".join(message.text for message in request.messages)
+        if turn.expect not in told:
+            cause = (
+                f"the script {self.name} and the run disagree at step {request.step} of the {request.role}"
+            )
+            raise BadConfig(cause, f"'{turn.expect}' was expected in what it is told")
+        blocks = [f"```python {path}\n{code.rstrip()}\n```" for path, code in turn.files.items()]
+        return "\n\n".join(filter(None, [turn.say.strip(), *blocks]))
+
+
+def load_script(path: Path) -> Script:
+    script = read_document(path, Script)
+    if not script.turns:
+        raise BadConfig(f"the script {path} has no turns", "add some")
+    return script

@@ -1,0 +1,95 @@
+"""What a member is told each turn, built from the state: nothing depends on a truncated chat.
+
+R5: the first time, the coder sees the plan only. R6: after that exactly the plan, the newest code, the newest
+review and the newest run results.
+"""
+
+from collections.abc import Mapping
+
+from septet.domain.events import RunFinished
+from septet.domain.plans import plan_text
+from septet.domain.state import State
+from septet.domain.talk import Message
+from septet.domain.teams import RoleSpec
+from septet.team.evidence import report
+from septet.team.reviews import review_text
+from septet.team.roles import INSTRUCTIONS
+
+SHOWN_OUTPUT = 6_000
+"""Characters of each stream that a member is shown; the end, where errors stand, is never cut away."""
+
+Sources = Mapping[str, str]
+"""The newest version's text files, by path."""
+
+
+def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
+    """The messages for this member's next answer: a stable head, then what changes."""
+    sections = {"planner": planner_sections, "coder": coder_sections, "reviewer": reviewer_sections}
+    parts = sections[member.role](state, sources)
+    if state.refused is not None and state.refused.role == member.name:
+        parts.append(
+            f"# Your last reply could not be used\n{state.refused.reason}\nReply again in the form described."
+        )
+    head = "\n".join(filter(None, [INSTRUCTIONS[member.role], member.instructions]))
+    return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
+
+
+def planner_sections(state: State, sources: Sources) -> list[str]:
+    parts = [f"# Goal\n{state.goal}"]
+    if state.plan is not None:
+        parts.append(f"# The plan that the person saw\n{plan_text(state.plan)}")
+    return parts + remarks(state, "# The person wants it changed")
+
+
+def coder_sections(state: State, sources: Sources) -> list[str]:
+    parts = [plan_section(state)]
+    if state.version is not None:
+        parts += [code_section(state, sources), review_section(state), run_section(state)]
+    return parts + remarks(state, "# The person says")
+
+
+def reviewer_sections(state: State, sources: Sources) -> list[str]:
+    parts = [plan_section(state), code_section(state, sources), run_section(state)]
+    return parts + remarks(state, "# The person tried it and says")
+
+
+def plan_section(state: State) -> str:
+    return f"# Plan\n{plan_text(state.plan) if state.plan else state.goal}"
+
+
+def code_section(state: State, sources: Sources) -> str:
+    number = state.version.number if state.version else 0
+    files = [f"```python {path}\n{text}```" for path, text in sorted(sources.items())]
+    return "\n\n".join([f"# Code, version {number}", *files])
+
+
+def review_section(state: State) -> str:
+    newest = state.reviews[-1] if state.reviews else None
+    return f"# Review of version {newest.version}\n{review_text(newest)}" if newest else "# Review\nnone yet"
+
+
+def run_section(state: State) -> str:
+    checks = [f"- {line.item.id} {'met' if line.met else 'NOT met'}: {line.detail}" for line in report(state)]
+    return "\n\n".join(["# What the runner saw", *map(run_text, state.runs), "\n".join(checks)])
+
+
+def run_text(run: RunFinished) -> str:
+    result = run.result
+    ending = f"stopped: {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
+    streams = [("stdout", result.stdout), ("stderr", result.stderr)]
+    shown = [f"{name}:\n{shortened(text)}" for name, text in streams if text.strip()]
+    return "\n".join([f"## {run.purpose}: `{run.command}` → {ending}", *shown])
+
+
+def shortened(text: str, limit: int = SHOWN_OUTPUT) -> str:
+    """Head and tail; twice as much tail as head, because errors stand at the end."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit // 3, limit - limit // 3
+    return f"{text[:head]}\n… {len(text) - limit} characters left out …\n{text[-tail:]}"
+
+
+def remarks(state: State, title: str) -> list[str]:
+    """What the person said, as far as it was said before this turn began."""
+    heard = state.remarks[: state.turn.heard] if state.turn else ()
+    return ["\n".join([title, *(remark.text for remark in heard)])] if heard else []

@@ -1,0 +1,65 @@
+"""Floor policies. They decide who speaks next and when a chat ends, from the state alone."""
+
+from collections.abc import Callable, Sequence
+
+from septet.domain.state import State
+from septet.domain.teams import Budget, TeamSpec
+from septet.errors import BadConfig
+from septet.team.evidence import done, examined
+from septet.team.limits import (
+    at_most,
+    stepwise,
+    unless_refused,
+    unless_stopped,
+    unless_stuck,
+    until_done,
+    within_budget,
+)
+from septet.team.moves import Floor, Move, Speak
+
+
+def plan_then_iterate(state: State) -> Move:
+    """Plan until the person approves; then code, run and review, one version after the other."""
+    if state.plan is None:
+        return Speak(speaker="planner")
+    if not state.approved:
+        return Speak(speaker="planner" if state.remarks else "proxy")
+    if state.version is None:
+        return Speak(speaker="coder")
+    if not examined(state):
+        return Speak(speaker="runner")
+    return Speak(speaker="reviewer" if state.review is None else "coder")
+
+
+def round_robin(speakers: Sequence[str]) -> Floor:
+    """Everybody in turn, for ever."""
+
+    def floor(state: State) -> Move:
+        return Speak(speaker=speakers[sum(state.turns.values()) % len(speakers)])
+
+    return floor
+
+
+def iterating(team: TeamSpec, budget: Budget) -> Floor:
+    rounds = at_most(budget.rounds, plan_then_iterate, of="coder")
+    return until_done(done, unless_stuck(team.stuck_after, rounds))
+
+
+def taking_turns(team: TeamSpec, budget: Budget) -> Floor:
+    return at_most(budget.rounds, round_robin([member.name for member in team.members]))
+
+
+FLOORS: dict[str, Callable[[TeamSpec, Budget], Floor]] = {
+    "plan_then_iterate": iterating,
+    "round_robin": taking_turns,
+}
+
+
+def floor_for(team: TeamSpec, budget: Budget) -> Floor:
+    """The team's policy with everything that bounds it."""
+    if team.floor not in FLOORS:
+        raise BadConfig(
+            f"the team '{team.name}' names an unknown floor '{team.floor}'", f"use one of {', '.join(FLOORS)}"
+        )
+    floor = within_budget(budget, unless_refused(team.refusals, FLOORS[team.floor](team, budget)))
+    return unless_stopped(stepwise(floor) if team.stepwise else floor)

@@ -1,0 +1,92 @@
+"""Wrappers that bound a floor policy: `at_most(20, round_robin(team))` reads like English."""
+
+from collections.abc import Callable
+
+from septet.domain.state import State
+from septet.domain.teams import Budget
+from septet.team.moves import End, Floor, Move, Speak
+
+
+def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
+    """End as done as soon as the evidence says so."""
+
+    def bounded(state: State) -> Move:
+        return End(reason="done", detail="every check passed") if done(state) else floor(state)
+
+    return bounded
+
+
+def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
+    """End before one turn more than `turns`: of anybody, or of the speaker `of`."""
+
+    def bounded(state: State) -> Move:
+        move = floor(state)
+        taken = state.turns.get(of, 0) if of else sum(state.turns.values())
+        if turns is None or isinstance(move, End) or taken < turns or of not in ("", move.speaker):
+            return move
+        return End(reason="bound", detail=f"{turns} rounds are used up")
+
+    return bounded
+
+
+def within_budget(budget: Budget, floor: Floor) -> Floor:
+    """End when tokens, cost or time are used up."""
+
+    def bounded(state: State) -> Move:
+        move = floor(state)
+        spent = state.spent
+        used = [
+            (budget.tokens, spent.usage.total, "tokens"),
+            (budget.cost, spent.cost, "US dollars"),
+            (budget.seconds, state.seconds, "seconds"),
+        ]
+        for limit, amount, unit in used:
+            if limit is not None and amount >= limit and isinstance(move, Speak):
+                return End(reason="bound", detail=f"{limit:g} {unit} are used up")
+        return move
+
+    return bounded
+
+
+def unless_refused(times: int, floor: Floor) -> Floor:
+    """End when a member's replies could not be used so many times in a row."""
+
+    def bounded(state: State) -> Move:
+        if state.refused is None or state.refusals < times:
+            return floor(state)
+        who, why = state.refused.role, state.refused.reason
+        return End(reason="error", detail=f"{times} replies of the {who} in a row could not be used: {why}")
+
+    return bounded
+
+
+def unless_stuck(times: int, floor: Floor) -> Floor:
+    """End when the same code comes again and again."""
+
+    def bounded(state: State) -> Move:
+        if state.repeats < times - 1:
+            return floor(state)
+        return End(reason="no_progress", detail=f"the same code came {times} times in a row")
+
+    return bounded
+
+
+def unless_stopped(floor: Floor) -> Floor:
+    """End when the person said so."""
+
+    def bounded(state: State) -> Move:
+        return End(reason="stopped", detail="stopped by the person") if state.stop_requested else floor(state)
+
+    return bounded
+
+
+def stepwise(floor: Floor) -> Floor:
+    """Ask the person before every turn that is not the person's own."""
+
+    def bounded(state: State) -> Move:
+        move = floor(state)
+        taken = sum(state.turns.values()) - state.turns.get("proxy", 0)
+        waiting = isinstance(move, Speak) and move.speaker != "proxy" and state.steps <= taken
+        return Speak(speaker="proxy") if waiting else move
+
+    return bounded
