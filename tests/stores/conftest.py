@@ -1,6 +1,7 @@
-"""The adapters under contract."""
+"""The adapters under contract, and a disk that can fill up."""
 
-from collections.abc import AsyncGenerator
+import subprocess
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,20 @@ async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
             return MemoryBlobs()
         case _:
             return FolderBlobs(tmp_path / "blobs")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Callable[[str], Path]]:
+    """Mounts a disk with the given options, or mounts it again with others, and says where it is."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "tmpfs", str(folder), "-o"]
+    if subprocess.run([*command, "size=1m"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small disk is not permitted here")
+
+    def mount(options: str) -> Path:
+        subprocess.run([*command, f"remount,{options}"], check=True)
+        return folder
+
+    yield mount
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)

@@ -1,4 +1,4 @@
-"""What the EventStore port promises, of every adapter. Sequences rise; that they have no gaps is not promised."""
+"""What the EventStore port promises, of every adapter. Sequences rise; gaps between them are allowed."""
 
 from collections.abc import Sequence
 from itertools import count

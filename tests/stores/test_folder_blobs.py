@@ -1,0 +1,63 @@
+"""What is special about blobs in a folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from septet.errors import LogDamaged, StoreFailed
+from septet.stores.blobs import FolderBlobs
+
+pytestmark = pytest.mark.anyio
+
+
+def everything(folder: Path) -> list[Path]:
+    return list(folder.rglob("*"))
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in everything(folder) if path.is_file()]
+
+
+async def test_a_content_is_one_file_and_no_other_is_left(tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path)
+
+    address = await blobs.put(b"content")
+    await blobs.put(b"content")
+
+    assert files(tmp_path) == [tmp_path / address[:2] / address[2:]]
+
+
+async def test_reading_makes_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(LogDamaged):
+        await FolderBlobs(tmp_path / "blobs").get("0" * 64)
+
+    assert everything(tmp_path) == []
+
+
+async def test_a_changed_file_is_found_out_and_mended_by_putting_it_again(tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path)
+    address = await blobs.put(b"content")
+    files(tmp_path)[0].write_bytes(b"c0ntent")
+
+    with pytest.raises(LogDamaged, match="does not fit"):
+        await blobs.get(address)
+
+    assert await blobs.put(b"content") == address
+    assert await blobs.get(address) == b"content"
+
+
+async def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(StoreFailed, match="cannot be written"):
+        await FolderBlobs(tmp_path / "file").put(b"content")
+
+
+async def test_a_full_disk_leaves_no_half_file(small_disk: Callable[[str], Path]) -> None:
+    folder = small_disk("size=64k")
+
+    with pytest.raises(StoreFailed, match="No space left"):
+        await FolderBlobs(folder).put(b"x" * 100_000)
+
+    assert files(folder) == []
