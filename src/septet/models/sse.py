@@ -1,0 +1,44 @@
+"""Server-sent events from bytes, exact under any split of them."""
+
+
+class EventStream:
+    """Feed it what the socket gives; it returns the data of each event that is complete by then."""
+
+    def __init__(self) -> None:
+        self._pending: list[bytes] = []
+        self._fresh = True
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        # Only a line end can complete an event: a long one that comes in crumbs is joined once.
+        waits = bool(self._pending) and self._pending[-1].endswith(b"\r")
+        self._pending.append(piece)
+        if not waits and b"\n" not in piece and b"\r" not in piece:
+            return []
+        text = b"".join(self._pending)
+        if self._fresh:
+            text = text.removeprefix(b"\xef\xbb\xbf")
+            self._fresh = False
+        # A carriage return at the very end may be half of a line end.
+        held = text[-1:] if text.endswith(b"\r") else b""
+        if b"\r" in text:
+            text = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *blocks, rest = text.split(b"\n\n")
+        self._pending = [rest + held]
+        return [data for block in blocks if (data := data_of(block)) is not None]
+
+    def end(self) -> list[bytes]:
+        """The last event, where the server left out only the blank line after it."""
+        whole_lines = b"".join(self._pending).endswith((b"\n", b"\r"))
+        return self.feed(b"\n\n") if whole_lines else []
+
+
+def data_of(block: bytes) -> bytes | None:
+    """The data lines of one event; None where it has none (a comment, a name alone)."""
+    if block.startswith(b"data: ") and b"\n" not in block:
+        return block[6:]
+    lines = [
+        line[5:].removeprefix(b" ") if line[4:5] == b":" else b""
+        for line in block.split(b"\n")
+        if line.startswith(b"data:") or line == b"data"
+    ]
+    return b"\n".join(lines) if lines else None

@@ -1,0 +1,115 @@
+"""HTTP to a model's service: a warm, bounded pool of connections whose failures are faults."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import anyio
+
+from septet.models.faults import Fault, Garbled, Refused, Unreachable
+from septet.models.refusals import refusal
+
+if TYPE_CHECKING:
+    import aiohttp
+
+LONGEST_ERROR = 1 << 16
+AFTER_THE_END = 0.2
+
+
+class Incoming:
+    """An answer that has begun: its content type and the pieces of its body as they come."""
+
+    def __init__(self, response: "aiohttp.ClientResponse") -> None:
+        self._response = response
+        self.kind = response.content_type
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._response.content.iter_any()
+
+    async def finish(self) -> None:
+        """Read what follows the last event, so that the connection can be used again."""
+        with anyio.move_on_after(AFTER_THE_END):
+            await self._response.content.read()
+
+
+class Wire:
+    """Opens its pool at the first request. One serves every model of a process; close it at the end."""
+
+    def __init__(self, connections: int = 100, connect_seconds: float = 10.0) -> None:
+        self._connections = connections
+        self._connect_seconds = connect_seconds
+        self._session: aiohttp.ClientSession | None = None
+
+    def _opened(self) -> "aiohttp.ClientSession":
+        if self._session is None:
+            import aiohttp
+
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds)
+            connector = aiohttp.TCPConnector(limit=self._connections)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=True)
+        return self._session
+
+    @asynccontextmanager
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Incoming, None]:
+        """Send a JSON body and read the answer. Raises faults only."""
+        session = self._opened()
+        sent = {"Content-Type": "application/json", **headers}
+        with faults_of_the_network(url):
+            async with session.post(url, data=body, headers=sent, allow_redirects=False) as response:
+                if response.status != 200:
+                    error = await response.content.read(LONGEST_ERROR)
+                    lower = {name.lower(): value for name, value in response.headers.items()}
+                    raise refusal(response.status, lower, error)
+                yield Incoming(response)
+
+    async def get(self, url: str, headers: Mapping[str, str]) -> bytes:
+        session = self._opened()
+        with faults_of_the_network(url):
+            async with session.get(url, headers=dict(headers)) as response:
+                body = await response.read()
+                if response.status != 200:
+                    lower = {name.lower(): value for name, value in response.headers.items()}
+                    raise refusal(response.status, lower, body)
+                return body
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def __aenter__(self) -> "Wire":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+@contextmanager
+def faults_of_the_network(url: str) -> Generator[None, None, None]:
+    import aiohttp
+
+    try:
+        yield
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise network_fault(error, url) from error
+
+
+def network_fault(error: Exception, url: str) -> Fault:
+    """The fault behind an exception of the HTTP client; names the host, never the whole address."""
+    import aiohttp
+
+    host = urlsplit(url).netloc.rpartition("@")[2] or "the server"
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return Unreachable(f"the name {host} cannot be resolved")
+        case aiohttp.InvalidURL():
+            return Refused("the address of the model's server makes no sense")
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
+            return Refused(f"the certificate of {host} is not trusted")
+        case aiohttp.ClientConnectorError() | TimeoutError():
+            return Unreachable(f"no connection to {host}")
+        case aiohttp.ClientPayloadError():
+            return Garbled(f"the answer of {host} was cut off")
+        case _:
+            return Unreachable(f"the connection to {host} was lost")
