@@ -167,7 +167,7 @@ async def serving(
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(SocketAttribute.local_port)  # noqa: S610  # a socket's attribute, no Django
     server.url = f"http://127.0.0.1:{port}/v1"
-    async with anyio.create_task_group() as tasks, listener:
+    async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, server.serve)
         yield server
         tasks.cancel_scope.cancel()

@@ -38,20 +38,42 @@ def parse_document(text: str, form: type[T], name: str) -> T:
     import yaml
 
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise BadConfig(f"{name}: YAML aliases are not read here", "write the value out")
-        loader = yaml.SafeLoader(text)
-        root = loader.get_single_node()
-        data = loader.construct_document(root) if root else None
+        root = yaml.SafeLoader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise BadConfig(f"{name}:{line}: not valid YAML ({error.problem})", "fix that line") from error
     except yaml.YAMLError as error:
         raise BadConfig(f"{name}: not valid YAML ({error})", "is it the right file?") from error
+    if has_alias(root):
+        raise BadConfig(f"{name}: YAML aliases are not read here", "write the value out")
     try:
-        return msgspec.convert(data, form)
+        return msgspec.yaml.decode(text, type=form)
     except msgspec.ValidationError as error:
         raise misfit(str(error), root, form, name) from error
+
+
+def has_alias(root: "Node | None") -> bool:
+    """A node that is reached twice: a few lines of aliases can stand for gigabytes."""
+    seen: set[int] = set()
+    waiting = [root] if root else []
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            return True
+        seen.add(id(node))
+        waiting += [inner for _, inner in children_of(node).values()]
+    return False
+
+
+def children_of(node: "Node | None") -> "dict[str, tuple[Node, Node]]":
+    """What stands inside a node, by key or position: the node that names it and its value."""
+    from yaml.nodes import MappingNode, SequenceNode
+
+    if isinstance(node, MappingNode):
+        return {str(key.value): (key, value) for key, value in node.value}
+    if isinstance(node, SequenceNode):
+        return {str(place): (value, value) for place, value in enumerate(node.value)}
+    return {}
 
 
 def misfit(message: str, root: "Node | None", form: type, name: str) -> BadConfig:
@@ -79,15 +101,9 @@ def steps(path: str) -> list[str]:
 
 def line_of(node: "Node | None", path: list[str]) -> int:
     """The line of the place that a path names, as far down as it exists."""
-    from yaml.nodes import MappingNode, SequenceNode
-
     lines = [node.start_mark.line + 1 if node and node.start_mark else 1]
     for step in path:
-        children: dict[str, tuple[Node, Node]] = {}
-        if isinstance(node, MappingNode):
-            children = {str(key.value): (key, value) for key, value in node.value}
-        elif isinstance(node, SequenceNode):
-            children = {str(place): (value, value) for place, value in enumerate(node.value)}
+        children = children_of(node)
         if step not in children:
             break
         head, node = children[step]

@@ -31,9 +31,9 @@ class Workspace:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    async def prepare(self) -> None:
-        """Make the folder, or say why it cannot be used."""
-        await in_thread(lambda: make_folder(self.root))
+    async def check(self) -> None:
+        """Say now why the folder could not be used later; nothing is made yet."""
+        await in_thread(lambda: check_folder(self.root))
 
     async def show(self, files: Iterable[FileRef], blobs: Blobs, gone: Mapping[str, str]) -> None:
         """Put these files there; take away what `gone` names, where it is still as we left it."""
@@ -114,10 +114,16 @@ def inside(path: str) -> list[str]:
 
 
 def make_folder(root: Path) -> None:
-    if root.exists() and not root.is_dir():
-        raise BadUsage(f"the workspace {root} is a file", "name a folder with -C")
+    check_folder(root)
     root.mkdir(parents=True, exist_ok=True)
-    if not os.access(root, os.W_OK | os.X_OK):
+
+
+def check_folder(root: Path) -> None:
+    nearest = next(folder for folder in (root, *root.parents) if folder.exists())
+    if not nearest.is_dir():
+        raise BadUsage(f"the workspace {root} is no folder, {nearest} is a file", "name a folder with -C")
+    probe = os.statvfs(nearest)
+    if not os.access(nearest, os.W_OK | os.X_OK) or probe.f_flag & os.ST_RDONLY:
         raise BadUsage(f"the workspace {root} is not writable", "name another folder with -C")
 
 

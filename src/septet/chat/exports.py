@@ -1,0 +1,128 @@
+"""A chat as a document: Markdown, plain text or the log itself."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import assert_never
+
+from septet.chat.reports import report_table, status
+from septet.domain.codec import encode
+from septet.domain.events import (
+    ChatContinued,
+    ChatEnded,
+    ChatEvent,
+    ChatStarted,
+    DecisionRecorded,
+    EvidenceFound,
+    ModelAnswered,
+    PersonSpoke,
+    PlanApproved,
+    PlanProposed,
+    Recorded,
+    ReplyRefused,
+    ReviewGiven,
+    RunFinished,
+    RunStarted,
+    StepGranted,
+    StopRequested,
+    TalkEvent,
+    TurnOpened,
+    VersionWritten,
+    WorkEvent,
+)
+from septet.domain.plans import check_text
+from septet.domain.reduce import fold
+from septet.team.reviews import review_text
+
+FORMATS = ("md", "jsonl", "txt")
+
+
+def export(log: Sequence[Recorded], form: str) -> str:
+    """The whole chat in one of FORMATS."""
+    if form == "jsonl":
+        return "".join(encode(recorded).decode() + "\n" for recorded in log)
+    return markdown(log) if form == "md" else history(log)
+
+
+def markdown(log: Sequence[Recorded]) -> str:
+    state = fold(log)
+    said = [f"### {who}\n\n{text}" for who, text in map(told, log) if text]
+    table = report_table(state)
+    closing = f"## Report\n\n{status(state)}\n" + (f"\n```\n{table}\n```\n" if table else "")
+    return "\n\n".join([f"# {state.chat}", f"> {state.goal}", *said, closing])
+
+
+def history(log: Sequence[Recorded]) -> str:
+    """The transcript that the first seed calls chat_history.txt."""
+    lines: list[str] = []
+    for recorded in log:
+        who, text = told(recorded)
+        if text:
+            moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+            lines.append(f"[{moment}] {who}:\n{text}\n")
+    return "\n".join(lines)
+
+
+def told(recorded: Recorded) -> tuple[str, str]:
+    """Who did what, in words; nothing for events that only machines care for."""
+    event = recorded.event
+    if isinstance(event, ChatEvent):
+        return told_chat(event)
+    return told_talk(event) if isinstance(event, TalkEvent) else told_work(event)
+
+
+def told_work(event: WorkEvent) -> tuple[str, str]:
+    match event:
+        case VersionWritten(number=number, files=files):
+            return "coder", f"version {number}: {', '.join(file.path for file in files)}"
+        case RunFinished():
+            return "runner", run_words(event)
+        case EvidenceFound(item=item, check=check, passed=passed, detail=detail):
+            return "runner", f"{'✓' if passed else '✗'} {item} ({check_text(check)}): {detail}"
+        case ReviewGiven():
+            return "reviewer", review_text(event) if event.overruled else ""
+        case DecisionRecorded(by=by, what=what, why=why):
+            return by, f"decided: {what}, because {why}"
+        case RunStarted():
+            return "", ""
+        case _:
+            assert_never(event)
+
+
+def told_chat(event: ChatEvent) -> tuple[str, str]:
+    match event:
+        case ChatStarted(goal=goal):
+            return "person", goal
+        case ChatEnded(reason=reason, detail=detail):
+            return "septet", f"ended: {reason}" + (f" ({detail})" if detail else "")
+        case StopRequested(by=by):
+            return by, "stop"
+        case ChatContinued():
+            return "person", "go on"
+        case TurnOpened() | StepGranted():
+            return "", ""
+        case _:
+            assert_never(event)
+
+
+def told_talk(event: TalkEvent) -> tuple[str, str]:
+    match event:
+        case ModelAnswered(role=role, answer=answer):
+            return role, answer.text
+        case ReplyRefused(role=role, reason=reason):
+            return "septet", f"the {role}'s reply was refused: {reason}"
+        case PersonSpoke(text=text):
+            return "person", text
+        case PlanApproved(by=by):
+            return "person", "approved" if by == "person" else "approved (--yes)"
+        case PlanProposed():
+            return "", ""
+        case _:
+            assert_never(event)
+
+
+def run_words(run: RunFinished) -> str:
+    result = run.result
+    ending = f"stopped by the {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
+    streams = [text.rstrip() for text in (result.stdout, result.stderr) if text.strip()]
+    shown = [f"```\n{text}\n```" for text in streams]
+    return "\n\n".join([f"`{run.command}` → {ending}", *shown])

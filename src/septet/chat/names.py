@@ -1,0 +1,61 @@
+"""Names of chats: a slug of the goal and three letters, accepted by prefix."""
+
+import re
+import secrets
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from septet.errors import BadUsage
+
+LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+FILLERS = {
+    "a",
+    "an",
+    "the",
+    "me",
+    "make",
+    "write",
+    "create",
+    "build",
+    "python",
+    "app",
+    "program",
+    "that",
+    "with",
+    "please",
+}
+GOOD = re.compile(r"^[a-z0-9][a-z0-9._-]{0,62}$")
+
+
+def new_name(goal: str) -> str:
+    """`analog-clock-k3f`: words that say something, and letters that keep two chats of one goal apart."""
+    words = re.findall(r"[a-z0-9]+", goal[:400].lower())
+    telling = [word for word in words if word not in FILLERS] or words or ["chat"]
+    tail = "".join(secrets.choice(LETTERS) for _ in range(3))
+    return f"{'-'.join(telling[:3])[:40].strip('-')}-{tail}"
+
+
+def checked_name(name: str) -> str:
+    if not GOOD.match(name):
+        raise BadUsage(
+            f"'{name[:80]}' is no good name for a chat", "use up to 63 of a-z, 0-9, '.', '_' and '-'"
+        )
+    return name
+
+
+def find_name(prefix: str, names: Iterable[str]) -> str:
+    """The one chat that is meant."""
+    known = list(names)
+    if prefix in known:
+        return prefix
+    found = [name for name in known if name.startswith(prefix)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise BadUsage(
+            f"'{prefix}' fits {len(found)} chats ({', '.join(found[:4])}…)", "type more of the name"
+        )
+    near = get_close_matches(prefix, known, n=1)
+    raise BadUsage(
+        f"there is no chat '{prefix}'", f"did you mean '{near[0]}'?" if near else "see septet list"
+    )

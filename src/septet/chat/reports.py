@@ -1,0 +1,95 @@
+"""What a chat came to, as text: the same words for `run`, `show` and exports."""
+
+from septet.domain.plans import check_text
+from septet.domain.state import State
+from septet.team.evidence import Line, report, shortcomings
+
+ENDINGS = {
+    "done": "done, all checks passed",
+    "accepted": "accepted by the person",
+    "bound": "stopped unfinished, a bound was reached",
+    "no_progress": "stopped unfinished, no progress",
+    "error": "stopped unfinished, an error",
+    "stopped": "stopped by the person",
+}
+
+
+def status(state: State) -> str:
+    """Where the chat stands, in a few words."""
+    if state.ended is not None:
+        detail = state.ended.detail if state.ended.reason != "done" else ""
+        return ENDINGS[state.ended.reason] + (f" ({detail})" if detail else "")
+    if state.turn is None:
+        return "not begun"
+    if state.turn.speaker == "proxy" and state.plan is not None and not state.approved:
+        return "waits for the person to approve the plan"
+    return f"unfinished, the {state.turn.speaker} has the floor"
+
+
+def report_table(state: State) -> str:
+    """Requirement → check → evidence, for the newest version, in columns."""
+    lines = report(state)
+    if not lines or state.version is None:
+        return ""
+    rows = [row(line, state.version.number) for line in lines]
+    head = ("", "requirement", "check", "evidence", "version")
+    widths = [max(len(line[place]) for line in [head, *rows]) for place in range(len(head))]
+    printed = [head, tuple("─" * width for width in widths), *rows]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in printed
+    )
+
+
+def row(line: Line, version: int) -> tuple[str, ...]:
+    mark = "✓" if line.met else "✗"
+    return (
+        mark,
+        f"{line.item.id} {clipped(line.item.text, 44)}",
+        clipped(check_text(line.item.check), 40),
+        clipped(line.detail, 44),
+        f"v{version}",
+    )
+
+
+def clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def summary(state: State) -> str:
+    """A chat on one screen. No clock times: an interrupted chat reads like one that was not."""
+    parts = [
+        f"{state.chat}: {status(state)}",
+        f"goal: {clipped(' '.join(state.goal.split()), 200)}",
+        f"team: {state.team.name} · {len(state.versions)} versions · {spent(state)}",
+        *versions(state),
+        report_table(state),
+        "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.versions else "",
+        artefacts(state),
+        f"workspace: {state.workspace}",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def versions(state: State) -> list[str]:
+    reviews = {review.version: review for review in state.reviews}
+    lines: list[str] = []
+    for version in state.versions:
+        files = ", ".join(file.path for file in version.files)
+        review = reviews.get(version.number)
+        verdict = f"{review.verdict}, {len(review.findings)} findings" if review else "no review"
+        lines.append(f"  v{version.number}  {version.tree[:8]}  {files}  ({verdict})")
+    return lines
+
+
+def artefacts(state: State) -> str:
+    made = sorted(path for path in state.artefacts if not path.startswith("."))
+    return f"made: {', '.join(made)}" if made else ""
+
+
+def spent(state: State) -> str:
+    total = state.spent
+    words = f"{total.answers} answers"
+    if total.usage.total:
+        words += f" · {total.usage.prompt} + {total.usage.completion} tokens · ${total.cost:.4f}"
+    return words

@@ -1,0 +1,35 @@
+"""Errors as a person sees them: one line with cause and remedy, and the exit code."""
+
+import os
+import tempfile
+import traceback
+from pathlib import Path
+
+from septet.errors import SeptetError
+
+
+def explanation(error: BaseException) -> tuple[str, int]:
+    """The line and the exit code for whatever came up; a task group's wrapping is taken off."""
+    error = innermost(error)
+    if isinstance(error, SeptetError):
+        return str(error), error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; what happened so far is saved: septet resume goes on", 130
+    return f"internal error ({type(error).__name__}: {one_line(error)}): details in {detailed(error)}", 1
+
+
+def innermost(error: BaseException) -> BaseException:
+    inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
+    return innermost(inner[0]) if len(inner) == 1 else error
+
+
+def one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def detailed(error: BaseException) -> str:
+    """The traceback goes into a file that can be sent in, not onto the screen."""
+    handle, name = tempfile.mkstemp(prefix="septet-error-", suffix=".txt")
+    os.close(handle)
+    Path(name).write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    return name

@@ -1,0 +1,157 @@
+"""What a person sees while the team works: a line for each thing that happens, on stderr."""
+
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from septet.chat.reports import spent
+from septet.domain.events import (
+    ChatEnded,
+    Event,
+    EvidenceFound,
+    ModelAnswered,
+    PersonSpoke,
+    PlanApproved,
+    PlanProposed,
+    Recorded,
+    ReplyRefused,
+    ReviewGiven,
+    RunFinished,
+    TurnOpened,
+    VersionWritten,
+)
+from septet.domain.plans import check_text, plan_text
+from septet.domain.pytest_report import parse_report
+from septet.domain.reduce import reduce
+from septet.domain.state import State
+from septet.team.reviews import review_text
+
+COLOURS = {
+    "planner": "magenta",
+    "coder": "cyan",
+    "runner": "yellow",
+    "reviewer": "green",
+    "person": "blue",
+    "septet": "bright_black",
+}
+Words = tuple[str, str]
+
+
+class Screen:
+    """Folds what it hears, so that its footer always shows where the chat stands."""
+
+    def __init__(self, state: State, plain: bool, verbose: bool = False) -> None:
+        self.state = state
+        self.verbose = verbose
+        self.console = Console(file=sys.stderr, no_color=plain or None, highlight=False, emoji=False)
+        moving = self.console.is_terminal and not plain
+        self.footer = Status("", console=self.console, spinner="dots") if moving else None
+
+    def __enter__(self) -> "Screen":
+        if self.footer:
+            self.footer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rest()
+
+    def rest(self) -> None:
+        """Take the footer away: the person is asked, or all is over."""
+        if self.footer:
+            self.footer.stop()
+
+    def hear(self, recorded: Recorded) -> None:
+        self.state = reduce(self.state, recorded)
+        who, text = words(recorded.event, self.verbose)
+        if text:
+            self.say(who, text)
+        if self.footer:
+            self.footer.update(footer(self.state))
+            if not isinstance(recorded.event, ChatEnded):
+                self.footer.start()
+
+    def say(self, who: str, text: str) -> None:
+        first, *rest = text.rstrip().splitlines()
+        name = Text(f"{who:>9}  ", style=COLOURS.get(who, "white"))
+        self.console.print(name + Text(first), soft_wrap=True)
+        for line in rest:
+            self.console.print(Text(" " * 11 + line), soft_wrap=True)
+
+
+def footer(state: State) -> str:
+    """Round, who speaks, what it cost, how many requirements are met."""
+    rounds = f"round {state.turns.get('coder', 0)} of {state.budget.rounds or '∞'}"
+    speaker = f"{state.turn.speaker} at work" if state.turn else ""
+    total = len(state.plan.items) if state.plan else 0
+    met = sum(found.passed for found in state.evidence.values())
+    checks = f"{met}/{total} checks met" if total else ""
+    return " · ".join(filter(None, [rounds, speaker, checks, spent(state)]))
+
+
+def words(event: Event, verbose: bool = False) -> Words:
+    """Who did what, briefly; nothing for what a watcher need not know."""
+    for kind, tell in TELLERS.items():
+        if isinstance(event, kind):
+            return tell(event)
+    if verbose and isinstance(event, ModelAnswered):
+        return event.role, event.answer.text
+    return "", ""
+
+
+def tell_plan(event: PlanProposed) -> Words:
+    return "planner", f"{len(event.plan.items)} requirements\n{plan_text(event.plan)}"
+
+
+def tell_approval(event: PlanApproved) -> Words:
+    return "person", "plan approved" + (" (--yes)" if event.by == "flag" else "")
+
+
+def tell_version(event: VersionWritten) -> Words:
+    files = ", ".join(file.path for file in event.files)
+    return "coder", f"version {event.number}: {files}" + (f"\n{event.note}" if event.note else "")
+
+
+def tell_run(event: RunFinished) -> Words:
+    result = event.result
+    ending = f"stopped by the {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
+    if event.purpose == "tests alone":
+        verdict = "they pass: they prove nothing" if result.succeeded else "they fail, as they should"
+        return "runner", f"tests without the program → {verdict}"
+    report = parse_report(result.stdout) if event.purpose == "tests" else None
+    counts = [f"{len(report.passed)} passed, {len(report.failed)} failed"] if report else []
+    made = [change.path for change in result.changes if change.kind != "deleted"]
+    facts = [ending, f"{result.seconds:.2f} s", *counts, *made]
+    shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)
+    return "runner", f"{event.purpose}: {event.command} → {' · '.join(facts)}{shown}"
+
+
+def tell_evidence(event: EvidenceFound) -> Words:
+    return "runner", f"{'✓' if event.passed else '✗'} {event.item} {check_text(event.check)}: {event.detail}"
+
+
+def last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""
+
+
+TELLERS: dict[type[Event], Callable[..., Words]] = {
+    PlanProposed: tell_plan,
+    PlanApproved: tell_approval,
+    VersionWritten: tell_version,
+    RunFinished: tell_run,
+    EvidenceFound: tell_evidence,
+    ReviewGiven: lambda event: ("reviewer", review_text(event)),
+    ReplyRefused: lambda event: ("septet", f"the {event.role}'s reply was refused: {event.reason}"),
+    PersonSpoke: lambda event: ("person", event.text),
+    TurnOpened: lambda _: ("", ""),
+}
+
+
+def write_line(stream: TextIO, line: str) -> None:
+    """One line, at once: whoever reads the other end of the pipe is watching."""
+    stream.write(line + "\n")
+    stream.flush()

@@ -1,0 +1,101 @@
+"""The command line: commands by name, loaded when they are called, and errors in one line."""
+
+import sys
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "run": ("septet.cli.run:run", "Plan with me, then build until checks prove it works."),
+    "demo": (
+        "septet.cli.run:demo",
+        "Watch a rehearsed team build something, really run here. No key, no network.",
+    ),
+    "resume": ("septet.cli.run:resume", "Go on with a chat exactly where it stopped."),
+    "list": ("septet.cli.chats:list_chats", "All chats, the newest first."),
+    "show": ("septet.cli.chats:show", "One chat: plan, versions, evidence, cost."),
+    "diff": ("septet.cli.chats:diff", "What changed between two versions."),
+    "export": ("septet.cli.chats:export", "A chat as Markdown, text or its raw log."),
+    "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),
+}
+
+
+class Commands(click.Group):
+    """Words that are no command are a goal: `septet "an analog clock"` is `septet run "an analog clock"`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        return getattr(import_module(module), name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Without loading them: help must be instant."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = next((word for word in args if not word.startswith("-")), "")
+        if not args and sys.stdin.isatty():
+            args = ["run"]
+        elif args and args[0] not in ("--help", "-h", "--version") and first not in COMMANDS:
+            refuse_typo(first)
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+def refuse_typo(word: str) -> None:
+    """A misspelt command must not become a goal."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, COMMANDS, n=1, cutoff=0.75) if " " not in word else []
+    if near:
+        raise click.UsageError(f"there is no command '{word}': did you mean '{near[0]}'?")
+
+
+@click.group(cls=Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="septet", message="%(prog)s %(version)s")
+def septet() -> None:
+    """A team of seven agents that plans with you, writes code, runs and tests it in a sandbox, reviews it
+    and iterates until checks prove that it works.
+
+    \b
+    septet demo clock                     see it work: offline, no key
+    septet "an analog clock"              plan with me, then build
+    septet run "word count" --yes --json  no questions, machine-readable
+    septet resume                         go on where you stopped
+    """
+
+
+def main() -> None:
+    """The `septet` command: whatever goes wrong ends in one line and the right exit code."""
+    try:
+        sys.exit(septet.main(standalone_mode=False) or 0)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f" (see {context.command_path} --help)" if context else ""
+        fail(f"{error.format_message()}{hint}", error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        fail("interrupted; what happened so far is saved: septet resume goes on", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    except Exception as error:  # the last resort: a person sees one line, never a traceback
+        explain(error)
+
+
+def explain(error: Exception) -> None:
+    from septet.cli.failures import explanation
+
+    message, code = explanation(error)
+    fail(message, code)
+
+
+def fail(message: str, code: int) -> None:
+    click.echo(f"septet: {message}", err=True)
+    sys.exit(code)

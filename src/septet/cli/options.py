@@ -1,0 +1,72 @@
+"""The options that every way of running shares, as one value."""
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec
+
+import click
+
+P = ParamSpec("P")
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Options:
+    model: str
+    yes: bool
+    step: bool
+    rounds: int | None
+    max_cost: float | None
+    max_tokens: int | None
+    max_time: float | None
+    json: bool
+    quiet: bool
+    verbose: bool
+    plain: bool
+    unsafe_local: bool
+
+
+class Duration(click.ParamType):
+    """`90`, `90s`, `20m`, `1.5h`."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
+        if found is None or not float(found[1]):
+            self.fail(f"'{value}' is no time, write 90s, 20m or 1.5h", param, ctx)
+        return float(found[1]) * UNITS[found[2]]
+
+
+OPTIONS = [
+    click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="scripted:FILE, replay:FILE."),
+    click.option("--yes", is_flag=True, help="Approve the plan without asking."),
+    click.option("--step", is_flag=True, help="Stop before each turn and ask."),
+    click.option("--rounds", type=click.IntRange(1), help="At most so many versions (8)."),
+    click.option(
+        "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="At most so many dollars."
+    ),
+    click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="At most so many tokens."),
+    click.option("--max-time", type=Duration(), help="At most so much working time: 90s, 20m, 1.5h."),
+    click.option("--json", is_flag=True, help="JSON lines on stdout: every event, then the result."),
+    click.option("-q", "--quiet", is_flag=True, help="The result and errors only."),
+    click.option("-v", "--verbose", is_flag=True, help="Also what the members say, word for word."),
+    click.option("--plain", is_flag=True, help="No colours, nothing that moves."),
+    click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights."),
+]
+
+
+def run_options(command: Callable[P, int]) -> Callable[..., int]:
+    """Collect the shared options into the command's `options` argument."""
+
+    @functools.wraps(command)
+    def collected(*args: P.args, **kwargs: P.kwargs) -> int:
+        given = {field: kwargs.pop(field) for field in Options.__dataclass_fields__}
+        kwargs["options"] = Options(**given)  # pyright: ignore[reportArgumentType]  # click has checked them
+        return command(*args, **kwargs)
+
+    for option in reversed(OPTIONS):
+        collected = option(collected)
+    return collected

@@ -1,0 +1,38 @@
+"""The person at the terminal: asked on stderr, so that stdout stays the result's."""
+
+import sys
+from collections.abc import Callable
+
+from septet.agents.proxy import Question
+from septet.errors import NeedsPerson
+
+PROMPTS = {
+    "plan": "approve the plan [Enter], or say what to change (q quits): ",
+    "step": "[Enter] do · c continue · q quit, or say something: ",
+}
+WELCOME = "What python creation would you like? Type below:"
+
+
+async def ask_line(prompt: str) -> str:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.output import create_output
+
+    session: PromptSession[str] = PromptSession(output=create_output(sys.stderr))
+    try:
+        return await session.prompt_async(prompt)
+    except EOFError as error:
+        raise NeedsPerson("the terminal was closed", "septet resume goes on") from error
+
+
+def asking(rest: Callable[[], None]):
+    """Ask once the moving footer is out of the way."""
+
+    async def ask(question: Question) -> str:
+        rest()
+        return await ask_line(PROMPTS[question.kind])
+
+    return ask
+
+
+def at_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

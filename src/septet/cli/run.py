@@ -1,0 +1,55 @@
+"""`run`, `demo` and `resume`: three ways into the same loop."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from septet.cli.options import Options, run_options
+
+
+@click.command(epilog="Example: septet run 'an analog clock' -C clock --yes")
+@click.argument("goal", required=False)
+@click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
+@click.option("-t", "--team", default="iterate", show_default=True, help="A team's name or a team.yaml.")
+@click.option("-n", "--name", default="", help="What to call the chat.")
+@run_options
+def run(goal: str | None, workspace: Path | None, team: str, name: str, options: Options) -> int:
+    """Plan with me, then build GOAL until checks prove that it works.
+
+    GOAL is words, or - to read it from standard input. Without it, on a terminal, you are asked.
+    """
+    from septet.cli.working import begin, work
+
+    if goal == "-" or (goal is None and not sys.stdin.isatty()):
+        goal = sys.stdin.read(1 << 21)
+    return work(begin(goal, team, workspace, name, options), options)
+
+
+@click.command(epilog="Example: septet demo clock")
+@click.argument("which", type=click.Choice(["clock", "bars"]), default="clock")
+@click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
+@run_options
+def demo(which: str, workspace: Path | None, options: Options) -> int:
+    """Watch a rehearsed team at work, with no key and no network.
+
+    The team's words were written beforehand; its code, tests and pictures are really run and made here.
+    """
+    from septet.cli.working import rehearse, work
+
+    return work(rehearse(which, workspace, options), options)
+
+
+@click.command(epilog="Example: septet resume analog-clock 'sounds good'")
+@click.argument("name", required=False)
+@click.argument("message", required=False)
+@click.option("--last", is_flag=True, help="The chat that moved last.")
+@run_options
+def resume(name: str | None, message: str | None, last: bool, options: Options) -> int:
+    """Go on with a chat exactly where it stopped: after an end, a bound, a crash or a kill.
+
+    NAME may be the beginning of a name. MESSAGE answers what the chat waits for, or steers the next turn.
+    """
+    from septet.cli.working import proceed, work
+
+    return work(proceed(None if last else name, message, options), options)

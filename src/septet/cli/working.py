@@ -1,0 +1,174 @@
+"""Running a chat from the command line: prepare it, watch it, say how it ended."""
+
+import signal
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from msgspec.structs import replace
+
+from septet.agents.proxy import present, question, understood
+from septet.chat.reports import report_table, status
+from septet.chat.results import result_of
+from septet.cli.live import Screen, write_line
+from septet.cli.options import Options
+from septet.cli.person import WELCOME, ask_line, asking, at_terminal
+from septet.domain.codec import ENCODER, encode
+from septet.domain.events import PersonSpoke, Recorded
+from septet.domain.state import State
+from septet.domain.teams import Budget, TeamSpec
+from septet.errors import BadUsage
+from septet.settings.team_files import load_team
+from septet.team.teams import TEAMS
+from septet.wiring.session import Session, open_session, with_model
+
+Prepare = Callable[[Session], Awaitable[str]]
+REHEARSAL = "this is a rehearsal: the team's words were written beforehand; its code, tests and pictures are really run here"
+UNSAFE = "WITHOUT A SANDBOX: programs run here with all your rights (--unsafe-local)"
+GOALS = {
+    "clock": "Make me a python app that displays the current time on an analog clock face.",
+    "bars": "Draw a bar chart of the totals per category in a CSV file.",
+}
+
+
+def begin(goal: str | None, team: str, workspace: Path | None, name: str, options: Options) -> Prepare:
+    """A new chat."""
+
+    async def prepare(session: Session) -> str:
+        words = goal
+        if words is None:
+            write_line(sys.stderr, WELCOME)
+            words = await ask_line("> ")
+        spec = with_model(bounded(load_team(team), options), options.model)
+        return await session.start(words, spec, absolute(workspace), name)
+
+    return prepare
+
+
+def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
+    """A new chat whose members read from a script."""
+
+    async def prepare(session: Session) -> str:
+        write_line(sys.stderr, f"septet: {REHEARSAL}")
+        team = replace(bounded(TEAMS["iterate"], options), approve="auto")
+        return await session.start(
+            GOALS[which], with_model(team, f"scripted:demo/{which}"), absolute(workspace)
+        )
+
+    return prepare
+
+
+def proceed(name: str | None, message: str | None, options: Options) -> Prepare:
+    """A chat that exists: with the person's answer, and with more room if it had ended."""
+
+    async def prepare(session: Session) -> str:
+        heads = await session.store.chats()
+        if not heads:
+            raise BadUsage("there is no chat to resume", "start one with septet run")
+        chat = await session.find(name) if name else heads[0].chat
+        state = await session.state(chat)
+        if message:
+            asked = question(state)
+            event = understood(state, asked, message) if asked else PersonSpoke(text=message)
+            await session.store.append(chat, event, after=None)
+        if state.ended is not None and (state.ended.reason != "done" or message):
+            await session.reopen(chat, more(state, options))
+        return chat
+
+    return prepare
+
+
+def bounded(team: TeamSpec, options: Options) -> TeamSpec:
+    """The team within the bounds that the command line sets."""
+    given = {
+        "rounds": options.rounds,
+        "cost": options.max_cost,
+        "tokens": options.max_tokens,
+        "seconds": options.max_time,
+    }
+    budget = replace(team.budget, **{name: value for name, value in given.items() if value is not None})
+    approve = "auto" if options.yes else team.approve
+    return replace(team, budget=budget, approve=approve, stepwise=options.step or team.stepwise)
+
+
+def more(state: State, options: Options) -> Budget:
+    """As much again as the chat had, or what the command line says, on top of what is used up."""
+    first = bounded(state.team, options).budget
+    used = [state.turns.get("coder", 0), state.spent.usage.total, state.spent.cost, state.seconds]
+    limits = [first.rounds, first.tokens, first.cost, first.seconds]
+    rounds, tokens, cost, seconds = (
+        None if limit is None else limit + spent for limit, spent in zip(limits, used, strict=True)
+    )
+    return Budget(
+        rounds=None if rounds is None else int(rounds),
+        tokens=None if tokens is None else int(tokens),
+        cost=cost,
+        seconds=seconds,
+    )
+
+
+def absolute(folder: Path | None) -> Path | None:
+    return folder.expanduser().absolute() if folder else None
+
+
+def work(prepare: Prepare, options: Options) -> int:
+    """Run the chat to its end and print the result; returns the exit code."""
+    return anyio.run(watch, prepare, options)
+
+
+async def watch(prepare: Prepare, options: Options) -> int:
+    async with open_session() as session:
+        chat = await prepare(session)
+        before = await session.state(chat)
+        with Screen(before, options.plain, options.verbose) as screen:
+            if not options.quiet:
+                screen.say("septet", f"{chat}: {before.goal.splitlines()[0][:120]}")
+            if options.unsafe_local:
+                write_line(sys.stderr, f"septet: {UNSAFE}")
+            hear = listener(screen, options)
+            person = present(asking(screen.rest)) if at_terminal() else None
+            async with interruptible(chat):
+                state = await session.conduct(chat, person, options.unsafe_local, hear)
+        conclude(state, options)
+        return result_of(state).exit_code
+
+
+def listener(screen: Screen, options: Options) -> Callable[[Recorded], None]:
+    def hear(recorded: Recorded) -> None:
+        if options.json:
+            write_line(sys.stdout, encode(recorded).decode())
+        if not options.quiet:
+            screen.hear(recorded)
+
+    return hear
+
+
+def conclude(state: State, options: Options) -> None:
+    """The result is all that stdout carries."""
+    if options.json:
+        write_line(sys.stdout, ENCODER.encode(result_of(state)).decode())
+        return
+    parts = [report_table(state), f"{state.chat}: {status(state)}", f"the program is in {state.workspace}"]
+    write_line(sys.stdout, "\n".join(part for part in parts if part))
+
+
+@asynccontextmanager
+async def interruptible(chat: str) -> AsyncGenerator[None, None]:
+    """SIGINT and SIGTERM stop at once what runs; the log has everything up to that moment."""
+    caught: list[int] = []
+
+    async def listen(scope: anyio.CancelScope) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                caught.append(number)
+                scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen, tasks.cancel_scope)
+        yield
+        tasks.cancel_scope.cancel()
+    if caught:
+        write_line(sys.stderr, f"septet: interrupted and saved: septet resume {chat}")
+        sys.exit(128 + caught[0])

@@ -1,0 +1,117 @@
+"""The first rung: bubblewrap with every namespace, a system-call filter, an allow-list view and limits."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from septet.domain.runs import Job, RunResult
+from septet.errors import NoSandbox, SandboxFailed
+from septet.ports import Listener
+from septet.sandboxes import seccomp, view
+from septet.sandboxes.environment import environment
+from septet.sandboxes.rlimits import limited
+from septet.sandboxes.runs import carry_out
+from septet.sandboxes.spawning import spawned
+from septet.sandboxes.supervision import Started, Watch
+
+_ISOLATION = (
+    *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+    *("--unshare-cgroup-try", "--hostname", "septet", "--uid", "1000", "--gid", "1000"),
+    *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+)
+_NOT_RUN = 1
+"""What bubblewrap ends with when it could not even start the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """A sandbox made anew for each run, by the bubblewrap program at `program`."""
+
+    program: str
+    rung: str = "bubblewrap"
+
+    @classmethod
+    def found(cls) -> "Bubblewrap":
+        program = shutil.which("bwrap", path=os.defpath + ":/usr/local/bin") or shutil.which("bwrap")
+        if program is None:
+            raise NoSandbox("bubblewrap is not installed", "apt install bubblewrap")
+        if not seccomp.supported():
+            raise NoSandbox("there is no system-call filter for this processor", "use a container")
+        return cls(program)
+
+    async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
+        workspace = view.checked_workspace(job.workspace)
+        return await carry_out(job, workspace, self.rung, self._launch, listen)
+
+    @asynccontextmanager
+    async def _launch(self, job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
+        with _status_pipe() as (status, reporter), _filter() as rules:
+            command = [
+                *(self.program, *_ISOLATION, "--seccomp", str(rules), "--json-status-fd", str(reporter)),
+                *(
+                    *view.arguments(workspace, job.readable, job.limits),
+                    "--",
+                    *limited(job.command, job.limits),
+                ),
+            ]
+            with spawned(command, environment(job.environment), inherited=(rules, reporter)) as process:
+                os.close(reporter)
+                report = await _until(status, b"\n")
+                yield Started(process, _child(report, process))
+                if process.returncode == _NOT_RUN and watch.stopped_by is None:
+                    _check_that_it_ran(report + await _until(status), watch)
+
+
+def _child(report: bytes, process: subprocess.Popen[bytes]) -> int:
+    """The number, outside, of the first process inside: its end is everybody's end."""
+    if report:
+        return int(json.loads(report.partition(b"\n")[0])["child-pid"])
+    _, errors = process.communicate()
+    raise SandboxFailed(
+        f"bubblewrap did not start ({errors.decode('utf-8', 'replace').strip()})", "septet doctor"
+    )
+
+
+def _check_that_it_ran(report: bytes, watch: Watch) -> None:
+    if b'"exit-code"' not in report:
+        said = watch.stderr.text().strip().rpartition("\n")[2]
+        raise SandboxFailed(f"bubblewrap could not start the program ({said})", "septet doctor")
+
+
+async def _until(descriptor: int, mark: bytes | None = None) -> bytes:
+    """What the descriptor gives, to its end or to the mark."""
+    content = b""
+    while mark is None or mark not in content:
+        await anyio.wait_readable(descriptor)
+        piece = os.read(descriptor, 4096)
+        if not piece:
+            break
+        content += piece
+    return content
+
+
+@contextmanager
+def _status_pipe() -> Generator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    try:
+        yield reading, writing
+    finally:
+        os.close(reading)
+
+
+@contextmanager
+def _filter() -> Generator[int]:
+    reading, writing = os.pipe()
+    try:
+        with os.fdopen(writing, "wb") as sink:
+            sink.write(seccomp.filter_program())
+        yield reading
+    finally:
+        os.close(reading)

@@ -1,0 +1,71 @@
+"""One run from start to result, the same for every rung: survey, start, watch, survey, verdict."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from anyio import to_thread
+
+from septet.domain.runs import Bound, Job, RunResult
+from septet.ports import Listener
+from septet.sandboxes import workspace as files
+from septet.sandboxes.supervision import Started, Watch, supervise
+from septet.sandboxes.usage import written
+from septet.sandboxes.verdict import bound_of, outgrown
+
+_MOST_ENTRIES = 50_000
+_WRITTEN_PER_LIMIT = 4
+
+Launch = Callable[[Job, Path, Watch], AbstractAsyncContextManager[Started]]
+"""Starts the program of a job; on leaving, raises SandboxFailed if it was the sandbox that broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A workspace as it was before a run, and whether a run has outgrown its part of the disk."""
+
+    workspace: Path
+    before: files.Survey
+    job: Job
+
+    def outgrown(self, pids: tuple[int, ...]) -> bool:
+        """Also counts what was written: a file deleted while open, or hidden deep, is in no survey."""
+        if written(pids) > _WRITTEN_PER_LIMIT * self.job.limits.disk:
+            return True
+        return self.too_big(files.survey(self.workspace))
+
+    def too_big(self, after: files.Survey) -> bool:
+        return outgrown(self.before, after, self.job.limits, _MOST_ENTRIES)
+
+
+async def carry_out(
+    job: Job, workspace: Path, rung: str, launch: Launch, listen: Listener | None
+) -> RunResult:
+    disk = Disk(workspace, await to_thread.run_sync(files.survey, workspace), job)
+    watch = Watch.of(job.limits, listen)
+    began = time.monotonic()
+    async with launch(job, workspace, watch) as started:
+        await supervise(started, job.stdin, watch, disk.outgrown)
+    seconds = time.monotonic() - began
+    code = _exit_code(started.process.returncode)
+    after = await to_thread.run_sync(files.survey, workspace)
+    return RunResult(
+        exit_code=code,
+        stdout=watch.stdout.text(),
+        stderr=watch.stderr.text(),
+        seconds=round(seconds, 4),
+        stopped_by=watch.stopped_by or _bound(code, watch, after, disk),
+        changes=await to_thread.run_sync(files.changes, workspace, disk.before, after),
+        rung=rung,
+    )
+
+
+def _bound(code: int, watch: Watch, after: files.Survey, disk: Disk) -> Bound | None:
+    return "disk" if disk.too_big(after) else bound_of(code, watch.stderr.text(), after, watch.limits)
+
+
+def _exit_code(status: int) -> int:
+    """As a shell tells it: a signal is 128 and its number."""
+    return 128 - status if status < 0 else status

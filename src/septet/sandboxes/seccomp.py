@@ -1,0 +1,158 @@
+"""A system-call filter as classic BPF bytes, made without any library: bubblewrap loads it by descriptor."""
+
+import platform
+import struct
+from collections.abc import Iterator
+
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+_X32 = 0x40000000
+
+_NEW_NAMESPACES = 0x7E020080
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME."""
+
+_FAMILIES = (1, 2, 10, 16)
+"""AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; AF_VSOCK for one ignores the network namespace."""
+
+_TERMINAL_INJECTION = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX put words into somebody's terminal."""
+
+_AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+# number on x86_64, number on aarch64 (None where it does not exist)
+_REFUSED: dict[str, tuple[int, int | None]] = {
+    "ptrace": (101, 117),
+    "syslog": (103, 116),
+    "vhangup": (153, 58),
+    "modify_ldt": (154, None),
+    "pivot_root": (155, 41),
+    "adjtimex": (159, 171),
+    "chroot": (161, 51),
+    "acct": (163, 89),
+    "settimeofday": (164, 170),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "reboot": (169, 142),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "init_module": (175, 105),
+    "delete_module": (176, 106),
+    "quotactl": (179, 60),
+    "lookup_dcookie": (212, 18),
+    "clock_settime": (227, 112),
+    "kexec_load": (246, 104),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "migrate_pages": (256, 238),
+    "unshare": (272, 97),
+    "move_pages": (279, 239),
+    "perf_event_open": (298, 241),
+    "fanotify_init": (300, 262),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "clock_adjtime": (305, 266),
+    "setns": (308, 268),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "kcmp": (312, 272),
+    "finit_module": (313, 273),
+    "kexec_file_load": (320, 294),
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+    "pidfd_getfd": (438, 438),
+    "quotactl_fd": (443, 443),
+}
+# Absent rather than refused: programs then fall back to the older way.
+_ABSENT: dict[str, tuple[int, int | None]] = {
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "clone3": (435, 435),
+    "mount_setattr": (442, 442),
+    "process_madvise": (440, 440),
+    "open_tree_attr": (467, 467),
+}
+# Memory that no process's resident size shows: refused where no cgroup counts it.
+_UNCOUNTED: dict[str, tuple[int, int | None]] = {
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+}
+_CLONE, _SOCKET, _SOCKETPAIR, _IOCTL = (56, 220), (41, 198), (53, 199), (16, 29)
+
+
+def supported(machine: str = "") -> bool:
+    """Whether a filter can be made for this kind of processor."""
+    return (machine or platform.machine()) in _AUDIT
+
+
+def filter_program(machine: str = "", counted: bool = False) -> bytes:
+    """The filter for this machine; `counted`: a cgroup sees all memory, so that no kind need be refused."""
+    machine = machine or platform.machine()
+    refused = _numbers(_REFUSED, machine)
+    absent = _numbers(_ABSENT if counted else _ABSENT | _UNCOUNTED, machine)
+    steps = [*_prologue(machine), *_arguments(machine)]
+    steps.append(_step(_LOAD, _NUMBER))
+    for numbers, error in ((refused, _EPERM), (absent, _ENOSYS)):
+        for number in numbers:
+            steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _ERRNO | error)]
+    steps.append(_step(_RETURN, _ALLOW))
+    return b"".join(steps)
+
+
+def _numbers(calls: dict[str, tuple[int, int | None]], machine: str) -> list[int]:
+    column = 0 if machine == "x86_64" else 1
+    return [number for call in calls.values() if (number := call[column]) is not None]
+
+
+def _prologue(machine: str) -> Iterator[bytes]:
+    """Another architecture's calls have other numbers: whoever makes one is killed."""
+    yield _step(_LOAD, _ARCHITECTURE)
+    yield _step(_JUMP_EQUAL, _AUDIT[machine], 1, 0)
+    yield _step(_RETURN, _KILL)
+    if machine == "x86_64":
+        yield _step(_LOAD, _NUMBER)
+        yield _step(_JUMP_AT_LEAST, _X32, 0, 1)
+        yield _step(_RETURN, _KILL)
+
+
+def _arguments(machine: str) -> Iterator[bytes]:
+    """Calls that are fine with some arguments only; each block leaves other calls to the next one."""
+    column = 0 if machine == "x86_64" else 1
+    yield from _block(_CLONE[column], 0, [_step(_JUMP_ANY_BIT, _NEW_NAMESPACES, 0, 1), _errno(_EPERM)])
+    for call in (_SOCKET, _SOCKETPAIR):
+        allowed = [_step(_JUMP_EQUAL, family, len(_FAMILIES) - at, 0) for at, family in enumerate(_FAMILIES)]
+        yield from _block(call[column], 0, [*allowed, _errno(_EAFNOSUPPORT)])
+    refused = [
+        piece for code in _TERMINAL_INJECTION for piece in (_step(_JUMP_EQUAL, code, 0, 1), _errno(_EPERM))
+    ]
+    yield from _block(_IOCTL[column], 1, refused)
+
+
+def _block(number: int, argument: int, checks: list[bytes]) -> Iterator[bytes]:
+    yield _step(_LOAD, _NUMBER)
+    yield _step(_JUMP_EQUAL, number, 0, len(checks) + 1)
+    yield _step(_LOAD, _ARGUMENTS + 8 * argument)
+    yield from checks
+
+
+def _errno(error: int) -> bytes:
+    return _step(_RETURN, _ERRNO | error)
+
+
+def _step(code: int, value: int, when_true: int = 0, when_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, when_true, when_false, value)

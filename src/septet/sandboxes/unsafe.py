@@ -1,0 +1,43 @@
+"""No sandbox, for a person who asked for that: limits hold and children die, but nothing is protected."""
+
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from septet.domain.runs import Job, RunResult
+from septet.ports import Listener
+from septet.sandboxes.environment import environment
+from septet.sandboxes.rlimits import limited
+from septet.sandboxes.runs import carry_out
+from septet.sandboxes.spawning import spawned
+from septet.sandboxes.supervision import Started, Watch
+from septet.sandboxes.view import existing_folder
+
+_REAPER = Path(__file__).with_name("reaper.py")
+
+
+@dataclass(frozen=True, slots=True)
+class UnsafeLocal:
+    """Runs a job as this user, on this machine, with this network."""
+
+    rung: str = "none (unsafe-local)"
+
+    async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
+        return await carry_out(job, existing_folder(job.workspace), self.rung, _launch, listen)
+
+
+@asynccontextmanager
+async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
+    home = tempfile.mkdtemp(prefix="septet-run-")
+    try:
+        command = [sys.executable, "-I", "-S", str(_REAPER), *limited(job.command, job.limits)]
+        variables = environment(job.environment, home, home)
+        with spawned(command, variables, folder=workspace) as process:
+            yield Started(process, process.pid, killer=signal.SIGTERM)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)

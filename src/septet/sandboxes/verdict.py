@@ -1,0 +1,32 @@
+"""Which limit ended a program, where the program itself met it rather than the watch."""
+
+import re
+import signal
+
+from septet.domain.runs import Bound, Limits
+from septet.sandboxes.workspace import Survey
+
+_SIGNALS: dict[int, Bound] = {128 + signal.SIGXCPU: "cpu", 128 + signal.SIGXFSZ: "file size"}
+_OUT_OF_MEMORY = re.compile(r"(?:[\w.]*\bMemoryError|[\w.]*_ArrayMemoryError|std::bad_alloc)\b")
+
+
+def bound_of(exit_code: int, stderr: str, after: Survey, limits: Limits) -> Bound | None:
+    """A program that succeeded met no limit; one that failed did if its end says so."""
+    if exit_code == 0:
+        return None
+    if exit_code in _SIGNALS:
+        return _SIGNALS[exit_code]
+    if any(stamp.size >= limits.file_size for stamp in after.files.values()):
+        return "file size"
+    if _OUT_OF_MEMORY.match(_last_line(stderr)):
+        return "memory"
+    return None
+
+
+def _last_line(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2]
+
+
+def outgrown(before: Survey, after: Survey, limits: Limits, most_entries: int) -> bool:
+    """Whether a workspace grew past the limit in space or in number of entries."""
+    return after.space - before.space > limits.disk or after.entries - before.entries > most_entries

@@ -1,0 +1,37 @@
+"""Where Septet keeps its own things: never in the person's tree, and made only when something is written."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from septet.domain.values import Value
+
+
+class Home(Value):
+    """`SEPTET_HOME` moves all of it; else the platform's own folders are used."""
+
+    data: Path
+    config: Path
+    cache: Path
+
+    @property
+    def database(self) -> Path:
+        return self.data / "septet.db"
+
+    @property
+    def blobs(self) -> Path:
+        return self.data / "blobs"
+
+    @property
+    def workspaces(self) -> Path:
+        return self.data / "work"
+
+
+def find_home(environment: Mapping[str, str] = os.environ) -> Home:
+    if moved := environment.get("SEPTET_HOME"):
+        root = Path(moved).expanduser().absolute()
+        return Home(data=root, config=root / "config", cache=root / "cache")
+    import platformdirs
+
+    folders = platformdirs.PlatformDirs("septet", appauthor=False)
+    return Home(data=folders.user_data_path, config=folders.user_config_path, cache=folders.user_cache_path)

@@ -1,0 +1,90 @@
+"""Teams by name or from a `team.yaml`, checked: a mistake is named with its path and line."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+
+from septet.domain.runs import Limits
+from septet.domain.teams import ROLES, Budget, RoleSpec, TeamSpec
+from septet.domain.values import Value
+from septet.errors import BadConfig
+from septet.team.floors import FLOORS
+from septet.team.teams import TEAMS
+from septet.tools.documents import read_document
+
+
+class MemberForm(Value, forbid_unknown_fields=True):
+    """A member as people write it: the name may be left out, one model needs no list."""
+
+    role: str
+    name: str = ""
+    model: str | tuple[str, ...] = ()
+    instructions: str = ""
+    temperature: float | None = None
+    candidates: int = 1
+
+
+class TeamForm(Value, forbid_unknown_fields=True):
+    members: tuple[MemberForm, ...]
+    name: str = ""
+    floor: str = "plan_then_iterate"
+    budget: Budget = Budget()
+    limits: Limits = Limits()
+    approve: Literal["ask", "auto"] = "ask"
+    stepwise: bool = False
+    refusals: int = 3
+    stuck_after: int = 3
+
+
+def load_team(name: str) -> TeamSpec:
+    """A built-in team by its name, or the team that a file describes."""
+    if name in TEAMS:
+        return TEAMS[name]
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml") and not path.exists():
+        raise BadConfig(f"there is no team '{name}'", f"use {', '.join(TEAMS)} or the path of a team.yaml")
+    form = read_document(path, TeamForm)
+    return TeamSpec(
+        name=form.name or path.stem,
+        members=checked([member(one, str(path)) for one in form.members], str(path)),
+        floor=known(form.floor, list(FLOORS), "floor", str(path)),
+        budget=form.budget,
+        limits=form.limits,
+        approve=form.approve,
+        stepwise=form.stepwise,
+        refusals=form.refusals,
+        stuck_after=form.stuck_after,
+    )
+
+
+def member(form: MemberForm, source: str) -> RoleSpec:
+    models = (form.model,) if isinstance(form.model, str) else form.model
+    if address := next((model for model in models if model.startswith("url:")), None):
+        raise BadConfig(
+            f"{source}: a team file may not choose the address '{address}'", "pass it with -m instead"
+        )
+    return RoleSpec(
+        name=form.name or form.role,
+        role=known(form.role, list(ROLES), "role", source),
+        model=models,
+        instructions=form.instructions,
+        temperature=form.temperature,
+        candidates=form.candidates,
+    )
+
+
+def checked(members: list[RoleSpec], source: str) -> tuple[RoleSpec, ...]:
+    names = [one.name for one in members]
+    if not names:
+        raise BadConfig(f"{source}: the team has no members", "add some")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadConfig(f"{source}: two members are called '{twice}'", "give one another name")
+    return tuple(members)
+
+
+def known(word: str, words: list[str], what: str, source: str) -> str:
+    if word in words:
+        return word
+    near = get_close_matches(word, words, n=1)
+    remedy = f"did you mean '{near[0]}'?" if near else f"use one of {', '.join(words)}"
+    raise BadConfig(f"{source}: unknown {what} '{word}'", remedy)

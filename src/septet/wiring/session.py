@@ -1,0 +1,116 @@
+"""The composition root: ports meet their adapters here, and nowhere else."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from septet.agents.proxy import agreeing, away
+from septet.agents.runner import Bench, running
+from septet.agents.speaking import INTERPRETERS, speaking
+from septet.buses.memory import MemoryBus
+from septet.chat.names import checked_name, find_name, new_name
+from septet.domain.events import ChatContinued, ChatStarted, Recorded
+from septet.domain.reduce import fold
+from septet.domain.state import State
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.errors import BadUsage
+from septet.ports import Agent, Blobs, Bus, EventStore, Sandbox
+from septet.runtime.conductor import conduct
+from septet.runtime.log import Hear
+from septet.sandboxes.ladder import choose_sandbox
+from septet.settings.homes import Home, find_home
+from septet.stores.blobs import FolderBlobs
+from septet.stores.sqlite import open_store
+from septet.team.floors import floor_for
+from septet.tools.workspace import Workspace
+from septet.wiring.thinking import open_model, settled_name
+
+LONGEST_GOAL = 100_000
+
+
+class Session:
+    """Everything that outlives a chat: the log, the blobs, the bus."""
+
+    def __init__(self, home: Home, store: EventStore, blobs: Blobs, bus: Bus) -> None:
+        self.home = home
+        self.store = store
+        self.blobs = blobs
+        self.bus = bus
+
+    async def start(self, goal: str, team: TeamSpec, workspace: Path | None, name: str = "") -> str:
+        """Put a new chat into the log; `conduct` does the rest. `workspace` is an absolute path."""
+        goal = checked_goal(goal)
+        chat = checked_name(name) if name else new_name(goal)
+        folder = workspace or self.home.workspaces / chat
+        await Workspace(folder).check()
+        started = ChatStarted(goal=goal, team=team, workspace=str(folder))
+        await self.store.append(chat, started, after=0)
+        return chat
+
+    async def find(self, prefix: str) -> str:
+        return find_name(prefix, [head.chat for head in await self.store.chats()])
+
+    async def log(self, chat: str) -> list[Recorded]:
+        return list(await self.store.read(chat))
+
+    async def state(self, chat: str) -> State:
+        return fold(await self.store.read(chat))
+
+    async def reopen(self, chat: str, budget: Budget) -> None:
+        """Let an ended chat go on, within another budget."""
+        state = await self.state(chat)
+        await self.store.append(chat, ChatContinued(budget=budget), after=state.seq)
+
+    async def conduct(
+        self, chat: str, person: Agent | None = None, unsafe: bool = False, hear: Hear = lambda _: None
+    ) -> State:
+        """Start or resume: the same call."""
+        state = await self.state(chat)
+        sandbox = await choose_sandbox(unsafe=unsafe)
+        floor = floor_for(state.team, state.budget)
+        agents = self.agents(state, sandbox, person)
+        return await conduct(chat, self.store, floor, agents, hear)
+
+    def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:
+        """The team's members by name."""
+        return {member.name: self.agent(member, state, sandbox, person) for member in state.team.members}
+
+    def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
+        if member.role == "proxy":
+            return agreeing if state.team.approve == "auto" else person or away
+        if member.role == "runner":
+            return running(member, Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus))
+        return speaking(member, open_model(next(iter(member.model), "")), self.bus, self.blobs)
+
+
+@asynccontextmanager
+async def open_session(home: Home | None = None) -> AsyncGenerator[Session, None]:
+    """The session of this machine's person; nothing is written before something happens."""
+    home = home or find_home()
+    async with open_store(home.database) as store:
+        yield Session(home, store, FolderBlobs(home.blobs), MemoryBus())
+
+
+def with_model(team: TeamSpec, model: str) -> TeamSpec:
+    """The team as it goes into the log: members that think and have no model of their own get this one."""
+    members = tuple(
+        replace(member, model=tuple(map(settled_name, member.model or (model,))))
+        if member.role in INTERPRETERS
+        else member
+        for member in team.members
+    )
+    return replace(team, members=members)
+
+
+def checked_goal(goal: str) -> str:
+    goal = goal.strip()
+    if not goal:
+        raise BadUsage("the goal is empty", "say what you would like, e.g. septet run 'an analog clock'")
+    if len(goal) > LONGEST_GOAL:
+        cause = f"the goal has {len(goal):,} characters, {LONGEST_GOAL:,} are the most"
+        raise BadUsage(cause, "put the details into a file in the workspace and name it")
+    if "\0" in goal:
+        raise BadUsage("the goal holds a NUL character", "is it really text?")
+    return goal

@@ -1,0 +1,79 @@
+"""Error answers as servers really word them, and the fault that each of them means."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.models.faults import Broken, Denied, Fault, Filtered, Lacking, Limited, Refused, TooLong
+from septet.models.refusals import LONGEST_CAUSE, ErrorBody, interruption, refusal, said, waiting
+
+CASES: list[tuple[int, str, type[Fault]]] = [
+    (400, '{"error": {"message": "maximum context length is 8192", "code": "x"}}', TooLong),
+    (400, '{"error": {"code": 400, "message": "the request exceeds the available context size"}}', TooLong),
+    (400, '{"type": "error", "error": {"message": "prompt is too long: 210000 tokens"}}', TooLong),
+    (400, '{"error": {"code": "content_filter", "message": "the response was filtered"}}', Filtered),
+    (400, '{"error": "library/gemma:2b does not support tools"}', Lacking),
+    (500, '{"error": {"code": 500, "message": "tools param requires --jinja flag"}}', Lacking),
+    (400, '{"error": {"message": "response_format json_schema is not supported here"}}', Lacking),
+    (401, '{"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}', Denied),
+    (429, '{"error": {"message": "Over quota", "code": "insufficient_quota"}}', Denied),
+    (429, '{"error": {"message": "Rate limit reached", "code": "rate_limit_exceeded"}}', Limited),
+    (529, '{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}', Limited),
+    (503, "<html><h1>Service Unavailable</h1></html>", Limited),
+    (502, "<html><h1>Bad Gateway</h1></html>", Broken),
+    (404, '{"error": {"message": "The model `gpt-9` does not exist"}}', Refused),
+    (422, '{"detail": [{"msg": "field required"}]}', Refused),
+    (301, "", Refused),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "expected"), CASES)
+def test_the_words_of_a_server_lead_to_the_right_fault(
+    status: int, body: str, expected: type[Fault]
+) -> None:
+    fault = refusal(status, {}, body.encode())
+    assert type(fault) is expected
+    assert "\n" not in fault.cause
+    assert "<" not in fault.cause
+
+
+def test_a_lacking_feature_is_named() -> None:
+    fault = refusal(400, {}, b'{"error": "this model does not support tools"}')
+    assert isinstance(fault, Lacking)
+    assert fault.feature == "tools"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after": "Sun, 15 Nov 2026 10:00:30 GMT"}, 30.0),
+        ({"retry-after": "Sun, 15 Nov 2026 09:00:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_the_server_asks_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+    assert waiting(headers, datetime(2026, 11, 15, 10, 0, tzinfo=UTC)) == seconds
+
+
+@given(status=st.integers(300, 599), body=st.binary(max_size=400), after=st.text(max_size=20))
+def test_any_error_answer_at_all_is_some_fault(status: int, body: bytes, after: str) -> None:
+    fault = refusal(status, {"retry-after": after}, body)
+    assert fault.cause
+
+
+@given(body=st.binary(max_size=2000))
+def test_what_was_said_is_one_short_line(body: bytes) -> None:
+    assert len(said(body)) <= LONGEST_CAUSE
+    assert "\n" not in said(body)
+
+
+def test_an_error_inside_a_stream() -> None:
+    assert type(interruption(ErrorBody(message="Overloaded", type="overloaded_error"))) is Limited
+    assert type(interruption("CUDA error")) is Broken
+    assert type(interruption(ErrorBody(message="over the maximum context length"))) is TooLong

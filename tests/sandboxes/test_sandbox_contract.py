@@ -1,0 +1,291 @@
+"""What every sandbox promises, run over every rung of this machine."""
+
+import hashlib
+import os
+import sys
+import uuid
+from pathlib import Path
+
+import anyio
+import pytest
+from sandboxes.rungs import RUNGS
+
+from septet.domain.files import FileChange
+from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
+from septet.errors import BadUsage
+from septet.ports import Sandbox
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=list(RUNGS))
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    return RUNGS[request.param]()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "work space"
+    folder.mkdir()
+    return folder
+
+
+def python(workspace: Path, code: str, limits: Limits | None = None, stdin: bytes = b"") -> Job:
+    return Job(
+        command=("python", "-c", code),
+        workspace=str(workspace),
+        limits=limits or Limits(seconds=20),
+        stdin=stdin,
+    )
+
+
+def tight(**bounds: float) -> Limits:
+    return Limits(**{"seconds": 20.0, **bounds})  # pyright: ignore[reportArgumentType]
+
+
+async def test_exit_code_and_both_streams_come_back(sandbox: Sandbox, workspace: Path) -> None:
+    code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+    result = await sandbox.run(python(workspace, code))
+    assert (result.exit_code, result.stdout, result.stderr) == (3, "out\n", "err\n")
+    assert result.stopped_by is None
+    assert not result.succeeded
+    assert 0 < result.seconds < 20
+    assert result.rung
+
+
+async def test_words_on_stderr_do_not_make_a_failure(sandbox: Sandbox, workspace: Path) -> None:
+    result = await sandbox.run(python(workspace, "import sys; print('Error!', file=sys.stderr)"))
+    assert result.succeeded
+
+
+async def test_a_signal_is_told_as_a_shell_tells_it(sandbox: Sandbox, workspace: Path) -> None:
+    result = await sandbox.run(python(workspace, "import os; os.kill(os.getpid(), 11)"))
+    assert result.exit_code == 128 + 11
+
+
+async def test_a_missing_command_is_the_programs_failure(sandbox: Sandbox, workspace: Path) -> None:
+    result = await sandbox.run(Job(command=("no-such-program",), workspace=str(workspace)))
+    assert result.exit_code == 127
+    assert "no-such-program" in result.stderr
+
+
+async def test_a_missing_workspace_is_the_persons_to_fix(sandbox: Sandbox, workspace: Path) -> None:
+    with pytest.raises(BadUsage, match="not a folder"):
+        await sandbox.run(Job(command=("true",), workspace=str(workspace / "absent")))
+
+
+async def test_the_workspace_is_the_working_folder_and_writable(sandbox: Sandbox, workspace: Path) -> None:
+    await sandbox.run(python(workspace, "import os; open('where', 'w').write(os.getcwd())"))
+    assert (workspace / "where").read_text() == str(workspace.resolve())
+
+
+async def test_stdin_is_what_the_job_says_then_ends(sandbox: Sandbox, workspace: Path) -> None:
+    content = b"x" * 300_000
+    result = await sandbox.run(python(workspace, "import sys; print(len(sys.stdin.read()))", stdin=content))
+    assert result.stdout == "300000\n"
+
+
+async def test_a_program_that_asks_for_input_gets_an_end_of_file(sandbox: Sandbox, workspace: Path) -> None:
+    result = await sandbox.run(python(workspace, "input('name? ')"))
+    assert result.exit_code == 1
+    assert "EOFError" in result.stderr
+
+
+async def test_stdin_that_nobody_reads_does_no_harm(sandbox: Sandbox, workspace: Path) -> None:
+    result = await sandbox.run(python(workspace, "print('done')", stdin=b"x" * 300_000))
+    assert result.stdout == "done\n"
+
+
+async def test_output_is_heard_while_the_program_runs(sandbox: Sandbox, workspace: Path) -> None:
+    """The program waits for an answer to what it said: it can only end if somebody heard it in time."""
+    code = "import os, time\nprint('ready')\nwhile not os.path.exists('answer'): time.sleep(0.01)"
+
+    def listen(stream: str, piece: bytes) -> None:
+        assert (stream, piece) == ("stdout", b"ready\n")
+        (workspace / "answer").touch()
+
+    assert (await sandbox.run(python(workspace, code), listen)).succeeded
+
+
+async def test_any_bytes_become_text(sandbox: Sandbox, workspace: Path) -> None:
+    code = r"import sys; sys.stdout.buffer.write(b'a\x00b\xff\xfec\xc3\xa9\n')"
+    result = await sandbox.run(python(workspace, code))
+    assert result.stdout == "a\u2400b\ufffd\ufffdc\u00e9\n"
+
+
+async def test_long_output_keeps_its_head_and_its_tail(sandbox: Sandbox, workspace: Path) -> None:
+    code = "print('first'); print('x' * 500_000); print('last')"
+    result = await sandbox.run(python(workspace, code, tight(kept_output=1000)))
+    assert result.stdout.startswith("first\n")
+    assert result.stdout.endswith("last\n")
+    assert "bytes left out" in result.stdout
+    assert len(result.stdout) < 1100
+
+
+async def test_changes_are_told_with_their_hashes(sandbox: Sandbox, workspace: Path) -> None:
+    for name in ("kept", "changed", "deleted"):
+        (workspace / name).write_text(name)
+    code = (
+        "import os; os.makedirs('a/b'); open('a/b/new', 'w').write('new');"
+        "open('changed', 'w').write('CHANGED'); os.remove('deleted')"
+    )
+    result = await sandbox.run(python(workspace, code))
+    assert result.changes == (
+        FileChange(path="a/b/new", kind="new", size=3, sha256=hashlib.sha256(b"new").hexdigest()),
+        FileChange(path="changed", kind="changed", size=7, sha256=hashlib.sha256(b"CHANGED").hexdigest()),
+        FileChange(path="deleted", kind="deleted"),
+    )
+
+
+async def test_python_and_pytest_leave_no_caches(sandbox: Sandbox, workspace: Path) -> None:
+    (workspace / "thing.py").write_text("def double(x):\n    return 2 * x\n")
+    (workspace / "test_thing.py").write_text(
+        "from thing import double\n\ndef test():\n    assert double(2) == 4\n"
+    )
+    result = await sandbox.run(Job(command=("python", "-m", "pytest", "-q"), workspace=str(workspace)))
+    assert result.succeeded, result
+    assert "1 passed" in result.stdout
+    assert result.changes == ()
+
+
+async def test_the_environment_is_an_allow_list(
+    sandbox: Sandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEPTET_TEST_SECRET", "do not tell")
+    code = (
+        "import os; print(dict(os.environ)); print(open('/proc/1/environ').read() if os.getpid() < 9 else '')"
+    )
+    job = Job(command=("python", "-c", code), workspace=str(workspace), environment={"GREETING": "hello"})
+    result = await sandbox.run(job)
+    assert "'GREETING': 'hello'" in result.stdout
+    assert "do not tell" not in result.stdout + result.stderr
+    assert f"'HOME': '{Path.home()}'" not in result.stdout
+
+
+async def stopped(sandbox: Sandbox, job: Job) -> RunResult:
+    with anyio.fail_after(60):
+        result = await sandbox.run(job)
+    assert not result.succeeded
+    return result
+
+
+async def test_time_ends_also_what_ignores_signals(sandbox: Sandbox, workspace: Path) -> None:
+    code = "import signal, time\nfor s in (2, 15, 1): signal.signal(s, signal.SIG_IGN)\nprint('on')\ntime.sleep(600)"
+    result = await stopped(sandbox, python(workspace, code, tight(seconds=1.0)))
+    assert result.stopped_by == "time"
+    assert result.stdout == "on\n"
+
+
+async def test_processor_time_is_limited(sandbox: Sandbox, workspace: Path) -> None:
+    result = await stopped(sandbox, python(workspace, "while True: pass", tight(cpu_seconds=1.0)))
+    assert result.stopped_by == "cpu"
+
+
+async def test_memory_of_one_process_is_limited(sandbox: Sandbox, workspace: Path) -> None:
+    code = "a = []\nwhile True: a.append(bytearray(1 << 20))"
+    result = await stopped(sandbox, python(workspace, code, tight(memory=128 * MEBIBYTE)))
+    assert result.stopped_by == "memory"
+
+
+async def test_memory_of_many_processes_is_limited_together(sandbox: Sandbox, workspace: Path) -> None:
+    code = "import os, time\nfor _ in range(6): os.fork()\na = bytearray(30 << 20)\ntime.sleep(600)"
+    result = await stopped(sandbox, python(workspace, code, tight(memory=256 * MEBIBYTE)))
+    assert result.stopped_by == "memory"
+
+
+async def test_processes_are_limited(sandbox: Sandbox, workspace: Path) -> None:
+    code = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.1)"
+    result = await stopped(sandbox, python(workspace, code, tight(processes=40)))
+    assert result.stopped_by == "processes"
+
+
+async def test_output_is_limited(sandbox: Sandbox, workspace: Path) -> None:
+    result = await stopped(
+        sandbox, Job(command=("yes",), workspace=str(workspace), limits=tight(output=MEBIBYTE))
+    )
+    assert result.stopped_by == "output"
+    assert result.stdout.startswith("y\ny\n")
+
+
+async def test_a_files_size_is_limited(sandbox: Sandbox, workspace: Path) -> None:
+    code = "f = open('big', 'wb')\nwhile True: f.write(bytes(1 << 20))"
+    result = await stopped(sandbox, python(workspace, code, tight(file_size=4 * MEBIBYTE)))
+    assert result.stopped_by == "file size"
+    assert (workspace / "big").stat().st_size <= 4 * MEBIBYTE
+
+
+async def test_disk_is_limited(sandbox: Sandbox, workspace: Path) -> None:
+    code = "import time\nfor i in range(40):\n    open(f'f{i}', 'wb').write(bytes(1 << 20))\ntime.sleep(600)"
+    result = await stopped(sandbox, python(workspace, code, tight(disk=8 * MEBIBYTE)))
+    assert result.stopped_by == "disk"
+
+
+async def test_open_files_are_limited(sandbox: Sandbox, workspace: Path) -> None:
+    code = "files = [open('/dev/null') for _ in range(200)]"
+    result = await stopped(sandbox, python(workspace, code, tight(open_files=64)))
+    assert "Too many open files" in result.stderr
+
+
+def processes_with(mark: str) -> list[int]:
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if mark.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+DAEMON = (
+    "import os, sys, time\n"
+    "if os.fork() == 0:\n"
+    "    os.setsid()\n"
+    "    if os.fork() == 0:\n"
+    "        os.execvp('sleep', ['sleep', '600', {mark!r}] if False else ['python', '-c', 'import time; time.sleep(600)', {mark!r}])\n"
+    "    os._exit(0)\n"
+    "while not os.path.exists('go'):\n"
+    "    time.sleep(0.01); open('go', 'w')\n"
+)
+
+
+async def test_a_daemon_does_not_outlive_the_run(sandbox: Sandbox, workspace: Path) -> None:
+    mark = uuid.uuid4().hex
+    result = await sandbox.run(python(workspace, DAEMON.format(mark=mark)))
+    assert result.exit_code == 0, result
+    assert processes_with(mark) == []
+
+
+async def test_a_cancelled_run_leaves_nobody(sandbox: Sandbox, workspace: Path) -> None:
+    mark = uuid.uuid4().hex
+    code = f"import subprocess, sys; print('up'); subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)', {mark!r}])"
+    async with anyio.create_task_group() as group:
+        heard = anyio.Event()
+        group.start_soon(sandbox.run, python(workspace, code), lambda stream, piece: heard.set())
+        with anyio.fail_after(20):
+            await heard.wait()
+        group.cancel_scope.cancel()
+    assert processes_with(mark) == []
+
+
+async def test_runs_at_the_same_time_do_not_mix(sandbox: Sandbox, tmp_path: Path) -> None:
+    results: dict[int, RunResult] = {}
+
+    async def one(number: int) -> None:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        results[number] = await sandbox.run(
+            python(folder, f"print({number}); open('n', 'w').write('{number}')")
+        )
+
+    async with anyio.create_task_group() as group:
+        for number in range(4):
+            group.start_soon(one, number)
+    assert {number: result.stdout for number, result in results.items()} == {n: f"{n}\n" for n in range(4)}
+    assert [(tmp_path / str(n) / "n").read_text() for n in range(4)] == list("0123")
+
+
+async def test_the_interpreter_is_this_one(sandbox: Sandbox, workspace: Path) -> None:
+    result = await sandbox.run(python(workspace, "import sys; print(sys.version_info[:3], sys.prefix)"))
+    assert result.stdout == f"{sys.version_info[:3]} {sys.prefix}\n"
