@@ -8,6 +8,7 @@ beside the floor of the same run: bare sqlite3 with the same table, file and dur
 
 import gc
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -103,8 +104,10 @@ def bench_folding() -> None:
         print(f"{'':20}{size:>10,}{seconds * 1e3:>10.1f}{costs[-1]:>11.2f}")
     ratio = costs[-1] / costs[0]
     print(
-        f"per-event cost at {SIZES[-1]:,} is {ratio:.2f} × that at {SIZES[0]:,} (linear is 1, quadratic 10)\n"
+        f"per event, {SIZES[-1]:,} cost {ratio:.2f} times as much as {SIZES[0]:,} (linear 1, quadratic 10)\n"
     )
+    if ratio > 2:
+        sys.exit("folding is not linear")
 
 
 def bare_append(connection: sqlite3.Connection, chat: str, seq: int) -> None:
