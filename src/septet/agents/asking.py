@@ -16,12 +16,13 @@ ENCODER = msgspec.json.Encoder()
 
 
 class Live(Value):
-    """What watchers of a chat hear before it is in the log."""
+    """What watchers of a chat hear before it is in the log; `restarted` voids the text before it."""
 
     speaker: str
     text: str = ""
     reasoning: str = ""
     output: str = ""
+    restarted: bool = False
 
 
 def live_topic(chat: str) -> str:
@@ -44,4 +45,6 @@ async def ask(
 
 
 def live(speaker: str, piece: Delta) -> bytes:
-    return ENCODER.encode(Live(speaker=speaker, text=piece.text, reasoning=piece.reasoning))
+    return ENCODER.encode(
+        Live(speaker=speaker, text=piece.text, reasoning=piece.reasoning, restarted=piece.restarted)
+    )

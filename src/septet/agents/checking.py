@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from septet.domain.events import EvidenceFound, RunFinished
-from septet.domain.pictures import picture_trouble
+from septet.domain.pictures import recognise
 from septet.domain.plans import (
     CommandSucceeds,
     FileExists,
@@ -96,8 +96,9 @@ async def about_picture(state: State, path: str, blobs: Blobs) -> Observation:
         return (
             found if not found.passed else Observation(passed=False, detail=f"{path} is too big to look at")
         )
-    trouble = picture_trouble(await blobs.get(address))
-    return Observation(passed=not trouble, detail=f"{path}: {trouble}", run=found.run) if trouble else found
+    picture = recognise(await blobs.get(address))
+    passed = not picture.trouble
+    return Observation(passed=passed, detail=f"{path}: {picture.kind or picture.trouble}", run=found.run)
 
 
 def run_for(state: State, purpose: str) -> RunFinished | None:

@@ -1,7 +1,6 @@
 """What a person sees while the team works: a line for each thing that happens, on stderr."""
 
 import sys
-from collections.abc import Callable
 from typing import TextIO
 
 from rich.console import Console
@@ -21,7 +20,6 @@ from septet.domain.events import (
     ReplyRefused,
     ReviewGiven,
     RunFinished,
-    TurnOpened,
     VersionWritten,
 )
 from septet.domain.plans import check_text, plan_text
@@ -94,20 +92,33 @@ def footer(state: State) -> str:
 
 def words(event: Event, verbose: bool = False) -> Words:
     """Who did what, briefly; nothing for what a watcher need not know."""
-    for kind, tell in TELLERS.items():
-        if isinstance(event, kind):
-            return tell(event)
-    if verbose and isinstance(event, ModelAnswered):
-        return event.role, event.answer.text
-    return "", ""
+    match event:
+        case RunFinished():
+            return tell_run(event)
+        case VersionWritten():
+            return tell_version(event)
+        case EvidenceFound(passed=passed, item=item, check=check, detail=detail):
+            return "runner", f"{'✓' if passed else '✗'} {item} {check_text(check)}: {detail}"
+        case ReviewGiven():
+            return "reviewer", review_text(event)
+        case ModelAnswered(role=role, answer=answer):
+            return role, answer.text if verbose else ""
+        case _:
+            return words_of_talk(event)
 
 
-def tell_plan(event: PlanProposed) -> Words:
-    return "planner", f"{len(event.plan.items)} requirements\n{plan_text(event.plan)}"
-
-
-def tell_approval(event: PlanApproved) -> Words:
-    return "person", "plan approved" + (" (--yes)" if event.by == "flag" else "")
+def words_of_talk(event: Event) -> Words:
+    match event:
+        case PlanProposed(plan=plan):
+            return "planner", f"{len(plan.items)} requirements\n{plan_text(plan)}"
+        case PlanApproved(by=by):
+            return "person", "plan approved" + (" (--yes)" if by == "flag" else "")
+        case PersonSpoke(text=text):
+            return "person", text
+        case ReplyRefused(role=role, reason=reason):
+            return "septet", f"the {role}'s reply was refused: {reason}"
+        case _:
+            return "", ""
 
 
 def tell_version(event: VersionWritten) -> Words:
@@ -129,26 +140,9 @@ def tell_run(event: RunFinished) -> Words:
     return "runner", f"{event.purpose}: {event.command} → {' · '.join(facts)}{shown}"
 
 
-def tell_evidence(event: EvidenceFound) -> Words:
-    return "runner", f"{'✓' if event.passed else '✗'} {event.item} {check_text(event.check)}: {event.detail}"
-
-
 def last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else ""
-
-
-TELLERS: dict[type[Event], Callable[..., Words]] = {
-    PlanProposed: tell_plan,
-    PlanApproved: tell_approval,
-    VersionWritten: tell_version,
-    RunFinished: tell_run,
-    EvidenceFound: tell_evidence,
-    ReviewGiven: lambda event: ("reviewer", review_text(event)),
-    ReplyRefused: lambda event: ("septet", f"the {event.role}'s reply was refused: {event.reason}"),
-    PersonSpoke: lambda event: ("person", event.text),
-    TurnOpened: lambda _: ("", ""),
-}
 
 
 def write_line(stream: TextIO, line: str) -> None:

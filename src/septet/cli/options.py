@@ -28,7 +28,7 @@ class Options:
     unsafe_local: bool
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """`90`, `90s`, `20m`, `1.5h`."""
 
     name = "time"

@@ -10,6 +10,7 @@ import anyio
 from msgspec.structs import replace
 
 from septet.agents.proxy import present, question, understood
+from septet.chat.names import new_name
 from septet.chat.reports import report_table, status
 from septet.chat.results import result_of
 from septet.cli.live import Screen, write_line
@@ -25,7 +26,9 @@ from septet.team.teams import TEAMS
 from septet.wiring.session import Session, open_session, with_model
 
 Prepare = Callable[[Session], Awaitable[str]]
-REHEARSAL = "this is a rehearsal: the team's words were written beforehand; its code, tests and pictures are really run here"
+REHEARSAL = (
+    "a rehearsal: the team's words were written beforehand; its code, tests and pictures are really run here"
+)
 UNSAFE = "WITHOUT A SANDBOX: programs run here with all your rights (--unsafe-local)"
 GOALS = {
     "clock": "Make me a python app that displays the current time on an analog clock face.",
@@ -53,9 +56,8 @@ def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
     async def prepare(session: Session) -> str:
         write_line(sys.stderr, f"septet: {REHEARSAL}")
         team = replace(bounded(TEAMS["iterate"], options), approve="auto")
-        return await session.start(
-            GOALS[which], with_model(team, f"scripted:demo/{which}"), absolute(workspace)
-        )
+        spec = with_model(team, f"scripted:demo/{which}")
+        return await session.start(GOALS[which], spec, absolute(workspace), new_name(which))
 
     return prepare
 

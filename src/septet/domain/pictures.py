@@ -2,42 +2,65 @@
 
 import struct
 import zlib
+from collections.abc import Iterator
 from itertools import pairwise
 
+from septet.domain.values import Value
+
 PNG = b"\x89PNG\r\n\x1a\n"
-HEADS = (b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM", b"<svg", b"<?xml")
+HEADS = {b"\xff\xd8\xff": "JPEG", b"GIF8": "GIF", b"BM": "BMP", b"<svg": "SVG", b"<?xml": "SVG"}
+LARGEST = 256 << 20
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
 
-def picture_trouble(content: bytes) -> str:
-    """Why this is not a picture that shows something; empty when it is one."""
+class Picture(Value):
+    """What was recognised: `kind` in words, or the `trouble` why it shows nothing."""
+
+    kind: str = ""
+    trouble: str = ""
+
+
+def recognise(content: bytes) -> Picture:
+    """Whether this is a picture that shows something."""
     if content.startswith(PNG):
-        return png_trouble(content)
-    webp = content[:4] == b"RIFF" and content[8:12] == b"WEBP"
-    if webp or content.lstrip().startswith(HEADS):
-        return "" if len(content) > 100 else "the picture is cut short"
-    return "it is not a picture" if content else "it is empty"
+        return recognise_png(content)
+    start = content.lstrip()
+    kind = next((name for head, name in HEADS.items() if start.startswith(head)), "")
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        kind = "WebP"
+    if not kind:
+        return Picture(trouble="it is not a picture" if content else "it is empty")
+    whole = b"</svg>" in content if kind == "SVG" else len(content) > 100
+    return Picture(kind=kind) if whole else Picture(trouble="the picture is cut short")
 
 
-def png_trouble(content: bytes) -> str:
+def recognise_png(content: bytes) -> Picture:
     try:
         chunks = list(png_chunks(content))
-        kinds = [kind for kind, _ in chunks]
-        if kinds[0] != b"IHDR" or kinds[-1] != b"IEND":
-            return "the picture is cut short"
+        if chunks[0][0] != b"IHDR" or chunks[-1][0] != b"IEND":
+            return Picture(trouble="the picture is cut short")
         width, height, depth, colour = struct.unpack(">IIBB", chunks[0][1][:10])
-        lines = zlib.decompress(b"".join(body for kind, body in chunks if kind == b"IDAT"))
+        lines = inflated(b"".join(body for kind, body in chunks if kind == b"IDAT"))
     except (ValueError, IndexError, zlib.error, struct.error):
-        return "the picture is damaged"
-    stride = 1 + (width * CHANNELS.get(colour, 1) * depth + 7) // 8
+        return Picture(trouble="the picture is damaged")
+    channels = CHANNELS.get(colour, 1)
+    stride = 1 + (width * channels * depth + 7) // 8
     if not width or not height or len(lines) < stride * height:
-        return "the picture is cut short"
-    return (
-        "the picture is blank" if blank(lines, stride, max(1, CHANNELS.get(colour, 1) * depth // 8)) else ""
-    )
+        return Picture(trouble="the picture is cut short")
+    if blank(lines[: stride * height], stride, max(1, channels * depth // 8)):
+        return Picture(trouble="the picture is blank")
+    return Picture(kind=f"{width}×{height} PNG")
 
 
-def png_chunks(content: bytes):
+def inflated(packed: bytes) -> bytes:
+    """A few kilobytes can unpack to gigabytes: more than a large picture is not unpacked."""
+    lines = zlib.decompressobj().decompress(packed, LARGEST)
+    if len(lines) == LARGEST:
+        raise ValueError("too large")
+    return lines
+
+
+def png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
     """(kind, body) of every chunk; ValueError where one is damaged."""
     place = len(PNG)
     while place < len(content):

@@ -65,10 +65,14 @@ class Request(Value):
 
 
 class Delta(Value):
-    """A piece of an answer while it is made. Not stored: the final answer is the truth."""
+    """A piece of an answer while it is made. Not stored: the final answer is the truth.
+
+    `restarted` says that the pieces before it are void: the answer is being made once more.
+    """
 
     text: str = ""
     reasoning: str = ""
+    restarted: bool = False
 
 
 class Answer(Value):

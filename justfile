@@ -1,0 +1,31 @@
+# One-word tasks. `just check` is what CI runs.
+
+# Everything that must hold before a change lands.
+check: lint types contracts tests
+
+# Form, spelling and unused or missing dependencies.
+lint:
+    ruff format --check
+    ruff check
+    deptry src
+    typos
+
+# One type gate, strict.
+types:
+    pyright
+
+# Layers, purity, no cycles, adapters named in one place.
+contracts:
+    lint-imports
+
+# The tests that fit into minutes.
+tests *args:
+    pytest -n 2 --dist loadgroup -m 'not torture' {{args}}
+
+# The long suites, by hand; results are written down in docs/.
+torture *args:
+    pytest -m torture {{args}}
+
+# Figures for docs/, by hand.
+bench:
+    python bench/fold.py

@@ -1,0 +1,92 @@
+"""`list`, `show`, `diff` and `export`: projections of the log."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from septet.wiring.session import Session
+
+
+def in_session(work: "Callable[[Session], Awaitable[str]]") -> int:
+    """Do the work with the session open and print what it gives."""
+    import anyio
+
+    from septet.wiring.session import open_session
+
+    async def opened() -> str:
+        async with open_session() as session:
+            return await work(session)
+
+    text = anyio.run(opened)
+    if text:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+@click.command("list", epilog="Example: septet list --json")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def list_chats(as_json: bool) -> int:
+    """All chats, the one that moved last first."""
+
+    async def work(session: "Session") -> str:
+        from septet.cli.tables import chat_lines, chat_objects
+
+        heads = await session.store.chats()
+        chats = [(head, await session.state(head.chat)) for head in heads]
+        return chat_objects(chats) if as_json else chat_lines(chats)
+
+    return in_session(work)
+
+
+@click.command(epilog="Example: septet show analog-clock")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
+def show(name: str, as_json: bool) -> int:
+    """One chat on one screen: goal, versions, requirements with their evidence, what it cost."""
+
+    async def work(session: "Session") -> str:
+        from septet.chat.reports import summary
+        from septet.chat.results import result_of
+        from septet.domain.codec import ENCODER
+
+        state = await session.state(await session.find(name))
+        return ENCODER.encode(result_of(state)).decode() if as_json else summary(state)
+
+    return in_session(work)
+
+
+@click.command(epilog="Example: septet diff analog-clock v1 v2")
+@click.argument("name")
+@click.argument("old", required=False)
+@click.argument("new", required=False)
+def diff(name: str, old: str | None, new: str | None) -> int:
+    """What changed between two versions; without them, between the last two."""
+
+    async def work(session: "Session") -> str:
+        from septet.chat.versions import difference, version_named
+
+        state = await session.state(await session.find(name))
+        count = len(state.versions)
+        before = version_named(state, old or f"v{max(1, count - 1)}")
+        after = version_named(state, new or f"v{count}")
+        return await difference(before, after, session.blobs)
+
+    return in_session(work)
+
+
+@click.command(epilog="Example: septet export analog-clock --format md > clock.md")
+@click.argument("name")
+@click.option("--format", "form", type=click.Choice(["md", "jsonl", "txt"]), default="md", show_default=True)
+def export(name: str, form: str) -> int:
+    """A whole chat: md reads well, txt is the chat history, jsonl is the log itself."""
+
+    async def work(session: "Session") -> str:
+        from septet.chat.exports import export as exported
+
+        return exported(await session.log(await session.find(name)), form)
+
+    return in_session(work)

@@ -1,0 +1,63 @@
+"""What `doctor` looks at. Every line was tried just now, none is assumed."""
+
+import os
+import platform
+import sys
+from tempfile import TemporaryDirectory
+
+from septet.domain.runs import Job
+from septet.domain.values import Value
+from septet.errors import SeptetError
+from septet.sandboxes.ladder import choose_sandbox
+from septet.settings.homes import Home, find_home
+from septet.stores.sqlite import open_store
+
+
+class Diagnosis(Value, omit_defaults=False):
+    """`exit_code` is what `doctor` ends with when this is not well."""
+
+    what: str
+    well: bool
+    detail: str
+    exit_code: int = 1
+
+
+async def diagnose() -> list[Diagnosis]:
+    home = find_home()
+    return [about_python(), await about_sandbox(), await about_log(home), about_folder(home)]
+
+
+def about_python() -> Diagnosis:
+    detail = f"{platform.python_version()} at {sys.executable}"
+    return Diagnosis(what="python", well=sys.version_info >= (3, 11), detail=detail)
+
+
+async def about_sandbox() -> Diagnosis:
+    """A program is run and its answer read."""
+    try:
+        with TemporaryDirectory(prefix="septet-") as folder:
+            sandbox = await choose_sandbox()
+            result = await sandbox.run(Job(command=("python", "-c", "print(6 * 7)"), workspace=folder))
+    except SeptetError as error:
+        return Diagnosis(what="sandbox", well=False, detail=str(error), exit_code=6)
+    well = result.succeeded and result.stdout.strip() == "42"
+    detail = (
+        f"{result.rung}, a program ran in {result.seconds * 1000:.0f} ms" if well else result.stderr.strip()
+    )
+    return Diagnosis(what="sandbox", well=well, detail=detail, exit_code=6)
+
+
+async def about_log(home: Home) -> Diagnosis:
+    try:
+        async with open_store(home.database) as store:
+            count = len(await store.chats())
+    except SeptetError as error:
+        return Diagnosis(what="log", well=False, detail=str(error), exit_code=error.exit_code)
+    return Diagnosis(what="log", well=True, detail=f"{count} chats in {home.database}")
+
+
+def about_folder(home: Home) -> Diagnosis:
+    nearest = next(folder for folder in (home.data, *home.data.parents) if folder.exists())
+    well = os.access(nearest, os.W_OK)
+    detail = f"{home.data}" if well else f"{nearest} is not writable: set SEPTET_HOME to another folder"
+    return Diagnosis(what="home", well=well, detail=detail, exit_code=5)
