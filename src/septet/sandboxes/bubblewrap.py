@@ -15,6 +15,7 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes import seccomp, view
+from septet.sandboxes.cgroups import Cage, caged
 from septet.sandboxes.environment import environment
 from septet.sandboxes.rlimits import limited
 from septet.sandboxes.runs import carry_out
@@ -52,7 +53,12 @@ class Bubblewrap:
 
     @asynccontextmanager
     async def _launch(self, job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
-        with _status_pipe() as (status, reporter), _filter() as rules:
+        with (
+            caged(job.limits) as cage,
+            _status_pipe() as (status, reporter),
+            _filter(cage.counts_memory) as rules,
+        ):
+            _check_that_it_holds(cage)
             command = [
                 *(self.program, *_ISOLATION, "--seccomp", str(rules), "--json-status-fd", str(reporter)),
                 *(
@@ -61,12 +67,19 @@ class Bubblewrap:
                     *limited(job.command, job.limits),
                 ),
             ]
-            with spawned(command, environment(job.environment), inherited=(rules, reporter)) as process:
+            inside = cage.entering(command)
+            with spawned(inside, environment(job.environment), inherited=(rules, reporter)) as process:
                 os.close(reporter)
                 report = await _until(status, b"\n")
-                yield Started(process, _child(report, process))
+                yield Started(process, _child(report, process), cage=cage)
                 if process.returncode == _NOT_RUN and watch.stopped_by is None:
                     _check_that_it_ran(report + await _until(status), watch)
+
+
+def _check_that_it_holds(cage: Cage) -> None:
+    """The kernel does not hold root to a number of processes, whatever root is called inside."""
+    if os.getuid() == 0 and not cage.counts_processes:
+        raise NoSandbox("root's processes cannot be limited here", "run as a plain user")
 
 
 def _child(report: bytes, process: subprocess.Popen[bytes]) -> int:
@@ -74,9 +87,8 @@ def _child(report: bytes, process: subprocess.Popen[bytes]) -> int:
     if report:
         return int(json.loads(report.partition(b"\n")[0])["child-pid"])
     _, errors = process.communicate()
-    raise SandboxFailed(
-        f"bubblewrap did not start ({errors.decode('utf-8', 'replace').strip()})", "septet doctor"
-    )
+    said = " ".join(errors.decode("utf-8", "replace").split())
+    raise SandboxFailed(f"bubblewrap did not start ({said})", "septet doctor")
 
 
 def _check_that_it_ran(report: bytes, watch: Watch) -> None:
@@ -107,11 +119,11 @@ def _status_pipe() -> Generator[tuple[int, int]]:
 
 
 @contextmanager
-def _filter() -> Generator[int]:
+def _filter(counted: bool) -> Generator[int]:
     reading, writing = os.pipe()
     try:
         with os.fdopen(writing, "wb") as sink:
-            sink.write(seccomp.filter_program())
+            sink.write(seccomp.filter_program(counted=counted))
         yield reading
     finally:
         os.close(reading)

@@ -16,16 +16,24 @@ async def choose_sandbox(unsafe: bool = False) -> Sandbox:
     if unsafe:
         return UnsafeLocal()
     try:
-        sandbox = Bubblewrap.found()
-        await _try_out(sandbox)
-    except SeptetError as error:
-        raise NoSandbox(f"bubblewrap is not usable ({error.cause})", _REMEDY) from error
+        found = Bubblewrap.found()
+    except NoSandbox as error:
+        raise _refusal(error) from error
+    return await tried_out(found)
+
+
+async def tried_out(sandbox: Sandbox) -> Sandbox:
+    """Not by version but by running something, with every flag that a real run has."""
+    with tempfile.TemporaryDirectory(prefix="septet-probe-") as folder:
+        job = Job(command=("echo", "works"), workspace=folder, limits=Limits(seconds=20.0))
+        try:
+            result = await sandbox.run(job)
+        except SeptetError as error:
+            raise _refusal(error) from error
+    if not result.succeeded or result.stdout != "works\n":
+        raise _refusal(NoSandbox(f"a trial run ended with {result.exit_code}"))
     return sandbox
 
 
-async def _try_out(sandbox: Sandbox) -> None:
-    """Not by version but by running something, with every flag that a real run has."""
-    with tempfile.TemporaryDirectory(prefix="septet-probe-") as folder:
-        result = await sandbox.run(Job(command=("true",), workspace=folder, limits=Limits(seconds=20.0)))
-    if not result.succeeded:
-        raise NoSandbox(f"a trial run ended with {result.exit_code}")
+def _refusal(error: SeptetError) -> NoSandbox:
+    return NoSandbox(f"bubblewrap is not usable ({error.cause})", _REMEDY)

@@ -63,7 +63,9 @@ async def carry_out(
 
 
 def _bound(code: int, watch: Watch, after: files.Survey, disk: Disk) -> Bound | None:
-    return "disk" if disk.too_big(after) else bound_of(code, watch.stderr.text(), after, watch.limits)
+    if disk.too_big(after):
+        return "disk"
+    return bound_of(code, watch.stderr.text(), after, watch.limits) or (watch.met if code else None)
 
 
 def _exit_code(status: int) -> int:

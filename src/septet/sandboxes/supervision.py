@@ -14,6 +14,7 @@ from anyio import to_thread
 from septet.domain.runs import Bound, Limits
 from septet.ports import Listener
 from septet.sandboxes.capture import Capture
+from septet.sandboxes.cgroups import Cage
 from septet.sandboxes.handles import Handle
 from septet.sandboxes.usage import Usage, proportional_memory, usage_of
 
@@ -33,6 +34,7 @@ class Started:
     process: subprocess.Popen[bytes]
     leader: int
     killer: signal.Signals = signal.SIGKILL
+    cage: Cage = field(default_factory=Cage)
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class Watch:
     listen: Listener | None
     began: float = field(default_factory=time.monotonic)
     stopped_by: Bound | None = None
+    met: Bound | None = None
     stopped: anyio.Event = field(default_factory=anyio.Event)
 
     @classmethod
@@ -87,13 +90,14 @@ async def supervise(started: Started, stdin: bytes, watch: Watch, outgrown: Grow
             async with anyio.create_task_group() as watchers:
                 watchers.start_soon(_feed, started.process.stdin, stdin)
                 watchers.start_soon(_count_down, watch)
-                watchers.start_soon(_look, started.leader, watch)
+                watchers.start_soon(_look, started, watch)
                 watchers.start_soon(_look_at_disk, started.leader, watch, outgrown)
                 watchers.start_soon(_end_when_stopped, watch, leader, started.killer)
                 await process.gone()
                 watchers.cancel_scope.cancel()
             leader.send(started.killer)
     finally:
+        watch.met = started.cage.met()
         with anyio.CancelScope(shield=True):
             await _end(started, process, leader)
 
@@ -143,10 +147,12 @@ async def _count_down(watch: Watch) -> None:
     watch.stop("time")
 
 
-async def _look(leader: int, watch: Watch) -> None:
+async def _look(started: Started, watch: Watch) -> None:
     while True:
         await anyio.sleep(_LOOK)
-        watch.see(usage_of(leader))
+        if met := started.cage.met():
+            watch.stop(met)
+        watch.see(usage_of(started.leader))
 
 
 async def _look_at_disk(leader: int, watch: Watch, outgrown: Growth) -> None:

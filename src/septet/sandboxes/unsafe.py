@@ -11,6 +11,7 @@ from pathlib import Path
 
 from septet.domain.runs import Job, RunResult
 from septet.ports import Listener
+from septet.sandboxes.cgroups import caged
 from septet.sandboxes.environment import environment
 from septet.sandboxes.rlimits import limited
 from septet.sandboxes.runs import carry_out
@@ -37,7 +38,10 @@ async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Sta
     try:
         command = [sys.executable, "-I", "-S", str(_REAPER), *limited(job.command, job.limits)]
         variables = environment(job.environment, home, home)
-        with spawned(command, variables, folder=workspace) as process:
-            yield Started(process, process.pid, killer=signal.SIGTERM)
+        with (
+            caged(job.limits) as cage,
+            spawned(cage.entering(command), variables, folder=workspace) as process,
+        ):
+            yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)
     finally:
         shutil.rmtree(home, ignore_errors=True)

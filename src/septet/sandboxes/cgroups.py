@@ -1,0 +1,149 @@
+"""Control groups: the kernel counts a run's processes and memory as a whole, where we may ask it to."""
+
+import os
+import signal
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from septet.domain.runs import Bound, Limits
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_MEMBERSHIPS = Path("/proc/self/cgroup")
+_CONTROLLERS = ("pids", "memory")
+_OF_THE_SANDBOX = 3
+"""The sandbox's own processes, which share the group with the program."""
+
+_numbers = count(1)
+_ENTER = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Cage:
+    """The groups of one run: one for both controllers (version 2) or one for each (version 1)."""
+
+    folders: tuple[Path, ...] = ()
+
+    @property
+    def counts_processes(self) -> bool:
+        return any((folder / "pids.max").exists() for folder in self.folders)
+
+    @property
+    def counts_memory(self) -> bool:
+        return any((folder / "memory.stat").exists() for folder in self.folders)
+
+    def entering(self, command: list[str]) -> list[str]:
+        """The command, run by a shell that first walks into the cage."""
+        if not self.folders:
+            return command
+        doors = [str(folder / "cgroup.procs") for folder in self.folders]
+        return ["/bin/sh", "-c", _ENTER, "sh", *doors, "--", *command]
+
+    def met(self) -> Bound | None:
+        """The limit that the group ran into, if any."""
+        for folder in self.folders:
+            if _number(folder / "pids.events", "max"):
+                return "processes"
+            if _number(folder / "memory.events", "oom_kill") or _number(
+                folder / "memory.oom_control", "oom_kill"
+            ):
+                return "memory"
+        return None
+
+    def end(self) -> None:
+        """Kill whoever is still inside, then take the groups away."""
+        for folder in self.folders:
+            while pids := _read(folder / "cgroup.procs").split():
+                for pid in map(int, pids):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(0.001)
+            with suppress(OSError):
+                folder.rmdir()
+
+
+@contextmanager
+def caged(limits: Limits) -> Generator[Cage]:
+    """A cage with these limits; an empty one, which holds nobody, where none can be made."""
+    cage = _made(limits)
+    try:
+        yield cage
+    finally:
+        cage.end()
+
+
+def _made(limits: Limits) -> Cage:
+    name = f"septet-{os.getpid()}-{next(_numbers)}"
+    made: list[Path] = []
+    for parent in _parents():
+        folder = parent / name
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        if _settled(folder, limits):
+            made.append(folder)
+        else:
+            folder.rmdir()
+    return Cage(tuple(made))
+
+
+def _settled(folder: Path, limits: Limits) -> bool:
+    values = {
+        "pids.max": limits.processes + _OF_THE_SANDBOX,
+        "memory.max": limits.memory,
+        "memory.swap.max": 0,
+        "memory.oom.group": 0,
+        "memory.limit_in_bytes": limits.memory,
+        "memory.memsw.limit_in_bytes": limits.memory,
+    }
+    for name, value in values.items():
+        if (folder / name).exists():
+            try:
+                (folder / name).write_text(str(value))
+            except OSError:
+                return False
+    return True
+
+
+def _parents() -> Iterator[Path]:
+    """Where a group of our own may be made: within our own (version 1), beside our own (version 2)."""
+    mounts = dict(_mounts())
+    for line in _read(_MEMBERSHIPS).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers in _CONTROLLERS and controllers in mounts:
+            yield mounts[controllers] / path.lstrip("/")
+        elif not controllers and "" in mounts:
+            parent = (mounts[""] / path.lstrip("/")).parent
+            if path != "/" and set(_CONTROLLERS) <= set(_read(parent / "cgroup.subtree_control").split()):
+                yield parent
+
+
+def _mounts() -> Iterator[tuple[str, Path]]:
+    """Controller → where its hierarchy is mounted whole; "" is version 2's."""
+    for line in _read(_MOUNTS).splitlines():
+        fields, _, kind = line.partition(" - ")
+        _, _, _, root, place, *_ = fields.split()
+        name, _, options = kind.split(" ", 2)
+        if root == "/" and name == "cgroup2":
+            yield "", Path(place)
+        elif root == "/" and name == "cgroup":
+            for controller in set(_CONTROLLERS) & set(options.replace(" ", ",").split(",")):
+                yield controller, Path(place)
+
+
+def _number(path: Path, key: str) -> int:
+    for line in _read(path).splitlines():
+        if line.startswith(f"{key} "):
+            return int(line.split()[1])
+    return 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
