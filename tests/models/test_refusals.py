@@ -30,9 +30,7 @@ CASES: list[tuple[int, str, type[Fault]]] = [
 
 
 @pytest.mark.parametrize(("status", "body", "expected"), CASES)
-def test_the_words_of_a_server_lead_to_the_right_fault(
-    status: int, body: str, expected: type[Fault]
-) -> None:
+def test_the_words_of_a_server_lead_to_the_right_fault(status: int, body: str, expected: type[Fault]) -> None:
     fault = refusal(status, {}, body.encode())
     assert type(fault) is expected
     assert "\n" not in fault.cause

@@ -1,5 +1,7 @@
 """Server-sent events: any split of the bytes gives the same events."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +23,7 @@ def events_of(pieces: list[bytes]) -> list[bytes]:
 
 def split(text: bytes, cuts: list[int]) -> list[bytes]:
     places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
-    return [text[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [text[start:end] for start, end in pairwise(places)]
 
 
 @given(

@@ -46,7 +46,8 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Fault:
     if status in (429, 503, 529):
         return Denied(cause) if EXHAUSTED.search(text) else Limited(cause, waiting(headers))
     if status >= 500 or status in (408, 409, 425):
-        return meaning(text, cause) if TOO_LONG.search(text) else Broken(cause)
+        found = meaning(text, cause)
+        return found if isinstance(found, TooLong | Lacking) else Broken(cause)
     if status in (401, 402, 403):
         return Denied(cause)
     return meaning(text, cause)

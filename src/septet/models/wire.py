@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from septet.models.faults import Fault, Garbled, Refused, Unreachable
+from septet.models.faults import Fault, Garbled, Refused, Stalled, Unreachable
 from septet.models.refusals import refusal
 
 if TYPE_CHECKING:
@@ -34,18 +34,26 @@ class Incoming:
 
 
 class Wire:
-    """Opens its pool at the first request. One serves every model of a process; close it at the end."""
+    """Opens its pool at the first request. One serves every model of a process; close it at the end.
 
-    def __init__(self, connections: int = 100, connect_seconds: float = 10.0) -> None:
+    `silent_seconds` without a single byte mean that the server has stalled, before its answer or inside it.
+    """
+
+    def __init__(
+        self, connections: int = 100, connect_seconds: float = 10.0, silent_seconds: float = 180.0
+    ) -> None:
         self._connections = connections
         self._connect_seconds = connect_seconds
+        self._silent_seconds = silent_seconds
         self._session: aiohttp.ClientSession | None = None
 
     def _opened(self) -> "aiohttp.ClientSession":
         if self._session is None:
             import aiohttp
 
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds)
+            timeout = aiohttp.ClientTimeout(
+                total=None, sock_connect=self._connect_seconds, sock_read=self._silent_seconds
+            )
             connector = aiohttp.TCPConnector(limit=self._connections)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=True)
         return self._session
@@ -107,6 +115,8 @@ def network_fault(error: Exception, url: str) -> Fault:
             return Refused("the address of the model's server makes no sense")
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
             return Refused(f"the certificate of {host} is not trusted")
+        case aiohttp.SocketTimeoutError():
+            return Stalled(f"{host} has been silent for too long")
         case aiohttp.ClientConnectorError() | TimeoutError():
             return Unreachable(f"no connection to {host}")
         case aiohttp.ClientPayloadError():

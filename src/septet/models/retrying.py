@@ -1,0 +1,67 @@
+"""A model that is asked again when its service fails for the moment, within a bounded time."""
+
+import random
+from collections.abc import AsyncGenerator, Callable
+
+import anyio
+
+from septet.domain.talk import Request
+from septet.domain.values import Value
+from septet.models.asked import Item, Shown, asked
+from septet.models.faults import Limited, Passing, Stalled
+from septet.ports import Model
+
+
+class Patience(Value):
+    """How long one answer may take in all, and the waits between attempts: doubled each time, with jitter."""
+
+    total: float = 900.0
+    attempts: int = 8
+    first: float = 0.5
+    longest: float = 30.0
+
+    def wait(self, attempt: int, fault: Passing, chance: float) -> float:
+        """Seconds until the next attempt; a server's own wish is a floor, or all clients return at once."""
+        backoff = min(self.longest, self.first * 2 ** (attempt - 1)) * (0.5 + chance / 2)
+        if isinstance(fault, Limited) and fault.after is not None:
+            return fault.after + min(backoff, 0.1 * fault.after)
+        return backoff
+
+
+class Retrying:
+    def __init__(self, model: Model, patience: Patience, chance: Callable[[], float] = random.random) -> None:
+        self._model = model
+        self._patience = patience
+        self._chance = chance
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        end = anyio.current_time() + self._patience.total
+        shown = Shown()
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                async with asked(self._model, request) as items:
+                    async for item in items:
+                        in_time(end)
+                        shown.see(item)
+                        yield item
+                return
+            except Passing as passing:
+                fault = passing
+            await self._rest(attempt, fault, end)
+            for delta in shown.void():
+                yield delta
+
+    async def _rest(self, attempt: int, fault: Passing, end: float) -> None:
+        """Wait for the next attempt, or give up at once if it would come too late."""
+        seconds = self._patience.wait(attempt, fault, self._chance())
+        if attempt >= self._patience.attempts or anyio.current_time() + seconds > end:
+            raise fault
+        await anyio.sleep(seconds)
+
+
+def in_time(end: float) -> None:
+    """A server that drips for ever is silent never; the total deadline ends that too."""
+    if anyio.current_time() > end:
+        raise Stalled("the answer took longer than its deadline")
