@@ -13,6 +13,8 @@ ENDINGS = {
     "stopped": "stopped by the person",
 }
 
+HEAD = ("", "requirement", "check", "evidence", "version")
+
 
 def status(state: State) -> str:
     """Where the chat stands, in a few words."""
@@ -26,28 +28,34 @@ def status(state: State) -> str:
     return f"unfinished, the {state.turn.speaker} has the floor"
 
 
-def report_table(state: State) -> str:
-    """Requirement → check → evidence, for the newest version, in columns."""
+def report_table(state: State, width: int = 120) -> str:
+    """Requirement → check → evidence, for the newest version, in columns that fit the width."""
     lines = report(state)
     if not lines or state.version is None:
         return ""
-    rows = [row(line, state.version.number) for line in lines]
-    head = ("", "requirement", "check", "evidence", "version")
-    widths = [max(len(line[place]) for line in [head, *rows]) for place in range(len(head))]
-    printed = [head, tuple("─" * width for width in widths), *rows]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in printed
-    )
+    rows = [HEAD, *(row(line, state.version.number) for line in lines)]
+    room = max(60, width) - 18
+    shares = [1, room * 2 // 5, room // 3, room - room * 2 // 5 - room // 3, 7]
+    widths = [
+        min(share, max(map(len, column)))
+        for share, column in zip(shares, zip(*rows, strict=True), strict=True)
+    ]
+    rule = tuple("─" * width for width in widths)
+    return "\n".join(columns(cells, widths) for cells in [rows[0], rule, *rows[1:]])
+
+
+def columns(cells: tuple[str, ...], widths: list[int]) -> str:
+    fitted = [clipped(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True)]
+    return "  ".join(fitted).rstrip()
 
 
 def row(line: Line, version: int) -> tuple[str, ...]:
-    mark = "✓" if line.met else "✗"
+    item = line.item
     return (
-        mark,
-        f"{line.item.id} {clipped(line.item.text, 44)}",
-        clipped(check_text(line.item.check), 40),
-        clipped(line.detail, 44),
+        "✓" if line.met else "✗",
+        f"{item.id} {item.text}",
+        check_text(item.check),
+        line.detail,
         f"v{version}",
     )
 

@@ -1,9 +1,10 @@
 """Running a chat from the command line: prepare it, watch it, say how it ended."""
 
+import shutil
 import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -122,6 +123,7 @@ def work(prepare: Prepare, options: Options) -> int:
 
 async def watch(prepare: Prepare, options: Options) -> int:
     async with open_session() as session:
+        sandbox = await session.sandbox(options.unsafe_local)
         chat = await prepare(session)
         before = await session.state(chat)
         with Screen(before, options.plain, options.verbose) as screen:
@@ -129,22 +131,20 @@ async def watch(prepare: Prepare, options: Options) -> int:
                 screen.say("septet", f"{chat}: {before.goal.splitlines()[0][:120]}")
             if options.unsafe_local:
                 write_line(sys.stderr, f"septet: {UNSAFE}")
-            hear = listener(screen, options)
             person = present(asking(screen.rest)) if at_terminal() else None
-            async with interruptible(chat):
-                state = await session.conduct(chat, person, options.unsafe_local, hear)
+            async with interruptible(chat), aclosing(session.perform(chat, sandbox, person)) as performance:
+                async for recorded in performance:
+                    tell(recorded, screen, options)
+        state = await session.state(chat)
         conclude(state, options)
         return result_of(state).exit_code
 
 
-def listener(screen: Screen, options: Options) -> Callable[[Recorded], None]:
-    def hear(recorded: Recorded) -> None:
-        if options.json:
-            write_line(sys.stdout, encode(recorded).decode())
-        if not options.quiet:
-            screen.hear(recorded)
-
-    return hear
+def tell(recorded: Recorded, screen: Screen, options: Options) -> None:
+    if options.json:
+        write_line(sys.stdout, encode(recorded).decode())
+    if not options.quiet:
+        screen.hear(recorded)
 
 
 def conclude(state: State, options: Options) -> None:
@@ -152,7 +152,12 @@ def conclude(state: State, options: Options) -> None:
     if options.json:
         write_line(sys.stdout, ENCODER.encode(result_of(state)).decode())
         return
-    parts = [report_table(state), f"{state.chat}: {status(state)}", f"the program is in {state.workspace}"]
+    width = shutil.get_terminal_size((120, 24)).columns
+    parts = [
+        report_table(state, width),
+        f"{state.chat}: {status(state)}",
+        f"the program is in {state.workspace}",
+    ]
     write_line(sys.stdout, "\n".join(part for part in parts if part))
 
 

@@ -5,7 +5,7 @@ import re
 from septet.domain.values import Value
 
 SUMMARY = re.compile(r"^=+ short test summary info =+$", re.MULTILINE)
-LINE = re.compile(r"^(PASSED|FAILED|ERROR|XFAIL|XPASS) (\S+?)(?: - .*)?$", re.MULTILINE)
+LINE = re.compile(r"^(PASSED|FAILED|ERROR|XFAIL|XPASS) (.+?)(?: - .*)?$", re.MULTILINE)
 
 PYTEST = ("python", "-m", "pytest", "-q", "-rA", "--tb=short", "--no-header", "--color=no")
 

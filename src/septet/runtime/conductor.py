@@ -1,42 +1,51 @@
 """The loop. Retries, budgets, approvals and the like wrap what it calls; they are never lines in here."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
-from septet.domain.events import ChatEnded, TurnOpened
+from septet.domain.events import ChatEnded, Recorded, TurnOpened
 from septet.domain.state import State
 from septet.errors import BadConfig
 from septet.ports import Agent, EventStore
 from septet.runtime.log import Hear, Log
 from septet.team.moves import End, Floor
 
+Agents = Mapping[str, Agent]
 
-async def conduct(
-    chat: str, store: EventStore, floor: Floor, agents: Mapping[str, Agent], hear: Hear = lambda _: None
-) -> State:
-    """Fold the log, finish the turn that is open, then let the floor policy name speakers until the end.
 
-    Starting and resuming are this one call. It returns the state at the end, and raises what a person must
-    fix; either way everything that happened is in the log.
+async def perform(log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
+    """Finish the turn that is open, then let the floor policy name speakers until it ends the chat.
+
+    Starting and resuming are this one call. Every event is stored before it is yielded and before its
+    speaker goes on.
     """
-    log = await Log.open(store, chat, hear)
     while log.state.ended is None:
         if log.state.turn is not None:
-            await take_turn(log, agents)
+            async with aclosing(speaker(log.state.turn.speaker, agents)(log.state)) as events:
+                async for event in events:
+                    for recorded in await log.record(event):
+                        yield recorded
         move = floor(log.state)
         if isinstance(move, End):
-            await log.record(ChatEnded(reason=move.reason, detail=move.detail))
+            step = ChatEnded(reason=move.reason, detail=move.detail)
         else:
-            await log.record(TurnOpened(speaker=move.speaker))
+            step = TurnOpened(speaker=move.speaker)
+        for recorded in await log.record(step):
+            yield recorded
+
+
+async def conduct(
+    chat: str, store: EventStore, floor: Floor, agents: Agents, hear: Hear = lambda _: None
+) -> State:
+    """Perform the chat to its end, telling `hear` what is stored; raises what a person must fix."""
+    log = await Log.open(store, chat)
+    async with aclosing(perform(log, floor, agents)) as performance:
+        async for recorded in performance:
+            hear(recorded)
     return log.state
 
 
-async def take_turn(log: Log, agents: Mapping[str, Agent]) -> None:
-    """The speaker's events, each stored before the speaker goes on."""
-    assert log.state.turn is not None
-    speaker = log.state.turn.speaker
-    if speaker not in agents:
-        raise BadConfig(f"the team has no '{speaker}' to give the floor to", f"it has {', '.join(agents)}")
-    async with aclosing(agents[speaker](log.state)) as events:
-        async for event in events:
-            await log.record(event)
+def speaker(name: str, agents: Agents) -> Agent:
+    if name not in agents:
+        raise BadConfig(f"the team has no '{name}' to give the floor to", f"it has {', '.join(agents)}")
+    return agents[name]

@@ -1,7 +1,7 @@
 """The composition root: ports meet their adapters here, and nowhere else."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -17,8 +17,8 @@ from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage
 from septet.ports import Agent, Blobs, Bus, EventStore, Sandbox
-from septet.runtime.conductor import conduct
-from septet.runtime.log import Hear
+from septet.runtime.conductor import perform
+from septet.runtime.log import Log
 from septet.sandboxes.ladder import choose_sandbox
 from septet.settings.homes import Home, find_home
 from septet.stores.blobs import FolderBlobs
@@ -42,6 +42,8 @@ class Session:
     async def start(self, goal: str, team: TeamSpec, workspace: Path | None, name: str = "") -> str:
         """Put a new chat into the log; `conduct` does the rest. `workspace` is an absolute path."""
         goal = checked_goal(goal)
+        for member in thinking(team):
+            open_model(next(iter(member.model), ""))
         chat = checked_name(name) if name else new_name(goal)
         folder = workspace or self.home.workspaces / chat
         await Workspace(folder).check()
@@ -63,15 +65,20 @@ class Session:
         state = await self.state(chat)
         await self.store.append(chat, ChatContinued(budget=budget), after=state.seq)
 
-    async def conduct(
-        self, chat: str, person: Agent | None = None, unsafe: bool = False, hear: Hear = lambda _: None
-    ) -> State:
-        """Start or resume: the same call."""
-        state = await self.state(chat)
-        sandbox = await choose_sandbox(unsafe=unsafe)
-        floor = floor_for(state.team, state.budget)
-        agents = self.agents(state, sandbox, person)
-        return await conduct(chat, self.store, floor, agents, hear)
+    async def sandbox(self, unsafe: bool = False) -> Sandbox:
+        """Where programs will run; NoSandbox is raised before anything else has happened."""
+        return await choose_sandbox(unsafe=unsafe)
+
+    async def perform(
+        self, chat: str, sandbox: Sandbox, person: Agent | None = None
+    ) -> AsyncGenerator[Recorded, None]:
+        """Start or resume: the same call. Yields every event as it is stored."""
+        log = await Log.open(self.store, chat)
+        floor = floor_for(log.state.team, log.state.budget)
+        agents = self.agents(log.state, sandbox, person)
+        async with aclosing(perform(log, floor, agents)) as performance:
+            async for recorded in performance:
+                yield recorded
 
     def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:
         """The team's members by name."""
@@ -95,13 +102,16 @@ async def open_session(home: Home | None = None) -> AsyncGenerator[Session, None
 
 def with_model(team: TeamSpec, model: str) -> TeamSpec:
     """The team as it goes into the log: members that think and have no model of their own get this one."""
-    members = tuple(
-        replace(member, model=tuple(map(settled_name, member.model or (model,))))
-        if member.role in INTERPRETERS
-        else member
-        for member in team.members
-    )
-    return replace(team, members=members)
+    chosen = {
+        member.name: replace(member, model=tuple(map(settled_name, member.model or (model,))))
+        for member in thinking(team)
+    }
+    return replace(team, members=tuple(chosen.get(member.name, member) for member in team.members))
+
+
+def thinking(team: TeamSpec) -> list[RoleSpec]:
+    """The members that think with a model."""
+    return [member for member in team.members if member.role in INTERPRETERS]
 
 
 def checked_goal(goal: str) -> str:

@@ -1,0 +1,119 @@
+"""The Python API: a team that runs goals, and the seed's `autocoder(dict)`, over the command line's loop."""
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+from typing import Literal, Self
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from septet.agents.proxy import Ask, present
+from septet.chat.exports import told
+from septet.chat.results import Result, result_of
+from septet.domain.events import Recorded
+from septet.domain.teams import TeamSpec
+from septet.domain.values import Value
+from septet.errors import BadUsage
+from septet.settings.homes import find_home
+from septet.settings.team_files import load_team
+from septet.wiring.session import Session, open_session, with_model
+
+
+class Team:
+    """A team, ready to work while its context is open.
+
+    async with Team.load("iterate", model="scripted:demo/clock") as team:
+        async for recorded in team.run("an analog clock"):
+            print(recorded.seq, recorded.event)
+        print(team.result.status, team.result.evidence, team.result.cost)
+    """
+
+    def __init__(self, spec: TeamSpec, ask: Ask | None, unsafe_local: bool) -> None:
+        self.spec = spec
+        self.ask = ask
+        self.unsafe_local = unsafe_local
+        self._opened = AsyncExitStack()
+        self._session: Session | None = None
+        self._result: Result | None = None
+
+    @classmethod
+    def load(
+        cls, team: str = "iterate", *, model: str = "", ask: Ask | None = None, unsafe_local: bool = False
+    ) -> Self:
+        """A built-in team or a team.yaml. Without `ask`, the plan is approved as it comes."""
+        spec = with_model(load_team(team), model or os.environ.get("SEPTET_MODEL", ""))
+        return cls(spec if ask else replace(spec, approve="auto"), ask, unsafe_local)
+
+    async def __aenter__(self) -> Self:
+        self._session = await self._opened.enter_async_context(open_session(find_home()))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._opened.aclose()
+
+    @property
+    def result(self) -> Result:
+        """How the last run ended."""
+        if self._result is None:
+            raise BadUsage("the team has not run yet", "iterate over team.run(goal) first")
+        return self._result
+
+    async def run(
+        self, goal: str, *, workspace: str | Path | None = None, name: str = ""
+    ) -> AsyncGenerator[Recorded, None]:
+        """Build the goal; every event comes as it is stored, in the envelope that `--json` prints."""
+        if self._session is None:
+            raise BadUsage("the team is not open", "use it as: async with Team.load(…) as team")
+        folder = Path(os.path.abspath(workspace)) if workspace else None  # noqa: PTH100, ASYNC240  # no disk is touched
+        sandbox = await self._session.sandbox(self.unsafe_local)
+        chat = await self._session.start(goal, self.spec, folder, name)
+        for recorded in await self._session.log(chat):
+            yield recorded
+        person = present(self.ask) if self.ask else None
+        async with aclosing(self._session.perform(chat, sandbox, person)) as performance:
+            async for recorded in performance:
+                yield recorded
+        self._result = result_of(await self._session.state(chat))
+
+
+class Project(Value, forbid_unknown_fields=True):
+    """The seed's dict: all but the goal may be left out."""
+
+    goal: str
+    project_name: str = ""
+    project_dir: str = ""
+    log_level: Literal["normal", "debug", "quiet"] = "normal"
+    step: bool = False
+    model: str = ""
+    api_key: str = ""
+
+
+def autocoder(project: Mapping[str, object]) -> Result:
+    """Build what the dict describes, in its folder; blocks until it is done or a bound stops it."""
+    try:
+        wanted = msgspec.convert(dict(project), Project)
+    except msgspec.ValidationError as error:
+        raise BadUsage(
+            f"autocoder does not understand its dict ({error})", "see septet.Project for the keys"
+        ) from error
+    return anyio.run(build, wanted)
+
+
+async def build(project: Project) -> Result:
+    team = Team.load("iterate", model=project.model)
+    team.spec = replace(team.spec, stepwise=project.step)
+    async with team, aclosing(team.run(project.goal, workspace=project.project_dir or None)) as events:
+        async for recorded in events:
+            if project.log_level != "quiet":
+                tell(recorded, whole=project.log_level == "debug")
+    return team.result
+
+
+def tell(recorded: Recorded, whole: bool) -> None:
+    who, text = told(recorded)
+    if text:
+        sys.stderr.write(f"{who}: {text if whole else text.splitlines()[0]}\n")
