@@ -1,0 +1,57 @@
+"""Pictures are looked at, not believed."""
+
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.domain.pictures import recognise
+
+
+def png(width: int, height: int, pixels: bytes) -> bytes:
+    """An RGB picture from its rows, with plain filters."""
+    stride = width * 3
+    raw = b"".join(b"\0" + pixels[row * stride : (row + 1) * stride] for row in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", head), (b"IDAT", zlib.compress(raw)), (b"IEND", b"")]
+    parts = [
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+SQUARE = png(2, 2, bytes(range(12)))
+
+
+def test_a_picture_is_recognised_with_its_size() -> None:
+    assert recognise(SQUARE).kind == "2×2 PNG"
+
+
+@pytest.mark.parametrize(
+    ("content", "trouble"),
+    [
+        (b"", "empty"),
+        (b"hello", "not a picture"),
+        (SQUARE[:-20], "damaged"),
+        (SQUARE[:30] + b"\xff" + SQUARE[31:], "damaged"),
+        (png(3, 3, b"\x07\x07\x07" * 9), "blank"),
+        (b"<svg xmlns='x'><rect/>", "cut short"),
+        (b"GIF89a", "cut short"),
+    ],
+)
+def test_what_shows_nothing_is_named(content: bytes, trouble: str) -> None:
+    assert trouble in recognise(content).trouble
+
+
+def test_an_svg_is_a_picture() -> None:
+    assert recognise(b"<?xml version='1.0'?><svg></svg>").kind == "SVG"
+
+
+@given(st.binary())
+def test_any_bytes_get_an_answer(content: bytes) -> None:
+    for candidate in (content, SQUARE[:8] + content, SQUARE[:33] + content):
+        found = recognise(candidate)
+        assert bool(found.kind) != bool(found.trouble)

@@ -1,0 +1,87 @@
+"""What a member is told: asserted byte for byte (R5, R6)."""
+
+from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version
+
+from septet.domain.events import PersonSpoke, PlanProposed, ReplyRefused, TurnOpened
+from septet.domain.plans import plan_text
+from septet.domain.teams import RoleSpec
+from septet.team.briefings import briefing, shortened
+from septet.team.roles import INSTRUCTIONS
+
+CODER = RoleSpec(name="coder", role="coder")
+PLANNER = RoleSpec(name="planner", role="planner")
+SOURCES = {"add.py": "def add(a, b):\n    return a - b\n", "test_add.py": "def test_sum(): ...\n"}
+PLAN_TEXT = """\
+1. add gives the sum
+   check: tests test_add.py::test_sum
+2. it prints
+   check: command python add.py 2 3 => 5
+run: python add.py 1 1
+"""
+
+
+def test_the_first_time_the_coder_sees_the_plan_only() -> None:
+    system, user = briefing(CODER, chat([*planned(), TurnOpened(speaker="coder")]), {})
+    assert (system.role, system.text) == ("system", INSTRUCTIONS["coder"])
+    assert (user.role, user.text) == ("user", f"# Plan\n{PLAN_TEXT}")
+
+
+def test_after_that_exactly_plan_newest_code_newest_review_and_newest_run() -> None:
+    events = [*planned(), *version(1, "a"), *ran(1, "a", green=False), *reviewed(1, accept=False)]
+    _, user = briefing(CODER, chat([*events, TurnOpened(speaker="coder")]), SOURCES)
+    assert user.text == (
+        f"# Plan\n{PLAN_TEXT}\n\n"
+        "# Code, version 1\n\n"
+        "```python add.py\ndef add(a, b):\n    return a - b\n```\n\n"
+        "```python test_add.py\ndef test_sum(): ...\n```\n\n"
+        "# Review of version 1\nverdict: revise\n- [must] P1 (add.py:5): it subtracts\n\n"
+        "# What the runner saw\n\n"
+        "## run: `run` → exit 0\nstdout:\n2\n\n\n"
+        "## tests: `tests` → exit 1\nstdout:\n=== short test summary info ===\n"
+        "FAILED test_add.py::test_sum - assert -1 == 5\n\n\n"
+        "## check P2: `check P2` → exit 0\nstdout:\n5\n\n\n"
+        "## tests alone: `tests alone` → exit 2\n\n"
+        "- P1 NOT met: 1 passed\n- P2 met: exit 0, prints '5'"
+    )
+
+
+def test_a_plan_is_revised_with_what_the_person_said() -> None:
+    events = [
+        STARTED,
+        PlanProposed(plan=PLAN),
+        PersonSpoke(text="also multiply"),
+        TurnOpened(speaker="planner"),
+    ]
+    _, user = briefing(PLANNER, chat(events), {})
+    assert user.text == (
+        f"# Goal\nadd numbers\n\n# The plan that the person saw\n{plan_text(PLAN)}\n\n"
+        "# The person wants it changed\nalso multiply"
+    )
+
+
+def test_what_is_said_during_a_turn_waits_for_the_next_one() -> None:
+    events = [*planned(), TurnOpened(speaker="coder"), PersonSpoke(text="use colours"), *version(1, "a")[1:]]
+    _, user = briefing(CODER, chat(events), {})
+    assert "use colours" not in user.text
+    _, user = briefing(CODER, chat([*events, TurnOpened(speaker="coder")]), SOURCES)
+    assert user.text.endswith("# The person says\nuse colours")
+
+
+def test_a_refused_reply_is_explained_to_its_author_only() -> None:
+    refused = ReplyRefused(role="coder", reason="no code block")
+    state = chat([*planned(), TurnOpened(speaker="coder"), refused, TurnOpened(speaker="coder")])
+    assert "no code block" in briefing(CODER, state, {})[1].text
+    assert "no code block" not in briefing(PLANNER, state, {})[1].text
+
+
+def test_a_members_own_instructions_follow_its_roles() -> None:
+    member = RoleSpec(name="coder", role="coder", instructions="Use type hints.")
+    assert briefing(member, chat(planned()), {})[0].text == INSTRUCTIONS["coder"] + "\nUse type hints."
+
+
+def test_long_output_keeps_its_head_and_above_all_its_tail() -> None:
+    text = "start" + "x" * 50_000 + "the error"
+    short = shortened(text)
+    assert short.startswith("start")
+    assert short.endswith("the error")
+    assert len(short) < 6_100

@@ -1,0 +1,180 @@
+"""Who speaks next: pure functions of the state, which never leave a chat without an end or a speaker."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, version
+
+from septet.domain.events import (
+    ChatContinued,
+    Event,
+    ModelAnswered,
+    PersonSpoke,
+    PlanApproved,
+    PlanProposed,
+    ReplyRefused,
+    StepGranted,
+    StopRequested,
+    TurnOpened,
+)
+from septet.domain.plans import plan_digest
+from septet.domain.talk import Answer, Usage
+from septet.domain.teams import Budget
+from septet.errors import BadConfig
+from septet.team.floors import floor_for, plan_then_iterate, round_robin
+from septet.team.limits import at_most, stepwise, within_budget
+from septet.team.moves import End, Move, Speak
+from septet.team.teams import TEAMS
+
+TEAM = TEAMS["iterate"]
+V1 = [*planned(), *version(1, "a")]
+RED = [*V1, *ran(1, "a", green=False)]
+GREEN = [*V1, *ran(1, "a", green=True)]
+
+
+def next_after(events: list[Event], budget: Budget = TEAM.budget) -> Move:
+    return floor_for(TEAM, budget)(chat(events))
+
+
+@pytest.mark.parametrize(
+    ("events", "speaker"),
+    [
+        ([STARTED], "planner"),
+        ([STARTED, PlanProposed(plan=PLAN)], "proxy"),
+        ([STARTED, PlanProposed(plan=PLAN), PersonSpoke(text="shorter")], "planner"),
+        ([STARTED, PlanProposed(plan=PLAN), PlanApproved(plan="of another text")], "proxy"),
+        (planned(), "coder"),
+        (V1, "runner"),
+        (RED, "reviewer"),
+        ([*RED, *reviewed(1, accept=False)], "coder"),
+        ([*GREEN], "reviewer"),
+        ([*GREEN, *reviewed(1, accept=False)], "coder"),
+        ([*GREEN, *reviewed(1, accept=False), *version(2, "b")], "runner"),
+    ],
+)
+def test_the_iterating_team_goes_round(events: list[Event], speaker: str) -> None:
+    assert next_after(events) == Speak(speaker=speaker)
+
+
+def test_done_needs_green_evidence_and_the_reviewer() -> None:
+    assert next_after([*GREEN, *reviewed(1, accept=True)]) == End(reason="done", detail="every check passed")
+
+
+def test_a_reviewer_cannot_accept_over_red_evidence() -> None:
+    assert next_after([*RED, *reviewed(1, accept=True)]) == Speak(speaker="coder")
+
+
+def test_tests_that_pass_without_the_program_prove_nothing() -> None:
+    vacuous = [*V1, *ran(1, "a", green=True, alone=False), *reviewed(1, accept=True)]
+    assert next_after(vacuous) == Speak(speaker="coder")
+
+
+def test_evidence_of_an_older_version_does_not_count() -> None:
+    assert next_after([*GREEN, *version(2, "b")]) == Speak(speaker="runner")
+
+
+def test_rounds_bound_the_coder() -> None:
+    move = next_after([*RED, *reviewed(1, accept=False)], Budget(rounds=1))
+    assert move == End(reason="bound", detail="1 rounds are used up")
+
+
+@pytest.mark.parametrize(
+    ("budget", "unit"),
+    [(Budget(tokens=100), "tokens"), (Budget(cost=0.5), "US dollars"), (Budget(seconds=9), "seconds")],
+)
+def test_each_bound_ends_the_chat_by_its_name(budget: Budget, unit: str) -> None:
+    paid = Answer(text="x", usage=Usage(prompt=90, completion=10), cost=0.5, seconds=9)
+    move = next_after([*planned(), ModelAnswered(role="coder", answer=paid)], budget)
+    assert isinstance(move, End)
+    assert move.reason == "bound"
+    assert unit in move.detail
+
+
+def test_replies_that_cannot_be_used_end_the_chat_after_a_few() -> None:
+    refusals: list[Event] = []
+    for _ in range(3):
+        assert next_after([*planned(), *refusals]) == Speak(speaker="coder")
+        refusals += [
+            TurnOpened(speaker="coder"),
+            said("coder", "hm"),
+            ReplyRefused(role="coder", reason="no code block"),
+        ]
+    move = next_after([*planned(), *refusals])
+    assert isinstance(move, End)
+    assert (move.reason, "no code block" in move.detail) == ("error", True)
+
+
+def test_the_same_code_again_and_again_is_no_progress() -> None:
+    again = [*RED, *reviewed(1, accept=False), *version(2, "a"), *version(3, "a")]
+    move = next_after(again)
+    assert isinstance(move, End)
+    assert move.reason == "no_progress"
+    assert next_after([*again, ChatContinued(budget=Budget())]) == Speak(speaker="coder")
+
+
+def test_the_person_can_stop_at_any_time() -> None:
+    assert next_after([*RED, StopRequested()]) == End(reason="stopped", detail="stopped by the person")
+
+
+def test_stepwise_asks_before_every_turn() -> None:
+    floor = stepwise(plan_then_iterate)
+    assert floor(chat([STARTED])) == Speak(speaker="proxy")
+    granted: list[Event] = [STARTED, TurnOpened(speaker="proxy"), StepGranted()]
+    assert floor(chat(granted)) == Speak(speaker="planner")
+    assert floor(chat([*granted, TurnOpened(speaker="planner"), PlanProposed(plan=PLAN)])) == Speak(
+        speaker="proxy"
+    )
+
+
+def test_round_robin_gives_everybody_the_floor_in_turn_exactly_k_times() -> None:
+    members, k = ["writer", "editor", "critic"], 10
+    floor = at_most(k, round_robin(members))
+    events: list[Event] = [STARTED]
+    while isinstance(move := floor(chat(events)), Speak):
+        events.append(TurnOpened(speaker=move.speaker))
+    order = [event.speaker for event in events if isinstance(event, TurnOpened)]
+    assert order == [members[i % 3] for i in range(k)]
+
+
+def test_an_unknown_floor_is_named() -> None:
+    with pytest.raises(BadConfig, match="plan_then_iterate"):
+        floor_for(replace(TEAM, floor="anarchy"), TEAM.budget)
+
+
+def test_no_bound_is_no_bound() -> None:
+    assert within_budget(Budget(rounds=None), plan_then_iterate)(chat(planned())) == Speak(speaker="coder")
+
+
+@st.composite
+def parts_of_chats(draw: st.DrawFn) -> list[Event]:
+    """Something that may happen next, sensible or not."""
+    number, content, good, alone = draw(
+        st.tuples(st.integers(1, 5), st.sampled_from("ab"), st.booleans(), st.booleans())
+    )
+    single: list[Event] = [
+        PlanProposed(plan=PLAN),
+        PlanApproved(plan=plan_digest(PLAN)),
+        PersonSpoke(text="hm"),
+        StopRequested(),
+        StepGranted(),
+        ReplyRefused(role="coder", reason="no"),
+        ChatContinued(budget=Budget(rounds=3)),
+    ]
+    larger = [
+        version(number, content),
+        ran(number, content, green=good, alone=alone),
+        reviewed(number, accept=good),
+    ]
+    return draw(st.sampled_from([*([event] for event in single), *larger]))
+
+
+@given(st.lists(parts_of_chats(), max_size=25), st.booleans())
+def test_every_state_has_a_next_speaker_of_the_team_or_an_end(
+    parts: list[list[Event]], stepped: bool
+) -> None:
+    team = replace(TEAM, stepwise=stepped)
+    state = chat([STARTED, *(event for part in parts for event in part)])
+    move = floor_for(team, Budget(rounds=4, tokens=1000))(state)
+    names = {member.name for member in team.members}
+    assert isinstance(move, End) or move.speaker in names
