@@ -23,6 +23,7 @@ class Incoming:
     def __init__(self, response: "aiohttp.ClientResponse") -> None:
         self._response = response
         self.kind = response.content_type
+        self.resumed = response.status == 206
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._response.content.iter_any()
@@ -69,6 +70,18 @@ class Wire:
                     error = await response.content.read(LONGEST_ERROR)
                     lower = {name.lower(): value for name, value in response.headers.items()}
                     raise refusal(response.status, lower, error)
+                yield Incoming(response)
+
+    @asynccontextmanager
+    async def fetch(self, url: str, start: int = 0) -> AsyncGenerator[Incoming, None]:
+        """A file from byte `start` on, or from its beginning where the server cannot do that."""
+        session = self._opened()
+        headers = {"Range": f"bytes={start}-"} if start else {}
+        with faults_of_the_network(url):
+            async with session.get(url, headers=headers) as response:
+                if response.status not in (200, 206):
+                    error = await response.content.read(LONGEST_ERROR)
+                    raise refusal(response.status, {}, error)
                 yield Incoming(response)
 
     async def get(self, url: str, headers: Mapping[str, str]) -> bytes:

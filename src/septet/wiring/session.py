@@ -25,16 +25,17 @@ from septet.stores.blobs import FolderBlobs
 from septet.stores.sqlite import open_store
 from septet.team.floors import floor_for
 from septet.tools.workspace import Workspace
-from septet.wiring.thinking import open_model, settled_name
+from septet.wiring.models import Models, settled_name
 
 LONGEST_GOAL = 100_000
 
 
 class Session:
-    """Everything that outlives a chat: the log, the blobs, the bus."""
+    """Everything that outlives a chat: the log, the blobs, the bus, the models."""
 
-    def __init__(self, home: Home, store: EventStore, blobs: Blobs, bus: Bus) -> None:
+    def __init__(self, home: Home, store: EventStore, blobs: Blobs, bus: Bus, models: Models) -> None:
         self.home = home
+        self.models = models
         self.store = store
         self.blobs = blobs
         self.bus = bus
@@ -43,7 +44,7 @@ class Session:
         """Put a new chat into the log; `conduct` does the rest. `workspace` is an absolute path."""
         goal = checked_goal(goal)
         for member in thinking(team):
-            open_model(next(iter(member.model), ""))
+            self.models.open(member.model)
         chat = checked_name(name) if name else new_name(goal)
         folder = workspace or self.home.workspaces / chat
         await Workspace(folder).check()
@@ -89,15 +90,16 @@ class Session:
             return agreeing if state.team.approve == "auto" else person or away
         if member.role == "runner":
             return running(member, Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus))
-        return speaking(member, open_model(next(iter(member.model), "")), self.bus, self.blobs)
+        return speaking(member, self.models.open(member.model), self.bus, self.blobs)
 
 
 @asynccontextmanager
 async def open_session(home: Home | None = None) -> AsyncGenerator[Session, None]:
     """The session of this machine's person; nothing is written before something happens."""
     home = home or find_home()
-    async with open_store(home.database) as store:
-        yield Session(home, store, FolderBlobs(home.blobs), MemoryBus())
+    blobs = FolderBlobs(home.blobs)
+    async with open_store(home.database) as store, Models(home, load=blobs.get) as models:
+        yield Session(home, store, blobs, MemoryBus(), models)
 
 
 def with_model(team: TeamSpec, model: str) -> TeamSpec:

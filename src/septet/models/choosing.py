@@ -1,0 +1,57 @@
+"""Which model to think with when nobody named one, and why. Pure."""
+
+from collections.abc import Sequence
+
+from septet.domain.values import Value
+from septet.errors import NoModel
+from septet.models.names import KEY_VARIABLES, Surroundings
+from septet.models.probing import Found
+
+DEFAULTS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5-mini"}
+"""What a provider's key alone leads to; -m names another one."""
+
+
+class Choice(Value):
+    name: str
+    reason: str
+
+
+def choose(around: Surroundings, found: Sequence[Found], embedded: Sequence[str]) -> Choice | None:
+    """A provider with a key, else a server that runs here, else the embedded model if it was fetched."""
+    return by_key(around) or by_server(found) or by_file(embedded)
+
+
+def by_key(around: Surroundings) -> Choice | None:
+    if around.variable("AZURE_OPENAI_ENDPOINT") and (name := around.variable("AZURE_OPENAI_DEPLOYMENT")):
+        return Choice(
+            name=f"azure/{name}", reason="AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_DEPLOYMENT are set"
+        )
+    for provider, model in DEFAULTS.items():
+        if around.key(provider):
+            variable = KEY_VARIABLES[provider]
+            why = f"{variable} is set" if around.variable(variable) else f"a key for {provider} is kept"
+            return Choice(name=f"{provider}/{model}", reason=why)
+    return None
+
+
+def by_server(found: Sequence[Found]) -> Choice | None:
+    if not found:
+        return None
+    first = found[0]
+    model = next((model for model in first.models if "cod" in model.lower()), first.models[0])
+    why = f"{first.server.label} runs here and has {len(first.models)} model(s)"
+    return Choice(name=first.server.name(model), reason=why)
+
+
+def by_file(embedded: Sequence[str]) -> Choice | None:
+    if not embedded:
+        return None
+    return Choice(name=f"local/{embedded[0]}", reason="it was fetched before; no key and no server was found")
+
+
+def nothing() -> NoModel:
+    return NoModel(
+        "nothing to think with was found (no key, no local server)",
+        "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or fetch the embedded model with septet models get, "
+        "or watch septet demo",
+    )

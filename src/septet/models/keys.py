@@ -1,0 +1,78 @@
+"""Keys of providers, kept in a file that only its owner can read, or in the system's keyring."""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from septet.errors import BadConfig
+
+IN_KEYRING = "keyring:"
+SERVICE = "septet"
+
+
+class KeyFile:
+    """Provider to key. A key that the keyring holds is only named here."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> Mapping[str, str]:
+        kept = self._kept()
+        return {name: from_keyring(name) if key == IN_KEYRING else key for name, key in kept.items()}
+
+    def names(self) -> list[str]:
+        return sorted(self._kept())
+
+    def set(self, provider: str, key: str, keyring: bool = False) -> None:
+        """Keep a key; an empty one removes what was kept."""
+        kept = {name: value for name, value in self._kept().items() if name != provider}
+        if keyring:
+            into_keyring(provider, key)
+        if key:
+            kept[provider] = IN_KEYRING if keyring else key
+        self._write(kept)
+
+    def _kept(self) -> dict[str, str]:
+        try:
+            if os.name == "posix" and stat.S_IMODE(self.path.stat().st_mode) & 0o077:
+                raise BadConfig(f"others can read your keys in {self.path}", f"chmod 600 {self.path}")
+            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.MsgspecError) as error:
+            raise BadConfig(
+                f"the keys in {self.path} cannot be read", "remove the file and set them again"
+            ) from error
+
+    def _write(self, kept: dict[str, str]) -> None:
+        """Never readable by others, not even for a moment, and never half a file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(handle, "wb") as file:  # noqa: PTH123  # the mode was given when it was made
+                file.write(msgspec.json.format(msgspec.json.encode(kept)))
+            draft.replace(self.path)
+        except OSError as error:
+            raise BadConfig(f"{self.path} cannot be written: {error.strerror}", "check the folder") from error
+
+
+def from_keyring(provider: str) -> str:
+    import keyring
+
+    return keyring.get_password(SERVICE, provider) or ""
+
+
+def into_keyring(provider: str, key: str) -> None:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError as error:
+        raise BadConfig("the keyring library is not installed", "install 'septet[keyring]'") from error
+    try:
+        keyring.set_password(SERVICE, provider, key)
+    except KeyringError as error:
+        raise BadConfig(f"the keyring does not take the key ({error})", "leave --keyring out") from error

@@ -1,0 +1,139 @@
+"""Models by name, each with the wrappers that make it sturdy, over one warm pool of connections."""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from septet.errors import NoModel
+from septet.models.anthropic import AnthropicModel
+from septet.models.azure import API_VERSION, azure_address, azure_credentials, azure_model
+from septet.models.catalogue import CATALOGUE, weights
+from septet.models.choosing import Choice, choose, nothing
+from septet.models.credentials import bearer, header
+from septet.models.embedded import EmbeddedModel, EmbeddedServer, check_runtime
+from septet.models.encoding import Loader
+from septet.models.fetching import PUBLIC_INDEX, Progress, Shelf
+from septet.models.keys import KeyFile
+from septet.models.names import Endpoint, Surroundings, resolve
+from septet.models.openai import OpenAIModel
+from septet.models.probing import Found, known_servers, probe
+from septet.models.replay import ReplayModel, load_recording
+from septet.models.retrying import Patience
+from septet.models.scripted import ScriptedModel, load_script
+from septet.models.wire import Wire
+from septet.ports import Model
+from septet.settings.homes import Home
+from septet.wiring.sturdy import sturdy
+
+DEMOS = Path(__file__).parent.parent / "demos"
+
+
+class Models:
+    """Everything that opens models; closing it closes their connections.
+
+    `load` gives images by their blob address.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        environment: Mapping[str, str] = os.environ,
+        load: Loader | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._environment = environment
+        self._load = load
+        self._patience = patience or Patience()
+        self.keys = KeyFile(home.config / "keys.json")
+        self._wire = Wire()
+        index = environment.get("UV_DEFAULT_INDEX") or environment.get("PIP_INDEX_URL") or PUBLIC_INDEX
+        self.shelf = Shelf(home.cache / "models", self._wire, index)
+
+    async def __aenter__(self) -> "Models":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._wire.aclose()
+
+    def open(self, names: Sequence[str]) -> Model:
+        """The model that these names stand for: the first one answers, the others stand in for it."""
+        if not any(names):
+            raise NoModel("no model was chosen", "pass -m NAME, or watch one at work: septet demo")
+        rehearsed = rehearsal(names[0])
+        if rehearsed is not None:
+            return rehearsed
+        return sturdy([(name, self._opened(name)) for name in names], self._patience, warn)
+
+    def _opened(self, name: str) -> Model:
+        endpoint = resolve(name, self._around())
+        return self._embedded(endpoint.model) if endpoint.wire == "local" else self._wired(endpoint)
+
+    def _wired(self, endpoint: Endpoint) -> Model:
+        if endpoint.wire == "anthropic":
+            credentials = header("x-api-key", endpoint.key)
+            return AnthropicModel(
+                f"{endpoint.url}/v1/messages", endpoint.model, credentials, self._wire, self._load
+            )
+        if endpoint.wire == "azure":
+            address = azure_address(endpoint.url, endpoint.model, endpoint.version or API_VERSION)
+            credentials = azure_credentials(endpoint.key, endpoint.token)
+            return azure_model(address, endpoint.model, credentials, self._wire, self._load)
+        address = f"{endpoint.url}/chat/completions"
+        return OpenAIModel(address, endpoint.model, bearer(endpoint.key), self._wire, self._load)
+
+    def _embedded(self, name: str) -> Model:
+        entry = weights(name)
+        check_runtime()
+        if not self.shelf.has(entry):
+            size = f"{entry.size / 1e9:.1f} GB, {entry.licence}"
+            raise NoModel(f"{entry.name} is not here yet ({size})", f"septet models get {entry.name}")
+        return EmbeddedModel(entry, EmbeddedServer(entry, self.shelf.path(entry), self._wire), self._wire)
+
+    async def fetch(self, name: str, progress: Progress) -> Path:
+        """The file of an embedded model, fetched unless it is here."""
+        return await self.shelf.fetch(weights(name), progress)
+
+    def fetched(self) -> list[str]:
+        return [entry.name for entry in CATALOGUE if self.shelf.has(entry)]
+
+    async def found(self) -> list[Found]:
+        """The model servers of this machine."""
+        return await probe(self._wire, known_servers(self._around()))
+
+    async def choose(self) -> Choice:
+        """What to think with when nobody said, and why. Raises NoModel where there is nothing."""
+        around = self._around()
+        choice = choose(around, (), ()) or choose(around, await self.found(), self.fetched())
+        if choice is None:
+            raise nothing()
+        return choice
+
+    def _around(self) -> Surroundings:
+        return Surroundings(environment=self._environment, keys=self.keys.read())
+
+
+def rehearsal(name: str) -> Model | None:
+    """A model whose words are written already; it needs no wrappers."""
+    scheme, _, rest = name.partition(":")
+    if scheme == "scripted" and rest:
+        return ScriptedModel(load_script(script_path(rest)), rest.rsplit("/", 1)[-1].removesuffix(".yaml"))
+    if scheme == "replay" and rest:
+        return ReplayModel(load_recording(Path(rest)), Path(rest).name)
+    return None
+
+
+def script_path(rest: str) -> Path:
+    return DEMOS / f"{rest.removeprefix('demo/')}.yaml" if rest.startswith("demo/") else Path(rest)
+
+
+def settled_name(name: str) -> str:
+    """A name that means the same from any folder and after any restart: it goes into the log."""
+    scheme, _, rest = name.partition(":")
+    if scheme in ("scripted", "replay") and rest and not rest.startswith("demo/"):
+        return f"{scheme}:{Path(rest).expanduser().absolute()}"
+    return f"local/{CATALOGUE[0].name}" if name in ("local", "local/") else name
+
+
+def warn(text: str) -> None:
+    logging.getLogger("septet.models").warning(text)
