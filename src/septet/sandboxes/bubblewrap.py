@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -15,9 +15,10 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes import seccomp, view
-from septet.sandboxes.cgroups import Cage, caged
+from septet.sandboxes.cgroups import COMPANIONS, Cage, caged
 from septet.sandboxes.environment import environment
-from septet.sandboxes.rlimits import limited
+from septet.sandboxes.identities import Identities, Identity
+from septet.sandboxes.rlimits import by_shell, limiting
 from septet.sandboxes.runs import carry_out
 from septet.sandboxes.spawning import spawned
 from septet.sandboxes.supervision import Started, Watch
@@ -27,6 +28,7 @@ _ISOLATION = (
     *("--unshare-cgroup-try", "--hostname", "septet", "--uid", "1000", "--gid", "1000"),
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
+_NO_PROGRAM = 127
 _NOT_RUN = 1
 """What bubblewrap ends with when it could not even start the program."""
 
@@ -37,6 +39,7 @@ class Bubblewrap:
 
     program: str
     rung: str = "bubblewrap"
+    identities: Identities = field(default_factory=Identities, repr=False)
 
     @classmethod
     def found(cls) -> "Bubblewrap":
@@ -58,27 +61,28 @@ class Bubblewrap:
             _status_pipe() as (status, reporter),
             _filter(cage.counts_memory) as rules,
         ):
-            _check_that_it_holds(cage)
-            command = [
-                *(self.program, *_ISOLATION, "--seccomp", str(rules), "--json-status-fd", str(reporter)),
-                *(
-                    *view.arguments(workspace, job.readable, job.limits),
-                    "--",
-                    *limited(job.command, job.limits),
-                ),
-            ]
-            inside = cage.entering(command)
+            identity = await self.identities.identity(view.needed(workspace, job.readable))
+            _check_that_it_holds(cage, identity)
+            options = ["--seccomp", str(rules), "--json-status-fd", str(reporter)]
+            command = self._command(job, workspace, identity, options)
+            limits = limiting(job.limits, COMPANIONS) if identity.own else ""
+            inside = by_shell(cage.entering() + limits, identity.entering(command))
             with spawned(inside, environment(job.environment), inherited=(rules, reporter)) as process:
                 os.close(reporter)
+                identity.own_pipes(process)
                 report = await _until(status, b"\n")
                 yield Started(process, _child(report, process), cage=cage)
                 if process.returncode == _NOT_RUN and watch.stopped_by is None:
-                    _check_that_it_ran(report + await _until(status), watch)
+                    _look_why(report + await _until(status), watch)
+
+    def _command(self, job: Job, workspace: Path, identity: Identity, options: list[str]) -> list[str]:
+        isolation = [self.program, *_ISOLATION, *options, *view.arguments(workspace, job, identity)]
+        return [*isolation, "--", *by_shell("" if identity.own else limiting(job.limits), job.command)]
 
 
-def _check_that_it_holds(cage: Cage) -> None:
+def _check_that_it_holds(cage: Cage, identity: Identity) -> None:
     """The kernel does not hold root to a number of processes, whatever root is called inside."""
-    if os.getuid() == 0 and not cage.counts_processes:
+    if os.getuid() == 0 and not identity.own and not cage.counts_processes:
         raise NoSandbox("root's processes cannot be limited here", "run as a plain user")
 
 
@@ -91,9 +95,14 @@ def _child(report: bytes, process: subprocess.Popen[bytes]) -> int:
     raise SandboxFailed(f"bubblewrap did not start ({said})", "septet doctor")
 
 
-def _check_that_it_ran(report: bytes, watch: Watch) -> None:
-    if b'"exit-code"' not in report:
-        said = watch.stderr.text().strip().rpartition("\n")[2]
+def _look_why(report: bytes, watch: Watch) -> None:
+    """Without an exit code in the report the program never ran: because there is none, or for our fault."""
+    if b'"exit-code"' in report:
+        return
+    said = watch.stderr.text().strip().rpartition("\n")[2]
+    if said.startswith("bwrap: execvp "):
+        watch.exit_code = _NO_PROGRAM
+    else:
         raise SandboxFailed(f"bubblewrap could not start the program ({said})", "septet doctor")
 
 

@@ -8,17 +8,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from shlex import quote
 
 from septet.domain.runs import Bound, Limits
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _MEMBERSHIPS = Path("/proc/self/cgroup")
 _CONTROLLERS = ("pids", "memory")
-_OF_THE_SANDBOX = 3
+COMPANIONS = 3
 """The sandbox's own processes, which share the group with the program."""
 
 _numbers = count(1)
-_ENTER = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,10 @@ class Cage:
     def counts_memory(self) -> bool:
         return any((folder / "memory.stat").exists() for folder in self.folders)
 
-    def entering(self, command: list[str]) -> list[str]:
-        """The command, run by a shell that first walks into the cage."""
-        if not self.folders:
-            return command
-        doors = [str(folder / "cgroup.procs") for folder in self.folders]
-        return ["/bin/sh", "-c", _ENTER, "sh", *doors, "--", *command]
+    def entering(self) -> str:
+        """A script by which a shell walks into the cage."""
+        doors = [quote(str(folder / "cgroup.procs")) for folder in self.folders]
+        return "".join(f"echo $$ >{door} || exit 125;" for door in doors)
 
     def met(self) -> Bound | None:
         """The limit that the group ran into, if any."""
@@ -93,7 +91,7 @@ def _made(limits: Limits) -> Cage:
 
 def _settled(folder: Path, limits: Limits) -> bool:
     values = {
-        "pids.max": limits.processes + _OF_THE_SANDBOX,
+        "pids.max": limits.processes + COMPANIONS,
         "memory.max": limits.memory,
         "memory.swap.max": 0,
         "memory.oom.group": 0,

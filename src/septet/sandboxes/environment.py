@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 HOME = "/tmp/home"  # noqa: S108  the sandbox's own /tmp
@@ -10,6 +11,7 @@ _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/s
 _PASSED_ON = ("TZ",)
 
 
+@cache
 def interpreter_folders() -> tuple[Path, ...]:
     """Where the interpreter that runs this program lives: its environment and what that is built upon."""
     folders = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)

@@ -1,17 +1,20 @@
 """The kernel's own limits for a program, set by the shell that then becomes the program."""
 
 import math
+from collections.abc import Sequence
 
 from septet.domain.runs import Limits
 
 
-def limited(command: tuple[str, ...], limits: Limits) -> list[str]:
-    """The command behind the settings that a process can only make for itself.
+def limiting(limits: Limits, companions: int = 0) -> str:
+    """A script that makes the settings which a process can only make for itself; one already tighter stays.
 
-    They are made inside the sandbox: the number of processes is counted per user namespace, and must not
-    count what the person runs elsewhere. A limit that is already tighter stays.
+    Processes are counted per user and user namespace. So that they are not counted together with what the
+    person runs elsewhere, this is done inside the sandbox, or by a user of its own, whose `companions` are the
+    sandbox's own processes.
     """
     cpu = math.ceil(limits.cpu_seconds)
+    processes = limits.processes + companions
     settings = [
         "-c 0",
         f"-H -t {cpu + 1}",
@@ -21,5 +24,9 @@ def limited(command: tuple[str, ...], limits: Limits) -> list[str]:
         f"-n {limits.open_files}",
     ]
     script = "".join(f"ulimit {setting} 2>/dev/null;" for setting in settings)
-    processes = f"ulimit -p {limits.processes} 2>/dev/null || ulimit -u {limits.processes} 2>/dev/null;"
-    return ["/bin/sh", "-c", f'{script}{processes} exec "$@"', "sh", *command]
+    return f"{script}ulimit -p {processes} 2>/dev/null || ulimit -u {processes} 2>/dev/null;"
+
+
+def by_shell(script: str, command: Sequence[str]) -> list[str]:
+    """The command, which a shell becomes after the script."""
+    return ["/bin/sh", "-c", f'{script}exec "$@"', "sh", *command] if script else list(command)

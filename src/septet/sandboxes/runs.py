@@ -49,7 +49,7 @@ async def carry_out(
     async with launch(job, workspace, watch) as started:
         await supervise(started, job.stdin, watch, disk.outgrown)
     seconds = time.monotonic() - began
-    code = _exit_code(started.process.returncode)
+    code = _exit_code(started.process.returncode) if watch.exit_code is None else watch.exit_code
     after = await to_thread.run_sync(files.survey, workspace)
     return RunResult(
         exit_code=code,

@@ -48,6 +48,7 @@ class Watch:
     began: float = field(default_factory=time.monotonic)
     stopped_by: Bound | None = None
     met: Bound | None = None
+    exit_code: int | None = None
     stopped: anyio.Event = field(default_factory=anyio.Event)
 
     @classmethod

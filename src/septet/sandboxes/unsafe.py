@@ -11,9 +11,9 @@ from pathlib import Path
 
 from septet.domain.runs import Job, RunResult
 from septet.ports import Listener
-from septet.sandboxes.cgroups import caged
+from septet.sandboxes.cgroups import Cage, caged
 from septet.sandboxes.environment import environment
-from septet.sandboxes.rlimits import limited
+from septet.sandboxes.rlimits import by_shell, limiting
 from septet.sandboxes.runs import carry_out
 from septet.sandboxes.spawning import spawned
 from septet.sandboxes.supervision import Started, Watch
@@ -36,12 +36,16 @@ class UnsafeLocal:
 async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
     home = tempfile.mkdtemp(prefix="septet-run-")
     try:
-        command = [sys.executable, "-I", "-S", str(_REAPER), *limited(job.command, job.limits)]
         variables = environment(job.environment, home, home)
         with (
             caged(job.limits) as cage,
-            spawned(cage.entering(command), variables, folder=workspace) as process,
+            spawned(_command(job, cage), variables, folder=workspace) as process,
         ):
             yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _command(job: Job, cage: Cage) -> list[str]:
+    program = by_shell(limiting(job.limits), job.command)
+    return by_shell(cage.entering(), [sys.executable, "-I", "-S", str(_REAPER), *program])

@@ -1,12 +1,15 @@
 """What a program in a sandbox sees of the machine, as bubblewrap's arguments: an allow-list of paths."""
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from septet.domain.runs import Limits
+from septet.domain.runs import Job, Limits
 from septet.errors import BadUsage
 from septet.sandboxes.environment import HOME, interpreter_folders
+from septet.sandboxes.identities import Identity
 from septet.sandboxes.settings import settings_folder
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
@@ -49,15 +52,40 @@ def existing_folder(workspace: str) -> Path:
     return path
 
 
-def arguments(workspace: Path, readable: Iterable[str], limits: Limits) -> list[str]:
+def arguments(workspace: Path, job: Job, identity: Identity) -> list[str]:
     """The mounts, the shallower first, so that a place inside another one keeps its own rule."""
     places = [Place(workspace, writable=True), *_protected(workspace)]
-    places += [Place(folder) for folder in interpreter_folders() if not _inside_system(folder)]
-    places += [Place(Path(path).absolute()) for path in readable if not _inside_system(Path(path))]
-    made = [*_system(), *_private(limits)]
-    for place in sorted(places, key=lambda place: len(place.path.parts)):
-        made += ["--bind" if place.writable else "--ro-bind", str(place.path), str(place.path)]
+    places += [Place(path) for path in seen_beside(job.readable)]
+    places.sort(key=lambda place: len(place.path.parts))
+    made = [*_system(), "--ro-bind", str(identity.source(settings_folder())), "/etc"]
+    made += [*_private(job.limits), *_parents(places)]
+    for place in places:
+        source = str(identity.source(place.path))
+        made += ["--bind" if place.writable else "--ro-bind", source, str(place.path)]
+    if os.geteuid() == 0 and not identity.own:
+        made += _closed_windows()
     return [*made, "--remount-ro", "/", "--chdir", str(workspace)]
+
+
+def seen_beside(readable: Iterable[str]) -> list[Path]:
+    """What the program may read beside the workspace and the system's folders."""
+    paths = [*interpreter_folders(), *(Path(path).absolute() for path in readable)]
+    return [path for path in dict.fromkeys(paths) if not _inside_system(path)]
+
+
+def needed(workspace: Path, readable: Iterable[str]) -> list[Path]:
+    """Every path of the machine that a view is made of, the workspace first; the system's are open to all."""
+    return [workspace, settings_folder(), *seen_beside(readable)]
+
+
+def _parents(places: Iterable[Place]) -> Iterator[str]:
+    """The folders on the way: empty but for what is shown, and open to the program, whoever it is."""
+    folders = {parent for place in places for parent in place.path.parents}
+    made_anyway = {Path("/"), Path("/tmp"), Path("/dev"), Path("/proc")}  # noqa: S108  its own
+    inside = {place.path for place in places}
+    for folder in sorted(folders - made_anyway):
+        if not inside & {folder, *folder.parents} and not _inside_system(folder):
+            yield from ("--perms", "0755", "--dir", str(folder))
 
 
 def _protected(workspace: Path) -> Iterator[Place]:
@@ -71,21 +99,29 @@ def _inside_system(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in _SYSTEM)
 
 
-def _system() -> Iterator[str]:
+@cache
+def _system() -> tuple[str, ...]:
+    return tuple(_system_folders())
+
+
+def _system_folders() -> Iterator[str]:
     for folder in map(Path, _SYSTEM):
         if folder.is_symlink():
             yield from ("--symlink", str(folder.readlink()), str(folder))
         elif folder.is_dir():
             yield from ("--ro-bind", str(folder), str(folder))
-    yield from ("--ro-bind", str(settings_folder()), "/etc")
 
 
 def _private(limits: Limits) -> Iterator[str]:
     """Places of the sandbox's own; those in memory are sized, because they are memory."""
     yield from ("--perms", "1777", "--size", str(limits.memory // 4), "--tmpfs", "/tmp")  # noqa: S108  its own
-    yield from ("--dir", HOME, "--dev", "/dev")
+    yield from ("--perms", "0777", "--dir", HOME, "--dev", "/dev")
     yield from ("--perms", "1777", "--size", str(limits.memory // 4), "--tmpfs", "/dev/shm")  # noqa: S108  its own
     yield from ("--remount-ro", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
+
+
+def _closed_windows() -> Iterator[str]:
+    """What the kernel opens to its own root, whatever name that has inside."""
     for window in _KERNEL_WINDOWS:
         if Path("/proc", window).exists():
             yield from ("--ro-bind", "/dev/null", f"/proc/{window}")
