@@ -9,6 +9,8 @@ SeptetError            1    a defect of ours, or a broken installation
 ├── SandboxFailed      75   the sandbox itself broke; never shown as the program's output
 ├── ModelFailed        75   the model's service failed for now; the chat can be resumed
 ├── Conflict           75   another conductor has the chat
+├── Unreachable        75   another machine does not answer, or not in time
+├── RemoteFailed       75   a handler on another machine failed; carries its type and text
 └── StoreFailed        75   the log could not be written (disk full, locked); nothing is lost
     └── LogDamaged     1    the log is not ours, is newer than this program, or is damaged
 """
@@ -22,9 +24,9 @@ class SeptetError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, cause: str, remedy: str = "") -> None:
-        super().__init__(f"{cause}: {remedy}" if remedy else cause)
-        self.cause = cause
-        self.remedy = remedy
+        self.cause = " ".join(cause.split())
+        self.remedy = " ".join(remedy.split())
+        super().__init__(f"{self.cause}: {self.remedy}" if remedy else self.cause)
 
 
 class BadUsage(SeptetError):
@@ -56,6 +58,14 @@ class ModelFailed(SeptetError):
 
 
 class Conflict(SeptetError):
+    exit_code = 75
+
+
+class Unreachable(SeptetError):
+    exit_code = 75
+
+
+class RemoteFailed(SeptetError):
     exit_code = 75
 
 

@@ -26,11 +26,8 @@ CHECKS: st.SearchStrategy[Check] = st.one_of(
     PATHS.map(lambda path: TestsPass(target=path)),
     PATHS.map(lambda path: FileExists(path=path)),
     PATHS.map(lambda path: PictureExists(path=path)),
-    st.builds(
-        lambda path, said: CommandSucceeds(command=f"python {path}", prints=said),
-        PATHS,
-        st.sampled_from(["", "5", "a b"]),
-    ),
+    PATHS.map(lambda path: CommandSucceeds(command=f"python {path}")),
+    PATHS.map(lambda path: CommandSucceeds(command=f"python {path} -v", prints="a => b")),
     st.sampled_from([Judged(), Judged(by="person")]),
 )
 

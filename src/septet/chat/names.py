@@ -24,7 +24,7 @@ FILLERS = {
     "with",
     "please",
 }
-GOOD = re.compile(r"^[a-z0-9][a-z0-9._-]{0,62}$")
+GOOD = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
 def new_name(goal: str) -> str:
@@ -36,7 +36,7 @@ def new_name(goal: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    if not GOOD.match(name):
+    if not GOOD.fullmatch(name):
         raise BadUsage(
             f"'{name[:80]}' is no good name for a chat", "use up to 63 of a-z, 0-9, '.', '_' and '-'"
         )

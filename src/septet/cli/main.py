@@ -73,7 +73,7 @@ def septet() -> None:
 def main() -> None:
     """The `septet` command: whatever goes wrong ends in one line and the right exit code."""
     try:
-        sys.exit(septet.main(standalone_mode=False) or 0)
+        sys.exit(septet.main(prog_name="septet", standalone_mode=False) or 0)
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.ClickException as error:

@@ -1,0 +1,61 @@
+"""The real program, as a process, with a home of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+SCRIPTS = Path(__file__).parent.parent / "scripts"
+SMALL = f"scripted:{SCRIPTS / 'small.yaml'}"
+PATIENCE = 120
+
+
+class Septet:
+    """Runs `septet ARGS…`; `home` is where it keeps its things."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home.parent),
+            "SEPTET_HOME": str(home),
+            "NO_COLOR": "1",
+            "COLUMNS": "120",
+        }
+
+    def __call__(
+        self, *args: str, stdin: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "septet", *args],
+            input=stdin or "",
+            env={**self.environment, **(environment or {})},
+            cwd=self.home.parent,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        """A process that can be talked to and killed."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "septet", *args],
+            env=self.environment,
+            cwd=self.home.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+def envelopes(text: str) -> list[dict[str, object]]:
+    return [msgspec.json.decode(line, type=dict[str, object]) for line in text.splitlines()]
+
+
+def kinds(text: str) -> list[str]:
+    return [str(envelope["type"]).removeprefix("septet.") for envelope in envelopes(text)]

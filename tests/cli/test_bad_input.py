@@ -1,0 +1,139 @@
+"""Bad input: one line with cause and remedy, the right exit code, nothing lost, nothing half-written."""
+
+import sqlite3
+import subprocess
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+from cli.commands import SMALL, Septet
+
+CASES = [
+    (["run", ""], 2, "the goal is empty"),
+    (["run", "x" * 1_000], 5, "no model was chosen"),
+    (["run", "add", "-m", "scripted:absent.yaml"], 5, "cannot be read"),
+    (["run", "add", "-m", "what?"], 5, "names no model"),
+    (["run", "add", "-m", SMALL, "-t", "absent.yaml"], 5, "cannot be read"),
+    (["run", "add", "-m", SMALL, "-t", "nobody"], 5, "there is no team 'nobody'"),
+    (["run", "add", "-m", SMALL, "-n", "../up"], 2, "no good name"),
+    (["run", "add", "-m", SMALL, "-C", "a-file"], 2, "is a file"),
+    (["run", "add", "-m", SMALL, "--max-time", "soon"], 2, "is no time"),
+    (["run", "add", "-m", SMALL, "--rounds", "0"], 2, "not in the range"),
+    (["resume"], 2, "no chat to resume"),
+    (["resume", "nobody"], 2, "no chat"),
+    (["show", "nobody"], 2, "there is no chat 'nobody'"),
+    (["export", "nobody"], 2, "there is no chat 'nobody'"),
+    (["diff", "nobody"], 2, "there is no chat 'nobody'"),
+    (["demo", "nothing"], 2, "'nothing' is not one of"),
+    (["exprot", "x"], 2, "did you mean 'export'"),
+    (["show"], 2, "Missing argument"),
+]
+
+
+@pytest.mark.parametrize(("args", "code", "complaint"), CASES, ids=lambda value: str(value)[:40])
+def test_a_mistake_is_one_clear_line(septet: Septet, args: list[str], code: int, complaint: str) -> None:
+    (septet.home.parent / "a-file").write_text("")
+    failed = septet(*args)
+    assert failed.returncode == code, failed.stderr
+    assert failed.stdout == ""
+    assert complaint in failed.stderr
+    assert len(failed.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in failed.stderr
+    assert not septet.home.exists(), "a mistake leaves nothing behind"
+
+
+def test_a_goal_of_a_megabyte_is_refused(septet: Septet) -> None:
+    failed = septet("run", "-", "-m", SMALL, stdin="x" * (1 << 20))
+    assert failed.returncode == 2
+    assert "1,048,576 characters, 100,000 are the most" in failed.stderr
+
+
+def test_an_unknown_role_in_a_team_file_is_named_with_its_remedy(septet: Septet, tmp_path: Path) -> None:
+    (tmp_path / "team.yaml").write_text("members:\n- role: revewer\n")
+    failed = septet("run", "add", "-m", SMALL, "-t", "team.yaml")
+    assert failed.returncode == 5
+    assert "unknown role 'revewer': did you mean 'reviewer'?" in failed.stderr
+
+
+def test_a_script_that_runs_dry_leaves_a_chat_that_can_go_on(septet: Septet, tmp_path: Path) -> None:
+    script = tmp_path / "short.yaml"
+    whole = Path(SMALL.removeprefix("scripted:")).read_text()
+    script.write_text(whole[: whole.index("- role: coder\n  expect")])
+    failed = septet("run", "add", "-m", "scripted:short.yaml", "--yes", "-n", "adding")
+    assert failed.returncode == 5
+    assert "runs dry at step 2 of the coder (it has 1)" in failed.stderr
+    script.write_text(whole)
+    assert septet("resume", "adding", "-q").returncode == 0
+
+
+def test_a_name_can_be_used_once(septet: Septet) -> None:
+    septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding")
+    again = septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding")
+    assert again.returncode != 0
+    assert "adding" in again.stderr
+    assert len(again.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "content", [b"this is no database at all, but long enough to look at it twice" * 20, b""]
+)
+def test_a_file_that_is_no_database_is_left_alone(septet: Septet, content: bytes) -> None:
+    septet.home.mkdir()
+    (septet.home / "septet.db").write_bytes(content)
+    failed = septet("run", "add", "-m", SMALL, "--yes")
+    if content:
+        assert failed.returncode == 1
+        assert len(failed.stderr.strip().splitlines()) <= 2
+        assert (septet.home / "septet.db").read_bytes() == content
+    else:
+        assert failed.returncode == 0, "an empty file is a database that nobody has written to"
+
+
+def test_a_foreign_database_is_left_alone(septet: Septet) -> None:
+    septet.home.mkdir()
+    with sqlite3.connect(septet.home / "septet.db") as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    before = (septet.home / "septet.db").read_bytes()
+    failed = septet("list")
+    assert failed.returncode == 1
+    assert "Traceback" not in failed.stderr
+    assert (septet.home / "septet.db").read_bytes() == before
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Generator[Callable[[str], Path]]:
+    """A small disk of its own, mounted with the options that one asks for."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "tmpfs", str(folder), "-o"]
+    if subprocess.run([*mount, "size=1m"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small disk is not permitted here")
+
+    def remount(options: str) -> Path:
+        subprocess.run([*mount, f"remount,{options}"], check=True)
+        return folder
+
+    yield remount
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_workspace_that_is_not_writable_is_refused(septet: Septet, disk: Callable[[str], Path]) -> None:
+    failed = septet("run", "add", "-m", SMALL, "-C", str(disk("ro")))
+    assert failed.returncode == 2
+    assert "is not writable: name another folder with -C" in failed.stderr
+
+
+@pytest.mark.parametrize("size", ["8k", "60k", "120k"])
+def test_a_full_disk_stops_the_chat_and_loses_nothing(
+    tmp_path: Path, disk: Callable[[str], Path], size: str
+) -> None:
+    septet = Septet(disk(f"size={size}"))
+    septet.environment["HOME"] = str(tmp_path)
+    failed = septet("run", "add", "-m", SMALL, "--yes", "-n", "adding", "-C", str(tmp_path / "w"))
+    assert failed.returncode == 75, failed.stderr
+    assert "Traceback" not in failed.stderr
+    disk("size=50m")
+    began = "adding" in septet("list").stdout
+    again = ["resume", "adding"] if began else ["run", "add", "-m", SMALL, "--yes", "-C", str(tmp_path / "w")]
+    done = septet(*again)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,119 @@
+"""`run` and `resume`: stdout carries the result, exit codes tell how it ended, nothing is lost."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli.commands import PATIENCE, SMALL, Septet, envelopes, kinds
+
+
+def test_a_scripted_team_builds_until_the_checks_pass(septet: Septet, tmp_path: Path) -> None:
+    done = septet("run", "add two numbers", "-m", SMALL, "--yes", "-C", "here", "-n", "adding")
+    assert done.returncode == 0, done.stderr
+    assert "adding: done, all checks passed" in done.stdout
+    assert "✓  P1 add(a, b) gives the sum" in done.stdout
+    assert "version 1" in done.stderr
+    assert "version 1" not in done.stdout
+    program = str(tmp_path / "here" / "add.py")
+    assert subprocess.check_output([sys.executable, program, "20", "22"], text=True) == "42\n"
+
+
+def test_json_is_one_envelope_a_line_and_the_result_last(septet: Septet) -> None:
+    done = septet("run", "add", "-m", SMALL, "--yes", "--json", "-n", "adding")
+    *events, result = envelopes(done.stdout)
+    assert [event["seq"] for event in events] == list(range(2, len(events) + 2))
+    assert {event["specversion"] for event in events} == {"1.0"}
+    assert kinds(done.stdout)[-2:] == ["chat_ended", "result"]
+    assert result["status"] == "done"
+    assert result["versions"] == 2
+
+
+def test_quiet_is_quiet(septet: Septet) -> None:
+    done = septet("run", "add", "-m", SMALL, "--yes", "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_goal_may_come_from_stdin(septet: Septet) -> None:
+    done = septet("run", "-", "-m", SMALL, "--yes", "-q", "-n", "adding", stdin="add two numbers\n")
+    assert done.returncode == 0
+    assert "goal: add two numbers" in septet("show", "adding").stdout
+
+
+def test_words_that_are_no_command_are_a_goal(septet: Septet) -> None:
+    assert septet("add two numbers", "-m", SMALL, "--yes", "-q").returncode == 0
+
+
+def test_a_chat_waits_for_the_person_across_restarts(septet: Septet) -> None:
+    waiting = septet("run", "add", "-m", SMALL, "-n", "adding")
+    assert waiting.returncode == 4
+    assert "septet resume adding 'sounds good'" in waiting.stderr
+    assert septet("resume", "adding").returncode == 4
+    assert "waits for the person to approve the plan" in septet("list").stdout
+    assert septet("resume", "adding", "Sounds good!").returncode == 0
+
+
+def test_feedback_on_the_plan_goes_to_the_planner(septet: Septet) -> None:
+    septet("run", "add", "-m", SMALL, "-n", "adding")
+    changed = septet("resume", "adding", "also multiply")
+    assert changed.returncode == 5
+    assert "runs dry at step 2 of the planner" in changed.stderr
+    assert "also multiply" in septet("export", "adding", "--format", "txt").stdout
+
+
+def test_a_bound_stops_by_name_and_resume_gives_more_room(septet: Septet) -> None:
+    stopped = septet("run", "add", "-m", SMALL, "--yes", "--rounds", "1", "-n", "adding")
+    assert stopped.returncode == 3
+    assert "a bound was reached (1 rounds are used up)" in stopped.stdout
+    assert septet("resume", "adding", "--rounds", "1").returncode == 0
+
+
+def test_a_finished_chat_stays_finished(septet: Septet) -> None:
+    septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding")
+    before = septet("export", "adding", "--format", "jsonl").stdout
+    assert septet("resume", "adding", "-q").returncode == 0
+    assert septet("export", "adding", "--format", "jsonl").stdout == before
+
+
+def test_a_recorded_chat_plays_again(septet: Septet, tmp_path: Path) -> None:
+    septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "first")
+    (tmp_path / "log.jsonl").write_text(septet("export", "first", "--format", "jsonl").stdout)
+    done = septet("run", "add", "-m", "replay:log.jsonl", "--yes", "-q", "-n", "second")
+    assert done.returncode == 0, done.stderr
+    first, second = (septet("export", name, "--format", "jsonl").stdout for name in ("first", "second"))
+    assert kinds(first) == kinds(second)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_and_leaves(septet: Septet, number: signal.Signals, code: int) -> None:
+    process = septet.start("run", "add", "-m", SMALL, "--yes", "--json", "-n", "adding")
+    assert process.stdout is not None
+    while "run_started" not in process.stdout.readline():
+        pass
+    process.send_signal(number)
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code
+    assert "interrupted and saved: septet resume adding" in complaint
+    assert septet("resume", "adding", "-q").returncode == 0
+
+
+def test_without_bubblewrap_code_is_not_run(septet: Septet) -> None:
+    hide = f"mount --bind /dev/null {shutil.which('bwrap')}"
+    run = f"exec {sys.executable} -m septet run add -m {SMALL} --yes"
+    command = ["unshare", "--mount", "sh", "-c", f"{hide} && {run}"]
+    refused = subprocess.run(command, env=septet.environment, capture_output=True, text=True, check=False)
+    if "Operation not permitted" in refused.stderr:
+        pytest.skip("a mount namespace is not permitted here")
+    assert refused.returncode == 6, refused.stderr
+    assert "bubblewrap" in refused.stderr
+    assert "--unsafe-local" in refused.stderr
+    assert not septet.home.exists()
+
+
+def test_unsafe_local_is_said_loudly(septet: Septet) -> None:
+    done = septet("run", "add", "-m", SMALL, "--yes", "--unsafe-local", "-n", "adding")
+    assert done.returncode == 0, done.stderr
+    assert "WITHOUT A SANDBOX" in done.stderr
+    assert "unsafe" in septet("export", "adding", "--format", "jsonl").stdout
