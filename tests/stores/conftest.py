@@ -5,30 +5,39 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 
 import pytest
+from cluster.serving import served_client
 
 from septet.ports import Blobs, EventStore
 from septet.stores.blobs import FolderBlobs
 from septet.stores.memory import MemoryBlobs, MemoryStore
+from septet.stores.nats import open_nats_store
+from septet.stores.nats_blobs import open_nats_blobs
 from septet.stores.sqlite import open_store
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "nats"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[EventStore]:
     match request.param:
         case "memory":
             yield MemoryStore()
+        case "nats":
+            async with served_client(tmp_path / "nats") as client:
+                yield await open_nats_store(client)
         case _:
             async with open_store(tmp_path / "log.db") as opened:
                 yield opened
 
 
-@pytest.fixture(params=["memory", "folder"])
-async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
+@pytest.fixture(params=["memory", "folder", "nats"])
+async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Blobs]:
     match request.param:
         case "memory":
-            return MemoryBlobs()
+            yield MemoryBlobs()
+        case "nats":
+            async with served_client(tmp_path / "nats") as client:
+                yield await open_nats_blobs(client)
         case _:
-            return FolderBlobs(tmp_path / "blobs")
+            yield FolderBlobs(tmp_path / "blobs")
 
 
 @pytest.fixture

@@ -1,4 +1,8 @@
-"""What the EventStore port promises, of every adapter. Sequences rise; gaps between them are allowed."""
+"""What the EventStore port promises, of every adapter.
+
+Sequences of a chat rise; that they have no gaps is a property of the SQLite and memory stores which nobody may
+rely on: a store for many machines numbers all chats together.
+"""
 
 from collections.abc import Sequence
 from itertools import count

@@ -1,0 +1,188 @@
+"""The event store on NATS JetStream: one stream for all chats, one fence per chat, for many machines.
+
+Every append names the last sequence of the chat that its writer has seen, and the server compares. There is
+no cache, lease or leader on our side: two conductors on two machines meet at the server.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from secrets import token_hex
+from time import monotonic, time
+from typing import TypeVar
+
+import anyio
+import nats.errors
+from msgspec.structs import replace
+from nats.aio.client import Client
+
+from septet.domain.codec import decode, encode
+from septet.domain.events import Event, Recorded
+from septet.errors import StoreFailed
+from septet.ports import ChatHead
+from septet.stores.fence import check_fence
+from septet.stores.nats_stream import LogStream, Outdated, Stored
+from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, token, whole_chat
+
+T = TypeVar("T")
+PATIENCE = 60.0
+"""Seconds to go on trying while the server is away."""
+PAUSE = 0.2
+GLANCE = 2.0
+"""Seconds after which a watcher looks by itself: the server's hint may have been lost on the way."""
+AT_ONCE = 32
+MESSAGE_ID = "Nats-Msg-Id"
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
+
+
+async def open_nats_store(client: Client, replicas: int = 1, patience: float = PATIENCE) -> "NatsStore":
+    """The log that all machines of the server share; made by the first one that comes."""
+    store = NatsStore(client, patience)
+    await store.make(replicas)
+    return store
+
+
+class NatsStore:
+    def __init__(self, client: Client, patience: float = PATIENCE) -> None:
+        self._client = client
+        self._stream = LogStream(client)
+        self._patience = patience
+        self._latest: dict[str, float] = {}
+        self._heads: dict[str, tuple[int, ChatHead]] = {}
+
+    async def make(self, replicas: int) -> None:
+        await self._patiently(lambda: self._stream.make(replicas))
+
+    async def append(self, chat: str, event: Event, after: int | None) -> Sequence[Recorded]:
+        at = stamp(max(time(), self._latest.get(chat, 0.0)))
+        mine = Recorded(chat=chat, seq=0, at=at, event=event)
+        if after is None:
+            seq = await self._publish(mine, fenced=False, headers={MESSAGE_ID: token_hex(12)})
+            return [self._noted(replace(mine, seq=seq))]
+        return [self._noted(one) for one in await self._append_fenced(mine, after)]
+
+    async def _append_fenced(self, mine: Recorded, after: int) -> list[Recorded]:
+        """Name what was seen; where the server knows more, look whether it is only words of the person."""
+        # The same id for every try: what was stored, but whose acknowledgement was lost, is not stored again.
+        headers = {MESSAGE_ID: token_hex(12), EXPECTED_OF: whole_chat(mine.chat), EXPECTED: str(after)}
+        between: list[Stored] = []
+        while True:
+            try:
+                seq = await self._publish(mine, fenced=True, headers=headers)
+                return [*map(as_recorded, between), replace(mine, seq=seq)]
+            except Outdated:
+                between = await self._since(mine.chat, after)
+            ids = [one.headers.get(MESSAGE_ID) for one in between]
+            if headers[MESSAGE_ID] in ids:
+                return [as_recorded(one) for one in between[: ids.index(headers[MESSAGE_ID]) + 1]]
+            check_fence(mine.chat, *tail(between, after), after)
+            headers[EXPECTED] = str(between[-1].seq)
+
+    async def _publish(self, mine: Recorded, fenced: bool, headers: dict[str, str]) -> int:
+        subject, body = subject_of(mine.chat, mine.event, fenced), encode(mine)
+        return await self._patiently(lambda: self._stream.publish(subject, body, headers))
+
+    async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
+        return [self._noted(as_recorded(one)) for one in await self._since(chat, after)]
+
+    async def chats(self) -> Sequence[ChatHead]:
+        sizes: dict[str, int] = {}
+        for subject, count in (await self._patiently(self._stream.subjects)).items():
+            chat = chat_of(subject)
+            sizes[chat] = sizes.get(chat, 0) + count
+        limit = anyio.CapacityLimiter(AT_ONCE)
+
+        async def look(chat: str, size: int) -> None:
+            async with limit:
+                self._heads[chat] = (size, await self._head(chat))
+
+        async with anyio.create_task_group() as tasks:
+            for chat, size in sizes.items():
+                if self._heads.get(chat, (0,))[0] != size:
+                    tasks.start_soon(look, chat, size)
+        return sorted((self._heads[chat][1] for chat in sizes), key=lambda head: head.changed, reverse=True)
+
+    async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
+        async with self._hints(chat) as hinted:
+            while True:
+                for recorded in await self.read(chat, after):
+                    yield recorded
+                    after = recorded.seq
+                await hinted()
+
+    @asynccontextmanager
+    async def _hints(self, chat: str) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+        """Returns when something may have been stored; hints that came meanwhile count as one."""
+        subject = f"{STORED}.{token(chat)}.>"
+        hints = await self._client.subscribe(subject, pending_msgs_limit=1)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        await self._client.flush()
+
+        async def hinted() -> None:
+            with suppress(nats.errors.TimeoutError):
+                await hints.next_msg(timeout=GLANCE)
+
+        try:
+            yield hinted
+        finally:
+            if not self._client.is_closed:
+                await hints.unsubscribe()
+
+    async def _since(self, chat: str, after: int) -> list[Stored]:
+        """What the leader has stored of the chat, also where another replica that answers is behind."""
+        return await self._patiently(lambda: self._read_to_head(chat, after))
+
+    async def _read_to_head(self, chat: str, after: int) -> list[Stored]:
+        subject = whole_chat(chat)
+        newest = await self._stream.newest(subject)
+        found: list[Stored] = []
+        last = after
+        while newest is not None and last < newest.seq:
+            found += await self._stream.page(subject, last + 1)
+            if not found or found[-1].seq == last:
+                await anyio.sleep(PAUSE)
+            last = found[-1].seq if found else after
+        return found
+
+    async def _head(self, chat: str) -> ChatHead:
+        subject = whole_chat(chat)
+        first = await self._patiently(lambda: self._stream.oldest(subject))
+        last = await self._patiently(lambda: self._stream.newest(subject))
+        assert first is not None
+        assert last is not None
+        return ChatHead(chat=chat, seq=last.seq, started=as_recorded(first).at, changed=as_recorded(last).at)
+
+    def _noted(self, recorded: Recorded) -> Recorded:
+        """Times never go back for those who write through this store."""
+        self._latest[recorded.chat] = max(recorded.at, self._latest.get(recorded.chat, 0.0))
+        return recorded
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Try until the server answers. One who is cancelled still learns what became of a try under way."""
+        deadline = monotonic() + self._patience
+        while True:
+            try:
+                with anyio.CancelScope(shield=True):
+                    return await attempt()
+            except (nats.errors.Error, OSError) as error:
+                if monotonic() > deadline or self._client.is_closed:
+                    raise StoreFailed(
+                        f"the server of the log does not answer ({error or type(error).__name__})",
+                        "resume when it is back; everything acknowledged is there",
+                    ) from error
+            await anyio.sleep(PAUSE)
+
+
+def tail(between: Sequence[Stored], after: int) -> tuple[int, int]:
+    """The newest sequence and the newest that a conductor wrote, of what came after `after`."""
+    last = between[-1].seq if between else after - 1
+    return last, next((one.seq for one in reversed(between) if is_fenced(one.subject)), 0)
+
+
+def as_recorded(stored: Stored) -> Recorded:
+    return replace(decode(stored.body), chat=chat_of(stored.subject), seq=stored.seq)
+
+
+def stamp(at: float) -> float:
+    """The time to the microsecond, as it will be read back."""
+    return datetime.fromtimestamp(at, UTC).timestamp()

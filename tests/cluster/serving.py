@@ -1,0 +1,16 @@
+"""A real nats-server for one test: its own store, a free port, gone afterwards."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from nats.aio.client import Client
+
+from septet.buses.connection import connect
+from septet.buses.server import ServerPlan, serve
+
+
+@asynccontextmanager
+async def served_client(folder: Path) -> AsyncGenerator[Client]:
+    async with serve(ServerPlan(folder=folder)) as server, connect(server.link) as client:
+        yield client
