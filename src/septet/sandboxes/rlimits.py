@@ -17,8 +17,8 @@ def limiting(limits: Limits, companions: int = 0) -> str:
     processes = limits.processes + companions
     settings = [
         "-c 0",
-        f"-H -t {cpu + 1}",
         f"-S -t {cpu}",
+        f"-H -t {cpu + 1}",
         f"-f {-(-limits.file_size // 512)}",
         f"-d {limits.memory >> 10}",
         f"-n {limits.open_files}",

@@ -15,7 +15,6 @@ from septet.sandboxes.supervision import Started, Watch, supervise
 from septet.sandboxes.usage import written
 from septet.sandboxes.verdict import bound_of, outgrown
 
-_MOST_ENTRIES = 50_000
 _WRITTEN_PER_LIMIT = 4
 
 Launch = Callable[[Job, Path, Watch], AbstractAsyncContextManager[Started]]
@@ -37,7 +36,7 @@ class Disk:
         return self.too_big(files.survey(self.workspace))
 
     def too_big(self, after: files.Survey) -> bool:
-        return outgrown(self.before, after, self.job.limits, _MOST_ENTRIES)
+        return outgrown(self.before, after, self.job.limits)
 
 
 async def carry_out(

@@ -84,6 +84,7 @@ _ABSENT: dict[str, tuple[int, int | None]] = {
     "mount_setattr": (442, 442),
     "process_madvise": (440, 440),
     "open_tree_attr": (467, 467),
+    "openat2": (437, 437),
 }
 # Memory that no process's resident size shows: refused where no cgroup counts it.
 _UNCOUNTED: dict[str, tuple[int, int | None]] = {
@@ -92,6 +93,24 @@ _UNCOUNTED: dict[str, tuple[int, int | None]] = {
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
 }
+# Where a file's mode is an argument: (call on x86_64, on aarch64, place of the flags or None, place of the mode).
+_MODES: tuple[tuple[int | None, int | None, int | None, int], ...] = (
+    (90, None, None, 1),  # chmod
+    (91, 52, None, 1),  # fchmod
+    (268, 53, None, 2),  # fchmodat
+    (452, 452, None, 2),  # fchmodat2
+    (85, None, None, 1),  # creat
+    (133, None, None, 1),  # mknod
+    (259, 33, None, 2),  # mknodat
+    (2, None, 1, 2),  # open
+    (257, 56, 2, 3),  # openat
+)
+_CREATING = 0x400040
+"""O_CREAT and O_TMPFILE: only with these does opening a file take a mode."""
+
+_SET_IDS = 0o6000
+"""Set-user-id and set-group-id: the file would carry them, and its owner, to the machine outside."""
+
 _CLONE, _SOCKET, _SOCKETPAIR, _IOCTL = (56, 220), (41, 198), (53, 199), (16, 29)
 
 
@@ -141,6 +160,18 @@ def _arguments(machine: str) -> Iterator[bytes]:
         piece for code in _TERMINAL_INJECTION for piece in (_step(_JUMP_EQUAL, code, 0, 1), _errno(_EPERM))
     ]
     yield from _block(_IOCTL[column], 1, refused)
+    for *calls, flags, mode in _MODES:
+        if (number := calls[column]) is not None:
+            yield from _mode_block(number, flags, mode)
+
+
+def _mode_block(number: int, flags: int | None, mode: int) -> Iterator[bytes]:
+    check = [_step(_JUMP_ANY_BIT, _SET_IDS, 0, 1), _errno(_EPERM)]
+    if flags is None:
+        yield from _block(number, mode, check)
+    else:
+        creating = [_step(_JUMP_ANY_BIT, _CREATING, 0, 3), _step(_LOAD, _ARGUMENTS + 8 * mode)]
+        yield from _block(number, flags, [*creating, *check])
 
 
 def _block(number: int, argument: int, checks: list[bytes]) -> Iterator[bytes]:

@@ -6,6 +6,9 @@ import signal
 from septet.domain.runs import Bound, Limits
 from septet.sandboxes.workspace import Survey
 
+_BYTES_PER_ENTRY = 20_000
+"""A gigabyte may be some 50,000 files: entries take room that no file's size shows."""
+
 _SIGNALS: dict[int, Bound] = {128 + signal.SIGXCPU: "cpu", 128 + signal.SIGXFSZ: "file size"}
 _OUT_OF_MEMORY = re.compile(r"(?:[\w.]*\bMemoryError|[\w.]*_ArrayMemoryError|std::bad_alloc)\b")
 
@@ -27,6 +30,7 @@ def _last_line(text: str) -> str:
     return text.rstrip().rpartition("\n")[2]
 
 
-def outgrown(before: Survey, after: Survey, limits: Limits, most_entries: int) -> bool:
+def outgrown(before: Survey, after: Survey, limits: Limits) -> bool:
     """Whether a workspace grew past the limit in space or in number of entries."""
-    return after.space - before.space > limits.disk or after.entries - before.entries > most_entries
+    entries = limits.disk // _BYTES_PER_ENTRY
+    return after.space - before.space > limits.disk or after.entries - before.entries > entries

@@ -1,0 +1,9 @@
+"""Closes all its streams and stays."""
+
+# limits: seconds=1
+# stopped by: time
+import os, time
+
+for fd in range(3):
+    os.close(fd)
+time.sleep(600)

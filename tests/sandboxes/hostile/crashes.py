@@ -1,0 +1,6 @@
+"""Crashes and leaves no core file."""
+
+# exit code: 134
+import os
+
+os.abort()

@@ -1,0 +1,12 @@
+"""Every child forks too; itself bounded at 256."""
+
+# limits: processes=64 seconds=10
+# stopped by: processes
+import os, time
+
+for _ in range(8):
+    try:
+        os.fork()
+    except OSError:
+        pass
+time.sleep(600)

@@ -1,0 +1,11 @@
+"""Makes a file that nobody can remove."""
+
+import array, fcntl
+
+open("stone", "w").write("x")
+for flags in (0x10, 0x20):
+    try:
+        fcntl.ioctl(open("stone"), 0x40086602, array.array("l", [flags]))
+        print("ESCAPED")
+    except OSError:
+        pass

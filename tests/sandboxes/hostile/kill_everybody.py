@@ -1,0 +1,9 @@
+"""Kills all it can reach."""
+
+import os, signal
+
+for number in (signal.SIGTERM, signal.SIGKILL):
+    try:
+        os.kill(-1, number)
+    except OSError:
+        pass

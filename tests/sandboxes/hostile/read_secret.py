@@ -1,0 +1,5 @@
+"""Reads a secret of the machine by its name."""
+
+import os
+
+print(open(os.environ["SECRET"]).read())

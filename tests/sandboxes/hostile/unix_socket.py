@@ -1,0 +1,9 @@
+"""Talks to a socket of the machine by its file."""
+
+import os, socket
+
+try:
+    socket.socket(socket.AF_UNIX).connect(os.environ["SOCKET"])
+    print("ESCAPED")
+except OSError:
+    pass
