@@ -24,6 +24,8 @@ from septet.team.evidence import purposes, run_of, tests_of
 from septet.tools.workspace import Workspace
 
 ALONE = "tests alone"
+PLAIN_PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Plugins that happen to be installed beside Septet would change what a test means, and cost seconds."""
 
 
 class Bench:
@@ -150,8 +152,10 @@ async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, No
 
 
 def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
-    command = PYTEST if started.purpose in ("tests", ALONE) else ("sh", "-c", started.command)
-    return Job(command=command, workspace=str(workspace.root), limits=state.team.limits)
+    folder, limits = str(workspace.root), state.team.limits
+    if started.purpose in ("tests", ALONE):
+        return Job(command=PYTEST, workspace=folder, limits=limits, environment=PLAIN_PYTEST)
+    return Job(command=("sh", "-c", started.command), workspace=folder, limits=limits)
 
 
 async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str, speaker: str) -> None:
