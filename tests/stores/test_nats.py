@@ -1,7 +1,5 @@
 """What the JetStream store adds to the contract: it is shared, it outlives its server, it refuses what is too big."""
 
-import os
-import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,7 +35,7 @@ async def conduct(store: NatsStore, chat: str, turns: int, acknowledged: list[Re
 async def kill(server: Server) -> None:
     """kill -9 the server, and return when it listens again."""
     back = server.back
-    os.kill(server.pid, signal.SIGKILL)
+    server.kill()
     with anyio.fail_after(30):
         await back.wait()
 

@@ -81,6 +81,11 @@ class Server:
             await self.stop()
             raise
 
+    def kill(self) -> None:
+        """What a crash does; the supervisor brings the server back."""
+        assert self._process is not None
+        self._process.kill()
+
     async def supervise(self) -> None:
         """Start the server again whenever it dies, until `stop`. Its members reconnect by themselves."""
         while (process := self._process) is not None:
