@@ -56,9 +56,9 @@ def about_tests(state: State, target: str) -> Observation:
     report = tests_of(state).about(target)
     where = run.id if run else ""
     if report.failed:
-        return Observation(passed=False, detail=f"{report.failed[0]} fails", run=where)
+        return Observation(passed=False, detail=f"{len(report.failed)} failed", run=where)
     if not report.passed:
-        return Observation(passed=False, detail=f"no test {target} ran", run=where)
+        return Observation(passed=False, detail="no such test ran", run=where)
     if vacuous(state):
         return Observation(passed=False, detail="the tests pass without the program", run=where)
     return Observation(passed=True, detail=f"{len(report.passed)} passed", run=where)
@@ -83,22 +83,20 @@ def about_file(state: State, path: str) -> Observation:
     for run in state.runs:
         files |= {change.path: change.size for change in run.result.changes if change.kind != "deleted"}
     if path not in files:
-        return Observation(passed=False, detail=f"no run made {path}")
+        return Observation(passed=False, detail="no run made it")
     if not files[path]:
-        return Observation(passed=False, detail=f"{path} is empty")
-    return Observation(passed=True, detail=f"{path}, {files[path]} bytes", run=maker(state, path))
+        return Observation(passed=False, detail="it is empty")
+    return Observation(passed=True, detail=f"{files[path]} bytes", run=maker(state, path))
 
 
 async def about_picture(state: State, path: str, blobs: Blobs) -> Observation:
     found = about_file(state, path)
     address = state.artefacts.get(path, "")
     if not found.passed or not address:
-        return (
-            found if not found.passed else Observation(passed=False, detail=f"{path} is too big to look at")
-        )
+        return found if not found.passed else Observation(passed=False, detail="it is too big to look at")
     picture = recognise(await blobs.get(address))
     passed = not picture.trouble
-    return Observation(passed=passed, detail=f"{path}: {picture.kind or picture.trouble}", run=found.run)
+    return Observation(passed=passed, detail=picture.kind or picture.trouble, run=found.run)
 
 
 def run_for(state: State, purpose: str) -> RunFinished | None:

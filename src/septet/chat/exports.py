@@ -113,7 +113,7 @@ def told_talk(event: TalkEvent) -> tuple[str, str]:
         case PersonSpoke(text=text):
             return "person", text
         case PlanApproved(by=by):
-            return "person", "approved" if by == "person" else "approved (--yes)"
+            return "person", "approved" if by == "person" else "approved (without asking)"
         case PlanProposed():
             return "", ""
         case _:

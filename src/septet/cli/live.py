@@ -98,7 +98,7 @@ def words(event: Event, verbose: bool = False) -> Words:
         case VersionWritten():
             return tell_version(event)
         case EvidenceFound(passed=passed, item=item, check=check, detail=detail):
-            return "runner", f"{'✓' if passed else '✗'} {item} {check_text(check)}: {detail}"
+            return "runner", f"✓ {item} {detail}" if passed else f"✗ {item} {check_text(check)}: {detail}"
         case ReviewGiven():
             return "reviewer", review_text(event)
         case ModelAnswered(role=role, answer=answer):
@@ -112,7 +112,7 @@ def words_of_talk(event: Event) -> Words:
         case PlanProposed(plan=plan):
             return "planner", f"{len(plan.items)} requirements\n{plan_text(plan)}"
         case PlanApproved(by=by):
-            return "person", "plan approved" + (" (--yes)" if by == "flag" else "")
+            return "person", "plan approved" + (" (without asking)" if by == "flag" else "")
         case PersonSpoke(text=text):
             return "person", text
         case ReplyRefused(role=role, reason=reason):
@@ -137,7 +137,8 @@ def tell_run(event: RunFinished) -> Words:
     made = [change.path for change in result.changes if change.kind != "deleted"]
     facts = [ending, f"{result.seconds:.2f} s", *counts, *made]
     shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)
-    return "runner", f"{event.purpose}: {event.command} → {' · '.join(facts)}{shown}"
+    what = "tests" if report else f"{event.purpose}: {event.command}"
+    return "runner", f"{what} → {' · '.join(facts)}{shown}"
 
 
 def last_line(text: str) -> str:
