@@ -29,3 +29,4 @@ torture *args:
 # Figures for docs/, by hand.
 bench:
     python bench/fold.py
+    python bench/startup.py
