@@ -16,6 +16,10 @@ COMMANDS = {
     "show": ("septet.cli.chats:show", "One chat: plan, versions, evidence, cost."),
     "diff": ("septet.cli.chats:diff", "What changed between two versions."),
     "export": ("septet.cli.chats:export", "A chat as Markdown, text or its raw log."),
+    "host": ("septet.cli.cluster:host", "Start the server where members of many machines meet."),
+    "join": ("septet.cli.cluster:join", "Serve roles for chats that are conducted elsewhere."),
+    "conduct": ("septet.cli.cluster:conduct", "Build a goal with the members that have joined a server."),
+    "up": ("septet.cli.cluster:up", "A host and a member for each role, on this machine, in one command."),
     "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),
 }
 

@@ -4,7 +4,7 @@ import shutil
 import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -27,6 +27,7 @@ from septet.team.teams import TEAMS
 from septet.wiring.session import Session, open_session, with_model
 
 Prepare = Callable[[Session], Awaitable[str]]
+Opening = Callable[[], AbstractAsyncContextManager[Session]]
 REHEARSAL = (
     "a rehearsal: the team's words were written beforehand; its code, tests and pictures are really run here"
 )
@@ -116,13 +117,13 @@ def absolute(folder: Path | None) -> Path | None:
     return folder.expanduser().absolute() if folder else None
 
 
-def work(prepare: Prepare, options: Options) -> int:
+def work(prepare: Prepare, options: Options, opening: Opening = open_session) -> int:
     """Run the chat to its end and print the result; returns the exit code."""
-    return anyio.run(watch, prepare, options)
+    return anyio.run(watch, prepare, options, opening)
 
 
-async def watch(prepare: Prepare, options: Options) -> int:
-    async with open_session() as session:
+async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
+    async with opening() as session:
         sandbox = await session.sandbox(options.unsafe_local)
         chat = await prepare(session)
         before = await session.state(chat)
