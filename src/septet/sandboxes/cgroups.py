@@ -18,6 +18,7 @@ _CONTROLLERS = ("pids", "memory")
 COMPANIONS = 3
 """The sandbox's own processes, which share the group with the program."""
 
+_TRIES = 2000
 _numbers = count(1)
 
 
@@ -54,13 +55,21 @@ class Cage:
     def end(self) -> None:
         """Kill whoever is still inside, then take the groups away."""
         for folder in self.folders:
-            while pids := _read(folder / "cgroup.procs").split():
-                for pid in map(int, pids):
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+            for _ in range(_TRIES):
+                if not _killed(folder):
+                    break
                 time.sleep(0.001)
             with suppress(OSError):
                 folder.rmdir()
+
+
+def _killed(folder: Path) -> bool:
+    """Whether there was anybody to kill."""
+    pids = _read(folder / "cgroup.procs").split()
+    for pid in map(int, pids):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(pids)
 
 
 @contextmanager
@@ -76,7 +85,7 @@ def caged(limits: Limits) -> Generator[Cage]:
 def _made(limits: Limits) -> Cage:
     name = f"septet-{os.getpid()}-{next(_numbers)}"
     made: list[Path] = []
-    for parent in _parents():
+    for parent in parents(_read(_MEMBERSHIPS), _read(_MOUNTS)):
         folder = parent / name
         try:
             folder.mkdir()
@@ -107,10 +116,10 @@ def _settled(folder: Path, limits: Limits) -> bool:
     return True
 
 
-def _parents() -> Iterator[Path]:
+def parents(memberships: str, mounted: str) -> Iterator[Path]:
     """Where a group of our own may be made: within our own (version 1), beside our own (version 2)."""
-    mounts = dict(_mounts())
-    for line in _read(_MEMBERSHIPS).splitlines():
+    mounts = dict(_mounts(mounted))
+    for line in memberships.splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers in _CONTROLLERS and controllers in mounts:
             yield mounts[controllers] / path.lstrip("/")
@@ -120,9 +129,9 @@ def _parents() -> Iterator[Path]:
                 yield parent
 
 
-def _mounts() -> Iterator[tuple[str, Path]]:
+def _mounts(mounted: str) -> Iterator[tuple[str, Path]]:
     """Controller → where its hierarchy is mounted whole; "" is version 2's."""
-    for line in _read(_MOUNTS).splitlines():
+    for line in mounted.splitlines():
         fields, _, kind = line.partition(" - ")
         _, _, _, root, place, *_ = fields.split()
         name, _, options = kind.split(" ", 2)

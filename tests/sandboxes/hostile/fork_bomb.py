@@ -4,10 +4,14 @@
 # stopped by: processes
 import os, time
 
-for _ in range(400):
+failures = 0
+for number in range(400):
     try:
         if os.fork() == 0:
             time.sleep(600)
-    except OSError:
-        pass
+    except OSError as error:
+        if not failures:
+            print(number, error)
+        failures += 1
+print(failures)
 time.sleep(600)

@@ -1,0 +1,31 @@
+"""Foreign text for a person's terminal: nothing in it may command the terminal."""
+
+import re
+
+_KEPT = frozenset("\n\t")
+_SEQUENCE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # control sequences: move, clear, scroll
+    r"|[\x1b](?:[\]PX^_])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)"  # strings: titles, clipboards, links
+    r"|\x1b[ -/]*[0-~]?"  # short escapes
+    r"|\x9b[0-?]*[ -/]*[@-~]?"  # control sequences begun with one character
+    r"|[\x90\x98\x9d-\x9f][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)"
+)
+_REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
+
+
+def neutral(text: str) -> str:
+    """The text without escape sequences; other control characters become visible signs.
+
+    A carriage return before a line's end is dropped and any other starts a new line, as a log would show it.
+    Characters that reorder what is read (bidirectional controls) are shown as their code.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(map(_shown, _SEQUENCE.sub("", lines)))
+
+
+def _shown(character: str) -> str:
+    if character in _KEPT or (character >= " " and character != "\x7f" and not "\x80" <= character <= "\x9f"):
+        return f"<U+{ord(character):04X}>" if character in _REORDERING else character
+    if character < " ":
+        return chr(0x2400 + ord(character))
+    return "\u2421" if character == "\x7f" else f"<U+{ord(character):04X}>"

@@ -1,0 +1,47 @@
+"""Text for a person's terminal: whatever goes in, nothing that commands a terminal comes out."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.domain.terminals import neutral
+
+_ANY = (
+    st.text(st.sampled_from("\x1b[]0;mHJ\x07\\\x9b\x9d\x90\x9cP+q8:/x \n\r\t\x00\x7f\u202ea漢")) | st.text()
+)
+
+
+@given(_ANY)
+def test_no_control_character_but_newline_and_tab_comes_out(text: str) -> None:
+    left = {character for character in neutral(text) if unicodedata.category(character) == "Cc"}
+    assert left <= {"\n", "\t"}
+
+
+@given(_ANY)
+def test_what_is_neutral_stays_as_it_is(text: str) -> None:
+    assert neutral(neutral(text)) == neutral(text)
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs"])))
+def test_ordinary_text_is_untouched(text: str) -> None:
+    assert neutral(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]52;c;b3duZWQ=\x1b\\text", "text"),
+        ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
+        ("\x9b2Jtext\x1bP+q544e\x1b\\", "text"),
+        ("50%\r100%\r\n", "50%\n100%\n"),
+        ("bell\x07 back\x08 nul\x00", "bell␇ back␈ nul␀"),
+        ("photo\u202egnp.exe", "photo<U+202E>gnp.exe"),
+        ("unfinished \x1b]0;rest", "unfinished "),
+    ],
+)
+def test_what_becomes_of_known_tricks(text: str, shown: str) -> None:
+    assert neutral(text) == shown
