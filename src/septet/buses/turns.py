@@ -19,7 +19,7 @@ from septet.errors import RemoteFailed, SeptetError
 
 STREAM = "SEPTET_WORK"
 WORK = "septet.work"
-LEASE = 10.0
+LEASE = 5.0
 """Seconds without a beat after which a member counts as dead and its turn is given to another."""
 
 

@@ -1,0 +1,77 @@
+"""A process of a small cluster, to be killed: `actor.py member ADDRESS` or `actor.py conductor ADDRESS CHAT...`.
+
+Members answer with their name and the number of the turn; conductors run their chats to the end and exit.
+"""
+
+import sys
+from collections.abc import AsyncGenerator
+
+import anyio
+from nats.aio.client import Client
+
+from septet.buses.connection import Link, connect
+from septet.buses.member import Member, patiently
+from septet.buses.remote import remote
+from septet.buses.turns import Order
+from septet.buses.work import make_work
+from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.reduce import fold
+from septet.domain.talk import Answer
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.errors import Conflict
+from septet.runtime.conductor import conduct
+from septet.stores.nats import NatsStore, open_nats_store
+from septet.team.floors import floor_for
+
+LEASE = 1.0
+ROUNDS = 10
+PAIR = TeamSpec(
+    name="pair",
+    members=(RoleSpec(name="writer", role="coder"), RoleSpec(name="editor", role="reviewer")),
+    floor="round_robin",
+    budget=Budget(rounds=ROUNDS),
+)
+
+
+async def be_member(client: Client, store: NatsStore) -> None:
+    async def turn(order: Order) -> AsyncGenerator[Event, None]:
+        state = fold(await store.read(order.chat))
+        if state.turn is not None and not state.turn.answers:
+            await anyio.sleep(0.02)  # a model that thinks, so that kills hit it while it does
+            text = f"{order.speaker} {state.turn.number}"
+            yield ModelAnswered(role=order.speaker, answer=Answer(text=text))
+
+    member = Member(client, "actor", turn, LEASE)
+    async with anyio.create_task_group() as roles:
+        roles.start_soon(member.serve, "coder")
+        roles.start_soon(member.serve, "reviewer")
+
+
+async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> None:
+    agents = {member.name: remote(client, member, LEASE) for member in PAIR.members}
+
+    async def run(chat: str) -> None:
+        try:
+            if not await store.read(chat):
+                await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
+            await conduct(chat, store, floor_for(PAIR, PAIR.budget), agents)
+        except Conflict:  # an append of a killed predecessor came in late: look again
+            await run(chat)
+
+    async with anyio.create_task_group() as tasks:
+        for chat in chats:
+            tasks.start_soon(run, chat)
+
+
+async def main(kind: str, address: str, chats: list[str]) -> None:
+    async with connect(Link(address=address), wait=60) as client:
+        store = await open_nats_store(client)
+        await patiently(lambda: make_work(client))
+        if kind == "member":
+            await be_member(client, store)
+        else:
+            await be_conductor(client, store, chats)
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1], sys.argv[2], sys.argv[3:])
