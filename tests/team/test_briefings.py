@@ -34,7 +34,7 @@ def test_after_that_exactly_plan_newest_code_newest_review_and_newest_run() -> N
         "# Code, version 1\n\n"
         "```python add.py\ndef add(a, b):\n    return a - b\n```\n\n"
         "```python test_add.py\ndef test_sum(): ...\n```\n\n"
-        "# Review of version 1\nverdict: revise\n- [must] P1 (add.py:5): it subtracts\n\n"
+        "# Review of version 1\nverdict: revise\n- F1 [must] P1 (add.py:5): it subtracts\n\n"
         "# What the runner saw\n\n"
         "## run: `run` → exit 0\nstdout:\n2\n\n\n"
         "## tests: `tests` → exit 1\nstdout:\n=== short test summary info ===\n"

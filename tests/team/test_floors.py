@@ -14,9 +14,11 @@ from septet.domain.events import (
     PlanApproved,
     PlanProposed,
     ReplyRefused,
+    ReviewGiven,
     StepGranted,
     StopRequested,
     TurnOpened,
+    WorkAccepted,
 )
 from septet.domain.plans import plan_digest
 from septet.domain.talk import Answer, Usage
@@ -115,6 +117,29 @@ def test_the_same_code_again_and_again_is_no_progress() -> None:
 
 def test_the_person_can_stop_at_any_time() -> None:
     assert next_after([*RED, StopRequested()]) == End(reason="stopped", detail="stopped by the person")
+
+
+def test_a_consulted_person_is_asked_once_before_each_review() -> None:
+    floor = floor_for(replace(TEAM, consult=True), TEAM.budget)
+    started = replace(STARTED, team=replace(TEAM, consult=True))
+    events = [started, *GREEN[1:]]
+    assert floor(chat(events)) == Speak(speaker="proxy")
+    asked = [*events, TurnOpened(speaker="proxy"), PersonSpoke(text="the hand is too thin")]
+    assert floor(chat(asked)) == Speak(speaker="reviewer")
+
+
+def test_the_person_may_take_the_work_as_it_is() -> None:
+    assert next_after([*RED, WorkAccepted()]) == End(reason="accepted", detail="as it is")
+
+
+def test_a_reviewer_who_is_never_pleased_is_bounded_and_reported() -> None:
+    events = [*planned()]
+    for number in (1, 2, 3):
+        given = ReviewGiven(version=number, tree="", verdict="revise", green=True)
+        events += [*version(number, f"{number}"), *ran(number, f"{number}", green=True), given]
+    move = next_after(events)
+    assert isinstance(move, End)
+    assert (move.reason, "the reviewer wanted more 3 times" in move.detail) == ("bound", True)
 
 
 def test_stepwise_asks_before_every_turn() -> None:

@@ -1,10 +1,12 @@
 """Reviews: a verdict, and each point once."""
 
 import pytest
+from team.states import chat, planned, ran, version
 
+from septet.domain.events import Event, ReviewGiven
 from septet.domain.plans import Refusal
-from septet.domain.reviews import Finding
-from septet.team.reviews import parse_review
+from septet.domain.reviews import Finding, FindingAnswer, Verdict
+from septet.team.reviews import ReadReview, answers_to, judged, parse_review
 
 
 def test_findings_carry_item_severity_and_evidence() -> None:
@@ -35,3 +37,72 @@ def test_what_is_no_review_is_refused(text: str, reason: str) -> None:
     review = parse_review(text)
     assert isinstance(review, Refusal)
     assert reason in review.reason
+
+
+SUBJECTS = ["The hour hand", "Hour hand", "the hour-hand", "Its hour hand", "This hour hand"]
+VERBS = ["does not move with the minutes", "is not moving with minutes", "never moves when the minutes pass"]
+OTHERS = ["stays on the full hour, ignoring minutes", "should move with each minute", "moved not by minute"]
+TAILS = ["", ".", ", please fix it", " at all", " in the code", "!", " (still)"]
+
+
+def test_a_hundred_rewordings_of_one_point_are_a_few_points_at_most() -> None:
+    texts = [f"{s} {v}{t}" for s in SUBJECTS for v in [*VERBS, *OTHERS] for t in TAILS][:120]
+    lines = [f"- [{'must' if n % 2 else 'should'}] P2 (clock.py:{n}): {text}" for n, text in enumerate(texts)]
+    review = parse_review("\n".join(["verdict: revise", *lines]))
+    assert not isinstance(review, Refusal)
+    worst, *others = review.findings
+    assert worst.severity == "must"
+    assert len(others) < 5
+
+
+def test_different_points_stay_apart() -> None:
+    review = parse_review(
+        "verdict: revise\n- [must] P1 (a.py:1): division by zero is not handled\n"
+        "- [must] P1 (a.py:9): negative numbers give a wrong sign\n- [should] P2: the help text is missing"
+    )
+    assert not isinstance(review, Refusal)
+    assert len(review.findings) == 3
+
+
+GREEN = [*planned(), *version(1, "a"), *ran(1, "a", green=True)]
+RED = [*planned(), *version(1, "a"), *ran(1, "a", green=False)]
+
+
+def read(verdict: Verdict, *findings: Finding) -> ReadReview:
+    return ReadReview(verdict=verdict, findings=findings)
+
+
+@pytest.mark.parametrize(
+    ("events", "given", "counts"),
+    [
+        (GREEN, read("accept"), "accept"),
+        (RED, read("accept"), "revise"),
+        (GREEN, read("revise", Finding(id="F1", text="I do not like it")), "accept"),
+        (GREEN, read("revise", Finding(id="F1", text="slow", evidence="other.py:3")), "accept"),
+        (
+            GREEN,
+            read("revise", Finding(id="F1", text="tidy", evidence="add.py:3", severity="nice")),
+            "accept",
+        ),
+        (GREEN, read("revise", Finding(id="F1", text="overflow", evidence="add.py:3")), "revise"),
+        (RED, read("revise", Finding(id="F1", text="I do not like it")), "revise"),
+    ],
+)
+def test_the_verdict_that_counts_follows_the_evidence(
+    events: list[Event], given: ReadReview, counts: str
+) -> None:
+    verdict, overruled = judged(chat(events), given)
+    assert verdict == counts
+    assert bool(overruled) == (verdict != given.verdict)
+
+
+def test_the_coder_answers_each_finding() -> None:
+    review = ReviewGiven(
+        version=1, tree="", verdict="revise", findings=tuple(Finding(id=f"F{n}", text="x") for n in (1, 2, 3))
+    )
+    text = "**F1: fixed**, it adds now\n- F2: refused, because the plan says so\n\n```python a.py\n1\n```"
+    assert answers_to(review, text) == (
+        FindingAnswer(finding="F1", answer="fixed", reason="it adds now"),
+        FindingAnswer(finding="F2", answer="refused", reason="because the plan says so"),
+        FindingAnswer(finding="F3", answer="unanswered"),
+    )

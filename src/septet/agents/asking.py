@@ -11,6 +11,7 @@ from septet.domain.teams import RoleSpec
 from septet.domain.values import Value
 from septet.errors import ModelFailed
 from septet.ports import Bus, Model
+from septet.team.forms import LONGEST_REPLY, SCHEMAS
 
 ENCODER = msgspec.json.Encoder()
 
@@ -34,7 +35,15 @@ async def ask(
 ) -> ModelAnswered:
     """The member's next answer, ready to be recorded."""
     step = state.spending.get(member.name, Spending()).answers + 1
-    request = Request(role=member.name, step=step, messages=messages, temperature=member.temperature)
+    schema = SCHEMAS[member.role] if member.form == "schema" else None
+    request = Request(
+        role=member.name,
+        step=step,
+        messages=messages,
+        schema=schema,
+        temperature=member.temperature,
+        max_tokens=LONGEST_REPLY if schema else None,
+    )
     topic = live_topic(state.chat)
     async for piece in model.answer(request):
         if isinstance(piece, Answer):

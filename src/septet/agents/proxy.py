@@ -3,12 +3,21 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Literal
 
-from septet.domain.events import Event, PersonSpoke, PlanApproved, StepGranted, StopRequested
-from septet.domain.plans import plan_digest, plan_text
+from septet.domain.events import (
+    Event,
+    PersonSpoke,
+    PlanApproved,
+    PlanProposed,
+    StepGranted,
+    StopRequested,
+    WorkAccepted,
+)
+from septet.domain.plans import Plan, parse_plan, plan_digest, plan_text
+from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.errors import NeedsPerson
-from septet.ports import Agent
+from septet.ports import Agent, EventStore
 
 APPROVALS = {
     "",
@@ -23,6 +32,8 @@ APPROVALS = {
     "lgtm",
     "save",
     "save it",
+    "save the plan",
+    "please save",
 }
 STOPS = {"q", "quit", "stop"}
 
@@ -30,7 +41,7 @@ STOPS = {"q", "quit", "stop"}
 class Question(Value):
     """What the team wants to know from the person."""
 
-    kind: Literal["plan", "step"]
+    kind: Literal["plan", "step", "review"]
     text: str
 
 
@@ -43,19 +54,24 @@ def question(state: State) -> Question | None:
         return None if state.remarks else Question(kind="plan", text=plan_text(state.plan))
     if state.team.stepwise and state.steps <= sum(state.turns.values()) - state.turns.get("proxy", 0):
         return Question(kind="step", text="take one more step?")
+    if state.approved and state.turn is not None and state.turn.speaker == "proxy" and not state.turn.settled:
+        return Question(kind="review", text=state.workspace)
     return None
 
 
 def understood(state: State, asked: Question, text: str) -> Event:
-    """The person's words as an event: an approval, a go, a stop, or something that somebody must hear."""
+    """The person's words as an event: an approval, a go, a stop, a plan of their own, or what somebody must hear."""
     words = text.strip().lower().rstrip(".!")
     if words in STOPS:
         return StopRequested()
     if words in APPROVALS and asked.kind == "plan" and state.plan is not None:
         return PlanApproved(plan=plan_digest(state.plan))
-    if words in APPROVALS | {"c", "continue", "step"} and asked.kind == "step":
+    if words == "accept" and asked.kind == "review":
+        return WorkAccepted()
+    if words in APPROVALS | {"c", "continue", "step"} and asked.kind != "plan":
         return StepGranted()
-    return PersonSpoke(text=text.strip())
+    plan = parse_plan(text) if asked.kind == "plan" and "check:" in text else None
+    return PlanProposed(plan=plan) if isinstance(plan, Plan) else PersonSpoke(text=text.strip())
 
 
 def present(ask: Ask) -> Agent:
@@ -64,6 +80,21 @@ def present(ask: Ask) -> Agent:
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         if (asked := question(state)) is not None:
             yield understood(state, asked, await ask(asked))
+
+    return turn
+
+
+def waiting(store: EventStore) -> Agent:
+    """A person who answers through the log, from any surface, now or in a day."""
+
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
+        if question(state) is None or state.stop_requested:
+            return
+        async for recorded in store.watch(state.chat, state.seq):
+            state = reduce(state, recorded)
+            if question(state) is None or state.stop_requested:
+                return
+        yield StopRequested()  # never reached, a watch has no end: what was answered is in the log already
 
     return turn
 

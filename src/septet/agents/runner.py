@@ -1,7 +1,7 @@
 """The runner: no opinion, no model. It runs the newest version in the sandbox and reports what it saw."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from septet.agents.asking import ENCODER, Live, live_topic
 from septet.agents.checking import evidence
-from septet.domain.events import Event, RunFinished, RunStarted
+from septet.domain.events import Event, EvidenceFound, RunFinished, RunStarted, VersionWritten
 from septet.domain.files import FileChange
 from septet.domain.plans import CommandSucceeds, Judged
 from septet.domain.pytest_report import PYTEST
@@ -162,3 +162,13 @@ async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str
     async for chunk in receive:
         message = ENCODER.encode(Live(speaker=speaker, output=chunk.decode(errors="replace")))
         await bus.publish(live_topic(chat), message)
+
+
+async def rehearsed(state: State, version: VersionWritten, bench: Bench) -> State:
+    """What the runner would see of a version, folded but not recorded: the bench is a passing one."""
+    state = reduce_work(state, version)
+    async with aclosing(running(RoleSpec(name="runner", role="runner"), bench)(state)) as events:
+        async for event in events:
+            if isinstance(event, RunStarted | RunFinished | EvidenceFound):
+                state = reduce_work(state, event)
+    return state

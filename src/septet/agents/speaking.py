@@ -7,13 +7,15 @@ from septet.domain.events import Event, PlanProposed, ReplyRefused, ReviewGiven,
 from septet.domain.files import FileRef, tree_of
 from septet.domain.plans import Refusal, parse_plan
 from septet.domain.replies import CodeFile, code_files
+from septet.domain.reviews import FindingAnswer
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model
-from septet.team.briefings import briefing
+from septet.team.briefings import briefing, heard
 from septet.team.evidence import shortcomings
-from septet.team.reviews import parse_review
+from septet.team.forms import files_in_form, in_form, plan_in_form, review_in_form
+from septet.team.reviews import answers_to, judged, parse_review
 from septet.team.roles import INSTRUCTIONS
 
 Interpret = Callable[[State, str, Blobs], Awaitable[Event | Refusal]]
@@ -40,35 +42,52 @@ def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
 
 async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal:
-    plan = parse_plan(text)
+    plan = plan_in_form(state.goal, text) if in_form(text) else parse_plan(text)
     return plan if isinstance(plan, Refusal) else PlanProposed(plan=plan)
 
 
 async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     """Files that are sent replace those of the version before; the others stay."""
     before = {file.path: file for file in (state.version.files if state.version else ())}
-    sent = code_files(text, only=next(iter(before)) if len(before) == 1 else "main.py")
+    only = next(iter(before)) if len(before) == 1 else "main.py"
+    sent = files_in_form(state, text) if in_form(text) else code_files(text, only=only)
     if isinstance(sent, Refusal):
         return sent
+    answers = answers_to(state.reviews[-1] if state.reviews else None, text)
+    if silence := unanswered(state, text, answers):
+        return silence
     files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
     ordered = tuple(files[path] for path in sorted(files))
-    note = text.split("```", 1)[0].strip()
-    return VersionWritten(number=len(state.versions) + 1, files=ordered, tree=tree_of(ordered), note=note)
+    note = "" if in_form(text) else text.split("```", 1)[0].strip()
+    number, tree = len(state.versions) + 1, tree_of(ordered)
+    return VersionWritten(number=number, files=ordered, tree=tree, note=note, answers=answers)
+
+
+def unanswered(state: State, text: str, answers: tuple[FindingAnswer, ...]) -> Refusal | None:
+    """Findings that the coder says nothing to are asked about once; who replies by a form cannot say it."""
+    silent = [one.finding for one in answers if one.answer == "unanswered"]
+    if not silent or in_form(text) or state.refused is not None:
+        return None
+    lines = f"'{silent[0]}: fixed, …' or '{silent[0]}: refused, because …'"
+    return Refusal(reason=f"no answer to {', '.join(silent)}; before the files, write {lines} for each")
 
 
 async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     """The runner's facts win over the reviewer's opinion, and that is recorded."""
-    review = parse_review(text)
+    code = "\n".join((await sources(state, blobs)).values())
+    review = review_in_form(text, code) if in_form(text) else parse_review(text)
     if isinstance(review, Refusal):
         return review
     assert state.version is not None, "the floor gives the reviewer a version to look at"
-    red = shortcomings(state) if review.verdict == "accept" else []
+    verdict, overruled = judged(state, review)
     return ReviewGiven(
         version=state.version.number,
         tree=state.version.tree,
-        verdict="revise" if red else review.verdict,
+        verdict=verdict,
         findings=review.findings,
-        overruled=f"accepted although {'; '.join(red)}" if red else "",
+        overruled=overruled,
+        remarks=tuple(remark.text for remark in heard(state)),
+        green=not shortcomings(state),
     )
 
 

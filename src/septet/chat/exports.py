@@ -7,10 +7,12 @@ from typing import assert_never
 from septet.chat.reports import report_table, status
 from septet.domain.codec import encode
 from septet.domain.events import (
+    AnswerGiven,
     ChatContinued,
     ChatEnded,
     ChatEvent,
     ChatStarted,
+    DataDescribed,
     DecisionRecorded,
     EvidenceFound,
     ModelAnswered,
@@ -22,11 +24,16 @@ from septet.domain.events import (
     ReviewGiven,
     RunFinished,
     RunStarted,
+    SnapshotTaken,
     StepGranted,
     StopRequested,
     TalkEvent,
+    ToolAnswered,
+    ToolCalled,
+    ToolEvent,
     TurnOpened,
     VersionWritten,
+    WorkAccepted,
     WorkEvent,
 )
 from septet.domain.plans import check_text
@@ -67,7 +74,31 @@ def told(recorded: Recorded) -> tuple[str, str]:
     event = recorded.event
     if isinstance(event, ChatEvent):
         return told_chat(event)
+    if isinstance(event, ToolEvent):
+        return told_tools(event)
     return told_talk(event) if isinstance(event, TalkEvent) else told_work(event)
+
+
+def told_tools(event: ToolEvent) -> tuple[str, str]:
+    match event:
+        case ToolCalled(by=by, name=name, arguments=arguments):
+            return by, f"{name} {arguments}"
+        case ToolAnswered(text=text, failed=failed):
+            return "septet", f"{'✗ ' if failed else ''}{text}"
+        case AnswerGiven(by=by):
+            return by, answer_words(event)
+        case DataDescribed(path=path, card=card):
+            return "septet", f"data: {path}\n{card}"
+        case SnapshotTaken():
+            return "", ""
+        case _:
+            assert_never(event)
+
+
+def answer_words(answer: AnswerGiven) -> str:
+    """The answer, and for every number the script and the line of its output."""
+    lines = [f"{one.number} ← {one.script}, output line {one.line}: {one.text}" for one in answer.sources]
+    return "\n".join([answer.text, *([""] if lines else []), *lines])
 
 
 def told_work(event: WorkEvent) -> tuple[str, str]:
@@ -112,6 +143,8 @@ def told_talk(event: TalkEvent) -> tuple[str, str]:
             return "septet", f"the {role}'s reply was refused: {reason}"
         case PersonSpoke(text=text):
             return "person", text
+        case WorkAccepted():
+            return "person", "accepted as it is"
         case PlanApproved(by=by):
             return "person", "approved" if by == "person" else "approved (without asking)"
         case PlanProposed():

@@ -21,6 +21,7 @@ from septet.domain.events import (
     ReviewGiven,
     RunFinished,
     VersionWritten,
+    WorkAccepted,
 )
 from septet.domain.plans import check_text, plan_text
 from septet.domain.pytest_report import parse_report
@@ -115,6 +116,8 @@ def words_of_talk(event: Event) -> Words:
             return "person", "plan approved" + (" (without asking)" if by == "flag" else "")
         case PersonSpoke(text=text):
             return "person", text
+        case WorkAccepted():
+            return "person", "accepted as it is"
         case ReplyRefused(role=role, reason=reason):
             return "septet", f"the {role}'s reply was refused: {reason}"
         case _:

@@ -20,6 +20,7 @@ COMMANDS = {
     "join": ("septet.cli.cluster:join", "Serve roles for chats that are conducted elsewhere."),
     "conduct": ("septet.cli.cluster:conduct", "Build a goal with the members that have joined a server."),
     "up": ("septet.cli.cluster:up", "A host and a member for each role, on this machine, in one command."),
+    "web": ("septet.web.command:web", "Watch, steer and see what was made, in a browser."),
     "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),
 }
 

@@ -8,6 +8,7 @@ from septet.errors import NeedsPerson
 
 PROMPTS = {
     "plan": "approve the plan [Enter], or say what to change (q quits): ",
+    "review": "try it, then say what you saw; [Enter] goes on, accept takes it as it is, q quits: ",
     "step": "[Enter] do · c continue · q quit, or say something: ",
 }
 WELCOME = "What python creation would you like? Type below:"

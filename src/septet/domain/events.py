@@ -6,9 +6,10 @@ version and an upcaster in `codec`.
 
 from typing import Literal
 
-from septet.domain.files import FileRef
+from septet.domain.answers import Source
+from septet.domain.files import FileChange, FileRef
 from septet.domain.plans import Check, Plan
-from septet.domain.reviews import Finding, Verdict
+from septet.domain.reviews import Finding, FindingAnswer, Verdict
 from septet.domain.runs import RunResult
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, EndReason, TeamSpec
@@ -21,6 +22,8 @@ class ChatStarted(Value):
     goal: str
     team: TeamSpec
     workspace: str
+    data: tuple[str, ...] = ()
+    """Files of the person that programs may read and never write."""
 
 
 class ChatContinued(Value):
@@ -41,7 +44,7 @@ class TurnOpened(Value):
 
 
 class StepGranted(Value):
-    """The person lets a stepwise chat take one more turn."""
+    """The person lets the chat go on: a stepwise one by one more turn."""
 
 
 class StopRequested(Value):
@@ -70,6 +73,10 @@ class PersonSpoke(Value):
     to: str = ""
 
 
+class WorkAccepted(Value):
+    """The person takes the newest version as it is, whatever the checks say."""
+
+
 class PlanProposed(Value):
     plan: Plan
 
@@ -82,12 +89,16 @@ class PlanApproved(Value):
 
 
 class VersionWritten(Value):
-    """The coder's work: the files it wrote are blobs, the workspace is only their image."""
+    """The coder's work: the files it wrote are blobs, the workspace is only their image.
+
+    `answers` are the coder's words to each finding of the review before it.
+    """
 
     number: int
     files: tuple[FileRef, ...]
     tree: str
     note: str = ""
+    answers: tuple[FindingAnswer, ...] = ()
 
 
 class RunStarted(Value):
@@ -121,27 +132,81 @@ class EvidenceFound(Value):
 
 
 class ReviewGiven(Value):
-    """What the reviewer found. `overruled` says which evidence an acceptance went against."""
+    """What the reviewer found, and what the person said to it.
+
+    `overruled` says why another verdict counts than the reviewer's: an acceptance over red evidence, or a
+    demand without evidence over green. `green` is whether all checks had passed.
+    """
 
     version: int
     tree: str
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     overruled: str = ""
+    remarks: tuple[str, ...] = ()
+    green: bool = False
 
 
 class DecisionRecorded(Value):
-    """A choice that somebody may want explained later."""
+    """A choice that somebody may want explained later. `case` names the situation that a reasoning step found."""
 
     by: str
     what: str
     why: str
+    case: str = ""
+
+
+class ToolCalled(Value):
+    """The intent, recorded before a tool is used. `call` is the model's own name for it."""
+
+    id: str
+    by: str
+    name: str
+    arguments: str
+    call: str = ""
+
+
+class ToolAnswered(Value):
+    """What came of a call: told to the member, and the files that it changed, kept as blobs."""
+
+    id: str
+    text: str
+    failed: bool = False
+    changes: tuple[FileChange, ...] = ()
+
+
+class SnapshotTaken(Value):
+    """The whole workspace as it was; `manifest` is the blob that lists its entries."""
+
+    number: int
+    manifest: str
+    entries: int
+    note: str = ""
+
+
+class DataDescribed(Value):
+    """What a data file holds, seen without changing it."""
+
+    path: str
+    sha256: str
+    size: int
+    card: str
+
+
+class AnswerGiven(Value):
+    """The one answer to the person, on which ground it is given, and where its numbers come from."""
+
+    by: str
+    text: str
+    ground: Literal["complete", "error", "certain"]
+    sources: tuple[Source, ...] = ()
 
 
 ChatEvent = ChatStarted | ChatContinued | ChatEnded | TurnOpened | StepGranted | StopRequested
-TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | PlanProposed | PlanApproved
+TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
 WorkEvent = VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded
-Event = ChatEvent | TalkEvent | WorkEvent
+ToolEvent = ToolCalled | ToolAnswered | SnapshotTaken | DataDescribed | AnswerGiven
+Event = ChatEvent | TalkEvent | WorkEvent | ToolEvent
 
 
 class Recorded(Value):

@@ -6,10 +6,12 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from septet.domain.events import (
+    AnswerGiven,
     ChatContinued,
     ChatEnded,
     ChatEvent,
     ChatStarted,
+    DataDescribed,
     DecisionRecorded,
     EvidenceFound,
     ModelAnswered,
@@ -21,11 +23,16 @@ from septet.domain.events import (
     ReviewGiven,
     RunFinished,
     RunStarted,
+    SnapshotTaken,
     StepGranted,
     StopRequested,
     TalkEvent,
+    ToolAnswered,
+    ToolCalled,
+    ToolEvent,
     TurnOpened,
     VersionWritten,
+    WorkAccepted,
     WorkEvent,
 )
 from septet.domain.plans import plan_digest
@@ -47,6 +54,8 @@ def reduce(state: State, recorded: Recorded) -> State:
         state = reduce_chat(state, event)
     elif isinstance(event, TalkEvent):
         state = reduce_talk(state, event)
+    elif isinstance(event, ToolEvent):
+        state = reduce_tools(state, event)
     else:
         state = reduce_work(state, event)
     return replace(state, chat=recorded.chat, seq=recorded.seq)
@@ -54,18 +63,21 @@ def reduce(state: State, recorded: Recorded) -> State:
 
 def reduce_chat(state: State, event: ChatEvent) -> State:
     match event:
-        case ChatStarted(goal=goal, team=team, workspace=workspace):
-            return replace(state, goal=goal, team=team, budget=team.budget, workspace=workspace)
+        case ChatStarted(goal=goal, team=team, workspace=workspace, data=data):
+            return replace(state, goal=goal, team=team, budget=team.budget, workspace=workspace, data=data)
         case ChatContinued(budget=budget):
-            return replace(state, budget=budget, ended=None, stop_requested=False, refusals=0, repeats=0)
+            return replace(
+                state, budget=budget, ended=None, stop_requested=False, refusals=0, repeats=0, unpleased=0
+            )
         case ChatEnded():
             return replace(state, ended=event, turn=None)
         case TurnOpened(speaker=speaker):
             turns = {**state.turns, speaker: state.turns.get(speaker, 0) + 1}
             turn = Turn(speaker=speaker, number=sum(turns.values()), heard=len(state.remarks))
-            return replace(state, turn=turn, turns=turns)
+            asked = state.version.tree if speaker == "proxy" and state.version else state.consulted
+            return replace(state, turn=turn, turns=turns, consulted=asked, results={})
         case StepGranted():
-            return replace(state, steps=state.steps + 1)
+            return replied(replace(state, steps=state.steps + 1))
         case StopRequested():
             return replace(state, stop_requested=True)
         case _:
@@ -79,7 +91,10 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
         case ReplyRefused():
             return replace(state, turn=closed(state.turn), refused=event, refusals=state.refusals + 1)
         case PersonSpoke():
-            return replace(state, remarks=(*state.remarks, event), messages=state.messages.plus(event))
+            remarks, messages = (*state.remarks, event), state.messages.plus(event)
+            return replied(replace(state, remarks=remarks, messages=messages, answered=None))
+        case WorkAccepted():
+            return replied(replace(state, accepted=True))
         case PlanProposed(plan=plan):
             return settled(replace(state, plan=plan, approved=False, remarks=unheard(state)))
         case PlanApproved(plan=digest):
@@ -104,9 +119,34 @@ def reduce_work(state: State, event: WorkEvent) -> State:
         case EvidenceFound(item=item):
             return replace(state, evidence={**state.evidence, item: event})
         case ReviewGiven():
-            return settled(replace(state, review=event, reviews=state.reviews.plus(event)))
-        case RunStarted() | DecisionRecorded():
+            return settled(reduce_review(state, event))
+        case DecisionRecorded(case=case):
+            return replace(state, diagnosis=event) if case else state
+        case RunStarted():
             return state
+        case _:
+            assert_never(event)
+
+
+def reduce_tools(state: State, event: ToolEvent) -> State:
+    turn = state.turn
+    match event:
+        case ToolCalled():
+            turn = turn and replace(turn, calls=(*turn.calls, event))
+            return replace(
+                state, turn=turn, waiting=(*state.waiting, event), messages=state.messages.plus(event)
+            )
+        case ToolAnswered(id=answered):
+            waiting = tuple(call for call in state.waiting if call.id != answered)
+            results = {**state.results, answered: event}
+            return replace(state, waiting=waiting, results=results, messages=state.messages.plus(event))
+        case SnapshotTaken():
+            turn = turn and replace(turn, snapshot=event)
+            return replace(state, turn=turn, snapshots=state.snapshots.plus(event))
+        case DataDescribed():
+            return replace(state, cards=(*state.cards, event))
+        case AnswerGiven():
+            return settled(replace(state, answered=event, remarks=unheard(state)))
         case _:
             assert_never(event)
 
@@ -131,12 +171,13 @@ def reduce_answer(state: State, event: ModelAnswered) -> State:
 
 def reduce_version(state: State, event: VersionWritten) -> State:
     """New code empties what was known of the old one; the same code again changes only the count."""
-    state = replace(state, versions=state.versions.plus(event), remarks=unheard(state))
+    state = replace(state, versions=state.versions.plus(event), remarks=unheard(state), diagnosis=None)
     if len(state.versions) > 1 and state.versions[-2].tree == event.tree:
         return replace(state, repeats=state.repeats + 1)
     met = {item for item, found in state.evidence.items() if found.passed}
     return replace(
         state,
+        accepted=False,
         repeats=0,
         runs=(),
         evidence={},
@@ -147,9 +188,26 @@ def reduce_version(state: State, event: VersionWritten) -> State:
     )
 
 
+def reduce_review(state: State, event: ReviewGiven) -> State:
+    """The person's remarks are in the review now, where the coder will read them."""
+    return replace(
+        state,
+        review=event,
+        reviews=state.reviews.plus(event),
+        remarks=unheard(state),
+        unpleased=state.unpleased + 1 if event.green and event.verdict == "revise" else 0,
+    )
+
+
 def settled(state: State) -> State:
     """The turn has brought what it was opened for, which ends a row of refusals too."""
     return replace(state, turn=closed(state.turn), refused=None, refusals=0)
+
+
+def replied(state: State) -> State:
+    """Whatever the person says settles a turn that was the person's."""
+    asked = state.turn is not None and state.turn.speaker == "proxy"
+    return replace(state, turn=closed(state.turn)) if asked else state
 
 
 def closed(turn: Turn | None) -> Turn | None:

@@ -8,6 +8,14 @@ Severity = Literal["must", "should", "nice"]
 Verdict = Literal["accept", "revise"]
 
 
+class FindingAnswer(Value):
+    """What the coder says to a finding: fixed, refused with a reason, or nothing at all."""
+
+    finding: str
+    answer: Literal["fixed", "refused", "unanswered"]
+    reason: str = ""
+
+
 class Finding(Value):
     """One criticism, tied to a plan item and to evidence (a failing check or file:line) if there is any."""
 

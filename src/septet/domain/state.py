@@ -3,13 +3,19 @@
 from collections.abc import Mapping
 
 from septet.domain.events import (
+    AnswerGiven,
     ChatEnded,
+    DataDescribed,
+    DecisionRecorded,
     EvidenceFound,
     ModelAnswered,
     PersonSpoke,
     ReplyRefused,
     ReviewGiven,
     RunFinished,
+    SnapshotTaken,
+    ToolAnswered,
+    ToolCalled,
     VersionWritten,
 )
 from septet.domain.plans import Plan
@@ -29,6 +35,8 @@ class Turn(Value):
     speaker: str
     number: int
     answers: tuple[ModelAnswered, ...] = ()
+    calls: tuple[ToolCalled, ...] = ()
+    snapshot: SnapshotTaken | None = None
     heard: int = 0
     settled: bool = False
 
@@ -59,6 +67,10 @@ class State(Value):
     """Of the newest tree only, like `evidence` and `review`: what was seen on older code proves nothing."""
     evidence: Mapping[str, EvidenceFound] = {}
     review: ReviewGiven | None = None
+    consulted: str = ""
+    """The tree that the person was last asked about."""
+    unpleased: int = 0
+    """How many reviews in a row wanted more although every check had passed."""
     reviews: Trail[ReviewGiven] = Trail()
     met_before: frozenset[str] = frozenset()
     """Requirements that some earlier version met: failing one of them now is a regression."""
@@ -67,7 +79,19 @@ class State(Value):
     stale: Mapping[str, str] = {}
     """Files that runs of older versions made: swept away before the newest one runs."""
 
-    messages: Trail[ModelAnswered | PersonSpoke] = Trail()
+    diagnosis: DecisionRecorded | None = None
+    """What the newest reasoning step found; nothing once the code has moved on."""
+    snapshots: Trail[SnapshotTaken] = Trail()
+    data: tuple[str, ...] = ()
+    cards: tuple[DataDescribed, ...] = ()
+
+    messages: Trail[ModelAnswered | PersonSpoke | ToolCalled | ToolAnswered] = Trail()
+    results: Mapping[str, ToolAnswered] = {}
+    """What came of the calls of the open turn."""
+    waiting: tuple[ToolCalled, ...] = ()
+    """Calls that have no answer yet, the oldest first."""
+    answered: AnswerGiven | None = None
+    """What the person was told; nothing while a question is open."""
     remarks: tuple[PersonSpoke, ...] = ()
     """What the person said and neither planner nor coder has worked in yet."""
     refused: ReplyRefused | None = None
@@ -80,6 +104,8 @@ class State(Value):
     seconds: float = 0.0
     """Time that models and programs took; a person's thinking is not counted."""
     stop_requested: bool = False
+    accepted: bool = False
+    """The person took the newest version as it is."""
     ended: ChatEnded | None = None
 
     @property

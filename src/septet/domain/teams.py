@@ -11,7 +11,11 @@ EndReason = Literal["done", "accepted", "bound", "no_progress", "error", "stoppe
 
 
 class RoleSpec(Value, forbid_unknown_fields=True):
-    """A member: what it does (`role`), what it is called (`name`), what it thinks with."""
+    """A member: what it does (`role`), what it is called (`name`), what it thinks with.
+
+    `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
+    replies: in words, or by a JSON schema, which small models keep to better.
+    """
 
     name: str
     role: str
@@ -19,6 +23,7 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     instructions: str = ""
     temperature: float | None = None
     candidates: int = 1
+    form: Literal["text", "schema"] = "text"
 
 
 class Budget(Value, forbid_unknown_fields=True):
@@ -31,7 +36,11 @@ class Budget(Value, forbid_unknown_fields=True):
 
 
 class TeamSpec(Value, forbid_unknown_fields=True):
-    """Everything that makes two chats of the same goal go the same way; kept in the log."""
+    """Everything that makes two chats of the same goal go the same way; kept in the log.
+
+    `consult` asks the person before every review; `refusals`, `stuck_after` and `please_after` bound how often
+    in a row a reply may be unusable, the same code may come, and a reviewer may want more of what is green.
+    """
 
     name: str
     members: tuple[RoleSpec, ...]
@@ -40,8 +49,10 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     limits: Limits = Limits()
     approve: Literal["ask", "auto"] = "ask"
     stepwise: bool = False
+    consult: bool = False
     refusals: int = 3
     stuck_after: int = 3
+    please_after: int = 3
 
     def member(self, role: str) -> RoleSpec | None:
         """The first member with that role."""

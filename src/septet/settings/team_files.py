@@ -22,6 +22,7 @@ class MemberForm(Value, forbid_unknown_fields=True):
     instructions: str = ""
     temperature: float | None = None
     candidates: int = 1
+    form: Literal["text", "schema"] = "text"
 
 
 class TeamForm(Value, forbid_unknown_fields=True):
@@ -32,8 +33,10 @@ class TeamForm(Value, forbid_unknown_fields=True):
     limits: Limits = Limits()
     approve: Literal["ask", "auto"] = "ask"
     stepwise: bool = False
+    consult: bool = False
     refusals: int = 3
     stuck_after: int = 3
+    please_after: int = 3
 
 
 def load_team(name: str) -> TeamSpec:
@@ -52,6 +55,8 @@ def load_team(name: str) -> TeamSpec:
         limits=form.limits,
         approve=form.approve,
         stepwise=form.stepwise,
+        consult=form.consult,
+        please_after=form.please_after,
         refusals=form.refusals,
         stuck_after=form.stuck_after,
     )
@@ -70,6 +75,7 @@ def member(form: MemberForm, source: str) -> RoleSpec:
         instructions=form.instructions,
         temperature=form.temperature,
         candidates=form.candidates,
+        form=form.form,
     )
 
 

@@ -6,12 +6,13 @@ review and the newest run results.
 
 from collections.abc import Mapping
 
-from septet.domain.events import RunFinished
+from septet.domain.events import PersonSpoke, RunFinished
 from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.team.evidence import report
+from septet.team.forms import HEADS, names_section
 from septet.team.reviews import review_text
 from septet.team.roles import INSTRUCTIONS
 
@@ -26,11 +27,14 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
     """The messages for this member's next answer: a stable head, then what changes."""
     sections = {"planner": planner_sections, "coder": coder_sections, "reviewer": reviewer_sections}
     parts = sections[member.role](state, sources)
+    if member.form == "schema" and member.role == "coder":
+        parts.insert(0, names_section(state))
     if state.refused is not None and state.refused.role == member.name:
         parts.append(
             f"# Your last reply could not be used\n{state.refused.reason}\nReply again in the form described."
         )
-    head = "\n".join(filter(None, [INSTRUCTIONS[member.role], member.instructions]))
+    heads = HEADS if member.form == "schema" else INSTRUCTIONS
+    head = "\n".join(filter(None, [heads[member.role], member.instructions]))
     return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
 
 
@@ -49,8 +53,22 @@ def coder_sections(state: State, sources: Sources) -> list[str]:
 
 
 def reviewer_sections(state: State, sources: Sources) -> list[str]:
-    parts = [plan_section(state), code_section(state, sources), run_section(state)]
+    parts = [plan_section(state), code_section(state, sources), *answer_section(state), run_section(state)]
     return parts + remarks(state, "# The person tried it and says")
+
+
+def answer_section(state: State) -> list[str]:
+    """Findings are not raised again as if nothing had been said to them."""
+    if state.version is None or not state.version.answers:
+        return []
+    findings = {one.id: one.text for one in (state.reviews[-1].findings if state.reviews else ())}
+    lines = [
+        f"- {one.finding} ({findings.get(one.finding, '')}): {one.answer}{f', {one.reason}' if one.reason else ''}"
+        for one in state.version.answers
+    ]
+    return [
+        "\n".join([f"# The coder's answers to the review of version {state.reviews[-1].version}", *lines])
+    ]
 
 
 def plan_section(state: State) -> str:
@@ -91,5 +109,10 @@ def shortened(text: str, limit: int = SHOWN_OUTPUT) -> str:
 
 def remarks(state: State, title: str) -> list[str]:
     """What the person said, as far as it was said before this turn began."""
-    heard = state.remarks[: state.turn.heard] if state.turn else ()
-    return ["\n".join([title, *(remark.text for remark in heard)])] if heard else []
+    said = heard(state)
+    return ["\n".join([title, *(remark.text for remark in said)])] if said else []
+
+
+def heard(state: State) -> tuple[PersonSpoke, ...]:
+    """The remarks that a member knows in this turn."""
+    return state.remarks[: state.turn.heard] if state.turn else ()

@@ -9,9 +9,11 @@ from septet.team.evidence import done, examined
 from septet.team.limits import (
     at_most,
     stepwise,
+    unless_never_pleased,
     unless_refused,
     unless_stopped,
     unless_stuck,
+    until_accepted,
     until_done,
     within_budget,
 )
@@ -28,6 +30,8 @@ def plan_then_iterate(state: State) -> Move:
         return Speak(speaker="coder")
     if not examined(state):
         return Speak(speaker="runner")
+    if state.review is None and state.team.consult and state.consulted != state.version.tree:
+        return Speak(speaker="proxy")
     return Speak(speaker="reviewer" if state.review is None else "coder")
 
 
@@ -42,7 +46,8 @@ def round_robin(speakers: Sequence[str]) -> Floor:
 
 def iterating(team: TeamSpec, budget: Budget) -> Floor:
     rounds = at_most(budget.rounds, plan_then_iterate, of="coder")
-    return until_done(done, unless_stuck(team.stuck_after, rounds))
+    pleased = unless_never_pleased(team.please_after, unless_stuck(team.stuck_after, rounds))
+    return until_done(done, until_accepted(pleased))
 
 
 def taking_turns(team: TeamSpec, budget: Budget) -> Floor:

@@ -71,6 +71,28 @@ def unless_stuck(times: int, floor: Floor) -> Floor:
     return bounded
 
 
+def unless_never_pleased(times: int, floor: Floor) -> Floor:
+    """End when the reviewer wants more and more of what passes every check."""
+
+    def bounded(state: State) -> Move:
+        if state.unpleased < times:
+            return floor(state)
+        return End(
+            reason="bound", detail=f"all checks passed, but the reviewer wanted more {times} times in a row"
+        )
+
+    return bounded
+
+
+def until_accepted(floor: Floor) -> Floor:
+    """End when the person takes the work as it is."""
+
+    def bounded(state: State) -> Move:
+        return End(reason="accepted", detail="as it is") if state.accepted else floor(state)
+
+    return bounded
+
+
 def unless_stopped(floor: Floor) -> Floor:
     """End when the person said so."""
 

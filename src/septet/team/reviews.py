@@ -1,19 +1,30 @@
-"""The text form of a review: a verdict line and findings, read leniently and merged."""
+"""Reviews that help: findings with evidence, each once, the worst first; a verdict that evidence can overrule."""
 
 import re
 
 from septet.domain.events import ReviewGiven
 from septet.domain.plans import Refusal
-from septet.domain.reviews import Finding, Severity, Verdict
+from septet.domain.reviews import Finding, FindingAnswer, Severity, Verdict
+from septet.domain.state import State
 from septet.domain.values import Value
+from septet.team.evidence import report, shortcomings, tests_of
 
 VERDICT = re.compile(r"^\W*verdict\W*:\W*(accept|revise)", re.IGNORECASE | re.MULTILINE)
 FINDING = re.compile(
     r"^\s*[-*]\s*\[(?P<severity>must|should|nice)\]\s*(?P<item>P\d+)?\s*(?:\((?P<evidence>[^)]*)\))?\s*:?\s*(?P<text>.+)$",
     re.IGNORECASE | re.MULTILINE,
 )
+ANSWER = re.compile(
+    r"^\W*(?P<finding>F\d+)\W+(?P<answer>fixed|refused)\b\W*(?P<reason>.*)$", re.IGNORECASE | re.MULTILINE
+)
 MOST_FINDINGS = 5
+ALIKE = 0.5
 SEVERITIES: tuple[Severity, ...] = ("must", "should", "nice")
+EMPTY_WORDS = frozenset(
+    """a an and are as at be been but by can could does for from has have here if in instead into is it its must
+    not of on or please should so still than that the their then there these this those to too very was when
+    which while will with would you your code function line""".split()  # noqa: SIM905  # a list reads worse
+)
 
 
 class ReadReview(Value):
@@ -36,26 +47,74 @@ def parse_review(text: str) -> ReadReview | Refusal:
 
 
 def finding(match: re.Match[str]) -> Finding:
-    severity = SEVERITIES[SEVERITIES.index(match["severity"].lower())]
     return Finding(
         id="",
         text=match["text"].strip(),
         item=(match["item"] or "").upper(),
-        severity=severity,
+        severity=SEVERITIES[SEVERITIES.index(match["severity"].lower())],
         evidence=(match["evidence"] or "").strip(),
     )
 
 
 def unique(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Each point once, the worst first, a few at most, numbered."""
-    kept: dict[tuple[str, frozenset[str]], Finding] = {}
+    """Each point once, however it is worded; the worst first, a few at most, numbered."""
+    kept: list[Finding] = []
     for one in sorted(findings, key=lambda one: SEVERITIES.index(one.severity)):
-        kept.setdefault((one.item, frozenset(re.findall(r"\w+", one.text.lower()))), one)
-    few = list(kept.values())[:MOST_FINDINGS]
+        if not any(same_point(one, other) for other in kept):
+            kept.append(one)
     return tuple(
         Finding(id=f"F{number}", text=one.text, item=one.item, severity=one.severity, evidence=one.evidence)
-        for number, one in enumerate(few, start=1)
+        for number, one in enumerate(kept[:MOST_FINDINGS], start=1)
     )
+
+
+def same_point(one: Finding, other: Finding) -> bool:
+    """About the same requirement, and in the same place or in much the same words."""
+    if one.item != other.item:
+        return False
+    if one.evidence and one.evidence == other.evidence:
+        return True
+    mine, theirs = stems(one.text), stems(other.text)
+    smaller = min(len(mine), len(theirs))
+    return bool(smaller) and len(mine & theirs) / smaller >= ALIKE
+
+
+def stems(text: str) -> set[str]:
+    """The words that say something, without their endings."""
+    words = set(re.findall(r"[a-z0-9_]+", text.lower())) - EMPTY_WORDS
+    return {re.sub(r"(?:ing|ed|es|s|ly)$", "", word) if len(word) > 4 else word for word in words}
+
+
+def grounded(found: Finding, state: State) -> bool:
+    """Its evidence is there: a file of the version, a test that fails, a requirement that is not met."""
+    files = {file.path for file in (state.version.files if state.version else ())}
+    failing = {*tests_of(state).failed, *(line.item.id for line in report(state) if not line.met)}
+    named = re.split(r"[\s,;]+", found.evidence)
+    return any(word.split(":")[0] in files or word in failing for word in named if word)
+
+
+def judged(state: State, read: ReadReview) -> tuple[Verdict, str]:
+    """The verdict that counts, and why it is another than the reviewer's where it is."""
+    red = shortcomings(state)
+    if read.verdict == "accept":
+        return ("revise", f"accepted although {'; '.join(red)}") if red else ("accept", "")
+    if red or any(grounded(one, state) and one.severity != "nice" for one in read.findings):
+        return "revise", ""
+    return "accept", "all checks passed, and no finding names evidence that is there: they are advice"
+
+
+def answers_to(review: ReviewGiven | None, text: str) -> tuple[FindingAnswer, ...]:
+    """What the coder's reply says to each finding of the review."""
+    said = {match["finding"].upper(): match for match in ANSWER.finditer(text)}
+    answers: list[FindingAnswer] = []
+    for one in review.findings if review else ():
+        match = said.get(one.id)
+        if match is None:
+            answers.append(FindingAnswer(finding=one.id, answer="unanswered"))
+        else:
+            word = "fixed" if match["answer"].lower() == "fixed" else "refused"
+            answers.append(FindingAnswer(finding=one.id, answer=word, reason=match["reason"].strip()))
+    return tuple(answers)
 
 
 def review_text(review: ReviewGiven) -> str:
@@ -65,5 +124,6 @@ def review_text(review: ReviewGiven) -> str:
         lines.append(f"overruled: {review.overruled}")
     for one in review.findings:
         evidence = f" ({one.evidence})" if one.evidence else ""
-        lines.append(f"- [{one.severity}] {one.item}{evidence}: {one.text}")
-    return "\n".join(lines)
+        item = f" {one.item}" if one.item else ""
+        lines.append(f"- {one.id} [{one.severity}]{item}{evidence}: {one.text}")
+    return "\n".join(lines + [f"the person says: {remark}" for remark in review.remarks])

@@ -27,6 +27,7 @@ screen. Send each file whole, in a block of its own that names it:
 ...
 ```
 
+Answer every finding of the review first, a line each: `F1: fixed, how` or `F1: refused, because why`.
 Files that you do not send stay as they are. Never leave anything out ("rest of the code" is refused).
 Tests must fail when the program is missing or wrong. Before the files, say in one or two sentences what you
 did; claim nothing that has not been run.
