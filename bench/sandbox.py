@@ -1,63 +1,100 @@
-"""What a run costs: a trivial script through each way of running it, medians of interleaved runs.
+"""What a run costs: a trivial script by each way of running it, medians of runs that take turns.
 
-python bench/sandbox.py [RUNS]
+    python bench/sandbox.py [RUNS]
+
+The warm way is measured as a person meets it, after a pause: the spare sandbox is ready. With numpy installed
+beside Septet, `import numpy` is measured too.
 """
 
+import importlib.util
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import anyio
 
 from septet.domain.runs import Job
 from septet.ports import Sandbox
 from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.unsafe import UnsafeLocal
+from septet.sandboxes.warm import Warm, warmed
 
-TRIVIAL = "print(1)"
-
-Way = Callable[[], Awaitable[None]]
+SETTLED = 0.15
 
 
-async def plain() -> None:
-    done = subprocess.run(["python", "-c", TRIVIAL], capture_output=True, check=True)  # noqa: ASYNC221  the floor
-    assert done.stdout == b"1\n"
+async def nothing() -> None:
+    return
 
 
-def through(sandbox: Sandbox, folder: str) -> Way:
+@dataclass(frozen=True, slots=True)
+class Way:
+    run: Callable[[], Awaitable[None]]
+    ready: Callable[[], Awaitable[None]] = nothing
+
+
+def plain(code: str) -> Way:
     async def run() -> None:
-        result = await sandbox.run(Job(command=("python", "-c", TRIVIAL), workspace=folder))
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)  # noqa: ASYNC221  the floor
+        assert done.stdout == b"1\n"
+
+    return Way(run)
+
+
+def through(sandbox: Sandbox, folder: str, code: str) -> Way:
+    async def run() -> None:
+        result = await sandbox.run(Job(command=("python", "-c", code), workspace=folder))
         assert result.stdout == "1\n", result
 
-    return run
+    return Way(run)
+
+
+def through_warm(warm: Warm, folder: str, code: str) -> Way:
+    async def ready() -> None:
+        while not warm.spares:  # noqa: ASYNC110  nobody is told when a spare is ready
+            await anyio.sleep(0.01)
+        await anyio.sleep(SETTLED)
+
+    way = through(warm, folder, code)
+    return Way(way.run, ready)
 
 
 async def measure(ways: dict[str, Way], runs: int) -> dict[str, float]:
     """Milliseconds, the ways taking turns so that the machine's moods hit all of them."""
+    for way in ways.values():
+        await way.run()
     taken: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(runs + 2):
+    for _ in range(runs):
         for name, way in ways.items():
+            await way.ready()
             began = time.perf_counter()
-            await way()
-            if turn >= 2:
-                taken[name].append(1000 * (time.perf_counter() - began))
+            await way.run()
+            taken[name].append(1000 * (time.perf_counter() - began))
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
-async def main(runs: int) -> None:
+async def compare(code: str, preload: tuple[str, ...], runs: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        ways = {
-            "plain python -c": plain,
-            "bubblewrap": through(Bubblewrap.found(), folder),
-            "unsafe local": through(UnsafeLocal(), folder),
-        }
-        figures = await measure(ways, runs)
+        async with warmed(Bubblewrap.found(), preload) as warm:
+            ways = {
+                "plain python -c": plain(code),
+                "full sandbox": through(Bubblewrap.found(), folder, code),
+                "warm sandbox": through_warm(warm, folder, code),
+            }
+            figures = await measure(ways, runs)
     floor = figures["plain python -c"]
+    print(f"{code!r}, median of {runs}, load {os.getloadavg()[0]:.1f}")
     for name, milliseconds in figures.items():
-        print(f"{name:24} {milliseconds:7.1f} ms  {milliseconds / floor:5.2f} x")
+        print(f"  {name:18} {milliseconds:7.1f} ms  {milliseconds / floor:5.2f} x")
+
+
+async def main(runs: int) -> None:
+    await compare("print(1)", (), runs)
+    if importlib.util.find_spec("numpy"):
+        await compare("import numpy; print(1)", ("numpy",), runs)
 
 
 if __name__ == "__main__":

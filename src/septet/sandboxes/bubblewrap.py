@@ -52,10 +52,13 @@ class Bubblewrap:
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         workspace = view.checked_workspace(job.workspace)
-        return await carry_out(job, workspace, self.rung, self._launch, listen)
+        return await carry_out(job, workspace, self.rung, self.launch, listen)
 
     @asynccontextmanager
-    async def _launch(self, job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
+    async def launch(
+        self, job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
+    ) -> AsyncGenerator[Started]:
+        """Starts the program of a job, which also gets the descriptors to inherit, under their numbers."""
         with (
             caged(job.limits) as cage,
             _status_pipe() as (status, reporter),
@@ -67,7 +70,8 @@ class Bubblewrap:
             command = self._command(job, workspace, identity, options)
             limits = limiting(job.limits, COMPANIONS) if identity.own else ""
             inside = by_shell(cage.entering() + limits, identity.entering(command))
-            with spawned(inside, environment(job.environment), inherited=(rules, reporter)) as process:
+            given = (rules, reporter, *inherited)
+            with spawned(inside, environment(job.environment), inherited=given) as process:
                 os.close(reporter)
                 identity.own_pipes(process)
                 report = await _until(status, b"\n")

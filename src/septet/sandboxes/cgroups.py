@@ -6,6 +6,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from shlex import quote
@@ -85,7 +86,7 @@ def caged(limits: Limits) -> Generator[Cage]:
 def _made(limits: Limits) -> Cage:
     name = f"septet-{os.getpid()}-{next(_numbers)}"
     made: list[Path] = []
-    for parent in parents(_read(_MEMBERSHIPS), _read(_MOUNTS)):
+    for parent in _own_parents():
         folder = parent / name
         try:
             folder.mkdir()
@@ -114,6 +115,11 @@ def _settled(folder: Path, limits: Limits) -> bool:
             except OSError:
                 return False
     return True
+
+
+@cache
+def _own_parents() -> tuple[Path, ...]:
+    return tuple(parents(_read(_MEMBERSHIPS), _read(_MOUNTS)))
 
 
 def parents(memberships: str, mounted: str) -> Iterator[Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
+from septet.domain.files import FileChange
 from septet.domain.runs import Bound, Job, RunResult
 from septet.ports import Listener
 from septet.sandboxes import workspace as files
@@ -35,6 +36,10 @@ class Disk:
             return True
         return self.too_big(files.survey(self.workspace))
 
+    def compared(self) -> tuple[files.Survey, tuple[FileChange, ...]]:
+        after = files.survey(self.workspace)
+        return after, files.changes(self.workspace, self.before, after)
+
     def too_big(self, after: files.Survey) -> bool:
         return outgrown(self.before, after, self.job.limits)
 
@@ -49,14 +54,14 @@ async def carry_out(
         await supervise(started, job.stdin, watch, disk.outgrown)
     seconds = time.monotonic() - began
     code = _exit_code(started.process.returncode) if watch.exit_code is None else watch.exit_code
-    after = await to_thread.run_sync(files.survey, workspace)
+    after, changes = await to_thread.run_sync(disk.compared)
     return RunResult(
         exit_code=code,
         stdout=watch.stdout.text(),
         stderr=watch.stderr.text(),
         seconds=round(seconds, 4),
         stopped_by=watch.stopped_by or _bound(code, watch, after, disk),
-        changes=await to_thread.run_sync(files.changes, workspace, disk.before, after),
+        changes=changes,
         rung=rung,
     )
 

@@ -3,6 +3,7 @@
 import platform
 import struct
 from collections.abc import Iterator
+from functools import cache
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
@@ -119,6 +120,7 @@ def supported(machine: str = "") -> bool:
     return (machine or platform.machine()) in _AUDIT
 
 
+@cache
 def filter_program(machine: str = "", counted: bool = False) -> bytes:
     """The filter for this machine; `counted`: a cgroup sees all memory, so that no kind need be refused."""
     machine = machine or platform.machine()

@@ -86,12 +86,12 @@ async def supervise(started: Started, stdin: bytes, watch: Watch, outgrown: Grow
     leader = Handle.of(started.leader, started.process)
     try:
         async with anyio.create_task_group() as streams:
-            streams.start_soon(_hear, started.process.stdout, "stdout", watch)
-            streams.start_soon(_hear, started.process.stderr, "stderr", watch)
+            streams.start_soon(hear, started.process.stdout, "stdout", watch)
+            streams.start_soon(hear, started.process.stderr, "stderr", watch)
             async with anyio.create_task_group() as watchers:
                 watchers.start_soon(_feed, started.process.stdin, stdin)
-                watchers.start_soon(_count_down, watch)
-                watchers.start_soon(_look, started, watch)
+                watchers.start_soon(count_down, watch)
+                watchers.start_soon(look, started, watch)
                 watchers.start_soon(_look_at_disk, started.leader, watch, outgrown)
                 watchers.start_soon(_end_when_stopped, watch, leader, started.killer)
                 await process.gone()
@@ -113,7 +113,7 @@ async def _end(started: Started, process: Handle, leader: Handle) -> None:
     started.process.wait()
 
 
-async def _hear(pipe: IO[bytes] | None, stream: Stream, watch: Watch) -> None:
+async def hear(pipe: IO[bytes] | None, stream: Stream, watch: Watch) -> None:
     """To the end of the stream, which comes when the last process that holds it is dead."""
     assert pipe is not None
     os.set_blocking(pipe.fileno(), False)
@@ -143,12 +143,12 @@ async def _feed(pipe: IO[bytes] | None, content: bytes) -> None:
                 return
 
 
-async def _count_down(watch: Watch) -> None:
+async def count_down(watch: Watch) -> None:
     await anyio.sleep(watch.limits.seconds)
     watch.stop("time")
 
 
-async def _look(started: Started, watch: Watch) -> None:
+async def look(started: Started, watch: Watch) -> None:
     while True:
         await anyio.sleep(_LOOK)
         if met := started.cage.met():

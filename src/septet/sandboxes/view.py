@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-from septet.domain.runs import Job, Limits
+from septet.domain.runs import Job
 from septet.errors import BadUsage
 from septet.sandboxes.environment import HOME, interpreter_folders
 from septet.sandboxes.identities import Identity
@@ -54,11 +54,19 @@ def existing_folder(workspace: str) -> Path:
 
 def arguments(workspace: Path, job: Job, identity: Identity) -> list[str]:
     """The mounts, the shallower first, so that a place inside another one keeps its own rule."""
-    places = [Place(workspace, writable=True), *_protected(workspace)]
-    places += [Place(path) for path in seen_beside(job.readable)]
+    protected = tuple(_protected(workspace))
+    memory = job.limits.memory // 4
+    return [*_arguments(workspace, job.readable, protected, identity, memory)]
+
+
+@lru_cache(maxsize=64)
+def _arguments(
+    workspace: Path, readable: tuple[str, ...], protected: tuple[Place, ...], identity: Identity, memory: int
+) -> list[str]:
+    places = [Place(workspace, writable=True), *protected, *map(Place, seen_beside(readable))]
     places.sort(key=lambda place: len(place.path.parts))
     made = [*_system(), "--ro-bind", str(identity.source(settings_folder())), "/etc"]
-    made += [*_private(job.limits), *_parents(places)]
+    made += [*_private(memory), *_parents(places)]
     for place in places:
         source = str(identity.source(place.path))
         made += ["--bind" if place.writable else "--ro-bind", source, str(place.path)]
@@ -67,13 +75,14 @@ def arguments(workspace: Path, job: Job, identity: Identity) -> list[str]:
     return [*made, "--remount-ro", "/", "--chdir", str(workspace)]
 
 
-def seen_beside(readable: Iterable[str]) -> list[Path]:
+@lru_cache(maxsize=64)
+def seen_beside(readable: tuple[str, ...]) -> tuple[Path, ...]:
     """What the program may read beside the workspace and the system's folders."""
     paths = [*interpreter_folders(), *(Path(path).absolute() for path in readable)]
-    return [path for path in dict.fromkeys(paths) if not _inside_system(path)]
+    return tuple(path for path in dict.fromkeys(paths) if not _inside_system(path))
 
 
-def needed(workspace: Path, readable: Iterable[str]) -> list[Path]:
+def needed(workspace: Path, readable: tuple[str, ...]) -> list[Path]:
     """Every path of the machine that a view is made of, the workspace first; the system's are open to all."""
     return [workspace, settings_folder(), *seen_beside(readable)]
 
@@ -112,11 +121,11 @@ def _system_folders() -> Iterator[str]:
             yield from ("--ro-bind", str(folder), str(folder))
 
 
-def _private(limits: Limits) -> Iterator[str]:
+def _private(size: int) -> Iterator[str]:
     """Places of the sandbox's own; those in memory are sized, because they are memory."""
-    yield from ("--perms", "1777", "--size", str(limits.memory // 4), "--tmpfs", "/tmp")  # noqa: S108  its own
+    yield from ("--perms", "1777", "--size", str(size), "--tmpfs", "/tmp")  # noqa: S108  its own
     yield from ("--perms", "0777", "--dir", HOME, "--dev", "/dev")
-    yield from ("--perms", "1777", "--size", str(limits.memory // 4), "--tmpfs", "/dev/shm")  # noqa: S108  its own
+    yield from ("--perms", "1777", "--size", str(size), "--tmpfs", "/dev/shm")  # noqa: S108  its own
     yield from ("--remount-ro", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
 
 
