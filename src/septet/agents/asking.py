@@ -35,14 +35,14 @@ async def ask(
 ) -> ModelAnswered:
     """The member's next answer, ready to be recorded."""
     step = state.spending.get(member.name, Spending()).answers + 1
-    schema = SCHEMAS[member.role] if member.form == "schema" else None
+    small = member.form == "small"
     request = Request(
         role=member.name,
         step=step,
         messages=messages,
-        schema=schema,
+        schema=SCHEMAS.get(member.role) if small else None,
         temperature=member.temperature,
-        max_tokens=LONGEST_REPLY if schema else None,
+        max_tokens=LONGEST_REPLY if small else None,
     )
     topic = live_topic(state.chat)
     async for piece in model.answer(request):

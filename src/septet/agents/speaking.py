@@ -14,7 +14,7 @@ from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model
 from septet.team.briefings import briefing, heard
 from septet.team.evidence import shortcomings
-from septet.team.forms import files_in_form, in_form, plan_in_form, review_in_form
+from septet.team.forms import files_in_form, in_form, plan_in_form, red_review, review_in_form
 from septet.team.reviews import answers_to, judged, parse_review
 from septet.team.roles import INSTRUCTIONS
 
@@ -29,6 +29,9 @@ def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         if state.turn is None or state.turn.settled:
+            return
+        if member.form == "small" and member.role == "reviewer" and (red := red_review(state)):
+            yield red
             return
         if state.turn.answers:
             said = state.turn.answers[-1]
@@ -50,7 +53,8 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
     """Files that are sent replace those of the version before; the others stay."""
     before = {file.path: file for file in (state.version.files if state.version else ())}
     only = next(iter(before)) if len(before) == 1 else "main.py"
-    sent = files_in_form(state, text) if in_form(text) else code_files(text, only=only)
+    small = is_small(state, "coder")
+    sent = files_in_form(state, text) if small else code_files(text, only=only)
     if isinstance(sent, Refusal):
         return sent
     answers = answers_to(state.reviews[-1] if state.reviews else None, text)
@@ -58,7 +62,7 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
         return silence
     files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
     ordered = tuple(files[path] for path in sorted(files))
-    note = "" if in_form(text) else text.split("```", 1)[0].strip()
+    note = "" if small else text.split("```", 1)[0].strip()
     number, tree = len(state.versions) + 1, tree_of(ordered)
     return VersionWritten(number=number, files=ordered, tree=tree, note=note, answers=answers)
 
@@ -96,6 +100,11 @@ INTERPRETERS: dict[str, Interpret] = {
     "coder": write_version,
     "reviewer": give_review,
 }
+
+
+def is_small(state: State, role: str) -> bool:
+    member = state.team.member(role)
+    return member is not None and member.form == "small"
 
 
 async def kept(file: CodeFile, blobs: Blobs) -> FileRef:

@@ -14,7 +14,7 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     """A member: what it does (`role`), what it is called (`name`), what it thinks with.
 
     `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
-    replies: in words, or by a JSON schema, which small models keep to better.
+    is briefed and replies: in the usual text, or in the short forms that small models keep to better.
     """
 
     name: str
@@ -23,7 +23,7 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     instructions: str = ""
     temperature: float | None = None
     candidates: int = 1
-    form: Literal["text", "schema"] = "text"
+    form: Literal["text", "small"] = "text"
 
 
 class Budget(Value, forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ class MemberForm(Value, forbid_unknown_fields=True):
     instructions: str = ""
     temperature: float | None = None
     candidates: int = 1
-    form: Literal["text", "schema"] = "text"
+    form: Literal["text", "small"] = "text"
 
 
 class TeamForm(Value, forbid_unknown_fields=True):
@@ -34,6 +34,7 @@ class TeamForm(Value, forbid_unknown_fields=True):
     approve: Literal["ask", "auto"] = "ask"
     stepwise: bool = False
     consult: bool = False
+    keepsakes: tuple[Literal["plan", "versions", "reviews", "history"], ...] = ()
     refusals: int = 3
     stuck_after: int = 3
     please_after: int = 3
@@ -56,6 +57,7 @@ def load_team(name: str) -> TeamSpec:
         approve=form.approve,
         stepwise=form.stepwise,
         consult=form.consult,
+        keepsakes=form.keepsakes,
         please_after=form.please_after,
         refusals=form.refusals,
         stuck_after=form.stuck_after,

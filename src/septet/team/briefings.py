@@ -12,7 +12,7 @@ from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.team.evidence import report
-from septet.team.forms import HEADS, names_section
+from septet.team.forms import HEADS, file_names, names_section
 from septet.team.reviews import review_text
 from septet.team.roles import INSTRUCTIONS
 
@@ -26,14 +26,14 @@ Sources = Mapping[str, str]
 def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
     """The messages for this member's next answer: a stable head, then what changes."""
     sections = {"planner": planner_sections, "coder": coder_sections, "reviewer": reviewer_sections}
+    if member.form == "small":
+        sections |= {"coder": small_coder_sections, "reviewer": small_reviewer_sections}
     parts = sections[member.role](state, sources)
-    if member.form == "schema" and member.role == "coder":
-        parts.insert(0, names_section(state))
     if state.refused is not None and state.refused.role == member.name:
         parts.append(
             f"# Your last reply could not be used\n{state.refused.reason}\nReply again in the form described."
         )
-    heads = HEADS if member.form == "schema" else INSTRUCTIONS
+    heads = HEADS if member.form == "small" else INSTRUCTIONS
     head = "\n".join(filter(None, [heads[member.role], member.instructions]))
     return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
 
@@ -69,6 +69,27 @@ def answer_section(state: State) -> list[str]:
     return [
         "\n".join([f"# The coder's answers to the review of version {state.reviews[-1].version}", *lines])
     ]
+
+
+def small_coder_sections(state: State, sources: Sources) -> list[str]:
+    """A small model writes better code anew than it mends its own: it is told what failed, briefly."""
+    parts = [small_goal(state), names_section(state)]
+    if state.version is not None:
+        failed = [f"- {line.item.text}: {line.detail}" for line in report(state) if not line.met]
+        parts += ["\n".join(["# What failed last time; do it differently", *failed])]
+    return parts + remarks(state, "# The person says")
+
+
+def small_reviewer_sections(state: State, sources: Sources) -> list[str]:
+    """It is asked only when every check is green; the tests would only distract it."""
+    program, _ = file_names(state)
+    return [small_goal(state), f"# Module {program}\n```python\n{sources.get(program, '')}```"]
+
+
+def small_goal(state: State) -> str:
+    """The goal and its examples without their checks: each word costs a small machine time."""
+    items = state.plan.items if state.plan else ()
+    return "\n".join(["# Goal", *(item.text for item in items)])
 
 
 def plan_section(state: State) -> str:

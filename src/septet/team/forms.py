@@ -1,4 +1,4 @@
-"""Replies by JSON schema, for models that keep to a form better than to words.
+"""How small models are briefed and read: short heads, JSON schemas, code sorted by a program.
 
 A small model is helped, not trusted: it is told little, byte-stable at the head of every request, and what it
 says about the goal becomes a check that a machine can do.
@@ -10,38 +10,41 @@ from typing import TypeVar
 
 import msgspec
 
+from septet.domain.events import ReviewGiven
 from septet.domain.plans import CommandSucceeds, Plan, Refusal, Requirement, TestsPass
-from septet.domain.replies import CodeFile, checked
+from septet.domain.replies import CodeFile
 from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
 from septet.domain.values import Value
+from septet.team.evidence import shortcomings
 from septet.team.reviews import ReadReview, unique
+from septet.team.sorting import sorted_files
 
 Schema = dict[str, object]
 T = TypeVar("T")
 
-LONGEST_REPLY = 1500
+LONGEST_REPLY = 700
 """Tokens: a small model that has lost its way goes on for ever."""
 
 HEADS = {
     "planner": """\
-You plan small Python programs. Reply in JSON.
+You plan small Python programs. Reply in compact JSON on one line.
 file: the name of the Python module to write.
 kind: "program" if it is started from the command line, else "function".
-examples: three short calls of the function that the goal asks for, each with the exact Python value that it must
-return. Choose small inputs whose results you are certain of, and one special case. A program has none.
+examples: three checks of the function that the goal asks for, like "add(2, 3) == 5": small inputs whose results
+you are certain of, one of them a special case. A program has none.
 """,
     "coder": """\
-You write Python. Reply in JSON.
-code: the whole module, complete and working, standard library only, without tests.
-tests: a short pytest module. It imports what it tests from the module; then two or three test functions
-with two asserts each. Small inputs; assert only what you are certain of.
+You write Python. Send exactly two blocks and no other words:
+first ```python with the whole module: complete, working, standard library only, no tests and no prints in it;
+then ```python with a short pytest module for it: two test functions with two asserts each, small inputs.
+Assert only what the goal says and you are certain of.
 """,
     "reviewer": """\
-You review small Python programs. Reply in JSON. What the runner saw are facts.
-findings: what the code does wrong for the goal, at most two, usually none; line: the line of the code that is
-wrong, copied exactly.
-verdict: "accept" if the code does what the goal says, else "revise".
+You review small Python programs. Reply in compact JSON on one line.
+line: the line of the module that makes it fail the goal, copied exactly; empty if there is none.
+text: what is wrong with that line, in a few words; empty if nothing is.
+verdict: "accept" if the module does what the goal says, else "revise".
 """,
 }
 
@@ -57,49 +60,28 @@ def closed(properties: Schema) -> Schema:
 
 
 TEXT: Schema = {"type": "string"}
-EXAMPLE = closed({"call": TEXT, "result": TEXT})
-FINDING = closed({"line": TEXT, "text": TEXT})
 SCHEMAS: dict[str, Schema] = {
     "planner": closed(
         {
             "file": {"type": "string", "pattern": "^[a-z][a-z0-9_]{1,30}\\.py$"},
             "kind": {"enum": ["function", "program"]},
-            "examples": {"type": "array", "items": EXAMPLE, "maxItems": 4},
+            "examples": {"type": "array", "items": TEXT, "maxItems": 3},
         }
     ),
-    "coder": closed({"code": TEXT, "tests": TEXT}),
-    "reviewer": closed(
-        {
-            "findings": {"type": "array", "items": FINDING, "maxItems": 2},
-            "verdict": {"enum": ["accept", "revise"]},
-        }
-    ),
+    "reviewer": closed({"line": TEXT, "text": TEXT, "verdict": {"enum": ["accept", "revise"]}}),
 }
-
-
-class Example(Value):
-    call: str
-    result: str
+"""Code is no good inside of JSON: small models lose their way among the escapes."""
 
 
 class PlanForm(Value):
     file: str
     kind: str
-    examples: tuple[Example, ...] = ()
-
-
-class CodeForm(Value):
-    code: str
-    tests: str
-
-
-class FindingForm(Value):
-    line: str
-    text: str
+    examples: tuple[str, ...] = ()
 
 
 class ReviewForm(Value):
-    findings: tuple[FindingForm, ...]
+    line: str
+    text: str
     verdict: Verdict
 
 
@@ -115,37 +97,32 @@ def plan_in_form(goal: str, text: str) -> Plan | Refusal:
         return form
     module = form.file.removesuffix(".py")
     whole = Requirement(id="P1", text=" ".join(goal.split()), check=TestsPass(target=f"test_{module}.py"))
-    examples = {example.call: example for example in form.examples if is_checkable(example)}
+    examples = [one for one in dict.fromkeys(form.examples) if is_checkable(one)]
     others = [
-        Requirement(id=f"P{number}", text=f"{one.call} gives {one.result}", check=check_of(module, one))
-        for number, one in enumerate(examples.values(), start=2)
+        Requirement(id=f"P{number}", text=one, check=check_of(module, one))
+        for number, one in enumerate(examples, start=2)
     ]
     return Plan(items=(whole, *others), run=f"python {form.file}" if form.kind == "program" else "")
 
 
-def is_checkable(example: Example) -> bool:
-    """A call on one line and a literal that it can be compared with."""
+def is_checkable(example: str) -> bool:
+    """`call == literal` on one line."""
     try:
-        called = ast.parse(example.call, mode="eval").body
-        ast.literal_eval(example.result)
+        body = ast.parse(example, mode="eval").body
+        if not isinstance(body, ast.Compare) or not isinstance(body.ops[0], ast.Eq) or "\n" in example:
+            return False
+        ast.literal_eval(body.comparators[0])
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
-    return isinstance(called, ast.Call) and "\n" not in example.call + example.result
+    return isinstance(body.left, ast.Call) and len(body.ops) == 1 and " => " not in example
 
 
-def check_of(module: str, example: Example) -> CommandSucceeds:
-    code = f"from {module} import *; assert {example.call} == {example.result}"
-    return CommandSucceeds(command=f"python -c {shlex.quote(code)}")
+def check_of(module: str, example: str) -> CommandSucceeds:
+    return CommandSucceeds(command=f"python -c {shlex.quote(f'from {module} import *; assert {example}')}")
 
 
 def files_in_form(state: State, text: str) -> tuple[CodeFile, ...] | Refusal:
-    form = read(text, CodeForm)
-    if isinstance(form, Refusal):
-        return form
-    program, tests = file_names(state)
-    return checked(
-        [CodeFile(path=program, text=ended(form.code)), CodeFile(path=tests, text=ended(form.tests))]
-    )
+    return sorted_files(text, *file_names(state))
 
 
 def file_names(state: State) -> tuple[str, str]:
@@ -164,17 +141,26 @@ def names_section(state: State) -> str:
 
 
 def review_in_form(text: str, code: str) -> ReadReview | Refusal:
-    """A finding counts when the line that it is about really stands in the code; none left means accepted."""
+    """A finding counts when the line that it is about really stands in the code; without one it is accepted."""
     form = read(text, ReviewForm)
     if isinstance(form, Refusal):
         return form
     lines = {line.strip() for line in code.splitlines()}
-    real = [one for one in form.findings if one.line.strip() in lines and one.line.strip()]
-    findings = unique(
-        [Finding(id="", text=one.text, item="P1", severity="must", evidence=one.line.strip()) for one in real]
-    )
-    accept = form.verdict == "accept" or not findings
-    return ReadReview(verdict="accept" if accept else "revise", findings=findings)
+    line = form.line.strip()
+    if form.verdict == "accept" or not form.text.strip() or line not in lines - {""}:
+        return ReadReview(verdict="accept", findings=())
+    finding = Finding(id="F1", text=form.text.strip(), item="P1", severity="must", evidence=line)
+    return ReadReview(verdict="revise", findings=(finding,))
+
+
+def red_review(state: State) -> ReviewGiven | None:
+    """Where checks fail, they are the review: a small model could only say it worse."""
+    troubles = shortcomings(state)
+    if not troubles or state.version is None:
+        return None
+    findings = [Finding(id="", text=trouble, severity="must", evidence="runner") for trouble in troubles]
+    version = state.version
+    return ReviewGiven(version=version.number, tree=version.tree, verdict="revise", findings=unique(findings))
 
 
 def read(text: str, form: type[T]) -> T | Refusal:
@@ -182,7 +168,3 @@ def read(text: str, form: type[T]) -> T | Refusal:
         return msgspec.json.decode(text, type=form)
     except msgspec.MsgspecError as error:
         return Refusal(reason=f"the reply is not the JSON that was asked for ({error}); be brief")
-
-
-def ended(code: str) -> str:
-    return code.rstrip() + "\n"

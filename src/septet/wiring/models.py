@@ -5,6 +5,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from septet.domain.teams import RoleSpec
 from septet.errors import NoModel
 from septet.models.anthropic import AnthropicModel
 from septet.models.azure import API_VERSION, azure_address, azure_credentials, azure_model
@@ -26,6 +29,7 @@ from septet.ports import Model
 from septet.settings.homes import Home
 from septet.wiring.sturdy import sturdy
 
+CANDIDATES = 3
 DEMOS = Path(__file__).parent.parent / "demos"
 
 
@@ -133,6 +137,15 @@ def settled_name(name: str) -> str:
     if scheme in ("scripted", "replay") and rest and not rest.startswith("demo/"):
         return f"{scheme}:{Path(rest).expanduser().absolute()}"
     return f"local/{CATALOGUE[0].name}" if name in ("local", "local/") else name
+
+
+def suited(member: RoleSpec) -> RoleSpec:
+    """A member with the help that its model needs: short forms, and several draws for a coder."""
+    if not any(name.startswith("local/") for name in member.model):
+        return member
+    candidates = CANDIDATES if member.role == "coder" and member.candidates == 1 else member.candidates
+    temperature = 0.0 if member.temperature is None else member.temperature
+    return replace(member, form="small", candidates=candidates, temperature=temperature)
 
 
 def warn(text: str) -> None:

@@ -3,15 +3,17 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace
 
+from septet.agents.drawing import Rehearse, drawing
 from septet.agents.proxy import agreeing, away
-from septet.agents.runner import Bench, running
+from septet.agents.runner import Bench, rehearsed, running
 from septet.agents.speaking import INTERPRETERS, speaking
 from septet.buses.memory import MemoryBus
 from septet.chat.names import checked_name, find_name, new_name
-from septet.domain.events import ChatContinued, ChatStarted, Recorded
+from septet.domain.events import ChatContinued, ChatStarted, Recorded, VersionWritten
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
@@ -25,7 +27,7 @@ from septet.stores.blobs import FolderBlobs
 from septet.stores.sqlite import open_store
 from septet.team.floors import floor_for
 from septet.tools.workspace import Workspace
-from septet.wiring.models import Models, settled_name
+from septet.wiring.models import Models, settled_name, suited
 
 LONGEST_GOAL = 100_000
 
@@ -90,7 +92,20 @@ class Session:
             return agreeing if state.team.approve == "auto" else person or away
         if member.role == "runner":
             return running(member, Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus))
-        return speaking(member, self.models.open(member.model), self.bus, self.blobs)
+        model = self.models.open(member.model)
+        if member.role == "coder" and member.candidates > 1:
+            return drawing(member, model, self.bus, self.blobs, self.rehearse(sandbox))
+        return speaking(member, model, self.bus, self.blobs)
+
+    def rehearse(self, sandbox: Sandbox) -> Rehearse:
+        """A trial in a passing workspace; nobody watches it."""
+
+        async def trial(state: State, version: VersionWritten) -> State:
+            with TemporaryDirectory(prefix="septet-") as folder:
+                bench = Bench(Workspace(Path(folder)), sandbox, self.blobs, MemoryBus())
+                return await rehearsed(state, version, bench)
+
+        return trial
 
 
 @asynccontextmanager
@@ -105,7 +120,7 @@ async def open_session(home: Home | None = None) -> AsyncGenerator[Session, None
 def with_model(team: TeamSpec, model: str) -> TeamSpec:
     """The team as it goes into the log: members that think and have no model of their own get this one."""
     chosen = {
-        member.name: replace(member, model=tuple(map(settled_name, member.model or (model,))))
+        member.name: suited(replace(member, model=tuple(map(settled_name, member.model or (model,)))))
         for member in thinking(team)
     }
     return replace(team, members=tuple(chosen.get(member.name, member) for member in team.members))
