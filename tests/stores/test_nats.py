@@ -7,8 +7,6 @@ from pathlib import Path
 import anyio
 import pytest
 from cluster.serving import served_client
-from hypothesis import given
-from hypothesis import strategies as st
 from nats.aio.client import Client
 
 from septet.buses.connection import connect
@@ -16,7 +14,6 @@ from septet.buses.server import Server, ServerPlan, serve
 from septet.domain.events import PersonSpoke, Recorded, TurnOpened
 from septet.errors import Conflict, StoreFailed
 from septet.stores.nats import NatsStore, open_nats_store
-from septet.stores.nats_subjects import name_of, token
 
 pytestmark = pytest.mark.anyio
 
@@ -45,13 +42,6 @@ async def two_clients(folder: Path) -> AsyncGenerator[tuple[Client, Client]]:
     plan = ServerPlan(folder=folder)
     async with serve(plan) as server, connect(server.link) as here, connect(server.link) as there:
         yield here, there
-
-
-@given(name=st.text(st.characters(codec="utf-8")))
-def test_a_name_is_one_token_and_comes_back(name: str) -> None:
-    assert name_of(token(name)) == name
-    assert not set(token(name)) & set(" .*>\t\r\n")
-    assert token(name)
 
 
 async def test_two_conductors_on_two_connections_meet_at_the_server(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
+from septet.domain.tokens import token
 from septet.errors import BadUsage, Unreachable
 
 PREFIX = "septet.bus"
@@ -19,7 +20,7 @@ class NatsBus:
     async def publish(self, topic: str, message: bytes) -> None:
         """While the server is away, messages wait in a bounded buffer and are dropped beyond it."""
         try:
-            await self._client.publish(subject(topic), message)
+            await self._client.publish(f"{PREFIX}.{token(topic)}", message)
         except nats.errors.OutboundBufferLimitError:
             return
         except nats.errors.MaxPayloadError as error:
@@ -32,7 +33,8 @@ class NatsBus:
     @asynccontextmanager
     async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[bytes]]:
         try:
-            heard = await self._client.subscribe(subject(topic), pending_msgs_limit=0, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+            subject = f"{PREFIX}.{token(topic)}"
+            heard = await self._client.subscribe(subject, pending_msgs_limit=0, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
             await self._client.flush()  # from here on nothing is missed, whoever publishes it
         except nats.errors.Error as error:
             raise Unreachable(f"the bus does not answer ({error})", "is the server running?") from error
@@ -46,8 +48,3 @@ class NatsBus:
 async def contents(heard: Subscription) -> AsyncIterator[bytes]:
     async for message in heard.messages:
         yield message.data
-
-
-def subject(topic: str) -> str:
-    """Any topic as one token of a subject."""
-    return f"{PREFIX}.{''.join(c if c.isalnum() and c.isascii() else f'={ord(c):X}=' for c in topic) or '='}"

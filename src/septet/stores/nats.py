@@ -18,11 +18,12 @@ from nats.aio.client import Client
 
 from septet.domain.codec import decode, encode
 from septet.domain.events import Event, Recorded
+from septet.domain.tokens import token
 from septet.errors import StoreFailed
 from septet.ports import ChatHead
 from septet.stores.fence import check_fence
 from septet.stores.nats_stream import LogStream, Outdated, Stored
-from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, token, whole_chat
+from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, whole_chat
 
 T = TypeVar("T")
 PATIENCE = 60.0
