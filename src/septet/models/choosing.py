@@ -49,6 +49,12 @@ def by_file(embedded: Sequence[str]) -> Choice | None:
     return Choice(name=f"local/{embedded[0]}", reason="it was fetched before; no key and no server was found")
 
 
+def unfetched(name: str) -> Choice:
+    return Choice(
+        name=f"local/{name}", reason="no key and no server was found; it is fetched once and runs here"
+    )
+
+
 def nothing() -> NoModel:
     return NoModel(
         "nothing to think with was found (no key, no local server)",

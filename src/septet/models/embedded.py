@@ -133,8 +133,12 @@ def threads() -> int:
     return max(1, (os.cpu_count() or 2) - 1)
 
 
+def runtime_is_here() -> bool:
+    return hasattr(os, "posix_spawn") and find_spec("xllamacpp") is not None
+
+
 def check_runtime() -> None:
     if not hasattr(os, "posix_spawn"):
         raise NoModel("embedded models do not run on this system", "use Ollama: ollama/NAME")
-    if find_spec("xllamacpp") is None:
+    if not runtime_is_here():
         raise NoModel("the program that runs embedded models is not installed", "install 'septet[local]'")

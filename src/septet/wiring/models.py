@@ -12,13 +12,13 @@ from septet.errors import NoModel
 from septet.models.anthropic import AnthropicModel
 from septet.models.azure import API_VERSION, azure_address, azure_credentials, azure_model
 from septet.models.catalogue import CATALOGUE, weights
-from septet.models.choosing import Choice, choose, nothing
+from septet.models.choosing import Choice, choose, nothing, unfetched
 from septet.models.credentials import bearer, header
-from septet.models.embedded import EmbeddedModel, EmbeddedServer, check_runtime
+from septet.models.embedded import EmbeddedModel, EmbeddedServer, check_runtime, runtime_is_here
 from septet.models.encoding import Loader
 from septet.models.fetching import PUBLIC_INDEX, Progress, Shelf
 from septet.models.keys import KeyFile
-from septet.models.names import Endpoint, Surroundings, resolve
+from septet.models.names import KEY_VARIABLES, Endpoint, Surroundings, resolve
 from septet.models.openai import OpenAIModel
 from septet.models.probing import Found, known_servers, probe
 from septet.models.replay import ReplayModel, load_recording
@@ -105,13 +105,40 @@ class Models:
         """The model servers of this machine."""
         return await probe(self._wire, known_servers(self._around()))
 
-    async def choose(self) -> Choice:
-        """What to think with when nobody said, and why. Raises NoModel where there is nothing."""
+    async def choose(self, offer_embedded: bool = False) -> Choice:
+        """What to think with when nobody said, and why. Raises NoModel where there is nothing.
+
+        `offer_embedded` lets an embedded model be chosen that has yet to be fetched.
+        """
         around = self._around()
         choice = choose(around, (), ()) or choose(around, await self.found(), self.fetched())
+        if choice is None and offer_embedded and runtime_is_here():
+            choice = unfetched(CATALOGUE[0].name)
         if choice is None:
             raise nothing()
         return choice
+
+    def is_here(self, name: str) -> bool:
+        return self.shelf.has(weights(name))
+
+    def about(self, name: str) -> str:
+        entry = weights(name)
+        return f"{entry.title}: {entry.size / 1e9:.1f} GB, {entry.licence}"
+
+    async def overview(self) -> list[str]:
+        """What there is, line by line, and what would be chosen."""
+        found = await self.found()
+        lines = [f"{one.server.name(model)}  {one.server.label}" for one in found for model in one.models]
+        for entry in CATALOGUE:
+            state = "here" if self.shelf.has(entry) else f"septet models get {entry.name}"
+            lines.append(f"local/{entry.name}  {self.about(entry.name)}  ({state})")
+        around = self._around()
+        lines += [f"{provider}/…  a key is known" for provider in KEY_VARIABLES if around.key(provider)]
+        choice = choose(around, found, self.fetched())
+        lines.append(
+            f"chosen: {choice.name}, because {choice.reason}" if choice else f"chosen: none; {nothing()}"
+        )
+        return lines
 
     def _around(self) -> Surroundings:
         return Surroundings(environment=self._environment, keys=self.keys.read())

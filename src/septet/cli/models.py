@@ -1,0 +1,91 @@
+"""`septet models` and `septet keys`: what there is to think with, fetching it, and letting it in."""
+
+import sys
+
+import anyio
+import click
+
+from septet.errors import BadUsage
+
+KEY_HOLDERS = ("openai", "anthropic", "azure", "url")
+
+
+@click.group(invoke_without_command=True, epilog="Example: septet models get qwen2.5-coder-1.5b")
+@click.pass_context
+def models(context: click.Context) -> int:
+    """What there is to think with on this machine, and what would be chosen."""
+    if context.invoked_subcommand is not None:
+        return 0
+    from septet.wiring.models import Models
+
+    async def show() -> int:
+        from septet.settings.homes import find_home
+
+        async with Models(find_home()) as known:
+            for line in await known.overview():
+                click.echo(line)
+        return 0
+
+    return anyio.run(show)
+
+
+@models.command(epilog="Example: septet models get")
+@click.argument("name", default="")
+def get(name: str) -> int:
+    """Fetch an embedded model (the best small one without NAME). Goes on where it stopped; sha256 is checked."""
+    from septet.cli.fetching import fetch_embedded
+    from septet.settings.homes import find_home
+    from septet.wiring.models import Models
+
+    async def fetch() -> int:
+        async with Models(find_home()) as known:
+            path = await fetch_embedded(known, name.removeprefix("local/"))
+        click.echo(path)
+        return 0
+
+    return anyio.run(fetch)
+
+
+@click.group(epilog="Example: septet keys set openai")
+def keys() -> None:
+    """Keys of providers, kept where only you can read them."""
+
+
+@keys.command("set")
+@click.argument("provider", type=click.Choice(KEY_HOLDERS))
+@click.option("--keyring", is_flag=True, help="Keep it in the system's keyring (needs septet[keyring]).")
+def set_key(provider: str, keyring: bool) -> int:
+    """Keep the key of PROVIDER. It is asked for without echo, or read from standard input."""
+    from septet.settings.homes import find_home
+    from septet.wiring.models import Models
+
+    key = click.prompt("key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
+    key = str(key).strip()
+    if not key or not key.isprintable():
+        raise BadUsage("no key was given", f"septet keys set {provider}, then paste it")
+    kept = Models(find_home()).keys
+    kept.set(provider, key, keyring)
+    click.echo(f"kept for {provider} in {'the keyring' if keyring else kept.path}", err=True)
+    return 0
+
+
+@keys.command("rm")
+@click.argument("provider", type=click.Choice(KEY_HOLDERS))
+def remove_key(provider: str) -> int:
+    """Forget the key of PROVIDER."""
+    from septet.settings.homes import find_home
+    from septet.wiring.models import Models
+
+    Models(find_home()).keys.set(provider, "")
+    return 0
+
+
+@keys.command("list")
+def list_keys() -> int:
+    """For whom a key is kept; never the key itself."""
+    from septet.settings.homes import find_home
+    from septet.wiring.models import Models
+
+    for name in Models(find_home()).keys.names():
+        click.echo(name)
+    return 0
