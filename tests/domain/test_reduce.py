@@ -10,6 +10,8 @@ from septet.domain.events import (
     PlanApproved,
     PlanProposed,
     Recorded,
+    ToolAnswered,
+    ToolCalled,
     VersionWritten,
 )
 from septet.domain.plans import Plan, Requirement, plan_digest
@@ -58,7 +60,8 @@ def test_everything_said_and_every_version_is_kept(log: Log) -> None:
     state = fold(log)
     events = [recorded.event for recorded in log]
 
-    assert list(state.messages) == [one for one in events if isinstance(one, ModelAnswered | PersonSpoke)]
+    said = ModelAnswered | PersonSpoke | ToolCalled | ToolAnswered
+    assert list(state.messages) == [one for one in events if isinstance(one, said)]
     assert list(state.versions) == [one for one in events if isinstance(one, VersionWritten)]
 
 

@@ -1,0 +1,227 @@
+"""The autocoder's context object: the seed's keys, projected from the state, and prompts filled with them.
+
+initial    epoch, name, goal, project_dir, project_path
+reasoned   … and what a reasoning step saw: the tree, the code, validation, tests, the run of main
+acting     … and what can be done about it
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from septet.domain.events import RunFinished
+from septet.domain.pytest_report import parse_report
+from septet.domain.state import State
+from septet.domain.values import Value
+from septet.errors import BadUsage
+from septet.team.briefings import shortened
+
+INITIAL = ("epoch", "name", "goal", "project_dir", "project_path")
+REASONED = (
+    *INITIAL,
+    "reasoning",
+    "file_count",
+    "filetree",
+    "filetree_formatted",
+    "python_files",
+    "main_success",
+    "main_error",
+    "backup",
+    "project_code",
+    "project_code_formatted",
+)
+ACTING = (*REASONED, "available_actions", "available_action_names", "action_name")
+STAGES = {"initial": INITIAL, "reasoned": REASONED, "acting": ACTING}
+ALIASES = {
+    "project_name": "name",
+    "files": "filetree",
+    "file_tree": "filetree",
+    "code": "project_code_formatted",
+}
+PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
+class ProjectFile(Value, omit_defaults=False):
+    """A file of the project and what is known of it; None where a question does not arise."""
+
+    rel_path: str
+    file_path: str
+    content: str
+    validation_success: bool = True
+    validation_error: str | None = None
+    test_success: bool | None = None
+    test_error: str | None = None
+    test_output: str | None = None
+
+
+class ActionOffer(Value, omit_defaults=False):
+    name: str
+    description: str
+
+
+class Context(Value, omit_defaults=False):
+    """Everything that an action may look at; what it gives back differs in `project_code` alone."""
+
+    epoch: int
+    name: str
+    goal: str
+    project_dir: str
+    project_path: str
+    reasoning: str = ""
+    file_count: int = 0
+    filetree: tuple[str, ...] = ()
+    filetree_formatted: str = ""
+    python_files: tuple[str, ...] = ()
+    main_success: bool | None = None
+    main_error: str | None = None
+    backup: str = ""
+    project_code: tuple[ProjectFile, ...] = ()
+    project_code_formatted: str = ""
+    available_actions: tuple[ActionOffer, ...] = ()
+    available_action_names: tuple[str, ...] = ()
+    action_name: str = ""
+
+    def __getitem__(self, key: str) -> object:
+        name = ALIASES.get(key, key)
+        if name not in ACTING:
+            raise KeyError(key)
+        return getattr(self, name)
+
+    def at(self, stage: str = "acting") -> dict[str, object]:
+        """The keys of a stage, ready to be written as JSON."""
+        return {key: msgspec.to_builtins(self[key]) for key in STAGES[stage]}
+
+    def file(self, path: str) -> str | None:
+        """The text of a file; None where there is none."""
+        return next((file.content for file in self.project_code if file.rel_path == path), None)
+
+    def with_file(self, path: str, text: str) -> "Context":
+        """The context after that file is written."""
+        place = f"{self.project_path}/{path}"
+        written = ProjectFile(rel_path=path, file_path=place, content=text)
+        others = [file for file in self.project_code if file.rel_path != path]
+        return replace(self, project_code=tuple(sorted([*others, written], key=lambda file: file.rel_path)))
+
+    def without_file(self, path: str) -> "Context":
+        """The context after that file is deleted."""
+        return replace(self, project_code=tuple(file for file in self.project_code if file.rel_path != path))
+
+
+def compose_prompt(template: str, context: Context | Mapping[str, object]) -> str:
+    """The template with every {{key}} filled from the context; a key that is not there is an error."""
+
+    def filled(found: re.Match[str]) -> str:
+        key = found[1]
+        try:
+            value = context[key]
+        except KeyError:
+            raise BadUsage(
+                f"the prompt names '{key}', which the context does not have", "see septet.Context"
+            ) from None
+        return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+    return PLACE.sub(filled, template)
+
+
+def context_of(
+    state: State, sources: Mapping[str, str], faults: Mapping[str, str], offers: Sequence[ActionOffer] = ()
+) -> Context:
+    """The state as the seed's object; `faults` says what is wrong with which file."""
+    code = tuple(file_of(state, path, sources, faults) for path in sorted(sources))
+    main = next((run for run in state.runs if run.purpose == "run"), None)
+    return Context(
+        epoch=state.turns.get("runner", 0),
+        name=state.chat,
+        goal=state.goal,
+        project_dir=state.workspace.rstrip("/").rsplit("/", 1)[-1],
+        project_path=state.workspace,
+        reasoning=f"{state.diagnosis.what}: {state.diagnosis.why}" if state.diagnosis else "",
+        file_count=len(sources),
+        filetree=tuple(sorted(sources)),
+        filetree_formatted=tree_text(sorted(sources)),
+        python_files=tuple(path for path in sorted(sources) if path.endswith(".py")),
+        main_success=main.result.succeeded if main else None,
+        main_error=trouble_of(main) if main else None,
+        backup=state.snapshots[-1].manifest if state.snapshots else "",
+        project_code=code,
+        project_code_formatted=code_text(code, main),
+        available_actions=tuple(offers),
+        available_action_names=tuple(offer.name for offer in offers),
+    )
+
+
+def file_of(state: State, path: str, sources: Mapping[str, str], faults: Mapping[str, str]) -> ProjectFile:
+    tests = next((run for run in state.runs if run.purpose == "tests"), None)
+    suite = path if is_test(path) else suite_of(path, sources)
+    report = parse_report(tests.result.stdout).about(suite) if tests and suite else None
+    judged = report is not None and bool(report.passed or report.failed)
+    failed = report.failed if report else ()
+    return ProjectFile(
+        rel_path=path,
+        file_path=f"{state.workspace}/{path}",
+        content=sources[path],
+        validation_success=path not in faults,
+        validation_error=faults.get(path),
+        test_success=not failed if judged else None,
+        test_error=", ".join(failed) or None,
+        test_output=shortened(tests.result.stdout) if tests and judged else None,
+    )
+
+
+def is_test(path: str) -> bool:
+    """By pytest's naming convention."""
+    name = path.rsplit("/", 1)[-1]
+    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
+
+
+def suite_of(path: str, sources: Mapping[str, str]) -> str:
+    """The file that tests this one, by name."""
+    stem = path.rsplit("/", 1)[-1].removesuffix(".py")
+    wanted = {f"test_{stem}.py", f"{stem}_test.py"}
+    return next((one for one in sorted(sources) if one.rsplit("/", 1)[-1] in wanted), "")
+
+
+def trouble_of(run: RunFinished) -> str | None:
+    result = run.result
+    if result.succeeded:
+        return None
+    ending = f"stopped by the {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
+    return "\n".join(filter(None, [ending, shortened(result.stderr or result.stdout).strip()]))
+
+
+def tree_text(paths: Sequence[str]) -> str:
+    """The tree, indented; folders end with a slash."""
+    lines: list[str] = []
+    seen: set[str] = set()
+    for path in paths:
+        *folders, name = path.split("/")
+        for depth in range(len(folders)):
+            folder = "/".join(folders[: depth + 1])
+            if folder not in seen:
+                seen.add(folder)
+                lines.append("  " * depth + folders[depth] + "/")
+        lines.append("  " * len(folders) + name)
+    return "\n".join(lines) or "(no files)"
+
+
+def code_text(code: Sequence[ProjectFile], main: RunFinished | None) -> str:
+    """Every file with numbered lines and what is known of it, for a prompt."""
+    parts = [file_text(file) for file in code] or ["(no files)"]
+    if main is not None:
+        parts.append(
+            f"`{main.command}`: "
+            + (trouble_of(main) or f"succeeded\n{shortened(main.result.stdout)}".rstrip())
+        )
+    return "\n\n".join(parts)
+
+
+def file_text(file: ProjectFile) -> str:
+    lines = [f"{number:>4} | {line}" for number, line in enumerate(file.content.split("\n"), start=1)]
+    facts = [
+        f"validation: {file.validation_error or 'ok'}" if file.rel_path.endswith(".py") else "",
+        {None: "", True: "tests: pass", False: f"tests: FAIL ({file.test_error})"}[file.test_success],
+    ]
+    numbered = "\n".join(lines[:-1] if file.content.endswith("\n") else lines)
+    return "\n".join([f"## {file.rel_path}", *filter(None, facts), "```", numbered, "```"])

@@ -1,0 +1,95 @@
+"""Edits of a text by lines or by anchor: exact, counted from 1, and refused rather than guessed."""
+
+import difflib
+
+from septet.domain.plans import Refusal
+
+
+def insert_lines(text: str, line: int, code: str) -> str | Refusal:
+    """`code` before that line; one past the last line appends."""
+    lines = split(text)
+    if not 1 <= line <= len(lines) + 1:
+        return Refusal(reason=f"line {line} is not in 1 to {len(lines) + 1}")
+    return joined([*ended(lines[: line - 1]), *block(code, text), *lines[line - 1 :]])
+
+
+def replace_lines(text: str, start: int, end: int, code: str) -> str | Refusal:
+    """`code` instead of the lines from `start` to `end`, both included."""
+    lines = split(text)
+    trouble = outside(start, end, len(lines))
+    return trouble or joined([*ended(lines[: start - 1]), *block(code, text), *lines[end:]])
+
+
+def remove_lines(text: str, start: int, end: int) -> str | Refusal:
+    """The text without the lines from `start` to `end`, both included."""
+    lines = split(text)
+    return outside(start, end, len(lines)) or joined([*lines[: start - 1], *lines[end:]])
+
+
+def replace_text(text: str, old: str, new: str) -> str | Refusal:
+    """`new` instead of `old`, which must stand in the text exactly once."""
+    if not old:
+        return Refusal(reason="the text to look for is empty")
+    count = text.count(old)
+    if count == 1:
+        return text.replace(old, new)
+    if count:
+        return Refusal(reason=f"the text to look for stands there {count} times; quote more of it")
+    near = nearest(text, old)
+    return Refusal(
+        reason="the text to look for does not stand there" + (f"; nearest is:\n{near}" if near else "")
+    )
+
+
+def outside(start: int, end: int, count: int) -> Refusal | None:
+    if 1 <= start <= end <= count:
+        return None
+    return Refusal(reason=f"lines {start} to {end} are not in 1 to {count}" if count else "the file is empty")
+
+
+def split(text: str) -> list[str]:
+    """Lines as editors count them: only a line feed ends one."""
+    lines = text.split("\n")
+    whole = [line + "\n" for line in lines[:-1]]
+    return [*whole, lines[-1]] if lines[-1] else whole
+
+
+def block(code: str, text: str) -> list[str]:
+    """The new lines, with the line ends that the file has."""
+    code = code.replace("\r\n", "\n")
+    code = code if not code or code.endswith("\n") else code + "\n"
+    return [code.replace("\n", "\r\n") if "\r\n" in text else code]
+
+
+def ended(lines: list[str]) -> list[str]:
+    """What something follows must end with a line feed."""
+    return [*lines[:-1], lines[-1] if lines[-1].endswith("\n") else lines[-1] + "\n"] if lines else []
+
+
+def joined(lines: list[str]) -> str:
+    return "".join(lines)
+
+
+def nearest(text: str, old: str) -> str:
+    """The lines that look most like what was looked for."""
+    lines = text.splitlines()
+    wanted = old.strip("\n").splitlines()
+    first = difflib.get_close_matches(wanted[0] if wanted else "", lines, n=1, cutoff=0.6)
+    place = lines.index(first[0]) if first else 0
+    return "\n".join(lines[place : place + len(wanted)]) if first else ""
+
+
+def unified(path: str, old: str | None, new: str | None) -> str:
+    """A unified diff; None is a file that does not exist."""
+    before = lines_of(old)
+    after = lines_of(new)
+    left = "/dev/null" if old is None else f"a/{path}"
+    right = "/dev/null" if new is None else f"b/{path}"
+    return "".join(difflib.unified_diff(before, after, left, right))
+
+
+def lines_of(text: str | None) -> list[str]:
+    return [
+        line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+        for line in split(text or "")
+    ]

@@ -1,0 +1,149 @@
+"""What was there comes back byte by byte, whatever happened since."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from septet.stores.memory import MemoryBlobs
+from septet.tools.snapshots import keep, recall, restore, take
+from septet.tools.workspace import Workspace
+
+pytestmark = pytest.mark.anyio
+
+Tree = dict[str, object]
+
+
+def picture(root: Path) -> Tree:
+    """Everything that a snapshot vouches for."""
+    seen: Tree = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_symlink():
+            seen[name] = ("link", path.readlink())
+        elif path.is_dir():
+            seen[name] = "folder"
+        else:
+            seen[name] = (path.read_bytes(), bool(path.stat().st_mode & stat.S_IXUSR))
+    return seen
+
+
+def fill(root: Path) -> None:
+    (root / "pkg" / "deep").mkdir(parents=True)
+    (root / "empty").mkdir()
+    (root / "main.py").write_text("print('hi')\n")
+    (root / "pkg" / "data.bin").write_bytes(bytes(range(256)) * 9)
+    (root / "pkg" / "deep" / "ümläut ☃.txt").write_text("ß")
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    (root / "run.sh").chmod(0o755)
+    (root / "link.py").symlink_to("main.py")
+    (root / "nowhere").symlink_to("/does/not/exist")
+
+
+async def test_a_tree_comes_back(tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    root.mkdir()
+    fill(root)
+    before, blobs, workspace = picture(root), MemoryBlobs(), Workspace(root)
+    address = await keep(await take(workspace, blobs), blobs)
+    (root / "main.py").write_text("other")
+    (root / "pkg" / "data.bin").unlink()
+    (root / "pkg" / "data.bin").mkdir()
+    (root / "pkg" / "data.bin" / "inside").write_text("x")
+    (root / "empty").rmdir()
+    (root / "new").mkdir()
+    (root / "new" / "file").write_text("x")
+    (root / "link.py").unlink()
+    (root / "link.py").write_text("no link any more")
+    (root / "run.sh").chmod(0o644)
+    os.mkfifo(root / "pipe")
+    await restore(workspace, await recall(address, blobs), blobs)
+    assert picture(root) == before
+
+
+async def test_a_restore_writes_nothing_outside(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "a.py").write_text("precious")
+    root = tmp_path / "w"
+    (root / "pkg").mkdir(parents=True)
+    (root / "pkg" / "a.py").write_text("ours")
+    blobs, workspace = MemoryBlobs(), Workspace(root)
+    snapshot = await take(workspace, blobs)
+    (root / "pkg" / "a.py").unlink()
+    (root / "pkg").rmdir()
+    (root / "pkg").symlink_to(victim)
+    await restore(workspace, snapshot, blobs)
+    assert (victim / "a.py").read_text() == "precious"
+    assert (root / "pkg" / "a.py").read_text() == "ours"
+    assert not (root / "pkg").is_symlink()
+
+
+async def test_caches_and_the_repository_are_left_alone(tmp_path: Path) -> None:
+    blobs, workspace = MemoryBlobs(), Workspace(tmp_path)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref")
+    snapshot = await take(workspace, blobs)
+    assert snapshot.entries == ()
+    (tmp_path / "__pycache__").mkdir()
+    await restore(workspace, snapshot, blobs)
+    assert (tmp_path / ".git" / "HEAD").read_text() == "ref"
+    assert (tmp_path / "__pycache__").exists()
+
+
+async def test_a_workspace_that_is_not_there_is_an_empty_one(tmp_path: Path) -> None:
+    blobs, workspace = MemoryBlobs(), Workspace(tmp_path / "later")
+    snapshot = await take(workspace, blobs)
+    assert snapshot.entries == ()
+    await restore(workspace, snapshot, blobs)
+    assert picture(tmp_path / "later") == {}
+
+
+NAMES = st.sampled_from(["a", "b", "c.py", "d"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+STEPS = st.one_of(
+    st.tuples(st.just("write"), PATHS, st.binary(max_size=20)),
+    st.tuples(st.just("link"), PATHS, st.just(b"a")),
+    st.tuples(st.just("folder"), PATHS, st.just(b"")),
+    st.tuples(st.just("remove"), PATHS, st.just(b"")),
+)
+
+
+def step(root: Path, kind: str, name: str, content: bytes) -> None:
+    """Something that a program or a person may do; what the system does not allow is left undone."""
+    path = root / name
+    try:
+        if kind == "write":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        elif kind == "link":
+            path.symlink_to(content.decode())
+        elif kind == "folder":
+            path.mkdir(parents=True)
+        elif path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink()
+    except OSError:
+        return
+
+
+@settings(max_examples=60, deadline=None)
+@given(first=st.lists(STEPS, max_size=8), then=st.lists(STEPS, max_size=8))
+async def test_any_edits_can_be_undone(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[tuple[str, str, bytes]],
+    then: list[tuple[str, str, bytes]],
+) -> None:
+    root = tmp_path_factory.mktemp("w")
+    for one in first:
+        step(root, *one)
+    before, blobs, workspace = picture(root), MemoryBlobs(), Workspace(root)
+    snapshot = await take(workspace, blobs)
+    for one in then:
+        step(root, *one)
+    await restore(workspace, snapshot, blobs)
+    assert picture(root) == before

@@ -1,0 +1,82 @@
+"""A file is whole or it is not: by its syntax tree and comments, never by substrings."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.tools.validation import fault_of
+
+WHOLE = [
+    "",
+    'print("Loading...")\n',
+    'text = "TODO: rest of the code"\n',
+    "# TODO: make it faster\nx = 1\n",
+    "# skip the rest of the file\nx = 1\n",
+    "# the three dots ... are printed by main\nx = 1\n",
+    "from typing import Protocol\n\n\nclass Port(Protocol):\n    def f(self) -> int: ...\n",
+    "import typing as t\n\n\nclass Port(t.Protocol[int]):\n    def f(self) -> int:\n        ...\n",
+    "from abc import ABC, abstractmethod\n\n\nclass A(ABC):\n    @abstractmethod\n    def f(self): ...\n",
+    "from typing import overload\n\n\n@overload\ndef f(x: int) -> int: ...\ndef f(x):\n    return x\n",
+    "class Refused(ValueError): ...\n",
+    "x = [...]\ny = x[..., 0] if False else ...\n",
+    'def f():\n    """Existing code here is described, not left out."""\n    return 1\n',
+    "def f(x=...):\n    return x\n",
+]
+ELIDED = [
+    ("# rest of the code\n", 1),
+    ("x = 1\n# ... rest of the code\n", 2),
+    ("# the rest of your program\n", 1),
+    ("# ...\nx = 1\n", 1),
+    ("# … existing code …\n", 1),
+    ("# existing code here\n", 1),
+    ("# remaining methods unchanged\n", 1),
+    ("def f():\n    # add your code here\n    pass\n", 2),
+    ("# implementation goes here\n", 1),
+    ("def f():\n    ...\n", 2),
+    ("def f(): ...\n", 1),
+    ("class A:\n    def f(self):\n        ...\n", 3),
+    ("class A:\n    ...\n", 2),
+    ("x = 1\n...\n", 2),
+]
+BROKEN = [
+    ("def f(:\n", "SyntaxError"),
+    ("def f():\nreturn 1\n", "IndentationError"),
+    ("if True:\n\tx = 1\n        y = 2\n", "TabError"),
+    ("return 1\n", "'return' outside function"),
+    ("x = 1\0\n", "null bytes"),
+    ("print 'hello'\n", "SyntaxError"),
+]
+
+
+@pytest.mark.parametrize("source", WHOLE)
+def test_a_whole_file_passes(source: str) -> None:
+    assert fault_of(source) is None
+
+
+@pytest.mark.parametrize(("source", "line"), ELIDED)
+def test_left_out_code_is_found_with_its_line(source: str, line: int) -> None:
+    fault = fault_of(source)
+    assert fault is not None
+    assert "left out" in fault.text
+    assert fault.line == line
+
+
+@pytest.mark.parametrize(("source", "why"), BROKEN)
+def test_what_does_not_compile_is_named(source: str, why: str) -> None:
+    fault = fault_of(source)
+    assert fault is not None
+    assert why in fault.text
+
+
+def test_stubs_may_leave_bodies_out() -> None:
+    assert fault_of("def f() -> int: ...\n", "port.pyi") is None
+
+
+@given(st.text(max_size=200))
+def test_any_text_gets_a_verdict(text: str) -> None:
+    fault_of(text)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=60))
+def test_no_string_is_taken_for_left_out_code(words: str) -> None:
+    assert fault_of(f"text = {words!r}\n") is None
