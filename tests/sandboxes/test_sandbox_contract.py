@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from sandboxes.processes import processes_with
 from sandboxes.rungs import RUNGS
 
 from septet.domain.files import FileChange
@@ -250,18 +251,6 @@ async def test_open_files_are_limited(sandbox: Sandbox, workspace: Path) -> None
     code = "files = [open('/dev/null') for _ in range(200)]"
     result = await stopped(sandbox, python(workspace, code, tight(open_files=64)))
     assert "Too many open files" in result.stderr
-
-
-def processes_with(mark: str) -> list[int]:
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                if mark.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return found
 
 
 DAEMON = (

@@ -60,10 +60,10 @@ def _tree(leader: int) -> Iterator[int]:
     while waiting:
         pid = waiting.pop()
         yield pid
-        waiting += _children(pid)
+        waiting += children(pid)
 
 
-def _children(pid: int) -> Iterator[int]:
+def children(pid: int) -> Iterator[int]:
     tasks = _PROC / str(pid) / "task"
     try:
         threads = list(tasks.iterdir())

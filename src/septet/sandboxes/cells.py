@@ -1,0 +1,72 @@
+"""Runs cells of code one after the other inside a sandbox and keeps what they define.
+
+Run as `python -c SOURCE DESCRIPTOR`: each line on the descriptor is a cell as JSON; the answer to each is one
+line: whether it succeeded. What a cell prints goes to the usual streams, before its answer is sent.
+"""
+
+import ast
+import json
+import linecache
+import os
+import signal
+import socket
+import sys
+import traceback
+
+_INTERRUPT = signal.default_int_handler
+
+
+def _run(code: str, name: str, names: dict[str, object]) -> None:
+    """As a notebook does: the value of a last expression is shown."""
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    tree = ast.parse(code, name)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, name, "exec", dont_inherit=True), names)  # noqa: S102  it is the purpose of this program
+    if isinstance(last, ast.Expr):
+        sys.displayhook(eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), names))  # noqa: S307  as above
+
+
+def _outcome(code: str, name: str, names: dict[str, object]) -> str:
+    try:
+        signal.signal(signal.SIGINT, _INTERRUPT)
+        _run(code, name, names)
+    except KeyboardInterrupt:
+        sys.stderr.write("KeyboardInterrupt\n")
+        return "interrupted"
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            sys.stderr.write(f"SystemExit: {error.code}\n")
+            return "failed"
+    except BaseException as error:
+        _show(error, name)
+        return "failed"
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return "succeeded"
+
+
+def _show(error: BaseException, name: str) -> None:
+    """From the cell's own first line on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != name:
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.path[0] = ""
+    module = type(sys)("__main__")
+    sys.modules["__main__"] = module
+    with socket.socket(fileno=int(sys.argv[1])) as channel:
+        os.set_inheritable(channel.fileno(), False)
+        sys.argv = [""]
+        for number, line in enumerate(channel.makefile("r", encoding="utf-8"), start=1):
+            answer = _outcome(json.loads(line), f"<cell {number}>", module.__dict__)
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            channel.sendall(f"{answer}\n".encode())
+
+
+if __name__ == "__main__":
+    main()
