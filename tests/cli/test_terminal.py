@@ -54,6 +54,11 @@ def test_a_person_is_asked_for_the_goal_and_the_plan(terminal: Terminal) -> None
     terminal.type("add two numbers")
     terminal.wait_for("approve the plan [Enter], or say what to change")
     terminal.type("sounds good")
+    terminal.wait_for("try it, then say what you saw")
+    terminal.type("the sum is wrong")
+    terminal.wait_for("version 2")
+    terminal.wait_for("exit 0, prints '5'")
+    terminal.type("")
     screen = terminal.wait_for("exit code")
     assert "plan approved" in screen
     assert "done, all checks passed" in screen

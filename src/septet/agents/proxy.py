@@ -54,7 +54,8 @@ def question(state: State) -> Question | None:
         return None if state.remarks else Question(kind="plan", text=plan_text(state.plan))
     if state.team.stepwise and state.steps <= sum(state.turns.values()) - state.turns.get("proxy", 0):
         return Question(kind="step", text="take one more step?")
-    if state.approved and state.turn is not None and state.turn.speaker == "proxy" and not state.turn.settled:
+    turn = state.turn
+    if state.version is not None and turn is not None and turn.speaker == "proxy" and not turn.settled:
         return Question(kind="review", text=state.workspace)
     return None
 

@@ -60,13 +60,14 @@ def markdown(log: Sequence[Recorded]) -> str:
 
 def history(log: Sequence[Recorded]) -> str:
     """The transcript that the first seed calls chat_history.txt."""
-    lines: list[str] = []
-    for recorded in log:
-        who, text = told(recorded)
-        if text:
-            moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-            lines.append(f"[{moment}] {who}:\n{text}\n")
-    return "\n".join(lines)
+    return "".join(map(entry, log))
+
+
+def entry(recorded: Recorded) -> str:
+    """One message of the history, complete in itself: the history of a prefix is a prefix of the history."""
+    who, text = told(recorded)
+    moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"[{moment}] {who}:\n{text}\n\n" if text else ""
 
 
 def told(recorded: Recorded) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import anyio
 
 from septet.cli.live import write_line
 from septet.cli.options import Options
-from septet.cli.working import begin, proceed, work
+from septet.cli.working import Start, begin, proceed, work
 from septet.errors import BadConfig
 from septet.settings.homes import find_home
 from septet.settings.team_files import load_team
@@ -61,7 +61,7 @@ def run_all(plan: ServerPlan, team: str, unsafe: bool) -> int:
 
 
 def run_conductor(link: Link, goal: str | None, name: str, team: str, options: Options) -> int:
-    prepare = proceed(name, goal, options) if name else begin(goal, team, None, "", options)
+    prepare = proceed(name, goal, options) if name else begin(goal, load_team(team), Start(), options)
     return work(prepare, options, partial(open_cluster, link))
 
 

@@ -1,6 +1,7 @@
 """What a person sees while the team works: a line for each thing that happens, on stderr."""
 
 import sys
+from difflib import unified_diff
 from typing import TextIO
 
 from rich.console import Console
@@ -23,7 +24,7 @@ from septet.domain.events import (
     VersionWritten,
     WorkAccepted,
 )
-from septet.domain.plans import check_text, plan_text
+from septet.domain.plans import Plan, check_text, plan_text
 from septet.domain.pytest_report import parse_report
 from septet.domain.reduce import reduce
 from septet.domain.state import State
@@ -64,8 +65,10 @@ class Screen:
             self.footer.stop()
 
     def hear(self, recorded: Recorded) -> None:
-        self.state = reduce(self.state, recorded)
+        before, self.state = self.state.plan, reduce(self.state, recorded)
         who, text = words(recorded.event, self.verbose)
+        if isinstance(recorded.event, PlanProposed) and before is not None:
+            text = f"the plan, changed\n{plan_changes(before, recorded.event.plan)}"
         if text:
             self.say(who, text)
         if self.footer:
@@ -122,6 +125,17 @@ def words_of_talk(event: Event) -> Words:
             return "septet", f"the {role}'s reply was refused: {reason}"
         case _:
             return "", ""
+
+
+def plan_changes(old: Plan, new: Plan) -> str:
+    """A revised plan as a diff: what the person asked for is seen at once."""
+    before, after = plan_text(old).splitlines(), plan_text(new).splitlines()
+    lines = [
+        line
+        for line in unified_diff(before, after, n=99, lineterm="")
+        if line[:3] not in ("---", "+++", "@@ ")
+    ]
+    return "\n".join(lines) or plan_text(new)
 
 
 def tell_version(event: VersionWritten) -> Words:

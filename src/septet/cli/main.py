@@ -7,6 +7,7 @@ import click
 
 COMMANDS = {
     "run": ("septet.cli.run:run", "Plan with me, then build until checks prove it works."),
+    "plan": ("septet.cli.run:plan", "Talk about the plan only."),
     "demo": (
         "septet.cli.run:demo",
         "Watch a rehearsed team build something, really run here. No key, no network.",

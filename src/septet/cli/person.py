@@ -3,11 +3,13 @@
 import sys
 from collections.abc import Callable
 
+import click
+
 from septet.agents.proxy import Question
 from septet.errors import NeedsPerson
 
 PROMPTS = {
-    "plan": "approve the plan [Enter], or say what to change (q quits): ",
+    "plan": "approve the plan [Enter], e edits it, or say what to change (q quits): ",
     "review": "try it, then say what you saw; [Enter] goes on, accept takes it as it is, q quits: ",
     "step": "[Enter] do · c continue · q quit, or say something: ",
 }
@@ -30,7 +32,10 @@ def asking(rest: Callable[[], None]):
 
     async def ask(question: Question) -> str:
         rest()
-        return await ask_line(PROMPTS[question.kind])
+        said = await ask_line(PROMPTS[question.kind])
+        if question.kind == "plan" and said.strip().lower() in ("e", "edit"):
+            return click.edit(question.text, extension=".txt") or ""
+        return said
 
     return ask
 

@@ -13,17 +13,35 @@ from septet.cli.options import Options, run_options
 @click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
 @click.option("-t", "--team", default="iterate", show_default=True, help="A team's name or a team.yaml.")
 @click.option("-n", "--name", default="", help="What to call the chat.")
+@click.option(
+    "--plan", type=click.Path(path_type=Path), help="A plan to begin with, as `septet plan` prints it."
+)
 @run_options
-def run(goal: str | None, workspace: Path | None, team: str, name: str, options: Options) -> int:
+def run(
+    goal: str | None, workspace: Path | None, team: str, name: str, plan: Path | None, options: Options
+) -> int:
     """Plan with me, then build GOAL until checks prove that it works.
 
     GOAL is words, or - to read it from standard input. Without it, on a terminal, you are asked.
     """
-    from septet.cli.working import begin, work
+    from septet.cli.working import Start, begin, work
+    from septet.settings.team_files import load_team
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
         goal = sys.stdin.read(1 << 21)
-    return work(begin(goal, team, workspace, name, options), options)
+    return work(begin(goal, load_team(team), Start(workspace, name, plan), options), options)
+
+
+@click.command(epilog="Example: septet plan 'an analog clock' > plan.txt")
+@click.argument("goal")
+@click.option("-n", "--name", default="", help="What to call the chat.")
+@run_options
+def plan(goal: str, name: str, options: Options) -> int:
+    """Talk about the plan only; the approved plan goes to stdout, ready for `septet run --plan`."""
+    from septet.cli.working import Start, begin, work
+    from septet.team.teams import TEAMS
+
+    return work(begin(goal, TEAMS["plan"], Start(name=name), options), options)
 
 
 @click.command(epilog="Example: septet demo clock")

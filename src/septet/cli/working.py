@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 from msgspec.structs import replace
@@ -19,11 +20,12 @@ from septet.cli.options import Options
 from septet.cli.person import WELCOME, ask_line, asking, at_terminal
 from septet.domain.codec import ENCODER, encode
 from septet.domain.events import PersonSpoke, Recorded
+from septet.domain.plans import Plan, Refusal, parse_plan, plan_text
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
-from septet.errors import BadUsage
-from septet.settings.team_files import load_team
+from septet.errors import BadConfig, BadUsage
 from septet.team.teams import TEAMS
+from septet.tools.documents import read_text
 from septet.wiring.session import Session, open_session, with_model
 
 Prepare = Callable[[Session], Awaitable[str]]
@@ -38,18 +40,38 @@ GOALS = {
 }
 
 
-def begin(goal: str | None, team: str, workspace: Path | None, name: str, options: Options) -> Prepare:
-    """A new chat."""
+class Start(NamedTuple):
+    """Where a new chat works, what it is called and which plan it begins with."""
+
+    workspace: Path | None = None
+    name: str = ""
+    plan: Path | None = None
+
+
+def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:
+    """A new chat. A person at the terminal is also asked before every review."""
 
     async def prepare(session: Session) -> str:
+        plan = read_plan(start.plan) if start.plan else None
         words = goal
         if words is None:
             write_line(sys.stderr, WELCOME)
             words = await ask_line("> ")
-        spec = with_model(bounded(load_team(team), options), options.model)
-        return await session.start(words, spec, absolute(workspace), name)
+        consulted = replace(team, consult=team.consult or (at_terminal() and not options.yes))
+        spec = with_model(bounded(consulted, options), options.model)
+        chat = await session.start(words, spec, absolute(start.workspace), start.name)
+        if plan is not None:
+            await session.propose(chat, plan)
+        return chat
 
     return prepare
+
+
+def read_plan(path: Path) -> Plan:
+    plan = parse_plan(read_text(path))
+    if isinstance(plan, Refusal):
+        raise BadConfig(f"{path} is no plan", plan.reason)
+    return plan
 
 
 def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
@@ -152,6 +174,9 @@ def conclude(state: State, options: Options) -> None:
     """The result is all that stdout carries."""
     if options.json:
         write_line(sys.stdout, ENCODER.encode(result_of(state)).decode())
+        return
+    if state.plan is not None and state.approved and not state.versions:
+        write_line(sys.stdout, plan_text(state.plan).rstrip())
         return
     width = shutil.get_terminal_size((120, 24)).columns
     parts = [

@@ -99,7 +99,7 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             return settled(replace(state, plan=plan, approved=False, remarks=unheard(state)))
         case PlanApproved(plan=digest):
             current = state.plan is not None and plan_digest(state.plan) == digest
-            return replace(state, approved=state.approved or current)
+            return replied(replace(state, approved=state.approved or current))
         case _:
             assert_never(event)
 
@@ -121,7 +121,8 @@ def reduce_work(state: State, event: WorkEvent) -> State:
         case ReviewGiven():
             return settled(reduce_review(state, event))
         case DecisionRecorded(case=case):
-            return replace(state, diagnosis=event) if case else state
+            turn = state.turn and replace(state.turn, decided=True)
+            return replace(state, turn=turn, diagnosis=event if case else state.diagnosis)
         case RunStarted():
             return state
         case _:

@@ -37,6 +37,7 @@ class Turn(Value):
     answers: tuple[ModelAnswered, ...] = ()
     calls: tuple[ToolCalled, ...] = ()
     snapshot: SnapshotTaken | None = None
+    decided: bool = False
     heard: int = 0
     settled: bool = False
 

@@ -50,6 +50,7 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     approve: Literal["ask", "auto"] = "ask"
     stepwise: bool = False
     consult: bool = False
+    keepsakes: tuple[str, ...] = ()
     refusals: int = 3
     stuck_after: int = 3
     please_after: int = 3

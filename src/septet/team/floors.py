@@ -17,7 +17,7 @@ from septet.team.limits import (
     until_done,
     within_budget,
 )
-from septet.team.moves import Floor, Move, Speak
+from septet.team.moves import End, Floor, Move, Speak
 
 
 def plan_then_iterate(state: State) -> Move:
@@ -44,6 +44,19 @@ def round_robin(speakers: Sequence[str]) -> Floor:
     return floor
 
 
+def planning(team: TeamSpec, budget: Budget) -> Floor:
+    """The talk about the plan only, until the person approves it."""
+
+    def floor(state: State) -> Move:
+        return (
+            End(reason="accepted", detail="the plan is approved")
+            if state.approved
+            else plan_then_iterate(state)
+        )
+
+    return at_most(budget.rounds, floor, of="planner")
+
+
 def iterating(team: TeamSpec, budget: Budget) -> Floor:
     rounds = at_most(budget.rounds, plan_then_iterate, of="coder")
     pleased = unless_never_pleased(team.please_after, unless_stuck(team.stuck_after, rounds))
@@ -55,6 +68,7 @@ def taking_turns(team: TeamSpec, budget: Budget) -> Floor:
 
 
 FLOORS: dict[str, Callable[[TeamSpec, Budget], Floor]] = {
+    "plan": planning,
     "plan_then_iterate": iterating,
     "round_robin": taking_turns,
 }

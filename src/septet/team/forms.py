@@ -23,7 +23,7 @@ from septet.team.sorting import sorted_files
 Schema = dict[str, object]
 T = TypeVar("T")
 
-LONGEST_REPLY = 700
+LONGEST_REPLY = 500
 """Tokens: a small model that has lost its way goes on for ever."""
 
 HEADS = {
@@ -37,8 +37,8 @@ you are certain of, one of them a special case. A program has none.
     "coder": """\
 You write Python. Send exactly two blocks and no other words:
 first ```python with the whole module: complete, working, standard library only, no tests and no prints in it;
-then ```python with a short pytest module for it: two test functions with two asserts each, small inputs.
-Assert only what the goal says and you are certain of.
+then ```python with a short pytest module for it: two test functions, at most three asserts in each.
+Assert only what the goal says and you are certain of. Stop after six asserts.
 """,
     "reviewer": """\
 You review small Python programs. Reply in compact JSON on one line.

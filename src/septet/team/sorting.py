@@ -20,6 +20,8 @@ def sorted_files(reply: str, program: str, tests: str) -> tuple[CodeFile, ...] |
     """The module and its tests out of a reply's blocks. The code itself is not changed, only its imports."""
     blocks = code_blocks(reply)
     if isinstance(blocks, Refusal):
+        blocks = code_blocks(mended(reply))
+    if isinstance(blocks, Refusal):
         return blocks
     module = program.rsplit("/", 1)[-1].removesuffix(".py")
     try:
@@ -53,6 +55,20 @@ def split(block: Block, module: str) -> Pieces:
         return Pieces(program="", tests=f"{head}\n{joined(lines, rest)}")
     program = [node for node in body if node not in tests and not imports_of(node, module)]
     return Pieces(program=joined(lines, program), tests=f"{head}\n{joined(lines, tests)}")
+
+
+def mended(reply: str) -> str:
+    """A reply that was cut off inside of a test: the test ends with its last whole line.
+
+    Small models do not stop writing asserts. Anything else that is cut off stays so, and is refused.
+    """
+    whole, _, _ = reply.rpartition("\n")
+    code = whole[whole.rfind("```") :].partition("\n")[2]
+    try:
+        last = ast.parse(code).body[-1]
+    except (SyntaxError, ValueError, IndexError):
+        return reply
+    return f"{whole}\n```" if is_test(last) else reply
 
 
 def is_test(node: ast.stmt) -> bool:

@@ -3,6 +3,11 @@
 from septet.domain.teams import RoleSpec, TeamSpec
 
 TEAMS = {
+    "plan": TeamSpec(
+        name="plan",
+        members=(RoleSpec(name="planner", role="planner"), RoleSpec(name="proxy", role="proxy")),
+        floor="plan",
+    ),
     "iterate": TeamSpec(
         name="iterate",
         members=(
@@ -13,5 +18,6 @@ TEAMS = {
             RoleSpec(name="reviewer", role="reviewer"),
         ),
         floor="plan_then_iterate",
+        keepsakes=("plan", "versions", "reviews"),
     ),
 }

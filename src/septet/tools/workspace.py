@@ -87,6 +87,21 @@ class Workspace:
                     os.unlink(draft, dir_fd=folder)
                 raise
 
+    def make(self, path: str, content: bytes) -> None:
+        """Write a file that nobody has written yet."""
+        make_folder(self.root)
+        self.write(path, content)
+
+    def append(self, path: str, content: bytes) -> None:
+        """Add to the end of a plain file and have it on disk."""
+        make_folder(self.root)
+        with self.folder_of(path, make=True) as (folder, name):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with os.fdopen(os.open(name, flags, 0o644, dir_fd=folder), "ab") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+
     @contextmanager
     def folder_of(self, path: str, make: bool = False):
         """The open folder that holds `path`, reached without a link, and the last part of the name."""

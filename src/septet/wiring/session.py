@@ -12,8 +12,10 @@ from septet.agents.proxy import agreeing, away
 from septet.agents.runner import Bench, rehearsed, running
 from septet.agents.speaking import INTERPRETERS, speaking
 from septet.buses.memory import MemoryBus
+from septet.chat.keepsakes import Keepsakes
 from septet.chat.names import checked_name, find_name, new_name
-from septet.domain.events import ChatContinued, ChatStarted, Recorded, VersionWritten
+from septet.domain.events import ChatContinued, ChatStarted, PlanProposed, Recorded, VersionWritten
+from septet.domain.plans import Plan
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
@@ -54,6 +56,10 @@ class Session:
         await self.store.append(chat, started, after=0)
         return chat
 
+    async def propose(self, chat: str, plan: Plan) -> None:
+        """A plan that the person brings along: the planner need not write one."""
+        await self.store.append(chat, PlanProposed(plan=plan), after=None)
+
     async def find(self, prefix: str) -> str:
         return find_name(prefix, [head.chat for head in await self.store.chats()])
 
@@ -79,8 +85,11 @@ class Session:
         log = await Log.open(self.store, chat)
         floor = floor_for(log.state.team, log.state.budget)
         agents = self.agents(log.state, sandbox, person)
+        keepsakes = Keepsakes(Workspace(Path(log.state.workspace)), self.blobs)
+        await keepsakes.catch_up(log.state, await self.log(chat))
         async with aclosing(perform(log, floor, agents)) as performance:
             async for recorded in performance:
+                await keepsakes.keep(log.state, recorded)
                 yield recorded
 
     def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:

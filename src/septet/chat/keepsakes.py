@@ -1,0 +1,82 @@
+"""The files that the seeds name, kept beside the program while the log grows. Each is written once, never changed.
+
+A team says which it wants: `plan` is MasterPlan.txt, `versions` are script_vN.py, `reviews` are review_vN.txt,
+`history` is chat_history.txt, to which every message is appended.
+"""
+
+from collections.abc import Sequence
+
+from septet.chat.exports import entry, history
+from septet.domain.events import Event, PlanApproved, Recorded, ReviewGiven, VersionWritten
+from septet.domain.files import FileRef
+from septet.domain.plans import plan_text
+from septet.domain.state import State
+from septet.ports import Blobs
+from septet.team.reviews import review_text
+from septet.tools.workspace import Workspace, in_thread
+
+HISTORY = "chat_history.txt"
+
+
+class Keepsakes:
+    def __init__(self, workspace: Workspace, blobs: Blobs) -> None:
+        self.workspace = workspace
+        self.blobs = blobs
+
+    async def catch_up(self, state: State, log: Sequence[Recorded]) -> None:
+        """Whatever a crash left out, before anything new happens."""
+        await self.write_missing(state)
+        if "history" in state.team.keepsakes:
+            whole, there = (
+                history(log),
+                (await self.workspace.content(HISTORY) or b"").decode(errors="replace"),
+            )
+            if whole.startswith(there):
+                await self.append(whole.removeprefix(there))
+
+    async def keep(self, state: State, recorded: Recorded) -> None:
+        """What this event adds; `state` is the one that it led to."""
+        if worth_keeping(recorded.event):
+            await self.write_missing(state)
+        if "history" in state.team.keepsakes:
+            await self.append(entry(recorded))
+
+    async def write_missing(self, state: State) -> None:
+        wanted = {**plan_file(state), **await self.version_files(state), **review_files(state)}
+        for path, content in wanted.items():
+            if await self.workspace.content(path) is None:
+                await in_thread(lambda path=path, content=content: self.workspace.make(path, content))
+
+    async def version_files(self, state: State) -> dict[str, bytes]:
+        if "versions" not in state.team.keepsakes:
+            return {}
+        mains = {version.number: main_file(state, version) for version in state.versions}
+        return {f"script_v{n}.py": await self.blobs.get(file.sha256) for n, file in mains.items() if file}
+
+    async def append(self, text: str) -> None:
+        if text:
+            await in_thread(lambda: self.workspace.append(HISTORY, text.encode()))
+
+
+def worth_keeping(event: Event) -> bool:
+    return isinstance(event, PlanApproved | VersionWritten | ReviewGiven)
+
+
+def plan_file(state: State) -> dict[str, bytes]:
+    wanted = "plan" in state.team.keepsakes and state.approved and state.plan is not None
+    return {"MasterPlan.txt": plan_text(state.plan).encode()} if wanted and state.plan else {}
+
+
+def review_files(state: State) -> dict[str, bytes]:
+    wanted = state.reviews if "reviews" in state.team.keepsakes else ()
+    return {f"review_v{review.version}.txt": f"{review_text(review)}\n".encode() for review in wanted}
+
+
+def main_file(state: State, version: VersionWritten) -> FileRef | None:
+    """The file that starts the program: the one that the plan runs, main.py, or the first that is no test."""
+    run = state.plan.run.split() if state.plan else []
+    programs = [
+        file for file in version.files if file.path.endswith(".py") and not file.path.startswith("test_")
+    ]
+    named = [file for file in programs if file.path in run or file.path == "main.py"]
+    return next(iter([*named, *programs]), None)

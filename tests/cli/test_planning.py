@@ -1,0 +1,97 @@
+"""The planning phase and what it leaves: approval is of one text, and the seed's files are written once."""
+
+import subprocess
+from pathlib import Path
+
+from cli.commands import SMALL, Septet
+
+PLAN = """\
+1. add(a, b) gives the sum
+   check: tests test_add.py::test_sum
+2. The program prints what it adds
+   check: command python add.py 2 3 => 5
+run: python add.py 1 1
+"""
+
+
+def test_the_plan_alone_goes_to_stdout(septet: Septet) -> None:
+    planned = septet("plan", "add", "-m", SMALL, "--yes", "-q")
+    assert (planned.returncode, planned.stdout) == (0, PLAN)
+
+
+def test_a_plan_of_ones_own_needs_no_planner(septet: Septet, tmp_path: Path) -> None:
+    (tmp_path / "plan.txt").write_text(PLAN)
+    done = septet("run", "add", "-m", SMALL, "--yes", "-q", "--plan", "plan.txt", "-n", "adding", "-C", "w")
+    assert done.returncode == 0, done.stderr
+    assert "4 answers" in septet("show", "adding").stdout
+    assert (tmp_path / "w" / "MasterPlan.txt").read_text() == PLAN
+
+
+def test_a_file_that_is_no_plan_is_refused(septet: Septet, tmp_path: Path) -> None:
+    (tmp_path / "plan.txt").write_text("do what you like")
+    refused = septet("run", "add", "-m", SMALL, "--yes", "--plan", "plan.txt")
+    assert refused.returncode == 5
+    assert "plan.txt is no plan: no numbered requirement" in refused.stderr
+    assert not septet.home.exists()
+
+
+def test_the_seeds_files_are_kept_and_never_rewritten(septet: Septet, tmp_path: Path) -> None:
+    workspace = tmp_path / "w"
+    workspace.mkdir()
+    (workspace / "script_v1.py").write_text("# the person's own\n")
+    done = septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding", "-C", "w")
+    assert done.returncode == 0, done.stderr
+    assert (workspace / "MasterPlan.txt").read_text() == PLAN
+    assert (workspace / "script_v1.py").read_text() == "# the person's own\n"
+    assert (workspace / "script_v2.py").read_text() == (workspace / "add.py").read_text()
+    assert "F1 [must] P1 (add.py:5): it subtracts" in (workspace / "review_v1.txt").read_text()
+    assert (workspace / "review_v2.txt").read_text() == "verdict: accept\n"
+    (workspace / "review_v2.txt").unlink()
+    assert septet("resume", "adding", "-q").returncode == 0
+    assert (workspace / "review_v2.txt").read_text() == "verdict: accept\n"
+
+
+def test_what_the_person_says_at_a_review_is_in_the_review_and_reaches_the_coder(
+    septet: Septet, tmp_path: Path
+) -> None:
+    members = [f"- role: {role}" for role in ("planner", "proxy", "coder", "runner", "reviewer")]
+    (tmp_path / "team.yaml").write_text(
+        "\n".join(["members:", *members, "consult: true", "keepsakes: [reviews]"])
+    )
+    run = ["run", "add", "-m", SMALL, "-t", "team.yaml", "-n", "adding", "-C", "w", "-q"]
+    assert septet(*run).returncode == 4
+    assert septet("resume", "adding", "sounds good", "-q").returncode == 4
+    assert "waits for a person (review)" in septet("resume", "adding").stderr
+    assert septet("resume", "adding", "negative numbers look odd", "-q").returncode == 4
+    assert "the person says: negative numbers look odd" in (tmp_path / "w" / "review_v1.txt").read_text()
+    assert septet("resume", "adding", "ok", "-q").returncode == 0
+
+
+def test_the_person_may_accept_what_the_checks_refuse(septet: Septet, tmp_path: Path) -> None:
+    members = [f"- role: {role}" for role in ("planner", "proxy", "coder", "runner", "reviewer")]
+    (tmp_path / "team.yaml").write_text("\n".join(["members:", *members, "consult: true"]))
+    septet("run", "add", "-m", SMALL, "-t", "team.yaml", "-n", "adding", "-q")
+    septet("resume", "adding", "approve", "-q")
+    accepted = septet("resume", "adding", "accept")
+    assert accepted.returncode == 0
+    assert "accepted by the person" in accepted.stdout
+
+
+def test_a_coder_that_ignores_a_finding_is_asked_once(septet: Septet, tmp_path: Path) -> None:
+    whole = Path(SMALL.removeprefix("scripted:")).read_text()
+    silent = whole.replace('say: "F1: fixed, it adds now."', "say: It adds now.")
+    tail = silent[silent.index("- role: coder\n  expect") : silent.rindex("- role: reviewer")]
+    (tmp_path / "silent.yaml").write_text(
+        silent.replace(tail, tail + tail.replace("it subtracts", "no answer to F1"))
+    )
+    done = septet("run", "add", "-m", "scripted:silent.yaml", "--yes", "-n", "adding")
+    assert done.returncode == 0, done.stderr
+    assert "reply was refused: no answer to F1" in done.stderr
+    assert '"answer":"unanswered"' in septet("export", "adding", "--format", "jsonl").stdout
+
+
+def test_git_is_not_needed_to_see_that_nothing_else_was_written(septet: Septet, tmp_path: Path) -> None:
+    septet("run", "add", "-m", SMALL, "--yes", "-q", "-C", "w")
+    names = subprocess.check_output(["ls", "-A", "w"], cwd=tmp_path, text=True).split()
+    seeds = ["MasterPlan.txt", "review_v1.txt", "review_v2.txt", "script_v1.py", "script_v2.py"]
+    assert sorted(names) == sorted([*seeds, "add.py", "test_add.py"])
