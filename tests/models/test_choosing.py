@@ -1,0 +1,90 @@
+"""The model that is chosen when nobody named one, and the reason that is given."""
+
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from time import monotonic
+
+import anyio
+import pytest
+from anyio.abc import SocketAttribute, SocketStream
+
+from septet.models.choosing import choose
+from septet.models.names import Surroundings
+from septet.models.probing import Found, LocalServer, probe
+from septet.models.wire import Wire
+from septet.testing.server import serving
+
+pytestmark = pytest.mark.anyio
+
+OLLAMA = Found(
+    server=LocalServer(label="Ollama", url="http://127.0.0.1:11434/v1", scheme="ollama"),
+    models=("llama3", "qwen2.5-coder:7b"),
+)
+VLLM = Found(server=LocalServer(label="vLLM", url="http://127.0.0.1:8000/v1"), models=("m",))
+
+
+@pytest.mark.parametrize(
+    ("variables", "found", "embedded", "name", "reason"),
+    [
+        ({"ANTHROPIC_API_KEY": "k"}, [OLLAMA], ["q"], "anthropic/", "ANTHROPIC_API_KEY is set"),
+        ({"OPENAI_API_KEY": "k"}, [], [], "openai/", "OPENAI_API_KEY is set"),
+        (
+            {"AZURE_OPENAI_ENDPOINT": "https://x", "AZURE_OPENAI_DEPLOYMENT": "mine"},
+            [],
+            [],
+            "azure/mine",
+            "AZURE_OPENAI_DEPLOYMENT",
+        ),
+        ({}, [OLLAMA, VLLM], ["q"], "ollama/qwen2.5-coder:7b", "Ollama runs here"),
+        ({}, [VLLM], [], "url:http://127.0.0.1:8000/v1#m", "vLLM runs here"),
+        ({}, [], ["q"], "local/q", "fetched before"),
+    ],
+)
+def test_the_choice_and_its_reason(
+    variables: dict[str, str], found: list[Found], embedded: list[str], name: str, reason: str
+) -> None:
+    choice = choose(Surroundings(environment=variables), found, embedded)
+    assert choice is not None
+    assert choice.name.startswith(name)
+    assert reason in choice.reason
+
+
+def test_with_nothing_at_all_nothing_is_chosen() -> None:
+    assert choose(Surroundings(environment={}), [], []) is None
+
+
+async def test_servers_are_found_and_the_silent_and_the_foreign_are_passed_over() -> None:
+    async with serving() as server, listening(silent) as mute, listening(foreign) as other, Wire() as wire:
+        urls = [f"http://127.0.0.1:{free_port()}/v1", mute, other, server.url]
+        started = monotonic()
+        found = await probe(wire, [LocalServer(label=url, url=url) for url in urls])
+    assert monotonic() - started < 5
+    assert [one.server.url for one in found] == [server.url]
+    assert found[0].models == ("mock",)
+
+
+async def silent(stream: SocketStream) -> None:
+    async with stream:
+        await anyio.sleep_forever()
+
+
+async def foreign(stream: SocketStream) -> None:
+    async with stream:
+        await stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+
+@asynccontextmanager
+async def listening(handler: Callable[[SocketStream], Awaitable[None]]) -> AsyncGenerator[str, None]:
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, handler)
+        yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/v1"
+        tasks.cancel_scope.cancel()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with closing(socket.socket()) as probe_socket:
+        probe_socket.bind(("127.0.0.1", 0))
+        return probe_socket.getsockname()[1]
