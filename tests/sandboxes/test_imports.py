@@ -1,0 +1,37 @@
+"""What a program needs from others, and which distribution provides it: known, or not at all."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.sandboxes.distributions import distribution_of
+from septet.sandboxes.imports import foreign_imports
+
+
+def test_only_foreign_top_level_names_are_found() -> None:
+    sources = {
+        "main.py": "import os, sys, numpy.linalg as la\nfrom helpers import x\nfrom package.deep import y\n",
+        "helpers.py": "def f():\n    import yaml\n    from PIL import Image\n",
+        "package/deep/__init__.py": "from . import sibling\nfrom .other import z\nimport tkinter\n",
+        "tests/test_main.py": "import pytest\nimport main\nfrom tests import tools\n",
+        "broken.py": "import never (",
+    }
+    assert foreign_imports(sources, present=["pytest"]) == ("PIL", "numpy", "yaml")
+
+
+@given(st.text())
+def test_any_text_is_a_source(text: str) -> None:
+    assert isinstance(foreign_imports({"a.py": text}), tuple)
+
+
+@pytest.mark.parametrize(
+    ("name", "distribution"),
+    [("numpy", "numpy"), ("cv2", "opencv-python-headless"), ("yaml", "pyyaml"), ("sklearn", "scikit-learn")],
+)
+def test_a_known_name_has_its_distribution(name: str, distribution: str) -> None:
+    assert distribution_of(name) == distribution
+
+
+@pytest.mark.parametrize("name", ["reqeusts", "numpyy", "my_helpers", "", "google"])
+def test_an_unknown_name_is_not_guessed(name: str) -> None:
+    assert distribution_of(name) is None
