@@ -1,7 +1,7 @@
 """Turns taken on other connections: shared, taken over, fenced, and conducted by the one and only loop."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from septet.buses.member import Member, Perform
 from septet.buses.remote import remote
 from septet.buses.server import Server, ServerPlan, serve
 from septet.buses.turns import ENCODER, ORDERS, REPLIES, Hello, Order, Reply, made
-from septet.buses.work import make_work, take_from
+from septet.buses.work import make_queue, make_work, take_orders
 from septet.domain.events import ChatStarted, Event, ModelAnswered
 from septet.domain.reduce import fold
 from septet.domain.state import State
@@ -180,8 +180,9 @@ async def ask(client: Client, order: Order, say: object) -> Reply:
 
 
 async def take_order(client: Client) -> Order:
-    queue = await take_from(client, "coder", LEASE)
-    return ORDERS.decode((await queue.fetch(1, 10.0))[0].data)
+    await make_queue(client, "coder", LEASE)
+    async with aclosing(take_orders(client, "coder", anyio.Semaphore(1))) as orders:
+        return ORDERS.decode((await anext(orders)).data)
 
 
 async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:

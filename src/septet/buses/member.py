@@ -27,7 +27,7 @@ from septet.buses.turns import (
     failed,
     made,
 )
-from septet.buses.work import take_from
+from septet.buses.work import make_queue, take_orders
 from septet.domain.events import Event
 
 Perform = Callable[[Order], AsyncGenerator[Event, None]]
@@ -70,11 +70,11 @@ class Member:
         """Take the role's turns, for ever; different chats at the same time."""
         room = anyio.Semaphore(AT_ONCE)
         async with anyio.create_task_group() as tasks:
-            orders = await patiently(lambda: take_from(self._client, role, self._lease))
-            while True:
-                await room.acquire()
-                (message,) = await patiently(lambda: orders.fetch(1, LONG_POLL))
-                tasks.start_soon(self._take, message, room)
+            await patiently(lambda: make_queue(self._client, role, self._lease))
+            async with aclosing(take_orders(self._client, role, room)) as orders:
+                async for message in orders:
+                    await room.acquire()
+                    tasks.start_soon(self._take, message, room)
 
     async def _take(self, message: Msg, room: anyio.Semaphore) -> None:
         try:
@@ -126,8 +126,12 @@ class Shift:
     async def _report(self, perform: Perform) -> bool:
         """Every event is in the log before the next one is made; a failure is told, never swallowed."""
         try:
-            await self._tell(await self._outcome(perform))
-        except GivenUp:
+            outcome = await self._outcome(perform)
+            if isinstance(outcome, Finished):  # should it get lost, the conductor soon asks again
+                await self._client.publish(self._order.inbox, ENCODER.encode(outcome))
+            else:
+                await self._tell(outcome)
+        except (GivenUp, nats.errors.Error):
             return False
         return True
 

@@ -105,7 +105,7 @@ class Exchange:
     async def _next(self) -> tuple[Msg, Say]:
         """The next thing a member says; the order is placed at first and whenever nobody has taken it for long."""
         while True:
-            if not self._last_beat or monotonic() - self._last_beat > REORDER:
+            if not self._last_beat or monotonic() - self._last_beat > self._longest_silence():
                 await place(self._client, self._order)
                 self._last_beat = monotonic()
             try:
@@ -113,6 +113,10 @@ class Exchange:
                 return message, SAYS.decode(message.data)
             except (nats.errors.TimeoutError, msgspec.MsgspecError):
                 continue
+
+    def _longest_silence(self) -> float:
+        """A member that had the turn should have been heard; with nobody at work, waiting is normal."""
+        return 3 * self._lease if self._holder else REORDER
 
     async def _reply(self, message: Msg, reply: Reply) -> None:
         if message.reply:

@@ -22,7 +22,7 @@ from septet.domain.tokens import token
 from septet.errors import StoreFailed
 from septet.ports import ChatHead
 from septet.stores.fence import check_fence
-from septet.stores.nats_stream import LogStream, Outdated, Stored
+from septet.stores.nats_stream import PAGE, LogStream, Outdated, Stored
 from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, whole_chat
 
 T = TypeVar("T")
@@ -131,7 +131,17 @@ class NatsStore:
 
     async def _since(self, chat: str, after: int) -> list[Stored]:
         """What the leader has stored of the chat, also where another replica that answers is behind."""
-        return await self._patiently(lambda: self._read_to_head(chat, after))
+        look = self._read_to_head if self._stream.replicated else self._read_to_end
+        return await self._patiently(lambda: look(chat, after))
+
+    async def _read_to_end(self, chat: str, after: int) -> list[Stored]:
+        found: list[Stored] = []
+        while page := await self._stream.page(whole_chat(chat), after + 1):
+            found += page
+            after = page[-1].seq
+            if len(page) < PAGE:
+                break
+        return found
 
     async def _read_to_head(self, chat: str, after: int) -> list[Stored]:
         subject = whole_chat(chat)

@@ -48,8 +48,13 @@ class StreamState(Value):
     subjects: Mapping[str, int] = {}
 
 
+class Settings(Value):
+    num_replicas: int = 1
+
+
 class Info(Value):
     state: StreamState = StreamState()
+    config: Settings = Settings()
     total: int = 0
     error: Fault | None = None
 
@@ -61,6 +66,8 @@ class Outdated(Exception):
 class LogStream:
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.replicated = True
+        """Whether another copy than the leader's may answer, and may be behind."""
 
     async def make(self, replicas: int) -> None:
         """Make the stream where there is none; an existing one stays as it is."""
@@ -79,6 +86,8 @@ class LogStream:
         made = await self.ask(f"{API}.STREAM.CREATE.{STREAM}", config, Info)
         if made.error is not None and made.error.err_code != NAME_IN_USE:
             raise BadConfig(f"the server cannot keep a log ({made.error.description})", "check its JetStream")
+        info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
+        self.replicated = info.config.num_replicas > 1
 
     async def publish(self, subject: str, body: bytes, headers: dict[str, str]) -> int:
         """Store one message and return its sequence. Raises Outdated, StoreFailed or an error of the client."""

@@ -23,7 +23,7 @@ from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadUsage, NoSandbox
-from septet.ports import Agent, Listener, Sandbox
+from septet.ports import Agent, EventStore, Listener, Sandbox
 from septet.settings.homes import find_home
 from septet.stores.nats import open_nats_store
 from septet.stores.nats_blobs import open_nats_blobs
@@ -33,6 +33,9 @@ from septet.wiring.session import Session
 
 SERVED = ("planner", "coder", "runner", "reviewer", "manager", "exemplar")
 """The roles that can be elsewhere; the person's own place is where the chat is conducted."""
+
+
+RECALLED = 500
 
 
 @asynccontextmanager
@@ -134,11 +137,28 @@ async def serve_roles(
                 tasks.start_soon(member.serve, role)
 
 
+class Recall:
+    """Chats as this member last saw them: only what has happened since is read. Logs never change behind it."""
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._known: dict[str, State] = {}
+
+    async def state(self, chat: str) -> State:
+        known = self._known.pop(chat, State(chat=chat))
+        self._known[chat] = fold(await self._store.read(chat, known.seq), known)
+        if len(self._known) > RECALLED:
+            del self._known[next(iter(self._known))]
+        return self._known[chat]
+
+
 def performing(session: Session, sandbox: Sandbox) -> Perform:
     """A turn of whoever is asked for, by the same agents as at home, on this machine's own workspace."""
 
+    recall = Recall(session.store)
+
     async def turn(order: Order) -> AsyncGenerator[Event, None]:
-        state = fold(await session.store.read(order.chat))
+        state = await recall.state(order.chat)
         here = replace(state, workspace=str(session.home.workspaces / order.chat))
         spec = next(member for member in state.team.members if member.name == order.speaker)
         agent = session.agent(spec, here, sandbox, None)

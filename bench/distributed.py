@@ -1,0 +1,210 @@
+"""Chats over several processes: Septet on NATS JetStream beside autogen-ext's gRPC runtime, in one run.
+
+Run: python bench/distributed.py [--chats 1000] [--turns 10] [--autogen PYTHON]
+
+Four processes each: a host, a conductor (manager) and two members (writer, editor). A turn is two messages, the
+request to speak and what is said. Septet stores both, fenced, before it goes on; autogen stores nothing. CPU is that
+of all four processes, between the first and the last message. PYTHON is an interpreter that has
+`autogen-ext[grpc]==0.7.5`; without it only Septet is measured.
+"""
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import anyio
+import msgspec
+from nats.aio.client import Client
+
+from septet.buses.addresses import AgentId
+from septet.buses.connection import Link, connect
+from septet.buses.mailbox import Handlers, serve_agents
+from septet.buses.member import Member
+from septet.buses.post import Desk, open_post
+from septet.buses.remote import remote
+from septet.buses.server import Server, ServerPlan, serve
+from septet.buses.turns import Order
+from septet.buses.work import make_work
+from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.talk import Answer
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.runtime.conductor import conduct
+from septet.stores.nats import NatsStore, open_nats_store
+from septet.team.floors import floor_for
+from septet.wiring.cluster import Recall
+
+MEMBERS = (RoleSpec(name="writer", role="coder"), RoleSpec(name="editor", role="reviewer"))
+REQUESTS = 300
+PEER = Path(__file__).parent / "peers" / "autogen_chats.py"
+
+
+async def be_member(client: Client, store: NatsStore, role: str) -> None:
+    recall = Recall(store)
+
+    async def turn(order: Order) -> AsyncGenerator[Event, None]:
+        state = await recall.state(order.chat)
+        assert state.turn is not None
+        yield ModelAnswered(role=order.speaker, answer=Answer(text="x" * 200))
+
+    async def asked(_: msgspec.Raw, __: Desk) -> object:
+        return "x" * 200
+
+    def make(_: AgentId) -> Handlers:
+        return {"ask": asked}
+
+    async with open_post(client) as post, anyio.create_task_group() as tasks:
+        await tasks.start(serve_agents, post, role, make)
+        tasks.start_soon(Member(client, role, turn).serve, role)
+        say("ready")
+
+
+async def be_conductor(client: Client, store: NatsStore, chats: int, turns: int) -> None:
+    team = TeamSpec(name="pair", members=MEMBERS, floor="round_robin", budget=Budget(rounds=turns))
+    agents = {member.name: remote(client, member) for member in MEMBERS}
+    room = anyio.CapacityLimiter(200)
+
+    async def run(chat: str) -> None:
+        async with room:
+            await store.append(chat, ChatStarted(goal=chat, team=team, workspace=""), after=0)
+            await conduct(chat, store, floor_for(team, team.budget), agents)
+
+    say("ready")
+    await heard()
+    started = perf_counter()
+    async with anyio.create_task_group() as tasks:
+        for number in range(chats):
+            tasks.start_soon(run, f"chat-{number}")
+    say(f"wall {perf_counter() - started}")
+    await heard()
+    async with open_post(client) as post:
+        times: list[float] = []
+        for _ in range(REQUESTS):
+            started = perf_counter()
+            await post.request("coder/asked", "ask", 1)
+            times.append(perf_counter() - started)
+    say(f"p50 {median(times)}")
+
+
+async def act(kind: str, address: str, chats: int, turns: int) -> None:
+    async with connect(Link(address=address)) as client:
+        store = await open_nats_store(client)
+        if kind == "conductor":
+            await be_conductor(client, store, chats, turns)
+        else:
+            await be_member(client, store, kind)
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+async def heard() -> None:
+    await anyio.to_thread.run_sync(sys.stdin.readline)
+
+
+class Actor:
+    """A process of the benchmark, which says when it is ready and what it measured."""
+
+    def __init__(self, *command: str) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def tell(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.communicate()
+
+
+def cpu_of(pids: list[int]) -> float:
+    """Seconds of CPU that these processes have used so far."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measure(name: str, leader: Actor, pids: list[int], turns: int) -> None:
+    """Let the leader run its chats, then its requests, and print what they took."""
+    before = cpu_of(pids)
+    leader.tell()
+    wall = float(leader.line().split()[1])
+    cpu = cpu_of(pids) - before
+    leader.tell()
+    p50 = float(leader.line().split()[1])
+    print(f"{name:44}{2 * turns / wall:>10,.0f}{cpu / turns * 1e6:>14,.0f}{p50 * 1e3:>16.2f}", flush=True)
+
+
+async def run_septet(name: str, sync: str, chats: int, turns: int) -> None:
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        async with serve(ServerPlan(folder=Path(folder) / "nats", sync=sync)) as server:
+            async with connect(server.link) as client:
+                await make_work(client)
+            await anyio.to_thread.run_sync(play, name, server, chats, turns)
+
+
+def play(name: str, server: Server, chats: int, turns: int) -> None:
+    address = server.link.address.replace("//", f"//{server.token}@")
+    command = (sys.executable, __file__, "--chats", str(chats), "--turns", str(turns), "--actor")
+    actors = [Actor(*command, kind, address) for kind in ("coder", "reviewer", "conductor")]
+    try:
+        assert [actor.line() for actor in actors] == ["ready"] * 3
+        measure(name, actors[-1], [server.pid, *(actor.process.pid for actor in actors)], chats * turns)
+    finally:
+        for actor in actors:
+            actor.end()
+
+
+def run_autogen(python: str, chats: int, turns: int) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    numbers = [str(chats), str(turns), str(REQUESTS)]
+    actors: list[Actor] = []
+    try:
+        for kind in ("host", "writer", "editor", "manager"):
+            actors.append(Actor(python, str(PEER), kind, address, *(numbers if kind == "manager" else [])))
+            assert actors[-1].line() == "ready"
+        pids = [actor.process.pid for actor in actors]
+        measure("autogen-ext[grpc] 0.7.5, stores nothing", actors[-1], pids, chats * turns)
+    finally:
+        for actor in actors:
+            actor.end()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--chats", type=int, default=1000)
+    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--autogen", default="")
+    parser.add_argument("--actor", nargs=2, default=None)
+    given = parser.parse_args()
+    if given.actor:
+        kind, address = given.actor
+        anyio.run(act, kind, address, given.chats, given.turns)
+        return
+    print(f"{given.chats:,} chats of {given.turns} turns, four processes")
+    print(f"{'':44}{'messages/s':>10}{'CPU µs/turn':>14}{'request p50 ms':>16}")
+    if given.autogen:
+        run_autogen(given.autogen, given.chats, given.turns)
+    anyio.run(run_septet, "septet, JetStream, default sync", "2m", given.chats, given.turns)
+    anyio.run(run_septet, "septet, JetStream, fsync before every ack", "always", given.chats, given.turns)
+
+
+if __name__ == "__main__":
+    main()
