@@ -52,7 +52,7 @@ def terminal(septet: Septet) -> Generator[Terminal]:
 def test_a_person_is_asked_for_the_goal_and_the_plan(terminal: Terminal) -> None:
     terminal.wait_for("What python creation would you like? Type below:")
     terminal.type("add two numbers")
-    terminal.wait_for("approve the plan [Enter], or say what to change")
+    terminal.wait_for("approve the plan [Enter]")
     terminal.type("sounds good")
     terminal.wait_for("try it, then say what you saw")
     terminal.type("the sum is wrong")
