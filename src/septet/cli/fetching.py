@@ -5,8 +5,19 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
+
 from septet.cli.live import write_line
-from septet.wiring.models import Models
+from septet.cli.person import ask_line, at_terminal
+from septet.errors import NoModel
+from septet.wiring.models import Choice, Models
+
+MENU = """\
+nothing to think with was found. What would you like?
+  1  watch a rehearsed team build something, really run here (septet demo)
+  2  use an API key
+  3  look again for a local server (Ollama, LM Studio, llama.cpp, vLLM)
+  4  fetch the embedded small coder model: 1.1 GB once, real, offline, good for small jobs"""
 
 Progress = Callable[[int, int], None]
 
@@ -59,12 +70,35 @@ def tenths() -> Progress:
 async def model_to_use(models: Models, given: str, yes: bool) -> str:
     """The model that was named, or the one that is chosen, with the reason on stderr.
 
-    `local` is fetched when the person has said yes beforehand; else they are told how.
+    An embedded one is fetched when the person has said yes beforehand or nobody is there to ask.
     """
     if not given:
-        choice = await models.choose(offer_embedded=yes)
+        choice = await chosen(models, yes)
         write_line(sys.stderr, f"septet: thinking with {choice.name}: {choice.reason}")
         given = choice.name
-    if given.partition("/")[0] == "local" and (yes or not sys.stdin.isatty()):
+    if given.partition("/")[0] == "local" and (yes or not at_terminal()):
         await fetch_embedded(models, given.partition("/")[2])
     return given
+
+
+async def chosen(models: Models, yes: bool) -> Choice:
+    """Asked at a terminal until there is something to think with; one line and an error elsewhere."""
+    while True:
+        try:
+            return await models.choose(offer_embedded=yes)
+        except NoModel:
+            if not at_terminal():
+                raise
+        write_line(sys.stderr, MENU)
+        await act(models, (await ask_line("> ")).strip())
+
+
+async def act(models: Models, wish: str) -> None:
+    if wish == "2":
+        provider = (await ask_line("openai or anthropic: ")).strip()
+        key = click.prompt("key", hide_input=True, err=True)
+        models.keys.set(provider, str(key).strip())
+    elif wish == "4":
+        await fetch_embedded(models, "")
+    elif wish != "3":
+        raise NoModel("no model was chosen", "septet demo shows a rehearsed team at work, with no key")

@@ -41,7 +41,9 @@ class Duration(click.ParamType[float]):
 
 
 OPTIONS = [
-    click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="scripted:FILE, replay:FILE."),
+    click.option(
+        "-m", "--model", default="", envvar="SEPTET_MODEL", help="What to think with: septet models."
+    ),
     click.option("--yes", is_flag=True, help="Approve the plan without asking."),
     click.option("--step", is_flag=True, help="Stop before each turn and ask."),
     click.option("--rounds", type=click.IntRange(1), help="At most so many versions (8)."),

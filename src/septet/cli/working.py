@@ -26,7 +26,7 @@ from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadConfig, BadUsage
 from septet.team.teams import TEAMS
 from septet.tools.documents import read_text
-from septet.wiring.session import Session, open_session, with_model
+from septet.wiring.session import Session, checked_goal, open_session, thinking, with_model
 
 Prepare = Callable[[Session], Awaitable[str]]
 Opening = Callable[[], AbstractAsyncContextManager[Session]]
@@ -37,7 +37,9 @@ UNSAFE = "WITHOUT A SANDBOX: programs run here with all your rights (--unsafe-lo
 GOALS = {
     "clock": "Make me a python app that displays the current time on an analog clock face.",
     "bars": "Draw a bar chart of the totals per category in a CSV file.",
+    "midi": "Generate a 2 minute midi track with multiple instruments.",
 }
+DEMO_TEAMS = {"midi": "autocoder"}
 
 
 class Start(NamedTuple):
@@ -57,14 +59,24 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
         if words is None:
             write_line(sys.stderr, WELCOME)
             words = await ask_line("> ")
+        checked_goal(words)
         consulted = replace(team, consult=team.consult or (at_terminal() and not options.yes))
-        spec = with_model(bounded(consulted, options), options.model)
+        spec = with_model(bounded(consulted, options), await model_for(team, session, options))
         chat = await session.start(words, spec, absolute(start.workspace), start.name)
         if plan is not None:
             await session.propose(chat, plan)
         return chat
 
     return prepare
+
+
+async def model_for(team: TeamSpec, session: Session, options: Options) -> str:
+    """What members without a model of their own think with; nothing is looked for when all have one."""
+    if all(member.model for member in thinking(team)):
+        return options.model
+    from septet.cli.fetching import model_to_use
+
+    return await model_to_use(session.models, options.model, options.yes)
 
 
 def read_plan(path: Path) -> Plan:
@@ -79,7 +91,7 @@ def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
 
     async def prepare(session: Session) -> str:
         write_line(sys.stderr, f"septet: {REHEARSAL}")
-        team = replace(bounded(TEAMS["iterate"], options), approve="auto")
+        team = replace(bounded(TEAMS[DEMO_TEAMS.get(which, "iterate")], options), approve="auto")
         spec = with_model(team, f"scripted:demo/{which}")
         return await session.start(GOALS[which], spec, absolute(workspace), new_name(which))
 

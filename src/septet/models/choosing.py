@@ -57,7 +57,7 @@ def unfetched(name: str) -> Choice:
 
 def nothing() -> NoModel:
     return NoModel(
-        "nothing to think with was found (no key, no local server)",
+        "no model was chosen and nothing to think with was found (no key, no local server)",
         "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or fetch the embedded model with septet models get, "
         "or watch septet demo",
     )

@@ -38,7 +38,7 @@ you are certain of, one of them a special case. A program has none.
 You write Python. Send exactly two blocks and no other words:
 first ```python with the whole module: complete, working, standard library only, no tests and no prints in it;
 then ```python with a short pytest module for it: two test functions, at most three asserts in each.
-Assert only what the goal says and you are certain of. Stop after six asserts.
+Assert only what the goal says and you are certain of.
 """,
     "reviewer": """\
 You review small Python programs. Reply in compact JSON on one line.

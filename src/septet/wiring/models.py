@@ -13,6 +13,7 @@ from septet.models.anthropic import AnthropicModel
 from septet.models.azure import API_VERSION, azure_address, azure_credentials, azure_model
 from septet.models.catalogue import CATALOGUE, weights
 from septet.models.choosing import Choice, choose, nothing, unfetched
+from septet.models.concise import Concise
 from septet.models.credentials import bearer, header
 from septet.models.embedded import EmbeddedModel, EmbeddedServer, check_runtime, runtime_is_here
 from septet.models.encoding import Loader
@@ -92,7 +93,8 @@ class Models:
         if not self.shelf.has(entry):
             size = f"{entry.size / 1e9:.1f} GB, {entry.licence}"
             raise NoModel(f"{entry.name} is not here yet ({size})", f"septet models get {entry.name}")
-        return EmbeddedModel(entry, EmbeddedServer(entry, self.shelf.path(entry), self._wire), self._wire)
+        server = EmbeddedServer(entry, self.shelf.path(entry), self._wire)
+        return Concise(EmbeddedModel(entry, server, self._wire))
 
     async def fetch(self, name: str, progress: Progress) -> Path:
         """The file of an embedded model, fetched unless it is here."""

@@ -1,0 +1,40 @@
+"""An answer that only repeats itself is cut; any other one comes through as it is."""
+
+import pytest
+from models.asking import ask, open_openai, question
+
+from septet.models.concise import ALIKE, Concise
+from septet.models.wire import Wire
+from septet.testing.replies import Reply, in_order
+from septet.testing.server import serving
+
+pytestmark = pytest.mark.anyio
+
+CODE = "def f(n):\n    return n\n\n\ndef test_f():\n"
+
+
+async def answer_to(text: str) -> str:
+    async with serving(in_order(Reply(text=text, piece=9, pause=0.0001))) as server, Wire() as wire:
+        _, answer = await ask(Concise(open_openai(server, wire)), question("go"))
+    assert answer.usage.completion > 0
+    return answer.text
+
+
+async def test_a_loop_of_asserts_is_cut_after_a_few() -> None:
+    endless = "".join(f"    assert f({n}) == {n}\n" for n in range(200))
+    text = await answer_to(CODE + endless)
+    assert text.startswith(CODE + "    assert f(0) == 0\n")
+    assert ALIKE <= text.count("assert") <= ALIKE + 2
+
+
+async def test_a_line_that_does_not_end_is_cut() -> None:
+    text = await answer_to("x = [" + "(1, True), " * 500)
+    assert len(text) < 1000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CODE + "    assert f(1) == 1\n" * 3, "\n" * 50, "}\n" * 20, CODE * 20, "words without an end of line"],
+)
+async def test_what_is_no_loop_comes_through(text: str) -> None:
+    assert await answer_to(text) == text
