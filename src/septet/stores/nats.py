@@ -22,7 +22,7 @@ from septet.domain.tokens import token
 from septet.errors import StoreFailed
 from septet.ports import ChatHead
 from septet.stores.fence import check_fence
-from septet.stores.nats_stream import PAGE, LogStream, Outdated, Stored
+from septet.stores.nats_stream import LogStream, Outdated, Stored
 from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, whole_chat
 
 T = TypeVar("T")
@@ -136,23 +136,23 @@ class NatsStore:
 
     async def _read_to_end(self, chat: str, after: int) -> list[Stored]:
         found: list[Stored] = []
-        while page := await self._stream.page(whole_chat(chat), after + 1):
-            found += page
-            after = page[-1].seq
-            if len(page) < PAGE:
-                break
-        return found
+        while True:
+            page = await self._stream.page(whole_chat(chat), after + 1)
+            found += page.messages
+            if not page.more or not page.messages:
+                return found
+            after = page.messages[-1].seq
 
     async def _read_to_head(self, chat: str, after: int) -> list[Stored]:
-        subject = whole_chat(chat)
-        newest = await self._stream.newest(subject)
+        newest = await self._stream.newest(whole_chat(chat))
         found: list[Stored] = []
-        last = after
-        while newest is not None and last < newest.seq:
-            found += await self._stream.page(subject, last + 1)
-            if not found or found[-1].seq == last:
+        while newest is not None and after < newest.seq:
+            page = await self._stream.page(whole_chat(chat), after + 1)
+            if page.messages:
+                found += page.messages
+                after = page.messages[-1].seq
+            else:
                 await anyio.sleep(PAUSE)
-            last = found[-1].seq if found else after
         return found
 
     async def _head(self, chat: str) -> ChatHead:

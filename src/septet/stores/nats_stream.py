@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
 from typing import TypeVar
 
+import anyio
 import msgspec
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -15,6 +18,7 @@ from septet.stores.nats_subjects import LOG, STORED, STREAM
 T = TypeVar("T")
 API = "$JS.API"
 PAGE = 1000
+PAGE_BYTES = 4 << 20
 ANSWER = 2.0
 """Seconds for one answer of the server; how often to try again is the caller's choice."""
 WRONG_LAST = {10071, 10164}
@@ -63,9 +67,56 @@ class Outdated(Exception):
     """Somebody has written to the chat since what the publisher has seen."""
 
 
+@dataclass(slots=True)
+class Page:
+    """An answer in many messages; `more` says that the subject goes on."""
+
+    messages: list[Stored] = field(default_factory=list[Stored])
+    more: bool = False
+    done: anyio.Event = field(default_factory=anyio.Event)
+
+    def add(self, message: Msg) -> None:
+        headers = message.headers or {}
+        if "Nats-Sequence" in headers:
+            subject, seq = headers["Nats-Subject"], int(headers["Nats-Sequence"])
+            self.messages.append(Stored(subject=subject, seq=seq, headers=headers, body=message.data))
+        else:
+            self.more = headers.get("Nats-Num-Pending", "0") != "0"
+            self.done.set()
+
+
+class Pages:
+    """One subscription for all pages that are on their way: subscribing for each would cost more than reading."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._inbox = ""
+        self._numbers = count()
+        self._open: dict[str, Page] = {}
+
+    async def ask(self, subject: str, query: bytes) -> Page:
+        if not self._inbox:
+            self._inbox = self._client.new_inbox()
+            await self._client.subscribe(f"{self._inbox}.*", cb=self._hear, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        name, page = str(next(self._numbers)), Page()
+        self._open[name] = page
+        try:
+            await self._client.publish(subject, query, reply=f"{self._inbox}.{name}")
+            with anyio.fail_after(ANSWER):
+                await page.done.wait()
+        finally:
+            del self._open[name]
+        return page
+
+    async def _hear(self, message: Msg) -> None:
+        if page := self._open.get(message.subject.rsplit(".", 1)[1]):
+            page.add(message)
+
+
 class LogStream:
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._pages = Pages(client)
         self.replicated = True
         """Whether another copy than the leader's may answer, and may be behind."""
 
@@ -121,19 +172,12 @@ class LogStream:
             subject=found.subject, seq=found.seq, headers=parsed(found.hdrs), body=found.data
         )
 
-    async def page(self, subject: str, first: int) -> list[Stored]:
-        """Messages of the subject from a sequence on, up to a page full; none when there are no more."""
-        query = msgspec.json.encode({"seq": first, "next_by_subj": subject, "batch": PAGE})
-        inbox = self._client.new_inbox()
-        answers = await self._client.subscribe(inbox, pending_msgs_limit=0, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        try:
-            await self._client.publish(f"{API}.DIRECT.GET.{STREAM}", query, reply=inbox)
-            found: list[Stored] = []
-            while stored := as_stored(await answers.next_msg(timeout=ANSWER)):
-                found.append(stored)
-            return found
-        finally:
-            await answers.unsubscribe()
+    async def page(self, subject: str, first: int) -> Page:
+        """Messages of the subject from a sequence on, up to a page full."""
+        query = msgspec.json.encode(
+            {"seq": first, "next_by_subj": subject, "batch": PAGE, "max_bytes": PAGE_BYTES}
+        )
+        return await self._pages.ask(f"{API}.DIRECT.GET.{STREAM}", query)
 
     async def subjects(self) -> dict[str, int]:
         """Every subject and how many messages it has."""
@@ -172,13 +216,3 @@ def decoded(data: bytes, form: type[T]) -> T:
 def parsed(headers: bytes) -> dict[str, str]:
     pairs = re.findall(r"([^:\r\n]+): ?([^\r\n]*)", headers.decode())
     return dict(pairs)
-
-
-def as_stored(message: Msg) -> Stored | None:
-    """None for the status that ends a page."""
-    headers = message.headers or {}
-    if "Nats-Sequence" not in headers:
-        return None
-    return Stored(
-        subject=headers["Nats-Subject"], seq=int(headers["Nats-Sequence"]), headers=headers, body=message.data
-    )
