@@ -1,0 +1,117 @@
+"""`host`, `join`, `conduct` and `up` as a person uses them: real processes, stopped by signals."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+GOAL = "Make me a python app that displays the current time on an analog clock face."
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "septet", *words]
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SEPTET")}
+    return {**kept, "SEPTET_HOME": str(home)}
+
+
+class Serving:
+    """A process that stays, and the address that it printed."""
+
+    def __init__(self, home: Path, *words: str) -> None:
+        self.process = subprocess.Popen(
+            command(*words), env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        found = re.fullmatch(r"listening on (nats://\S+:(\d+))\n", self.process.stdout.readline())
+        assert found, self.process.communicate()[1]
+        self.url, self.port = found[1], found[2]
+        self.hint = self.process.stdout.readline()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+
+@contextmanager
+def serving(home: Path, *words: str) -> Generator[Serving]:
+    serves = Serving(home, *words)
+    try:
+        yield serves
+    finally:
+        if serves.process.poll() is None:
+            serves.stop()
+
+
+def run(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command(*words), env=environment(home), capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_host_prints_how_to_join_it_and_stops_on_sigterm(tmp_path: Path) -> None:
+    with serving(tmp_path, "host", "--port", "0") as host:
+        assert host.hint.startswith(f"join with: septet join {host.url} --as ")
+        assert str(tmp_path / "host" / "token") in host.hint
+        assert host.stop() == 0
+
+
+def test_a_second_host_on_the_port_is_told_so(tmp_path: Path) -> None:
+    with serving(tmp_path, "host", "--port", "0") as host:
+        second = run(tmp_path, "host", "--port", host.port, "--store", str(tmp_path / "other"))
+
+    assert second.returncode == 2
+    assert second.stderr == (
+        f"septet: port {host.port} is taken, perhaps by another septet host: stop that or pass another --port\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("host", "--host", "0.0.0.0"), 2, "the talk would be readable"),
+        (("join", "nats://127.0.0.1:4222", "--as", "cook"), 2, "nobody can join as 'cook'"),
+        (("join", "here", "--as", "coder"), 5, "no address of a server"),
+        (("join", "nats://127.0.0.1:1", "--as", "coder", "--token-file", "missing"), 5, "cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_one_line(
+    tmp_path: Path, words: tuple[str, ...], code: int, text: str
+) -> None:
+    result = run(tmp_path, *words)
+
+    assert result.returncode == code
+    assert text in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_stranger_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path, "host", "--port", "0") as host:
+        result = run(tmp_path, "join", host.url, "--as", "coder")
+
+    assert result.returncode == 5
+    assert "refused the token" in result.stderr
+
+
+def test_a_goal_is_built_by_members_in_other_processes(tmp_path: Path) -> None:
+    with serving(tmp_path / "there", "up", "--port", "0", "--unsafe-local") as there:
+        token = str(tmp_path / "there" / "host" / "token")
+        words = ("-m", "scripted:demo/clock", "--yes", "--plain", "--token-file", token)
+        result = run(tmp_path / "here", "conduct", there.url, GOAL, *words)
+        assert there.stop() == 0
+
+    assert result.returncode == 0, result.stderr
+    assert "done, all checks passed" in result.stdout
+    workspace = Path(result.stdout.rsplit("the program is in ", 1)[1].strip())
+    assert workspace.is_relative_to(tmp_path / "here")
+    assert (workspace / "clock.py").exists()
+    assert (workspace / "clock.png").read_bytes().startswith(b"\x89PNG")
