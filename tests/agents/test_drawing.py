@@ -1,0 +1,129 @@
+"""Candidates: several answers in one turn, and the checks choose."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from septet.agents.drawing import drawing
+from septet.agents.runner import Bench, rehearsed
+from septet.buses.memory import MemoryBus
+from septet.domain.events import (
+    ChatStarted,
+    DecisionRecorded,
+    Event,
+    ModelAnswered,
+    PlanApproved,
+    PlanProposed,
+    Recorded,
+    ReplyRefused,
+    TurnOpened,
+    VersionWritten,
+)
+from septet.domain.plans import CommandSucceeds, Plan, Requirement, TestsPass, plan_digest
+from septet.domain.reduce import fold
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec, TeamSpec
+from septet.models.scripted import Script, ScriptedModel, ScriptedTurn
+from septet.sandboxes.ladder import choose_sandbox
+from septet.stores.memory import MemoryBlobs
+from septet.tools.workspace import Workspace
+
+pytestmark = pytest.mark.anyio
+
+CODER = RoleSpec(name="coder", role="coder", candidates=3)
+CHECK = "python -c 'from double import double; assert double(2) == 4'"
+PLAN = Plan(
+    items=(
+        Requirement(id="P1", text="double", check=TestsPass(target="test_double.py")),
+        Requirement(id="P2", text="double(2) == 4", check=CommandSucceeds(command=CHECK)),
+    )
+)
+RIGHT = "def double(n):\n    return 2 * n\n"
+WRONG = "def double(n):\n    return n * n + 1\n"
+TEST = "from double import double\n\n\ndef test_double():\n    assert double(3) == 6\n"
+WRONG_TEST = TEST.replace("6", "7")
+
+
+def told(*events: Event) -> State:
+    team = TeamSpec(name="t", members=(CODER,))
+    first = [
+        ChatStarted(goal="double", team=team, workspace="."),
+        PlanProposed(plan=PLAN),
+        PlanApproved(plan=plan_digest(PLAN)),
+        TurnOpened(speaker="coder"),
+    ]
+    numbered = enumerate([*first, *events], start=1)
+    return fold([Recorded(chat="c", seq=seq, at=float(seq), event=event) for seq, event in numbered])
+
+
+async def turn(state: State, answers: Sequence[dict[str, str]], folder: Path) -> list[Event]:
+    """What a coder who says these things one after the other does in its turn."""
+    turns = tuple(ScriptedTurn(role="coder", say="words", files=files) for files in answers)
+    model = ScriptedModel(Script(turns=turns), "drawn")
+    blobs = MemoryBlobs()
+    sandbox = await choose_sandbox(unsafe=True)
+    trials = iter(range(100))
+
+    async def rehearse(state: State, version: VersionWritten) -> State:
+        place = Workspace(folder / str(next(trials)))
+        return await rehearsed(state, version, Bench(place, sandbox, blobs, MemoryBus()))
+
+    agent = drawing(CODER, model, MemoryBus(), blobs, rehearse)
+    return [event async for event in agent(state)]
+
+
+def pair(code: str, tests: str) -> dict[str, str]:
+    return {"double.py": code, "test_double.py": tests}
+
+
+async def test_the_first_green_candidate_ends_the_drawing(tmp_path: Path) -> None:
+    events = await turn(told(), [pair(WRONG, TEST), pair(RIGHT, TEST), pair(WRONG, TEST)], tmp_path)
+    assert [type(event) for event in events] == [
+        ModelAnswered,
+        ModelAnswered,
+        DecisionRecorded,
+        VersionWritten,
+    ]
+    decision = events[2]
+    assert isinstance(decision, DecisionRecorded)
+    assert (decision.what, decision.why) == ("took candidate 2 of 2", "every check passes")
+
+
+async def test_a_right_program_and_right_tests_find_each_other(tmp_path: Path) -> None:
+    events = await turn(told(), [pair(RIGHT, WRONG_TEST), pair(WRONG, TEST)], tmp_path)
+    decision, version = events[-2:]
+    assert isinstance(decision, DecisionRecorded)
+    assert decision.what == "took the program of candidate 1 with the tests of candidate 2 of 2"
+    assert isinstance(version, VersionWritten)
+    assert version.number == 1
+
+
+async def test_without_a_green_one_the_best_is_taken_and_its_faults_are_told(tmp_path: Path) -> None:
+    wrong = [pair(WRONG, WRONG_TEST), pair(RIGHT, WRONG_TEST), pair(WRONG, WRONG_TEST)]
+    events = await turn(told(), wrong, tmp_path)
+    decision = events[-2]
+    assert isinstance(decision, DecisionRecorded)
+    assert decision.what == "took candidate 2 of 3"
+    assert "tests fail" in decision.why
+
+
+async def test_answers_from_before_a_crash_are_used_and_not_bought_again(tmp_path: Path) -> None:
+    first = (await turn(told(), [pair(WRONG, TEST), pair(RIGHT, TEST)], tmp_path / "first"))[0]
+    assert isinstance(first, ModelAnswered)
+    answers = [pair("raise SystemExit", TEST), pair(RIGHT, TEST)]
+    events = await turn(told(first), answers, tmp_path / "again")
+    assert [type(event) for event in events] == [ModelAnswered, DecisionRecorded, VersionWritten]
+
+
+async def test_three_unreadable_answers_are_one_refusal(tmp_path: Path) -> None:
+    events = await turn(told(), [{}, {}, {}], tmp_path)
+    assert [type(event) for event in events] == [ModelAnswered] * 3 + [ReplyRefused]
+
+
+async def test_a_settled_turn_is_left_alone(tmp_path: Path) -> None:
+    state = told()
+    assert state.turn is not None
+    done = replace(state, turn=replace(state.turn, settled=True))
+    assert await turn(done, [], tmp_path) == []
