@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from septet.models.arguments import RepairingArguments
 from septet.models.briefer import Briefer
 from septet.models.fallback import Fallback, Tell
+from septet.models.in_words import InWords
+from septet.models.pricing import Priced
 from septet.models.reporting import Reporting
 from septet.models.retrying import Patience, Retrying
 from septet.ports import Model
@@ -16,6 +18,9 @@ def sturdy(models: Sequence[tuple[str, Model]], patience: Patience, tell: Tell) 
     Every attempt at a smaller or repaired request is itself retried; only a model that still fails gives
     way to the next one.
     """
-    each = [(name, RepairingArguments(Briefer(Retrying(model, patience)))) for name, model in models]
+    each = [
+        (name, Priced(RepairingArguments(Briefer(Retrying(InWords(model), patience))), name))
+        for name, model in models
+    ]
     first = each[0][1] if len(each) == 1 else Fallback(each, tell)
     return Reporting(first, models[0][0])

@@ -1,0 +1,58 @@
+"""What an answer cost, by the public price lists; a model on this machine costs nothing."""
+
+from collections.abc import AsyncGenerator
+from urllib.parse import urlsplit
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from septet.domain.talk import Answer, Request, Usage
+from septet.models.asked import Item, asked
+from septet.ports import Model
+
+FREE = ("local", "ollama")
+HERE = ("localhost", "127.0.0.1", "::1")
+
+
+class Priced:
+    """`name` is the model's whole name: its provider and what the provider calls it."""
+
+    def __init__(self, model: Model, name: str) -> None:
+        self._model = model
+        self._name = name
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        async with asked(self._model, request) as items:
+            async for item in items:
+                yield await self._priced(item) if isinstance(item, Answer) else item
+
+    async def _priced(self, answer: Answer) -> Answer:
+        provider, _, model = self._name.partition("/")
+        if is_free(self._name):
+            return replace(answer, cost=0.0)
+        if provider not in ("openai", "azure", "anthropic"):
+            return answer
+        # The price lists take most of a second to load, once.
+        cost = await to_thread.run_sync(price, answer.usage, provider, answer.model or model)
+        if cost is None:
+            cost = await to_thread.run_sync(price, answer.usage, provider, model)
+        return replace(answer, cost=cost)
+
+
+def is_free(name: str) -> bool:
+    if name.startswith("url:"):
+        return urlsplit(name.removeprefix("url:")).hostname in HERE
+    return name.partition("/")[0] in FREE
+
+
+def price(usage: Usage, provider: str, model: str) -> float | None:
+    """US dollars; None where no price is known."""
+    import genai_prices
+
+    counted = genai_prices.Usage(
+        input_tokens=usage.prompt, cache_read_tokens=usage.cached, output_tokens=usage.completion
+    )
+    try:
+        return float(genai_prices.calc_price(counted, model, provider_id=provider).total_price)
+    except LookupError:
+        return None

@@ -1,0 +1,114 @@
+"""Servers without tools or schemas: the same contract, in plain words."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from models.asking import WRITE, ask, open_openai, question
+from msgspec.structs import replace
+
+from septet.domain.talk import Message, Request, ToolCall
+from septet.models.faults import Garbled
+from septet.models.in_words import InWords, calls_in, json_in
+from septet.models.wire import Wire
+from septet.testing.replies import Feature, Reply, in_order
+from septet.testing.server import MockServer, serving
+
+pytestmark = pytest.mark.anyio
+
+NONE: frozenset[Feature] = frozenset()
+SCHEMA: dict[str, object] = {"type": "object", "properties": {"verdict": {}}, "required": ["verdict"]}
+USE = '```tool\n{"name": "write", "arguments": {"path": "a.py", "content": "x = \\"ä\\""}}\n```'
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[Wire]:
+    async with Wire() as wire:
+        yield wire
+
+
+def texts(server: MockServer) -> list[str]:
+    return [str(message["content"]) for message in server.seen[-1].messages]
+
+
+async def test_tools_are_used_through_blocks(wire: Wire) -> None:
+    async with serving(in_order(Reply(), Reply(text=f"I write it.\n{USE}\n{USE}")), features=NONE) as server:
+        _, answer = await ask(InWords(open_openai(server, wire)), replace(question("go"), tools=(WRITE,)))
+    assert answer.text == "I write it."
+    assert answer.stop == "calls"
+    assert [call.id for call in answer.calls] == ["call_1", "call_2"]
+    assert msgspec.json.decode(answer.calls[0].arguments) == {"path": "a.py", "content": 'x = "ä"'}
+    assert "tools" not in server.seen[-1].fields
+    assert "Write a file." in texts(server)[0]
+
+
+async def test_a_schema_is_asked_for_in_words(wire: Wire) -> None:
+    said = 'Sure!\n```json\n{"verdict": "accept"}\n```'
+    async with serving(in_order(Reply(), Reply(text=said)), features=NONE) as server:
+        model = InWords(open_openai(server, wire))
+        _, answer = await ask(model, replace(question("go"), schema=SCHEMA))
+        await ask(model, replace(question("again"), schema=SCHEMA))
+    assert msgspec.json.decode(answer.text) == {"verdict": "accept"}
+    assert len(server.seen) == 3, "what the server lacks is remembered"
+    assert "response_format" not in server.seen[-1].fields
+
+
+@pytest.mark.parametrize("wrong", ["no JSON", '{"verdict": ', '{"other": 1}', "```json\n[]\n```"])
+async def test_what_cannot_be_read_is_asked_for_once_more(wire: Wire, wrong: str) -> None:
+    script = in_order(Reply(), Reply(text=wrong), Reply(text='{"verdict": "revise"}'))
+    async with serving(script, features=NONE) as server:
+        deltas, answer = await ask(InWords(open_openai(server, wire)), replace(question("go"), schema=SCHEMA))
+    assert msgspec.json.decode(answer.text) == {"verdict": "revise"}
+    assert "could not be read" in texts(server)[-1]
+    assert answer.usage.prompt == 22
+    assert any(delta.restarted for delta in deltas)
+
+
+async def test_what_stays_unreadable_is_a_fault(wire: Wire) -> None:
+    async with serving(in_order(Reply(), Reply(text="no JSON")), features=NONE) as server:
+        with pytest.raises(Garbled, match="form that was asked for"):
+            await ask(InWords(open_openai(server, wire)), replace(question("go"), schema=SCHEMA))
+    assert len(server.seen) == 3
+
+
+async def test_an_unknown_tool_is_answered_with_the_tools_there_are(wire: Wire) -> None:
+    unknown = USE.replace('"write"', '"rm"')
+    async with serving(in_order(Reply(), Reply(text=unknown), Reply(text=USE)), features=NONE) as server:
+        _, answer = await ask(InWords(open_openai(server, wire)), replace(question("go"), tools=(WRITE,)))
+    assert "there is no tool 'rm', only write" in texts(server)[-1]
+    assert answer.calls[0].name == "write"
+
+
+async def test_results_of_tools_go_back_as_words(wire: Wire) -> None:
+    call = ToolCall(id="call_1", name="write", arguments='{"path": "a"}')
+    messages = (
+        *question("go").messages,
+        Message(role="assistant", text="", calls=(call,)),
+        Message(role="tool", text="written", call="call_1"),
+    )
+    async with serving(features=NONE) as server:
+        request = Request(role="coder", step=2, messages=messages, tools=(WRITE,))
+        await ask(InWords(open_openai(server, wire)), request)
+    assert [message["role"] for message in server.seen[-1].messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert texts(server)[-2].startswith("```tool")
+    assert texts(server)[-1] == "Result of call_1:\nwritten"
+
+
+async def test_a_server_that_has_everything_is_asked_as_usual(wire: Wire) -> None:
+    async with serving() as server:
+        await ask(InWords(open_openai(server, wire)), replace(question("go"), tools=(WRITE,), schema=SCHEMA))
+    assert len(server.seen) == 1
+    assert "tools" in server.seen[0].fields
+
+
+@given(text=st.text(max_size=200))
+def test_any_text_at_all_is_read_or_refused(text: str) -> None:
+    assert isinstance(json_in(text, SCHEMA), str)
+    assert isinstance(calls_in(text, {"write"}), list | str)

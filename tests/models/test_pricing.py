@@ -1,0 +1,49 @@
+"""What an answer cost."""
+
+import pytest
+from models.asking import ask, open_openai, question
+
+from septet.domain.talk import Usage
+from septet.models.pricing import Priced, is_free, price
+from septet.models.wire import Wire
+from septet.testing.replies import Reply, in_order
+from septet.testing.server import serving
+
+pytestmark = pytest.mark.anyio
+
+MILLION = Usage(prompt=1_000_000, completion=1_000_000)
+
+
+def test_known_models_have_a_price_and_cached_tokens_are_cheaper() -> None:
+    full = price(MILLION, "openai", "gpt-4o")
+    cached = price(Usage(prompt=1_000_000, cached=1_000_000, completion=1_000_000), "openai", "gpt-4o")
+    assert full is not None
+    assert cached is not None
+    assert 0 < cached < full < 1000
+
+
+def test_an_unknown_model_has_no_price_rather_than_a_wrong_one() -> None:
+    assert price(MILLION, "openai", "nonsense-9") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "free"),
+    [
+        ("local/qwen2.5-coder-1.5b", True),
+        ("ollama/llama3", True),
+        ("url:http://127.0.0.1:1234/v1#m", True),
+        ("url:https://example.com/v1#m", False),
+        ("openai/gpt-4o", False),
+    ],
+)
+def test_only_models_on_this_machine_are_free(name: str, free: bool) -> None:
+    assert is_free(name) is free
+
+
+@pytest.mark.parametrize(
+    ("name", "cost"), [("openai/gpt-4o", 12.5), ("local/m", 0.0), ("url:https://example.com#m", None)]
+)
+async def test_the_answer_says_what_it_cost(name: str, cost: float | None) -> None:
+    async with serving(in_order(Reply(text="x", usage=MILLION))) as server, Wire() as wire:
+        _, answer = await ask(Priced(open_openai(server, wire), name), question("go"))
+    assert answer.cost == cost
