@@ -1,10 +1,11 @@
 """The ports: what the core needs from the world. Adapters prove that they fit in a contract suite."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from septet.domain.events import Event, Recorded
+from septet.domain.examples import Example
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.talk import Answer, Delta, Request
@@ -70,6 +71,16 @@ class Blobs(Protocol):
 
     async def get(self, address: str) -> bytes:
         """The content, verified. Raises LogDamaged where it is missing or does not fit its address."""
+        ...
+
+
+class Examples(Protocol):
+    async def learn(self, examples: Iterable[Example]) -> int:
+        """Keep those that are new; says how many were."""
+        ...
+
+    async def find(self, question: str) -> Example | None:
+        """The best answer to a failure, or none where nothing fits well enough."""
         ...
 
 

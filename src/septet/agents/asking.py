@@ -6,7 +6,7 @@ import msgspec
 
 from septet.domain.events import ModelAnswered
 from septet.domain.state import Spending, State
-from septet.domain.talk import Answer, Delta, Message, Request
+from septet.domain.talk import Answer, Delta, Message, Request, ToolOffer
 from septet.domain.teams import RoleSpec
 from septet.domain.values import Value
 from septet.errors import ModelFailed
@@ -31,7 +31,12 @@ def live_topic(chat: str) -> str:
 
 
 async def ask(
-    member: RoleSpec, model: Model, bus: Bus, state: State, messages: tuple[Message, ...]
+    member: RoleSpec,
+    model: Model,
+    bus: Bus,
+    state: State,
+    messages: tuple[Message, ...],
+    tools: tuple[ToolOffer, ...] = (),
 ) -> ModelAnswered:
     """The member's next answer, ready to be recorded."""
     step = state.spending.get(member.name, Spending()).answers + 1
@@ -40,7 +45,8 @@ async def ask(
         role=member.name,
         step=step,
         messages=messages,
-        schema=SCHEMAS.get(member.role) if small else None,
+        tools=tools,
+        schema=SCHEMAS.get(member.role) if small and not tools else None,
         temperature=member.temperature,
         max_tokens=LONGEST_REPLY if small else None,
     )

@@ -13,11 +13,10 @@ from septet.domain.events import (
     WorkAccepted,
 )
 from septet.domain.plans import Plan, parse_plan, plan_digest, plan_text
-from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.errors import NeedsPerson
-from septet.ports import Agent, EventStore
+from septet.ports import Agent
 
 APPROVALS = {
     "",
@@ -81,21 +80,6 @@ def present(ask: Ask) -> Agent:
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         if (asked := question(state)) is not None:
             yield understood(state, asked, await ask(asked))
-
-    return turn
-
-
-def waiting(store: EventStore) -> Agent:
-    """A person who answers through the log, from any surface, now or in a day."""
-
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
-        if question(state) is None or state.stop_requested:
-            return
-        async for recorded in store.watch(state.chat, state.seq):
-            state = reduce(state, recorded)
-            if question(state) is None or state.stop_requested:
-                return
-        yield StopRequested()  # never reached, a watch has no end: what was answered is in the log already
 
     return turn
 

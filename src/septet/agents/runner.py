@@ -159,9 +159,10 @@ def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
 
 
 async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str, speaker: str) -> None:
-    async for chunk in receive:
-        message = ENCODER.encode(Live(speaker=speaker, output=chunk.decode(errors="replace")))
-        await bus.publish(live_topic(chat), message)
+    async with receive:
+        async for chunk in receive:
+            message = ENCODER.encode(Live(speaker=speaker, output=chunk.decode(errors="replace")))
+            await bus.publish(live_topic(chat), message)
 
 
 async def rehearsed(state: State, version: VersionWritten, bench: Bench) -> State:

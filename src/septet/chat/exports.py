@@ -15,6 +15,7 @@ from septet.domain.events import (
     DataDescribed,
     DecisionRecorded,
     EvidenceFound,
+    ExampleGiven,
     ModelAnswered,
     PersonSpoke,
     PlanApproved,
@@ -114,6 +115,8 @@ def told_work(event: WorkEvent) -> tuple[str, str]:
             return "reviewer", review_text(event) if event.overruled else ""
         case DecisionRecorded(by=by, what=what, why=why):
             return by, f"decided: {what}, because {why}"
+        case ExampleGiven(code=code, source=source):
+            return "exemplar", f"{code}\n(from {source})" if code else "no example"
         case RunStarted():
             return "", ""
         case _:

@@ -8,11 +8,16 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from septet.chat.exports import answer_words
 from septet.chat.reports import spent
 from septet.domain.events import (
+    AnswerGiven,
     ChatEnded,
+    DataDescribed,
+    DecisionRecorded,
     Event,
     EvidenceFound,
+    ExampleGiven,
     ModelAnswered,
     PersonSpoke,
     PlanApproved,
@@ -21,6 +26,8 @@ from septet.domain.events import (
     ReplyRefused,
     ReviewGiven,
     RunFinished,
+    ToolAnswered,
+    ToolCalled,
     VersionWritten,
     WorkAccepted,
 )
@@ -107,8 +114,25 @@ def words(event: Event, verbose: bool = False) -> Words:
             return "reviewer", review_text(event)
         case ModelAnswered(role=role, answer=answer):
             return role, answer.text if verbose else ""
+        case DecisionRecorded(by=by, what=what, why=why):
+            return by, f"decided: {what}, because {why}"
+        case ToolCalled() | ToolAnswered() | DataDescribed() | AnswerGiven():
+            return words_of_tools(event, verbose)
         case _:
             return words_of_talk(event)
+
+
+def words_of_tools(event: ToolCalled | ToolAnswered | DataDescribed | AnswerGiven, verbose: bool) -> Words:
+    match event:
+        case ToolCalled(by=by, name=name, arguments=arguments):
+            return by, f"{name} {arguments if verbose else arguments[:100]}"
+        case ToolAnswered(text=text, failed=failed):
+            shown = text if verbose or failed else last_line(text)
+            return ("septet", f"{'✗ ' if failed else ''}{shown}") if shown else ("", "")
+        case DataDescribed(path=path, card=card):
+            return "septet", f"data: {path}\n{card}"
+        case AnswerGiven(by=by):
+            return by, answer_words(event)
 
 
 def words_of_talk(event: Event) -> Words:
@@ -119,6 +143,8 @@ def words_of_talk(event: Event) -> Words:
             return "person", "plan approved" + (" (without asking)" if by == "flag" else "")
         case PersonSpoke(text=text):
             return "person", text
+        case ExampleGiven(code=code, source=source, title=title):
+            return "exemplar", f"an example from {source}: {title}" if code else "no example"
         case WorkAccepted():
             return "person", "accepted as it is"
         case ReplyRefused(role=role, reason=reason):

@@ -22,8 +22,12 @@ COMMANDS = {
     "conduct": ("septet.cli.cluster:conduct", "Build a goal with the members that have joined a server."),
     "up": ("septet.cli.cluster:up", "A host and a member for each role, on this machine, in one command."),
     "web": ("septet.web.command:web", "Watch, steer and see what was made, in a browser."),
-    "models": ("septet.cli.models:models", "What there is to think with; `models get` fetches an embedded one."),
+    "models": (
+        "septet.cli.models:models",
+        "What there is to think with; `models get` fetches an embedded one.",
+    ),
     "keys": ("septet.cli.models:keys", "Keys of providers, kept where only you can read them."),
+    "learn": ("septet.cli.learn:learn", "Teach the exemplar from files, folders and chats."),
     "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),
 }
 

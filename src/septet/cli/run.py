@@ -45,7 +45,7 @@ def plan(goal: str, name: str, options: Options) -> int:
 
 
 @click.command(epilog="Example: septet demo clock")
-@click.argument("which", type=click.Choice(["clock", "bars"]), default="clock")
+@click.argument("which", type=click.Choice(["clock", "bars", "midi"]), default="clock")
 @click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
 @run_options
 def demo(which: str, workspace: Path | None, options: Options) -> int:

@@ -9,7 +9,9 @@ from septet.domain.values import Value
 NUMBER = re.compile(
     r"(?<![\w.,/:-])[-\u2212+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w/:]|[.,]\d)"
 )
-PRINTED = re.compile(r"(?<![\w.])[-\u2212+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w]|\.\d)")
+PRINTED = re.compile(
+    r"(?<![\w.])[-\u2212+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w]|\.\d)"
+)
 LISTED = re.compile(r"^\s*(?:#+\s*)?\d+[.)]\s", re.MULTILINE)
 
 

@@ -147,6 +147,15 @@ class ReviewGiven(Value):
     green: bool = False
 
 
+class ExampleGiven(Value):
+    """What the exemplar found for a failure; no code where its knowledge holds nothing that fits."""
+
+    failure: str
+    code: str = ""
+    source: str = ""
+    title: str = ""
+
+
 class DecisionRecorded(Value):
     """A choice that somebody may want explained later. `case` names the situation that a reasoning step found."""
 
@@ -204,7 +213,9 @@ class AnswerGiven(Value):
 
 ChatEvent = ChatStarted | ChatContinued | ChatEnded | TurnOpened | StepGranted | StopRequested
 TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
-WorkEvent = VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded
+WorkEvent = (
+    VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded | ExampleGiven
+)
 ToolEvent = ToolCalled | ToolAnswered | SnapshotTaken | DataDescribed | AnswerGiven
 Event = ChatEvent | TalkEvent | WorkEvent | ToolEvent
 

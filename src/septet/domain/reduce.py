@@ -14,6 +14,7 @@ from septet.domain.events import (
     DataDescribed,
     DecisionRecorded,
     EvidenceFound,
+    ExampleGiven,
     ModelAnswered,
     PersonSpoke,
     PlanApproved,
@@ -35,6 +36,7 @@ from septet.domain.events import (
     WorkAccepted,
     WorkEvent,
 )
+from septet.domain.examples import signature
 from septet.domain.plans import plan_digest
 from septet.domain.state import Spending, State, Turn
 
@@ -111,7 +113,7 @@ def reduce_work(state: State, event: WorkEvent) -> State:
         case RunFinished(result=result):
             made = {change.path: change.sha256 for change in result.changes if change.kind != "deleted"}
             return replace(
-                state,
+                noted(state, event),
                 runs=(*state.runs, event),
                 artefacts={**state.artefacts, **made},
                 seconds=state.seconds + result.seconds,
@@ -123,6 +125,8 @@ def reduce_work(state: State, event: WorkEvent) -> State:
         case DecisionRecorded(case=case):
             turn = state.turn and replace(state.turn, decided=True)
             return replace(state, turn=turn, diagnosis=event if case else state.diagnosis)
+        case ExampleGiven():
+            return settled(replace(state, example=event))
         case RunStarted():
             return state
         case _:
@@ -179,6 +183,8 @@ def reduce_version(state: State, event: VersionWritten) -> State:
     return replace(
         state,
         accepted=False,
+        failure="",
+        failing=state.failing if state.failure else 0,
         repeats=0,
         runs=(),
         evidence={},
@@ -187,6 +193,15 @@ def reduce_version(state: State, event: VersionWritten) -> State:
         stale={**state.stale, **state.artefacts},
         artefacts={},
     )
+
+
+def noted(state: State, run: RunFinished) -> State:
+    """The first failure of a version is what it is known by; the same one again is counted."""
+    if run.result.succeeded or run.purpose == "tests alone" or state.failure:
+        return state
+    failure = signature(run.result)
+    failing = state.failing + 1 if failure == state.last_failure else 1
+    return replace(state, failure=failure, last_failure=failure, failing=failing)
 
 
 def reduce_review(state: State, event: ReviewGiven) -> State:

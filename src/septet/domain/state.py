@@ -8,6 +8,7 @@ from septet.domain.events import (
     DataDescribed,
     DecisionRecorded,
     EvidenceFound,
+    ExampleGiven,
     ModelAnswered,
     PersonSpoke,
     ReplyRefused,
@@ -72,6 +73,12 @@ class State(Value):
     """The tree that the person was last asked about."""
     unpleased: int = 0
     """How many reviews in a row wanted more although every check had passed."""
+    failure: str = ""
+    """What went wrong first with the newest version, without what differs from run to run."""
+    last_failure: str = ""
+    failing: int = 0
+    """How many versions in a row failed in the same way."""
+    example: ExampleGiven | None = None
     reviews: Trail[ReviewGiven] = Trail()
     met_before: frozenset[str] = frozenset()
     """Requirements that some earlier version met: failing one of them now is a regression."""

@@ -13,6 +13,7 @@ EndReason = Literal["done", "accepted", "bound", "no_progress", "error", "stoppe
 class RoleSpec(Value, forbid_unknown_fields=True):
     """A member: what it does (`role`), what it is called (`name`), what it thinks with.
 
+    `stronger` is the model that takes over when the same failure comes again and again;
     `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
     is briefed and replies: in the usual text, or in the short forms that small models keep to better.
     """
@@ -23,6 +24,7 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     instructions: str = ""
     temperature: float | None = None
     candidates: int = 1
+    stronger: str = ""
     form: Literal["text", "small"] = "text"
 
 
@@ -38,6 +40,7 @@ class Budget(Value, forbid_unknown_fields=True):
 class TeamSpec(Value, forbid_unknown_fields=True):
     """Everything that makes two chats of the same goal go the same way; kept in the log.
 
+    `help_after` is how often the same failure comes before the exemplar is asked.
     `consult` asks the person before every review; `refusals`, `stuck_after` and `please_after` bound how often
     in a row a reply may be unusable, the same code may come, and a reviewer may want more of what is green.
     """
@@ -52,6 +55,7 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     consult: bool = False
     keepsakes: tuple[str, ...] = ()
     refusals: int = 3
+    help_after: int = 2
     stuck_after: int = 3
     please_after: int = 3
 

@@ -23,6 +23,10 @@ class Home(Value):
         return self.data / "blobs"
 
     @property
+    def examples(self) -> Path:
+        return self.data / "examples.db"
+
+    @property
     def workspaces(self) -> Path:
         return self.data / "work"
 

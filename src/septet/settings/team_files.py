@@ -22,6 +22,7 @@ class MemberForm(Value, forbid_unknown_fields=True):
     instructions: str = ""
     temperature: float | None = None
     candidates: int = 1
+    stronger: str = ""
     form: Literal["text", "small"] = "text"
 
 
@@ -36,6 +37,7 @@ class TeamForm(Value, forbid_unknown_fields=True):
     consult: bool = False
     keepsakes: tuple[Literal["plan", "versions", "reviews", "history"], ...] = ()
     refusals: int = 3
+    help_after: int = 2
     stuck_after: int = 3
     please_after: int = 3
 
@@ -58,6 +60,7 @@ def load_team(name: str) -> TeamSpec:
         stepwise=form.stepwise,
         consult=form.consult,
         keepsakes=form.keepsakes,
+        help_after=form.help_after,
         please_after=form.please_after,
         refusals=form.refusals,
         stuck_after=form.stuck_after,
@@ -77,6 +80,7 @@ def member(form: MemberForm, source: str) -> RoleSpec:
         instructions=form.instructions,
         temperature=form.temperature,
         candidates=form.candidates,
+        stronger=form.stronger,
         form=form.form,
     )
 

@@ -18,26 +18,7 @@ TABLE = """CREATE VIRTUAL TABLE IF NOT EXISTS examples USING fts5(
 INSERT = "INSERT INTO examples(telling, title, text, code, source, digest) VALUES (?, ?, ?, ?, ?, ?)"
 FIND = "SELECT telling, title, text, code, source FROM examples WHERE examples MATCH ? ORDER BY bm25(examples) LIMIT 5"
 COMMON = frozenset(
-    [
-        "the",
-        "and",
-        "for",
-        "with",
-        "from",
-        "this",
-        "that",
-        "not",
-        "was",
-        "are",
-        "error",
-        "exception",
-        "file",
-        "line",
-        "in",
-        "of",
-        "to",
-        "is",
-    ]
+    {"and", "are", "error", "exception", "file", "for", "in", "line", "not", "of", "the", "to", "with"}
 )
 ENOUGH = 0.5
 """The share of a question's telling words that an example must hold to count as an answer."""

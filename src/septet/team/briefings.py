@@ -48,13 +48,29 @@ def planner_sections(state: State, sources: Sources) -> list[str]:
 def coder_sections(state: State, sources: Sources) -> list[str]:
     parts = [plan_section(state)]
     if state.version is not None:
-        parts += [code_section(state, sources), review_section(state), run_section(state)]
+        parts += [
+            code_section(state, sources),
+            review_section(state),
+            run_section(state),
+            *example_section(state),
+        ]
     return parts + remarks(state, "# The person says")
 
 
 def reviewer_sections(state: State, sources: Sources) -> list[str]:
     parts = [plan_section(state), code_section(state, sources), *answer_section(state), run_section(state)]
     return parts + remarks(state, "# The person tried it and says")
+
+
+def example_section(state: State) -> list[str]:
+    """What the exemplar said to the failure that is open now."""
+    given = state.example
+    if given is None or given.failure != state.failure:
+        return []
+    if not given.code:
+        return [f"# The exemplar\nno example for: {given.failure}"]
+    code = f"```python\n{given.code.rstrip()}\n```"
+    return [f"# The exemplar\nfor: {given.failure}\nfrom {given.source}: {given.title}\n{code}"]
 
 
 def answer_section(state: State) -> list[str]:

@@ -8,6 +8,7 @@ from septet.errors import BadConfig
 from septet.team.evidence import done, examined
 from septet.team.limits import (
     at_most,
+    helped,
     stepwise,
     unless_never_pleased,
     unless_refused,
@@ -18,6 +19,7 @@ from septet.team.limits import (
     within_budget,
 )
 from septet.team.moves import End, Floor, Move, Speak
+from septet.team.reason_and_act import autocoding
 
 
 def plan_then_iterate(state: State) -> Move:
@@ -58,7 +60,7 @@ def planning(team: TeamSpec, budget: Budget) -> Floor:
 
 
 def iterating(team: TeamSpec, budget: Budget) -> Floor:
-    rounds = at_most(budget.rounds, plan_then_iterate, of="coder")
+    rounds = at_most(budget.rounds, helped(team.help_after, plan_then_iterate), of="coder")
     pleased = unless_never_pleased(team.please_after, unless_stuck(team.stuck_after, rounds))
     return until_done(done, until_accepted(pleased))
 
@@ -69,6 +71,7 @@ def taking_turns(team: TeamSpec, budget: Budget) -> Floor:
 
 FLOORS: dict[str, Callable[[TeamSpec, Budget], Floor]] = {
     "plan": planning,
+    "reason_and_act": autocoding,
     "plan_then_iterate": iterating,
     "round_robin": taking_turns,
 }

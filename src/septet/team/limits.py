@@ -6,6 +6,9 @@ from septet.domain.state import State
 from septet.domain.teams import Budget
 from septet.team.moves import End, Floor, Move, Speak
 
+HELPED = 2
+"""How many more tries the same failure gets: with an example, and with a stronger model."""
+
 
 def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
     """End as done as soon as the evidence says so."""
@@ -61,12 +64,28 @@ def unless_refused(times: int, floor: Floor) -> Floor:
 
 
 def unless_stuck(times: int, floor: Floor) -> Floor:
-    """End when the same code comes again and again."""
+    """End when the same code comes again and again, or the same failure in spite of all help."""
 
     def bounded(state: State) -> Move:
-        if state.repeats < times - 1:
-            return floor(state)
-        return End(reason="no_progress", detail=f"the same code came {times} times in a row")
+        if state.repeats >= times - 1:
+            return End(reason="no_progress", detail=f"the same code came {times} times in a row")
+        if state.failure and state.failing >= times + HELPED:
+            detail = f"the same failure came {state.failing} times in a row: {state.failure}"
+            return End(reason="no_progress", detail=detail)
+        return floor(state)
+
+    return bounded
+
+
+def helped(times: int, floor: Floor) -> Floor:
+    """Ask the exemplar before the coder goes on, when the same failure has come `times` times."""
+
+    def bounded(state: State) -> Move:
+        move = floor(state)
+        asked = state.example is not None and state.example.failure == state.failure
+        stuck = bool(state.failure) and state.failing >= times and not asked
+        coding = isinstance(move, Speak) and move.speaker == "coder"
+        return Speak(speaker="exemplar") if coding and stuck and state.team.member("exemplar") else move
 
     return bounded
 

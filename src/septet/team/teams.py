@@ -1,6 +1,11 @@
 """The teams that come with Septet, as data."""
 
-from septet.domain.teams import RoleSpec, TeamSpec
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+
+STARTS_WITH_MAIN = (
+    "The program is a project that starts with main.py: write `run: python main.py`. "
+    "Its tests stand in files like test_main.py."
+)
 
 TEAMS = {
     "plan": TeamSpec(
@@ -16,8 +21,22 @@ TEAMS = {
             RoleSpec(name="coder", role="coder"),
             RoleSpec(name="runner", role="runner"),
             RoleSpec(name="reviewer", role="reviewer"),
+            RoleSpec(name="exemplar", role="exemplar"),
         ),
         floor="plan_then_iterate",
         keepsakes=("plan", "versions", "reviews"),
+    ),
+    "autocoder": TeamSpec(
+        name="autocoder",
+        members=(
+            RoleSpec(name="planner", role="planner", instructions=STARTS_WITH_MAIN),
+            RoleSpec(name="proxy", role="proxy"),
+            RoleSpec(name="runner", role="runner"),
+            RoleSpec(name="coder", role="coder"),
+            RoleSpec(name="reviewer", role="reviewer"),
+        ),
+        floor="reason_and_act",
+        budget=Budget(rounds=20),
+        approve="auto",
     ),
 }

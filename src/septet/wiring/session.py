@@ -8,11 +8,13 @@ from tempfile import TemporaryDirectory
 from msgspec.structs import replace
 
 from septet.agents.drawing import Rehearse, drawing
+from septet.agents.exemplar import escalating, knowing
 from septet.agents.proxy import agreeing, away
 from septet.agents.runner import Bench, rehearsed, running
 from septet.agents.speaking import INTERPRETERS, speaking
 from septet.buses.memory import MemoryBus
 from septet.chat.keepsakes import Keepsakes
+from septet.chat.lessons import from_chat
 from septet.chat.names import checked_name, find_name, new_name
 from septet.domain.events import ChatContinued, ChatStarted, PlanProposed, Recorded, VersionWritten
 from septet.domain.plans import Plan
@@ -20,15 +22,17 @@ from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage
-from septet.ports import Agent, Blobs, Bus, EventStore, Sandbox
+from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox
 from septet.runtime.conductor import perform
 from septet.runtime.log import Log
 from septet.sandboxes.ladder import choose_sandbox
 from septet.settings.homes import Home, find_home
 from septet.stores.blobs import FolderBlobs
+from septet.stores.examples import ExampleShelf
 from septet.stores.sqlite import open_store
 from septet.team.floors import floor_for
 from septet.tools.workspace import Workspace
+from septet.wiring.crafts import craft
 from septet.wiring.models import Models, settled_name, suited
 
 LONGEST_GOAL = 100_000
@@ -43,6 +47,7 @@ class Session:
         self.store = store
         self.blobs = blobs
         self.bus = bus
+        self.examples: Examples = ExampleShelf(home.examples)
 
     async def start(self, goal: str, team: TeamSpec, workspace: Path | None, name: str = "") -> str:
         """Put a new chat into the log; `conduct` does the rest. `workspace` is an absolute path."""
@@ -69,6 +74,10 @@ class Session:
     async def state(self, chat: str) -> State:
         return fold(await self.store.read(chat))
 
+    async def learn_from(self, chat: str) -> int:
+        """What a chat that ended done can teach the exemplar; says how many examples were new."""
+        return await self.examples.learn(await from_chat(await self.log(chat), self.blobs))
+
     async def reopen(self, chat: str, budget: Budget) -> None:
         """Let an ended chat go on, within another budget."""
         state = await self.state(chat)
@@ -91,20 +100,30 @@ class Session:
             async for recorded in performance:
                 await keepsakes.keep(log.state, recorded)
                 yield recorded
+        await self.learn_from(chat)
 
     def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:
         """The team's members by name."""
         return {member.name: self.agent(member, state, sandbox, person) for member in state.team.members}
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
+        bench = Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus)
+        if (crafted := craft(member, state.team, self.models, bench)) is not None:
+            return crafted
         if member.role == "proxy":
             return agreeing if state.team.approve == "auto" else person or away
+        if member.role == "exemplar":
+            return knowing(self.examples)
         if member.role == "runner":
-            return running(member, Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus))
+            return running(member, bench)
         model = self.models.open(member.model)
         if member.role == "coder" and member.candidates > 1:
             return drawing(member, model, self.bus, self.blobs, self.rehearse(sandbox))
-        return speaking(member, model, self.bus, self.blobs)
+        usual = speaking(member, model, self.bus, self.blobs)
+        if not member.stronger:
+            return usual
+        stronger = speaking(member, self.models.open((member.stronger,)), self.bus, self.blobs)
+        return escalating(usual, stronger, state.team.help_after)
 
     def rehearse(self, sandbox: Sandbox) -> Rehearse:
         """A trial in a passing workspace; nobody watches it."""

@@ -1,0 +1,25 @@
+"""Members whose way of working depends on the team's floor: the autocoder's runner and coder."""
+
+from septet.agents.acting import acting
+from septet.agents.reasoning import reasoning
+from septet.agents.runner import Bench
+from septet.domain.teams import RoleSpec, TeamSpec
+from septet.ports import Agent
+from septet.tools.actions import known_actions
+from septet.tools.file_actions import file_actions
+from septet.wiring.models import Models
+
+
+def craft(member: RoleSpec, team: TeamSpec, models: Models, bench: Bench) -> Agent | None:
+    """The agent for such a member; None for one that works as in any team."""
+    if team.floor == "reason_and_act":
+        return autocoder_craft(member, models, bench)
+    return None
+
+
+def autocoder_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:
+    if member.role == "runner":
+        return reasoning(member, bench)
+    if member.role == "coder":
+        return acting(member, models.open(member.model), bench, known_actions(file_actions()))
+    return None
