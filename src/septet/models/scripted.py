@@ -7,7 +7,9 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from septet.domain.talk import Answer, Delta, Request
+import msgspec
+
+from septet.domain.talk import Answer, Delta, Request, ToolCall
 from septet.domain.values import Value
 from septet.errors import BadConfig
 from septet.tools.documents import read_document
@@ -23,6 +25,14 @@ class ScriptedTurn(Value, forbid_unknown_fields=True):
     step: int | None = None
     expect: str = ""
     files: Mapping[str, str] = {}
+    calls: tuple["ScriptedCall", ...] = ()
+
+
+class ScriptedCall(Value, forbid_unknown_fields=True):
+    """A tool that the role uses; `arguments` may be a text, to show what happens to broken JSON."""
+
+    name: str
+    arguments: Mapping[str, object] | str = {}
 
 
 class Script(Value, forbid_unknown_fields=True):
@@ -45,12 +55,17 @@ class ScriptedModel:
             self.turns[turn.role, step] = turn
 
     async def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
-        text = self.text(request)
+        turn = self.turn(request)
+        text = words(turn)
         for piece in PIECES.findall(text):
             yield Delta(text=piece)
-        yield Answer(text=text, model=f"scripted:{self.name}", cost=0.0)
+        calls = tuple(
+            ToolCall(id=f"{request.role}-{request.step}-{number}", name=call.name, arguments=json(call))
+            for number, call in enumerate(turn.calls, start=1)
+        )
+        yield Answer(text=text, model=f"scripted:{self.name}", calls=calls, cost=0.0)
 
-    def text(self, request: Request) -> str:
+    def turn(self, request: Request) -> ScriptedTurn:
         turn = self.turns.get((request.role, request.step))
         if turn is None:
             has = sum(role == request.role for role, _ in self.turns)
@@ -64,8 +79,16 @@ class ScriptedModel:
                 f"the script {self.name} and the run disagree at step {request.step} of the {request.role}"
             )
             raise BadConfig(cause, f"'{turn.expect}' was expected in what it is told")
-        blocks = [f"```python {path}\n{code.rstrip()}\n```" for path, code in turn.files.items()]
-        return "\n\n".join(filter(None, [turn.say.strip(), *blocks]))
+        return turn
+
+
+def words(turn: ScriptedTurn) -> str:
+    blocks = [f"```python {path}\n{code.rstrip()}\n```" for path, code in turn.files.items()]
+    return "\n\n".join(filter(None, [turn.say.strip(), *blocks]))
+
+
+def json(call: ScriptedCall) -> str:
+    return call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
 
 
 def load_script(path: Path) -> Script:
