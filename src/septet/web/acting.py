@@ -1,0 +1,168 @@
+"""What the person does on the page. Each act is an event like any other, so every surface sees the same chat."""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from septet.agents.proxy import question, understood
+from septet.chat.names import new_name
+from septet.chat.versions import version_named
+from septet.domain.events import (
+    DecisionRecorded,
+    Event,
+    PersonSpoke,
+    PlanApproved,
+    PlanProposed,
+    StepGranted,
+    StopRequested,
+    WorkAccepted,
+)
+from septet.domain.plans import Refusal, parse_plan, plan_digest
+from septet.domain.state import State
+from septet.errors import BadUsage, Conflict
+from septet.settings.team_files import known
+from septet.team.teams import TEAMS
+from septet.web.answers import body, json_answer
+from septet.web.demos import demo_goal
+from septet.web.forms import (
+    ACTS,
+    NEW_CHATS,
+    Accept,
+    Approve,
+    EditPlan,
+    Fork,
+    Pause,
+    Restore,
+    Resume,
+    Say,
+    Step,
+    Stop,
+)
+from septet.web.histories import fork, renewed, restore
+from septet.web.place import Place
+from septet.wiring.session import with_model
+
+
+class Acting:
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.store = place.session.store
+        self.conducting = place.conducting
+
+    async def begin(self, request: Request) -> Response:
+        """A new chat, conducted here."""
+        form = await body(request, NEW_CHATS)
+        team = TEAMS[known(form.team, list(TEAMS), "team", "a new chat")]
+        team = replace(team, stepwise=form.step, consult=form.consult)
+        team = replace(team, approve="auto" if form.yes else team.approve)
+        team = replace(team, budget=form.bounds(team.budget))
+        goal = await demo_goal(form.demo) if form.demo else form.goal
+        model = f"scripted:demo/{form.demo}" if form.demo else form.model or self.place.model
+        if not model:
+            model = (await self.place.session.models.choose()).name
+        chat = await self.place.session.start(
+            goal, with_model(team, model), None, new_name(form.demo or goal)
+        )
+        self.conducting.go_on(await self.place.shelf.state(chat))
+        return json_answer({"chat": chat}, 201)
+
+    async def act(self, request: Request) -> Response:
+        state = await self.place.shelf.state(request.path_params["chat"])
+        act = await body(request, ACTS)
+        match act:
+            case Fork(version=version, seq=seq):
+                return json_answer({"chat": await self.forked(state, version, seq)}, 201)
+            case Restore(version=version):
+                await self.restored(state, version)
+            case Pause():
+                self.conducting.pause(state.chat)
+            case Stop():
+                await self.stopped(state)
+            case EditPlan(text=text):
+                await self.edited(state, text)
+            case Say() | Approve() | Accept() | Step() | Resume():
+                await self.answered(state, act)
+            case _:
+                assert_never(act)
+        return json_answer({"chat": state.chat})
+
+    async def answered(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
+        """Acts that let the team go on: after an end with as much room again."""
+        waits = question(state) is not None
+        await self.recorded(state, act)
+        if state.ended is not None:
+            await self.place.session.reopen(state.chat, renewed(state))
+        if state.ended is not None or waits or isinstance(act, Step | Resume):
+            newest = await self.place.shelf.state(state.chat)
+            self.conducting.go_on(newest, one_turn=isinstance(act, Step) and not state.team.stepwise)
+
+    async def recorded(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
+        match act:
+            case Say(text=text, to=to):
+                await self.heard(state, self.words(state, text, to))
+            case Approve(seq=seq):
+                await self.store.append(state.chat, await self.approval(state, seq), after=None)
+            case Accept():
+                await self.store.append(state.chat, self.acceptance(state), after=None)
+            case Step() | Resume():
+                asked = question(state)
+                if asked is not None and asked.kind != "plan":
+                    await self.store.append(state.chat, StepGranted(), after=None)
+
+    def words(self, state: State, text: str, to: str) -> Event:
+        if not text.strip():
+            raise BadUsage("nothing was said", "type something")
+        if to:
+            names = [member.name for member in state.team.members]
+            return PersonSpoke(text=text.strip(), to=known(to, names, "member", state.chat))
+        asked = question(state) if state.ended is None else None
+        return understood(state, asked, text) if asked else PersonSpoke(text=text.strip())
+
+    async def heard(self, state: State, event: Event) -> None:
+        if isinstance(event, StopRequested):
+            await self.stopped(state)
+        else:
+            await self.store.append(state.chat, event, after=None)
+
+    async def approval(self, state: State, seq: int) -> PlanApproved:
+        """For exactly the plan that the person saw: the one that stands at `seq` in the log."""
+        seen = next(iter(await self.store.read(state.chat, seq - 1)), None) if seq > 0 else None
+        if seen is None or not isinstance(seen.event, PlanProposed):
+            raise BadUsage(
+                f"there is no plan at {seq} in the log of '{state.chat}'", "look at the newest one"
+            )
+        if state.plan is None or plan_digest(state.plan) != plan_digest(seen.event.plan):
+            raise Conflict("the plan has changed meanwhile", "look at the newest one")
+        return PlanApproved(plan=plan_digest(seen.event.plan))
+
+    def acceptance(self, state: State) -> WorkAccepted:
+        if state.version is None:
+            raise BadUsage("there is no version to accept yet", "wait for the coder")
+        return WorkAccepted()
+
+    async def edited(self, state: State, text: str) -> None:
+        plan = parse_plan(text)
+        if isinstance(plan, Refusal):
+            raise BadUsage(f"that is no plan: {plan.reason}")
+        if state.approved or state.ended is not None:
+            raise Conflict("the plan is approved already", "say what to change instead")
+        decision = DecisionRecorded(by="person", what="edited the plan", why="on the page")
+        await self.store.append(state.chat, decision, after=None)
+        await self.store.append(state.chat, PlanProposed(plan=plan), after=None)
+
+    async def stopped(self, state: State) -> None:
+        if state.ended is not None:
+            return
+        heads = {head.chat: head for head in await self.store.chats()}
+        await self.conducting.stop(state, heads[state.chat].changed)
+
+    async def forked(self, state: State, version: str, seq: int) -> str:
+        wanted = version_named(state, version) if version else None
+        return await fork(self.place.session, state.chat, wanted, seq)
+
+    async def restored(self, state: State, version: str) -> None:
+        if self.conducting.standing(state.chat).conducted:
+            raise Conflict("the team is at work on this chat", "pause it first")
+        await restore(self.place.session, state, version_named(state, version))

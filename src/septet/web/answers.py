@@ -1,0 +1,83 @@
+"""Requests in and answers out: checked JSON, errors as one sentence with a remedy, and a limit on size."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from septet.domain.codec import ENCODER
+from septet.errors import BadUsage, Conflict, LogDamaged, NeedsPerson, NoModel, SeptetError, StoreFailed
+
+T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+LARGEST_BODY = 1 << 20
+STATUSES: tuple[tuple[type[SeptetError], int], ...] = (
+    (LogDamaged, 410),
+    (StoreFailed, 503),
+    (Conflict, 409),
+    (NeedsPerson, 409),
+    (NoModel, 409),
+)
+
+
+class NotHere(BadUsage):
+    """Nothing of that name; a 404."""
+
+
+class TooLarge(BadUsage):
+    """A body over the limit; a 413."""
+
+
+def json_answer(content: object, status: int = 200) -> Response:
+    return Response(
+        ENCODER.encode(content),
+        status,
+        media_type="application/json",
+        headers={"cache-control": "no-store"},
+    )
+
+
+def failure(error: SeptetError) -> Response:
+    return json_answer({"error": error.cause, "remedy": error.remedy}, status_of(error))
+
+
+def status_of(error: SeptetError) -> int:
+    if isinstance(error, NotHere):
+        return 404
+    if isinstance(error, TooLarge):
+        return 413
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 400)
+
+
+def answering(endpoint: Endpoint) -> Endpoint:
+    """What a person must fix is told as JSON, never as a traceback."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except SeptetError as error:
+            return failure(error)
+
+    return answered
+
+
+async def body(request: Request, form: msgspec.json.Decoder[T]) -> T:
+    """The request's JSON as a checked value."""
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > LARGEST_BODY:
+            raise TooLarge(f"more than {LARGEST_BODY:,} bytes were sent", "send less")
+    try:
+        return form.decode(bytes(content))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadUsage(f"the request is not understood ({error})", "see docs/web.md for its form") from error
+
+
+def number(text: str, what: str) -> int:
+    """A number out of an address; a few digits at most."""
+    if not text.isascii() or not text.isdigit() or len(text) > 12:
+        raise BadUsage(f"{what} is '{text[:40]}'", "use a whole number")
+    return int(text)

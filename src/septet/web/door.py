@@ -1,0 +1,102 @@
+"""Who may come in: a known host name, our own page as the origin, and somebody who showed the token once."""
+
+import hmac
+import ipaddress
+import os
+import secrets
+from pathlib import Path
+
+from starlette.datastructures import Headers
+
+from septet.errors import BadUsage, StoreFailed
+
+COOKIE_SECONDS = 30 * 24 * 3600
+SHORTEST_TOKEN = 16
+
+
+class Door:
+    """`token` lets a browser in and becomes its cookie; a token that was made for one opening works once."""
+
+    def __init__(self, key: bytes, token: str, port: int, names: frozenset[str], reusable: bool) -> None:
+        self.cookie = f"septet-{port}"
+        self.pass_word = hmac.digest(key, b"septet web", "sha256").hex()
+        self._token = token
+        self._names = names
+        self._reusable = reusable
+
+    def knows(self, host: str) -> bool:
+        """A name that somebody else's page could point at this machine is not ours; an address is."""
+        name = host_name(host)
+        return name in self._names or is_address(name)
+
+    def admits(self, token: str) -> bool:
+        good = bool(self._token) and hmac.compare_digest(token.encode(), self._token.encode())
+        if good and not self._reusable:
+            self._token = ""
+        return good
+
+    def recognises(self, headers: Headers, cookies: dict[str, str]) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if self._reusable and scheme.lower() == "bearer":
+            return hmac.compare_digest(given.encode(), self._token.encode())
+        return hmac.compare_digest(cookies.get(self.cookie, "").encode(), self.pass_word.encode())
+
+    def stamp(self) -> str:
+        """The cookie: not readable by scripts, not sent from other sites."""
+        return f"{self.cookie}={self.pass_word}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
+
+
+def same_origin(headers: Headers, must: bool) -> bool:
+    """Whether the request comes from our own page. Who changes something must say where it comes from."""
+    origin = headers.get("origin")
+    if origin is None:
+        return not must or headers.get("authorization", "") != ""
+    return origin in (f"http://{headers.get('host', '')}", f"https://{headers.get('host', '')}")
+
+
+def host_name(host: str) -> str:
+    """The name without its port; the brackets of an IPv6 address are taken off."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(name: str) -> bool:
+    return name == "localhost" or (is_address(name) and ipaddress.ip_address(name).is_loopback)
+
+
+def kept_key(path: Path) -> bytes:
+    """The secret behind the cookies: it outlives the server, so that a restart logs nobody out."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not path.exists():
+            draft = path.with_name(f".{secrets.token_hex(8)}.new")
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(secrets.token_bytes(32))
+            draft.replace(path)
+        return path.read_bytes()
+    except OSError as error:
+        raise StoreFailed(f"{path} cannot be used ({error.strerror})", "check its permissions") from error
+
+
+def token_from(path: Path) -> str:
+    """A token that people share, for a server that others can reach."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadUsage(f"the token file {path} cannot be read", "name a text file with one line") from error
+    if len(token) < SHORTEST_TOKEN:
+        raise BadUsage(
+            f"the token in {path} has {len(token)} characters",
+            f"use at least {SHORTEST_TOKEN}, e.g. python -c 'import secrets; print(secrets.token_urlsafe())'",
+        )
+    return token

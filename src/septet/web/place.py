@@ -1,0 +1,38 @@
+"""What every request works with: the session, and what the server knows and does about its chats."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from septet.web.channels import Channels
+from septet.web.conducting import Conducting
+from septet.web.overview import Overview
+from septet.web.search import Index
+from septet.web.shelf import Shelf
+from septet.wiring.session import Session
+
+
+class Place:
+    def __init__(
+        self, session: Session, model: str, channels: Channels, conducting: Conducting, shelf: Shelf
+    ) -> None:
+        self.session = session
+        self.model = model
+        self.channels = channels
+        self.conducting = conducting
+        self.shelf = shelf
+        self.overview = Overview(shelf)
+        self.index = Index(session.store)
+
+
+@asynccontextmanager
+async def open_place(session: Session, model: str) -> AsyncGenerator[Place]:
+    """Chats go on in the background until the place is closed; they can all be resumed."""
+    async with anyio.create_task_group() as tasks:
+        channels = Channels(session.store, session.bus, tasks)
+        conducting = Conducting(session, channels, tasks)
+        place = Place(session, model, channels, conducting, Shelf(session.store))
+        tasks.start_soon(place.overview.follow)
+        yield place
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,102 @@
+"""What the page reads: the list, logs, versions, differences, archives, search."""
+
+import io
+import zipfile
+from collections.abc import Mapping
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from septet.chat.exports import FORMATS, export
+from septet.chat.results import result_of
+from septet.chat.versions import difference, version_named
+from septet.domain.codec import encode
+from septet.errors import BadUsage, NoModel
+from septet.ports import Blobs
+from septet.team.teams import TEAMS
+from septet.web.answers import json_answer, number
+from septet.web.demos import demo_names
+from septet.web.place import Place
+
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+class Reading:
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    async def chats(self, request: Request) -> Response:
+        return json_answer(await self.place.shelf.summaries())
+
+    async def chat(self, request: Request) -> Response:
+        """How it stands, in the form that `--json` ends with."""
+        return json_answer(result_of(await self.place.shelf.state(request.path_params["chat"])))
+
+    async def events(self, request: Request) -> Response:
+        """The log after a sequence: one envelope a line, as `--json` prints them."""
+        state = await self.place.shelf.state(request.path_params["chat"])
+        after = number(request.query_params.get("after", "0"), "after")
+        log = await self.place.session.store.read(state.chat, after)
+        lines = (encode(recorded) + b"\n" for recorded in log)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    async def difference(self, request: Request) -> Response:
+        state = await self.place.shelf.state(request.path_params["chat"])
+        new = version_named(state, request.query_params.get("new", str(len(state.versions))))
+        old = version_named(state, request.query_params.get("old", str(max(1, new.number - 1))))
+        text = await difference(old, new, self.place.session.blobs)
+        return Response(text, media_type="text/plain")
+
+    async def archive(self, request: Request) -> Response:
+        """A version's files and, for the newest one, what its runs made, as a zip."""
+        state = await self.place.shelf.state(request.path_params["chat"])
+        version = version_named(state, request.path_params["version"])
+        made: Mapping[str, str] = state.artefacts if version == state.version else {}
+        paths = {**made, **{file.path: file.sha256 for file in version.files}}
+        content = await zipped({path: sha for path, sha in paths.items() if sha}, self.place.session.blobs)
+        name = f"{state.chat}-v{version.number}.zip"
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(content, media_type="application/zip", headers=headers)
+
+    async def export(self, request: Request) -> Response:
+        state = await self.place.shelf.state(request.path_params["chat"])
+        form = request.path_params["form"]
+        if form not in FORMATS:
+            raise BadUsage(f"there is no export as '{form[:20]}'", f"use {', '.join(FORMATS)}")
+        text = export(list(await self.place.session.store.read(state.chat)), form)
+        headers = {"content-disposition": f'attachment; filename="{state.chat}.{form}"'}
+        return Response(text, media_type="text/plain", headers=headers)
+
+    async def search(self, request: Request) -> Response:
+        return json_answer(await self.place.index.find(request.query_params.get("q", "")[:200]))
+
+    async def setup(self, request: Request) -> Response:
+        """What a new chat can be made with."""
+        return json_answer({"teams": list(TEAMS), "demos": await demo_names()})
+
+    async def model(self, request: Request) -> Response:
+        """What a new chat would think with, and why; looking for one may take a moment."""
+        try:
+            choice = await self.place.session.models.choose() if not self.place.model else None
+            model = {
+                "name": choice.name if choice else self.place.model,
+                "reason": choice.reason if choice else "chosen when the server was started",
+            }
+        except NoModel as error:
+            model = {"name": "", "reason": f"{error.cause}: {error.remedy}"}
+        return json_answer(model)
+
+
+async def zipped(paths: dict[str, str], blobs: Blobs) -> bytes:
+    """The same files always give the same bytes."""
+    contents = {path: await blobs.get(sha) for path, sha in sorted(paths.items())}
+
+    def pack() -> bytes:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path, content in contents.items():
+                archive.writestr(zipfile.ZipInfo(path, ZIP_TIME), content)
+        return buffer.getvalue()
+
+    return await anyio.to_thread.run_sync(pack)

@@ -1,0 +1,86 @@
+"""The socket of a page: history, then live, by sequence: no gap and no double, at any moment, after any break."""
+
+from collections.abc import AsyncIterator
+
+import anyio
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from septet.errors import SeptetError
+from septet.ports import EventStore
+from septet.web.answers import number
+from septet.web.channels import Channel, Frames
+from septet.web.frames import Frame, history, pieces_frame, ready_frame, standing_frame
+from septet.web.place import Place
+
+TOO_SLOW = 4429
+NOT_HERE = 4404
+
+
+async def watch_all(socket: WebSocket, place: Place) -> None:
+    """The list of chats, and one chat if the address names one (`?chat=NAME&after=SEQ`)."""
+    chat = socket.query_params.get("chat", "")
+    try:
+        after = number(socket.query_params.get("after", "0"), "after")
+        state = await place.shelf.state(chat) if chat else None
+    except SeptetError as error:
+        await socket.accept()
+        await socket.close(NOT_HERE, error.cause[:100])
+        return
+    await socket.accept()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(until_gone, socket, tasks.cancel_scope)
+        tasks.start_soon(send_overview, socket, place)
+        if state is not None:
+            async with place.channels.open(chat, state.seq) as channel, channel.listen() as frames:
+                async for frame in whole(channel, frames, after, place):
+                    await send(socket, frame)
+            await close(socket, TOO_SLOW)
+
+
+async def send_overview(socket: WebSocket, place: Place) -> None:
+    async with place.overview.listen() as frames:
+        await send(socket, await place.overview.whole())
+        async for frame in frames:
+            await send(socket, frame)
+
+
+async def whole(channel: Channel, frames: Frames, after: int, place: Place) -> AsyncIterator[Frame]:
+    """Everything after a sequence, then each frame as it comes; what both hold is told once."""
+    store: EventStore = place.session.store
+    seen = after
+    for frame in history(await store.read(channel.chat, after)):
+        yield frame
+        seen = frame.last
+    channel.flush()
+    yield pieces_frame(channel.streams.so_far())
+    yield standing_frame(place.conducting.standing(channel.chat))
+    yield ready_frame(seen)
+    async for frame in frames:
+        if not frame.last:
+            yield frame
+        elif frame.first == seen + 1:
+            yield frame
+            seen = frame.last
+        elif frame.last > seen:
+            for missed in history(await store.read(channel.chat, seen)):
+                yield missed
+                seen = missed.last
+
+
+async def send(socket: WebSocket, frame: Frame) -> None:
+    if socket.application_state is WebSocketState.CONNECTED:
+        await socket.send_text(frame.text)
+
+
+async def close(socket: WebSocket, code: int) -> None:
+    if socket.application_state is WebSocketState.CONNECTED:
+        await socket.close(code)
+
+
+async def until_gone(socket: WebSocket, scope: anyio.CancelScope) -> None:
+    """A page says nothing over its socket; when it leaves, all that was done for it ends."""
+    try:
+        while True:
+            await socket.receive_text()
+    except (WebSocketDisconnect, KeyError, RuntimeError):
+        scope.cancel()

@@ -1,0 +1,32 @@
+// Where the person types: an answer where the team asks, else a word that steers the next turn.
+
+import { useState } from 'preact/hooks';
+import { act, view } from './state';
+
+export function Composer() {
+  const [text, setText] = useState('');
+  const [to, setTo] = useState('');
+  const { team, question, ended } = view.value;
+  const members = team.members.filter((member) => member.role !== 'proxy');
+  const send = async () => {
+    if (!text.trim()) return;
+    if (await act('say', { text, ...(to && { to }) })) setText('');
+  };
+  const typed = (key: KeyboardEvent) => {
+    if (key.key === 'Enter' && !key.shiftKey && !key.isComposing) {
+      key.preventDefault();
+      void send();
+    }
+  };
+  const hint = question?.kind === 'plan' ? 'Say what should be different …' : ended ? 'Ask for more …' : 'Steer the next turn …';
+  return (
+    <form class="composer" onSubmit={(submit) => { submit.preventDefault(); void send(); }}>
+      <label class="to">to <select value={to} onChange={(change) => setTo(change.currentTarget.value)}>
+        <option value="">team</option>
+        {members.map((member) => <option value={member.name} key={member.name}>@{member.name}</option>)}
+      </select></label>
+      <textarea id="composer" aria-label="Message to the team" rows={1} placeholder={hint} value={text} onInput={(input) => setText(input.currentTarget.value)} onKeyDown={typed} />
+      <button type="submit" class="primary" disabled={!text.trim()}>Send</button>
+    </form>
+  );
+}

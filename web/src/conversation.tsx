@@ -1,0 +1,64 @@
+// The conversation: everything that was said, then what is being said now, then what the team wants to know.
+
+import { useEffect } from 'preact/hooks';
+import { Output } from './code';
+import { Composer } from './composer';
+import { Entry } from './items';
+import { Avatar, roleOf } from './people';
+import { Question } from './question';
+import { Scroll } from './scroll';
+import { link, live, livened, ready, view, where } from './state';
+import { visible } from './text';
+
+const TAIL = 6_000;
+
+export function Conversation() {
+  const { items } = view.value;
+  const sought = where.value.message ? items.findIndex((item) => item.seq === where.value.message) : -1;
+  return (
+    <section class="talk" aria-label="Conversation">
+      {link.value === 'unknown'
+        ? <p class="empty">There is no chat of this name. The list on the left has those that there are.</p>
+        : !ready.value && !items.length
+          ? <p class="empty" aria-busy="true">Opening the log …</p>
+          : <Scroll key={view.value.chat} count={items.length} guess={130} name="Messages" role="feed" follow target={sought} tail={<Speaking />}
+              entry={(index) => <Entry item={items[index]!} index={index} count={items.length} revision={items[index]!.revision} />} />}
+      <Question />
+      <Composer />
+    </section>
+  );
+}
+
+/** Everybody whose words or output are coming in, each in a bubble of their own. */
+function Speaking() {
+  livened.value;
+  const { turn, running, team, ended } = view.value;
+  if (!turn || ended) return null;
+  const names = [...new Set([turn.speaker, ...team.members.map((member) => member.name)])];
+  const speaking = names.filter((name) => (name === turn.speaker && turn.speaker !== 'proxy') || live.value.of('text', name) || live.value.of('reasoning', name));
+  return <>{speaking.filter((name) => !(name === turn.speaker && turn.answered && !running)).map((name) => <Bubble name={name} key={name} />)}</>;
+}
+
+function Bubble({ name }: { name: string }) {
+  livened.value;
+  const role = roleOf(name, view.value.team.members);
+  const text = live.value.of('text', name);
+  const reasoning = live.value.of('reasoning', name);
+  const output = live.value.of('output', name);
+  const { running } = view.value;
+  useEffect(() => {
+    const box = document.querySelector('.talk .scroll');
+    if (box && box.scrollHeight - box.scrollTop - box.clientHeight < 120) box.scrollTop = box.scrollHeight;
+  });
+  return (
+    <div class="entry live">
+      <Avatar role={role} />
+      <div class="bubble">
+        <header><b class={`name role-${role}`}>{name}</b> <span class="quiet">{running && role === 'runner' ? `runs ${visible(running.command)}` : text ? 'is writing' : 'is at work'}<span class="dots" aria-hidden="true" /></span></header>
+        {reasoning && !text && <p class="words quiet">{visible(reasoning.slice(-TAIL))}</p>}
+        {text && <p class="words streaming">{visible(text.length > TAIL ? `…${text.slice(-TAIL)}` : text)}</p>}
+        {output && <Output text={output.slice(-TAIL)} label="Output so far" />}
+      </div>
+    </div>
+  );
+}

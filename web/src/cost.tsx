@@ -1,0 +1,39 @@
+// What it cost: per member and model, and how it grew.
+
+import { view } from './state';
+import { short } from './text';
+
+const WIDTH = 320;
+const HEIGHT = 90;
+
+export function CostTab() {
+  const { spent, costs, tokens } = view.value;
+  const rows = [...spent.values()];
+  if (!rows.length) return <p class="empty">Nobody has been asked yet.</p>;
+  return (
+    <div>
+      <h3>Cost <span class="quiet">${tokens.cost.toFixed(4)} · {short(tokens.prompt)} tokens in, {short(tokens.completion)} out</span></h3>
+      <div class="table" tabIndex={0} role="region" aria-label="Cost per member">
+        <table>
+          <thead><tr><th>member</th><th>model</th><th>answers</th><th>in</th><th>out</th><th>seconds</th><th>$</th></tr></thead>
+          <tbody>{rows.map((one) => <tr key={`${one.who} ${one.model}`}><td>{one.who}</td><td>{one.model}</td><td>{one.answers}</td><td>{short(one.prompt)}</td><td>{short(one.completion)}</td><td>{one.seconds.toFixed(1)}</td><td>{one.cost.toFixed(4)}</td></tr>)}</tbody>
+        </table>
+      </div>
+      <Growth points={costs.map(({ at, cost, tokens }) => ({ at, value: costs.at(-1)!.cost ? cost : tokens }))} unit={costs.at(-1)!.cost ? '$' : 'tokens'} />
+    </div>
+  );
+}
+
+function Growth({ points, unit }: { points: { at: number; value: number }[]; unit: string }) {
+  const first = points[0]!.at;
+  const span = Math.max(1, points.at(-1)!.at - first);
+  const most = Math.max(...points.map((point) => point.value));
+  if (!most) return <p class="quiet">This model's answers are free.</p>;
+  const place = ({ at, value }: { at: number; value: number }) => `${(((at - first) / span) * WIDTH).toFixed(1)},${(HEIGHT - (value / most) * (HEIGHT - 8)).toFixed(1)}`;
+  return (
+    <figure class="growth">
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 2}`} role="img" aria-label={`${unit} over time, ${most.toFixed(unit === '$' ? 4 : 0)} at the end`}><polyline points={[`0,${HEIGHT}`, ...points.map(place)].join(' ')} /></svg>
+      <figcaption class="quiet">{unit} over {(span / 1000).toFixed(0)} s</figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,28 @@
+// Differences between versions; loaded when the first one is looked at.
+
+import { html } from 'diff2html';
+import DOMPurify from 'dompurify';
+import { cut, visible } from './text';
+
+const LONGEST = 400_000;
+
+export function drawn(text: string, [old, fresh]: [number, number], split: boolean, dark: boolean): string {
+  const page = html(cut(visible(text), LONGEST), {
+    outputFormat: split ? 'side-by-side' : 'line-by-line',
+    drawFileList: false,
+    srcPrefix: `v${old}/`,
+    dstPrefix: `v${fresh}/`,
+    matching: 'lines',
+    colorScheme: (dark ? 'dark' : 'light') as never,
+  });
+  return DOMPurify.sanitize(page, { FORBID_TAGS: ['style', 'form', 'input', 'a', 'svg', 'button'], FORBID_ATTR: ['style', 'id', 'href'] });
+}
+
+export function loadStyle(): void {
+  const address = document.querySelector<HTMLMetaElement>('meta[name=diff-style]')?.content;
+  if (!address || document.querySelector(`link[href="${address}"]`)) return;
+  const style = document.createElement('link');
+  style.rel = 'stylesheet';
+  style.href = address;
+  document.head.prepend(style);
+}

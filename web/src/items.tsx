@@ -1,0 +1,163 @@
+// One entry of the conversation: what somebody said, ran, found or decided.
+
+import { memo } from './memo';
+import { Output, useColours } from './code';
+import { checkText, type Evidence, type Plan, type Review, type Run, type Version } from './events';
+import { Avatar, roleOf, shownName } from './people';
+import { artefact, open, tab, pane, view, where, type Tab } from './state';
+import { clock, markdown, visible } from './text';
+import type { Given, Item, Note, Runs, Said, Spoken, Tools } from './view';
+
+export const Entry = memo(function Entry({ item, index, count }: { item: Item; index: number; count: number; revision: number }) {
+  const who = item.kind === 'person' ? 'person' : item.who;
+  const role = roleOf(who, view.value.team.members);
+  return (
+    <article id={`m${item.seq}`} class={`entry ${item.kind} ${where.value.message === item.seq ? 'sought' : ''}`} aria-posinset={index + 1} aria-setsize={count} aria-label={`${shownName(who)}, ${clock(item.at)}`} tabIndex={-1}>
+      <Avatar role={role} />
+      <div class="bubble">
+        <header>
+          <b class={`name role-${role}`}>{shownName(who)}</b>
+          {item.kind === 'person' && item.to && <span class="quiet">to {item.to}</span>}
+          {item.kind === 'said' && item.version && <span class="quiet">v{item.version.number}</span>}
+          {item.kind === 'runs' && <span class="quiet">v{item.version}</span>}
+          {item.kind === 'said' && <span class="quiet model">{item.model}</span>}
+          <a class="time quiet" href={`/chat/${view.value.chat}#m${item.seq}`} onClick={(click) => { click.preventDefault(); open(view.value.chat, 0, item.seq); }}>{clock(item.at)}</a>
+        </header>
+        <Body item={item} />
+      </div>
+    </article>
+  );
+}, (before, after) => before.item === after.item && before.revision === after.revision && before.count === after.count);
+
+function Body({ item }: { item: Item }) {
+  switch (item.kind) {
+    case 'said': return <SaidBody item={item} />;
+    case 'runs': return <RunsBody item={item} />;
+    case 'person': return <Words item={item} />;
+    case 'note': return <NoteBody item={item} />;
+    case 'tools': return <ToolsBody item={item} />;
+    case 'given': return <GivenBody item={item} />;
+  }
+}
+
+function Words({ item }: { item: Spoken }) {
+  return <p class="words">{visible(item.text)}</p>;
+}
+
+function NoteBody({ item }: { item: Note }) {
+  return <p class={`noted ${item.tone}`}>{item.tone === 'good' ? '✓ ' : item.tone === 'bad' ? '✗ ' : ''}{visible(item.text)}</p>;
+}
+
+function SaidBody({ item }: { item: Said }) {
+  const structured = item.plan || item.version || item.review;
+  return (
+    <>
+      {item.reasoning && <details class="fold"><summary>Reasoning</summary><p class="words">{visible(item.reasoning)}</p></details>}
+      {item.plan && <PlanCard plan={item.plan} />}
+      {item.version && <VersionCard version={item.version} />}
+      {item.review && <ReviewCard review={item.review} />}
+      {structured ? <details class="fold"><summary>As written</summary><Markdown text={item.text} /></details> : <Markdown text={item.text} />}
+      {item.refused && <p class="noted bad">✗ Refused: {visible(item.refused)}. Asked again.</p>}
+    </>
+  );
+}
+
+function ToolsBody({ item }: { item: Tools }) {
+  return (
+    <>{item.calls.map((call) => (
+      <div class="run" key={call.id}><details><summary><span class={call.failed ? 'bad' : 'good'}>{call.text === undefined ? '…' : call.failed ? '✗' : '✓'}</span> <b>{visible(call.name)}</b> <code>{visible(call.arguments.slice(0, 120))}</code></summary>
+        <Output text={`${call.arguments}\n\n${call.text ?? ''}`} label={`What ${call.name} answered`} /></details></div>
+    ))}</>
+  );
+}
+
+function GivenBody({ item }: { item: Given }) {
+  return (
+    <>
+      <Markdown text={item.text} />
+      {item.sources.length > 0 && <details class="fold"><summary>Where the numbers come from</summary><ul class="evidence">{item.sources.map((one) => <li key={one.number}><b>{visible(one.number)}</b> <code>{visible(one.script)}</code>, line {one.line}: {visible(one.text)}</li>)}</ul></details>}
+    </>
+  );
+}
+
+export function Markdown({ text }: { text: string }) {
+  const html = markdown(text);
+  const place = useColours(html);
+  return <div class="markdown" ref={place} dangerouslySetInnerHTML={{ __html: html }} />;
+}
+
+function look(which: Tab): void {
+  tab.value = which;
+  pane.value = 'work';
+}
+
+function PlanCard({ plan }: { plan: Plan }) {
+  return (
+    <div class="card">
+      <h4>{plan.items.length} requirements</h4>
+      <ol>{plan.items.map((item) => <li key={item.id}>{visible(item.text)} <span class="quiet check">{visible(checkText(item.check))}</span></li>)}</ol>
+      {plan.run && <p class="quiet">run: <code>{visible(plan.run)}</code></p>}
+      <button type="button" class="link" onClick={() => look('Plan')}>Open in Plan</button>
+    </div>
+  );
+}
+
+function VersionCard({ version }: { version: Version }) {
+  return (
+    <div class="card">
+      {version.note && <Markdown text={version.note} />}
+      {version.answers?.map((one) => <p class="finding" key={one.finding}><b>{one.finding}</b> <span class={one.answer === 'fixed' ? 'good' : 'bad'}>{one.answer}</span> {visible(one.reason ?? '')}</p>)}
+      <ul class="files">{version.files.map((file) => <li key={file.path}><code>{visible(file.path)}</code> <span class="quiet">{file.size} B</span></li>)}</ul>
+      <button type="button" class="link" onClick={() => open(view.value.chat, version.number)}>Open v{version.number} in Code</button>
+    </div>
+  );
+}
+
+export function ReviewCard({ review }: { review: Review }) {
+  return (
+    <div class="card">
+      <h4 class={review.verdict === 'accept' ? 'good' : 'bad'}>{review.verdict === 'accept' ? '✓ Accepted' : '✗ To be revised'}</h4>
+      {review.findings?.map((finding) => (
+        <p class="finding" key={finding.id}>
+          <span class={`badge ${finding.severity ?? 'should'}`}>{finding.severity ?? 'should'}</span> {finding.item && <b>{finding.item}</b>} {visible(finding.text)} {finding.evidence && <code>{visible(finding.evidence)}</code>}
+        </p>
+      ))}
+      {review.remarks?.map((one, index) => <p class="quiet" key={index}>You said: {visible(one)}</p>)}
+      {review.overruled && <p class="noted bad">Overruled by the evidence: {visible(review.overruled)}</p>}
+    </div>
+  );
+}
+
+function RunsBody({ item }: { item: Runs }) {
+  return (
+    <>
+      {item.runs.map((run) => <RunRow run={run} key={run.id} />)}
+      {item.evidence.length > 0 && <ul class="evidence">{item.evidence.map((one) => <EvidenceRow one={one} key={one.item} />)}</ul>}
+    </>
+  );
+}
+
+function EvidenceRow({ one }: { one: Evidence }) {
+  return <li class={one.passed ? 'good' : 'bad'}>{one.passed ? '✓' : '✗'} <b>{one.item}</b> {visible(one.detail)}</li>;
+}
+
+export function outcome(run: Run): { text: string; good: boolean } {
+  const result = run.result;
+  if (!result) return { text: 'not finished', good: false };
+  const good = result.exit_code === 0 && !result.stopped_by;
+  if (run.purpose === 'tests alone') return { text: good ? 'pass without the program: they prove nothing' : 'fail without the program, as they should', good: !good };
+  return { text: result.stopped_by ? `stopped by the ${result.stopped_by} limit` : `exit ${result.exit_code}`, good };
+}
+
+export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
+  const { text, good } = outcome(run);
+  const output = [run.result?.stdout, run.result?.stderr].filter(Boolean).join('\n');
+  const pictures = run.result?.changes?.filter((change) => change.sha256 && change.kind !== 'deleted' && /\.(png|jpe?g|gif|webp|svg)$/i.test(change.path)) ?? [];
+  const title = <><span class={run.result ? (good ? 'good' : 'bad') : 'quiet'}>{run.result ? (good ? '✓' : '✗') : '…'}</span> <b>{visible(run.purpose)}</b> <code>{visible(run.command)}</code> <span class="quiet">{run.result ? `${text} · ${(run.result.seconds ?? 0).toFixed(2)} s` : ''}</span></>;
+  return (
+    <div class="run">
+      {output ? <details open={unfolded}><summary>{title}</summary><Output text={output} label={`Output of ${run.purpose}`} /></details> : <p class="silent">{title}</p>}
+      {pictures.map((picture) => <a class="picture" href={artefact(picture.sha256!, picture.path)} target="_blank" rel="noopener" key={picture.path}><img loading="lazy" src={artefact(picture.sha256!, picture.path)} alt={`${picture.path}, made by ${run.purpose}`} /></a>)}
+    </div>
+  );
+}

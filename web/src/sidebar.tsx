@@ -1,0 +1,87 @@
+// The chats, a search over all their words, and who is in the team.
+
+import { useEffect, useState } from 'preact/hooks';
+import { Avatar, roleOf } from './people';
+import { chats, open, standing, view, where } from './state';
+import { visible } from './text';
+import { get, type Hit, type Summary } from './wire';
+
+const MARKS: Record<string, [string, string]> = { going: ['●', 'unfinished'], waiting: ['◆', 'waits for you'], done: ['✓', 'done'], accepted: ['✓', 'accepted'], stopped: ['■', 'stopped'], bound: ['■', 'a bound was reached'], no_progress: ['■', 'no progress'], error: ['✗', 'an error'] };
+const SHOWN = 200;
+
+export function Sidebar() {
+  const [words, setWords] = useState('');
+  const [hits, setHits] = useState<Hit[]>();
+  useEffect(() => {
+    if (!words.trim()) return setHits(undefined);
+    const timer = setTimeout(() => void get<Hit[]>(`/api/search?q=${encodeURIComponent(words)}`).then(setHits, () => setHits([])), 150);
+    return () => clearTimeout(timer);
+  }, [words]);
+  const known = chats.value ?? [];
+  return (
+    <nav class="side" aria-label="Chats">
+      <div class="side-head">
+        <button type="button" class="primary" onClick={() => open('')}>New chat</button>
+        <input id="search" type="search" aria-label="Search all chats" placeholder="Search" value={words} onInput={(input) => setWords(input.currentTarget.value)} />
+      </div>
+      {hits ? <Hits hits={hits} /> : (
+        <ul class="chats">
+          {known.slice(0, SHOWN).map((one) => <ChatRow one={one} key={one.chat} />)}
+          {chats.value && !known.length && <li class="empty">No chats yet.</li>}
+          {known.length > SHOWN && <li class="quiet">and {known.length - SHOWN} older: search finds them</li>}
+        </ul>
+      )}
+      <Members />
+    </nav>
+  );
+}
+
+function ChatRow({ one }: { one: Summary }) {
+  const [mark, meaning] = MARKS[one.phase] ?? ['●', one.phase];
+  return (
+    <li>
+      <a href={`/chat/${one.chat}`} aria-current={where.value.chat === one.chat ? 'page' : undefined} onClick={(click) => { click.preventDefault(); open(one.chat); }}>
+        <span class={`mark ${one.phase}`} aria-hidden="true">{mark}</span>
+        <span class="chat-title">{one.chat}<span class="sr">, {meaning}</span></span>
+        <span class="quiet">{when(one.changed)}</span>
+        <span class="quiet goal">{visible(one.goal)}</span>
+      </a>
+    </li>
+  );
+}
+
+function when(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  const hours = (Date.now() - date.getTime()) / 3_600_000;
+  if (hours < 12) return date.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+  return date.toLocaleDateString('en-GB', hours < 144 ? { weekday: 'short' } : { day: 'numeric', month: 'short' });
+}
+
+function Hits({ hits }: { hits: Hit[] }) {
+  return (
+    <ul class="chats" aria-label="Found">
+      {!hits.length && <li class="empty">Nobody said that.</li>}
+      {hits.map((hit) => (
+        <li key={`${hit.chat}:${hit.seq}`}><a href={`/chat/${hit.chat}#m${hit.seq}`} onClick={(click) => { click.preventDefault(); open(hit.chat, 0, hit.seq); }}>
+          <span class="mark" aria-hidden="true">⌕</span><span class="chat-title">{hit.chat}</span><span class="quiet">{hit.who}</span><span class="quiet goal">{visible(hit.words)}</span>
+        </a></li>
+      ))}
+    </ul>
+  );
+}
+
+function Members() {
+  const { team, turn, ended } = view.value;
+  if (!team.members.length) return null;
+  const here = standing.value?.conducted ? 'here' : '';
+  return (
+    <section class="members" aria-label="Team">
+      <h2>Team</h2>
+      <ul>{team.members.map((member) => {
+        const role = roleOf(member.name, team.members);
+        const active = !ended && turn?.speaker === member.name;
+        return <li key={member.name} class={active ? 'active' : ''}><Avatar role={role} /> {role === 'person' ? 'you' : member.name} <span class="quiet">{active ? (role === 'person' ? 'is asked' : 'has the floor') : here}</span></li>;
+      })}</ul>
+    </section>
+  );
+}

@@ -1,0 +1,137 @@
+// What the page is showing: one chat, the list, where we are and how we look. Signals redraw what reads them.
+
+import { signal } from '@preact/signals';
+import type { Event } from './events';
+import { Live } from './live';
+import { View } from './view';
+import { type Frame, type Link, Line, post, type Standing, type Summary } from './wire';
+
+export const TABS = ['Plan', 'Code', 'Run', 'Output', 'Files', 'Cost', 'Log'] as const;
+export type Tab = (typeof TABS)[number];
+export interface Where { chat: string; version: number; message: number }
+
+export const where = signal<Where>(read());
+export const tab = signal<Tab>('Plan');
+export const pane = signal<'chats' | 'talk' | 'work'>('talk');
+export const chats = signal<Summary[] | undefined>(undefined);
+const opened = signal<View>(new View(''));
+const drawn = signal(0);
+export const livened = signal(0);
+/** The chat that is open. It grows in place: who reads it is drawn again when it has grown. */
+export const view = {
+  get value(): View {
+    drawn.value;
+    return opened.value;
+  },
+};
+export const live = signal(new Live());
+export const standing = signal<Standing | undefined>(undefined);
+export const link = signal<Link>('joining');
+export const trouble = signal('');
+export const announced = signal('');
+export const ready = signal(false);
+
+let line: Line | undefined;
+let scheduled = 0;
+
+/** `/chat/NAME`, `/chat/NAME/v2`, `/chat/NAME#m12`. */
+function read(): Where {
+  const [, chat = '', version = ''] = /^\/chat\/([^/]+)(?:\/v(\d+))?/.exec(location.pathname) ?? [];
+  const [, message = ''] = /^#m(\d+)$/.exec(location.hash) ?? [];
+  return { chat: decodeURIComponent(chat), version: Number(version), message: Number(message) };
+}
+
+export function open(chat: string, version = 0, message = 0): void {
+  history.pushState(null, '', chat ? `/chat/${encodeURIComponent(chat)}${version ? `/v${version}` : ''}${message ? `#m${message}` : ''}` : '/');
+  arrive();
+}
+
+export function arrive(): void {
+  const before = where.value.chat;
+  where.value = read();
+  trouble.value = '';
+  if (where.value.version) tab.value = 'Code';
+  if (before !== where.value.chat || !line) join(where.value.chat);
+  pane.value = where.value.version ? 'work' : 'talk';
+}
+
+function join(chat: string): void {
+  line?.close();
+  const fresh = (opened.value = new View(chat));
+  live.value = new Live();
+  standing.value = undefined;
+  ready.value = false;
+  link.value = 'joining';
+  document.title = chat ? `${chat} · septet` : 'septet';
+  line = new Line(chat, () => fresh.seq, hear, linked);
+}
+
+function linked(now: Link): void {
+  if (now === 'joining') live.value = new Live();
+  link.value = now;
+}
+
+function hear(frame: Frame): void {
+  switch (frame.kind) {
+    case 'events':
+      for (const event of frame.events) recorded(event);
+      break;
+    case 'pieces':
+      for (const piece of frame.pieces) live.value.hear(piece);
+      break;
+    case 'standing':
+      standing.value = frame.standing;
+      break;
+    case 'chats':
+      listed(frame.chats);
+      break;
+    case 'ready':
+      ready.value = true;
+  }
+  if (!scheduled) scheduled = requestAnimationFrame(draw);
+}
+
+function draw(): void {
+  scheduled = 0;
+  if (drawn.peek() !== opened.peek().seq) drawn.value = opened.peek().seq;
+  livened.value += 1;
+}
+
+function recorded(event: Event): void {
+  const now = opened.peek();
+  now.hear(event);
+  if (event.type === 'septet.model_answered') {
+    live.value.end('text', event.data.role);
+    live.value.end('reasoning', event.data.role);
+  } else if (event.type === 'septet.run_started' || event.type === 'septet.run_finished') live.value.end('output');
+  else if (event.type === 'septet.turn_opened') live.value.end();
+  const last = now.items.at(-1);
+  if (ready.value && last?.seq === event.seq) announced.value = announcement(last);
+}
+
+function announcement(item: View['items'][number]): string {
+  if (item.kind === 'runs' || item.kind === 'tools') return '';
+  const who = item.kind === 'person' ? 'person' : item.who;
+  return `${who}: ${item.text.slice(0, 160)}`;
+}
+
+function listed(fresh: Summary[]): void {
+  const known = new Map((chats.value ?? []).map((one) => [one.chat, one]));
+  for (const one of fresh) known.set(one.chat, one);
+  chats.value = [...known.values()].sort((one, other) => other.changed - one.changed);
+}
+
+/** Do something to the chat that is open; what goes wrong is told in one line. */
+export async function act(name: string, more: object = {}): Promise<{ chat: string } | undefined> {
+  trouble.value = '';
+  try {
+    return await post<{ chat: string }>(`/api/chats/${encodeURIComponent(view.value.chat)}/acts`, { act: name, ...more });
+  } catch (error) {
+    trouble.value = (error as Error).message;
+    return undefined;
+  }
+}
+
+export function artefact(sha: string, name: string, how = ''): string {
+  return `/artefacts/${sha}/${name.split('/').map(encodeURIComponent).join('/')}${how && `?${how}`}`;
+}
