@@ -1,13 +1,50 @@
 """The rungs of this machine, for suites that run over all of them."""
 
+import os
 from collections.abc import Callable
+
+import pytest
 
 from septet.ports import Sandbox
 from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.landlock import Landlock
 from septet.sandboxes.unsafe import UnsafeLocal
 
 RUNGS: dict[str, Callable[[], Sandbox]] = {
     "bubblewrap": Bubblewrap.found,
+    "landlock": Landlock.found,
     "unsafe": UnsafeLocal,
 }
+LET_THROUGH: dict[str, frozenset[str]] = {
+    "landlock": frozenset(
+        {"list_the_secrets_folder", "git_hooks"} | ({"become_root"} if os.getuid() == 0 else set[str]())
+    ),
+}
+"""Hostile programs that a weaker rung does not hold. (Root cannot become root: it is.)"""
+
+NOT_WORKING: dict[str, frozenset[str]] = {
+    "landlock": frozenset(
+        {
+            *("process_pool", "multiprocessing_spawn_and_queue", "shared_memory", "semaphores_and_locks"),
+            *("web_server_and_client", "asyncio_server", "unix_sockets_and_udp", "pseudo_terminal"),
+            *("who_and_where", "links_modes_and_locks", "shell_script", "compiler"),
+        }
+    ),
+}
+"""Ordinary programs that a weaker rung cannot run: it has no sockets, no shared memory and no modes of files."""
+
+
+def expect(request: pytest.FixtureRequest, rung: str, name: str, known: dict[str, frozenset[str]]) -> None:
+    """Marks what is known not to hold, strictly: should it hold one day, the table is wrong."""
+    if name in known.get(rung, ()):
+        request.applymarker(pytest.mark.xfail(strict=True, reason=f"{rung} is weaker here"))
+
+
 CONFINING = tuple(name for name in RUNGS if name != "unsafe")
+"""Every rung that promises to hold a program."""
+
+BY_HAND = tuple(
+    pytest.param(name, marks=pytest.mark.torture) if name != "bubblewrap" else pytest.param(name)
+    for name in CONFINING
+)
+"""The same for long suites: weaker rungs than the first are only run through them by hand."""

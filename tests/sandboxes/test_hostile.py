@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 from sandboxes.canaries import Canaries, canaries, mode_bits
-from sandboxes.rungs import CONFINING, RUNGS
+from sandboxes.rungs import BY_HAND, LET_THROUGH, RUNGS, expect
 
 from septet.domain.runs import Job, Limits, RunResult
 from septet.ports import Sandbox
@@ -47,11 +47,6 @@ def _line(text: str, name: str) -> str:
     return found[1] if found else ""
 
 
-@pytest.fixture(params=CONFINING)
-def sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    return RUNGS[request.param]()
-
-
 def made_ready(folder: Path, program: Path) -> tuple[Path, Path]:
     outside, workspace = folder / "outside", folder / "work"
     outside.mkdir()
@@ -71,10 +66,13 @@ async def run(sandbox: Sandbox, world: Canaries, limits: Limits) -> RunResult:
         return await sandbox.run(job)
 
 
+@pytest.mark.parametrize("rung", BY_HAND)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 async def test_it_is_held(
-    sandbox: Sandbox, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, rung: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    expect(request, rung, program.stem, LET_THROUGH)
+    sandbox = RUNGS[rung]()
     outside, workspace = made_ready(tmp_path, program)
     expected = Expected.of(program.read_text())
     with canaries(outside, workspace) as world:

@@ -13,7 +13,20 @@ import socket
 import sys
 import traceback
 
-_INTERRUPT = signal.default_int_handler
+
+class Interrupts:
+    """One interrupt ends one cell; what comes twice, or between cells, is not for the next one."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+    def __call__(self, number: int, frame: object) -> None:
+        if self.wanted:
+            self.wanted = False
+            raise KeyboardInterrupt
+
+
+_interrupts = Interrupts()
 
 
 def _run(code: str, name: str, names: dict[str, object]) -> None:
@@ -28,7 +41,8 @@ def _run(code: str, name: str, names: dict[str, object]) -> None:
 
 def _outcome(code: str, name: str, names: dict[str, object]) -> str:
     try:
-        signal.signal(signal.SIGINT, _INTERRUPT)
+        signal.signal(signal.SIGINT, _interrupts)
+        _interrupts.wanted = True
         _run(code, name, names)
     except KeyboardInterrupt:
         sys.stderr.write("KeyboardInterrupt\n")
@@ -41,7 +55,7 @@ def _outcome(code: str, name: str, names: dict[str, object]) -> str:
         _show(error, name)
         return "failed"
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _interrupts.wanted = False
     return "succeeded"
 
 
@@ -54,7 +68,7 @@ def _show(error: BaseException, name: str) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, _interrupts)
     sys.path[0] = ""
     module = type(sys)("__main__")
     sys.modules["__main__"] = module

@@ -105,5 +105,10 @@ def _kill_group(leader: int) -> None:
         return
 
 
+def command_of_reaper(command: list[str]) -> list[str]:
+    """How this program is called, for the command."""
+    return [sys.executable, "-I", "-S", __file__, *command]
+
+
 if __name__ == "__main__":
     sys.exit(Reaper().run(sys.argv[1:]))

@@ -2,7 +2,7 @@
 
 import platform
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -16,6 +16,9 @@ _NEW_NAMESPACES = 0x7E020080
 
 _FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; AF_VSOCK for one ignores the network namespace."""
+
+_LOCAL, _NO_STREAM = 1, 2
+"""AF_UNIX; and the bit of those kinds of socket that could name another partner later."""
 
 _TERMINAL_INJECTION = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX put words into somebody's terminal."""
@@ -87,6 +90,29 @@ _ABSENT: dict[str, tuple[int, int | None]] = {
     "open_tree_attr": (467, 467),
     "openat2": (437, 437),
 }
+# What changes a file that need not be opened: done without effect where no mount protects the machine's own files.
+_UNSEEN: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "utime": (132, None),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "utimes": (235, None),
+    "fchownat": (260, 54),
+    "futimesat": (261, None),
+    "fchmodat": (268, 53),
+    "utimensat": (280, 88),
+    "fchmodat2": (452, 452),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+}
 # Memory that no process's resident size shows: refused where no cgroup counts it.
 _UNCOUNTED: dict[str, tuple[int, int | None]] = {
     "shmget": (29, 194),
@@ -121,21 +147,27 @@ def supported(machine: str = "") -> bool:
 
 
 @cache
-def filter_program(machine: str = "", counted: bool = False) -> bytes:
-    """The filter for this machine; `counted`: a cgroup sees all memory, so that no kind need be refused."""
+def filter_program(machine: str = "", counted: bool = False, mounted: bool = True) -> bytes:
+    """The filter for this machine.
+
+    `counted`: a control group sees all memory, so that no kind need be refused. Not `mounted`: no namespace keeps
+    the machine's sockets and files apart, so that there are only pairs of connected sockets, and nothing changes a
+    file's mode, owner, times or attributes.
+    """
     machine = machine or platform.machine()
     refused = _numbers(_REFUSED, machine)
     absent = _numbers(_ABSENT if counted else _ABSENT | _UNCOUNTED, machine)
-    steps = [*_prologue(machine), *_arguments(machine)]
+    steps = [*_prologue(machine), *_arguments(machine, _FAMILIES if mounted else ())]
     steps.append(_step(_LOAD, _NUMBER))
-    for numbers, error in ((refused, _EPERM), (absent, _ENOSYS)):
+    unseen = [] if mounted else _numbers(_UNSEEN, machine)
+    for numbers, error in ((unseen, 0), (refused, _EPERM), (absent, _ENOSYS)):
         for number in numbers:
             steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _ERRNO | error)]
     steps.append(_step(_RETURN, _ALLOW))
     return b"".join(steps)
 
 
-def _numbers(calls: dict[str, tuple[int, int | None]], machine: str) -> list[int]:
+def _numbers(calls: Mapping[str, tuple[int | None, int | None]], machine: str) -> list[int]:
     column = 0 if machine == "x86_64" else 1
     return [number for call in calls.values() if (number := call[column]) is not None]
 
@@ -151,13 +183,18 @@ def _prologue(machine: str) -> Iterator[bytes]:
         yield _step(_RETURN, _KILL)
 
 
-def _arguments(machine: str) -> Iterator[bytes]:
+def _arguments(machine: str, families: tuple[int, ...]) -> Iterator[bytes]:
     """Calls that are fine with some arguments only; each block leaves other calls to the next one."""
     column = 0 if machine == "x86_64" else 1
     yield from _block(_CLONE[column], 0, [_step(_JUMP_ANY_BIT, _NEW_NAMESPACES, 0, 1), _errno(_EPERM)])
-    for call in (_SOCKET, _SOCKETPAIR):
-        allowed = [_step(_JUMP_EQUAL, family, len(_FAMILIES) - at, 0) for at, family in enumerate(_FAMILIES)]
-        yield from _block(call[column], 0, [*allowed, _errno(_EAFNOSUPPORT)])
+    allowed = [_step(_JUMP_EQUAL, family, len(families) - at, 0) for at, family in enumerate(families)]
+    yield from _block(_SOCKET[column], 0, [*allowed, _errno(_EAFNOSUPPORT)])
+    if not families:
+        yield from _block(
+            _SOCKETPAIR[column], 1, [_step(_JUMP_ANY_BIT, _NO_STREAM, 0, 1), _errno(_EAFNOSUPPORT)]
+        )
+    local = [_step(_JUMP_EQUAL, _LOCAL, 1, 0), _errno(_EAFNOSUPPORT)]
+    yield from _block(_SOCKETPAIR[column], 0, local)
     refused = [
         piece for code in _TERMINAL_INJECTION for piece in (_step(_JUMP_EQUAL, code, 0, 1), _errno(_EPERM))
     ]

@@ -9,7 +9,16 @@ from pathlib import Path
 
 _ETC = Path("/etc")
 _COPIED = (
-    *("alternatives", "debian_version", "fonts", "gai.conf", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"),
+    *(
+        "alternatives",
+        "gitconfig",
+        "debian_version",
+        "fonts",
+        "gai.conf",
+        "ld.so.cache",
+        "ld.so.conf",
+        "ld.so.conf.d",
+    ),
     *("locale.alias", "localtime", "magic", "mailcap", "mime.types", "os-release", "protocols", "services"),
     *("ssl/cert.pem", "ssl/certs/ca-certificates.crt", "ssl/openssl.cnf", "terminfo", "timezone"),
 )
@@ -21,6 +30,10 @@ _OWN = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
     "resolv.conf": "",
 }
+
+
+OPEN_SETTINGS = tuple(str(_ETC / name) for name in (*_COPIED, *_OWN))
+"""The machine's own files of these names, for where no other /etc can be shown."""
 
 
 @cache

@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,13 +12,12 @@ from septet.domain.runs import Job, RunResult
 from septet.ports import Listener
 from septet.sandboxes.cgroups import Cage, caged
 from septet.sandboxes.environment import environment
+from septet.sandboxes.reaper import command_of_reaper
 from septet.sandboxes.rlimits import by_shell, limiting
 from septet.sandboxes.runs import carry_out
 from septet.sandboxes.spawning import spawned
 from septet.sandboxes.supervision import Started, Watch
 from septet.sandboxes.view import existing_folder
-
-_REAPER = Path(__file__).with_name("reaper.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +46,4 @@ async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Sta
 
 def _command(job: Job, cage: Cage) -> list[str]:
     program = by_shell(limiting(job.limits), job.command)
-    return by_shell(cage.entering(), [sys.executable, "-I", "-S", str(_REAPER), *program])
+    return by_shell(cage.entering(), command_of_reaper(program))
