@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from septet.agents.drawing import drawing
-from septet.agents.runner import Bench, rehearsed
+from septet.agents.drawing import Outcomes, Trials, drawing
+from septet.agents.runner import Bench, compared, rehearsed
 from septet.buses.memory import MemoryBus
 from septet.domain.events import (
     ChatStarted,
@@ -28,6 +28,7 @@ from septet.domain.teams import RoleSpec, TeamSpec
 from septet.models.scripted import Script, ScriptedModel, ScriptedTurn
 from septet.sandboxes.ladder import choose_sandbox
 from septet.stores.memory import MemoryBlobs
+from septet.team.forms import check_of
 from septet.tools.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
@@ -46,12 +47,12 @@ TEST = "from double import double\n\n\ndef test_double():\n    assert double(3) 
 WRONG_TEST = TEST.replace("6", "7")
 
 
-def told(*events: Event) -> State:
+def told(*events: Event, plan: Plan = PLAN) -> State:
     team = TeamSpec(name="t", members=(CODER,))
     first = [
         ChatStarted(goal="double", team=team, workspace="."),
-        PlanProposed(plan=PLAN),
-        PlanApproved(plan=plan_digest(PLAN)),
+        PlanProposed(plan=plan),
+        PlanApproved(plan=plan_digest(plan)),
         TurnOpened(speaker="coder"),
     ]
     numbered = enumerate([*first, *events], start=1)
@@ -64,13 +65,18 @@ async def turn(state: State, answers: Sequence[dict[str, str]], folder: Path) ->
     model = ScriptedModel(Script(turns=turns), "drawn")
     blobs = MemoryBlobs()
     sandbox = await choose_sandbox(unsafe=True)
-    trials = iter(range(100))
+    places = iter(range(100))
+
+    def bench() -> Bench:
+        return Bench(Workspace(folder / str(next(places))), sandbox, blobs, MemoryBus())
 
     async def rehearse(state: State, version: VersionWritten) -> State:
-        place = Workspace(folder / str(next(trials)))
-        return await rehearsed(state, version, Bench(place, sandbox, blobs, MemoryBus()))
+        return await rehearsed(state, version, bench())
 
-    agent = drawing(CODER, model, MemoryBus(), blobs, rehearse)
+    async def compare(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
+        return await compared(state, versions, calls, bench())
+
+    agent = drawing(CODER, model, MemoryBus(), blobs, Trials(rehearse=rehearse, compare=compare))
     return [event async for event in agent(state)]
 
 
@@ -98,6 +104,33 @@ async def test_a_right_program_and_right_tests_find_each_other(tmp_path: Path) -
     assert decision.what == "took the program of candidate 1 with the tests of candidate 2 of 2"
     assert isinstance(version, VersionWritten)
     assert version.number == 1
+
+
+EXAMPLES = Plan(
+    items=(
+        Requirement(id="P1", text="double", check=TestsPass(target="test_double.py")),
+        Requirement(id="P2", text="double(3) == 6", check=check_of("double", "double(3) == 6")),
+    )
+)
+OTHERWISE = "def double(n):\n    return n + n\n"
+BY_CHANCE = "def double(n):\n    return n + 3\n"
+
+
+async def test_a_program_that_is_right_only_on_the_examples_is_outvoted(tmp_path: Path) -> None:
+    answers = [pair(BY_CHANCE, TEST), pair(RIGHT, TEST), pair(OTHERWISE, TEST)]
+    events = await turn(told(plan=EXAMPLES), answers, tmp_path)
+    decision, version = events[-2:]
+    assert isinstance(decision, DecisionRecorded)
+    assert isinstance(version, VersionWritten)
+    assert decision.what.startswith("took candidate 2 of 3")
+    assert version.note.startswith("two candidates behave alike on ")
+
+
+async def test_a_program_that_nothing_agrees_with_is_doubted(tmp_path: Path) -> None:
+    answers = [pair(BY_CHANCE, TEST), pair(RIGHT, TEST), pair(WRONG, TEST)]
+    version = (await turn(told(plan=EXAMPLES), answers, tmp_path))[-1]
+    assert isinstance(version, VersionWritten)
+    assert version.note.startswith("no two candidates behave alike")
 
 
 async def test_without_a_green_one_the_best_is_taken_and_its_faults_are_told(tmp_path: Path) -> None:

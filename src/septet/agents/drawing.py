@@ -1,7 +1,7 @@
 """A coder that draws several candidates in one turn and lets the checks choose, not its own opinion."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from itertools import product
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from itertools import combinations, product
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from septet.domain.teams import RoleSpec
 from septet.domain.values import Value
 from septet.ports import Agent, Blobs, Bus, Model
 from septet.team.briefings import briefing
+from septet.team.calls import AGREED, DOUBTED, alike, calls_like
 from septet.team.evidence import shortcomings
 
 VARIETY = 0.8
@@ -24,6 +25,17 @@ VARIETY = 0.8
 
 Rehearse = Callable[[State, VersionWritten], Awaitable[State]]
 """What the runner would see if this were the newest version; nothing of it is recorded."""
+
+Outcomes = Sequence[Sequence[str | None]]
+Compare = Callable[[State, Sequence[VersionWritten], Sequence[str]], Awaitable[Outcomes]]
+"""What each version's program makes of each call; None where it fails."""
+
+
+class Trials(Value):
+    """How candidates are tried out."""
+
+    rehearse: Rehearse
+    compare: Compare
 
 
 class Tried(Value):
@@ -34,16 +46,16 @@ class Tried(Value):
     label: str
 
 
-def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, rehearse: Rehearse) -> Agent:
+def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Trials) -> Agent:
     """Answers that were drawn before a crash are used; their trials cost nothing and are made again."""
 
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         if state.turn is None or state.turn.settled:
             return
-        draw = Draw(state, rehearse)
+        draw = Draw(state, trials)
         waiting = list(state.turn.answers)
         messages = briefing(member, state, await sources(state, blobs))
-        while not draw.green and draw.count < member.candidates:
+        while not draw.settled and draw.count < member.candidates:
             if waiting:
                 said = waiting.pop(0)
             else:
@@ -62,61 +74,77 @@ def warmer(member: RoleSpec, count: int) -> RoleSpec:
 
 
 class Draw:
-    """The candidates of one turn. Programs and tests are tried in every pairing: either may be the wrong one."""
+    """The candidates of one turn. Programs and tests are tried in every pairing: either may be the wrong one.
 
-    def __init__(self, state: State, rehearse: Rehearse) -> None:
+    Where the plan has examples, a green program is believed only when a second one behaves like it on more
+    calls than those: small models repeat their examples as tests.
+    """
+
+    def __init__(self, state: State, trials: Trials) -> None:
         self._state = state
-        self._rehearse = rehearse
+        self._trials = trials
+        self._calls = calls_like(state.plan)
         self._versions: list[VersionWritten] = []
         self._refused: Refusal | None = None
         self._best: Tried | None = None
+        self._green: dict[int, Tried] = {}
+        self._agreed: str = ""
         self.count = 0
 
     @property
-    def green(self) -> bool:
-        return self._best is not None and not self._best.troubles
+    def settled(self) -> bool:
+        return bool(self._agreed) or (bool(self._green) and not self._calls)
 
     async def add(self, said: ModelAnswered, blobs: Blobs) -> None:
-        """Take one more answer in and try what has become possible with it, until something is green."""
+        """Take one more answer in and try what has become possible with it."""
         self.count += 1
         event = await write_version(self._state, said.answer.text, blobs)
         if not isinstance(event, VersionWritten):
             self._refused = event if isinstance(event, Refusal) else None
             return
         self._versions.append(event)
-        for label, version in self._fresh():
-            await self._try(label, version)
-            if self.green:
-                return
+        for program, tests in self._fresh():
+            await self._try(program, tests)
+        if self._calls and len(self._green) > 1:
+            await self._compare()
 
-    def _fresh(self) -> list[tuple[str, VersionWritten]]:
+    def _fresh(self) -> list[tuple[int, int]]:
         """The pairings that the newest candidate brings, itself first."""
         newest = len(self._versions) - 1
-        pairs = [pair for pair in product(range(newest + 1), repeat=2) if newest in pair]
-        pairs.sort(key=lambda pair: pair != (newest, newest))
-        known: set[str] = set()
-        found: list[tuple[str, VersionWritten]] = []
-        for program, tests in pairs:
-            version = paired(self._versions[program], self._versions[tests])
-            if version.tree not in known:
-                known.add(version.tree)
-                found.append((labelled(program, tests), version))
-        return found
+        pairs = [pair for pair in product(range(newest + 1), range(newest + 1)) if newest in pair]
+        return sorted(pairs, key=lambda pair: pair != (newest, newest))
 
-    async def _try(self, label: str, version: VersionWritten) -> None:
-        after = await self._rehearse(self._state, version)
-        tried = Tried(version=version, troubles=tuple(shortcomings(after)), label=label)
+    async def _try(self, program: int, tests: int) -> None:
+        if program in self._green:
+            return
+        version = paired(self._versions[program], self._versions[tests])
+        after = await self._trials.rehearse(self._state, version)
+        tried = Tried(version=version, troubles=tuple(shortcomings(after)), label=labelled(program, tests))
+        if not tried.troubles:
+            self._green[program] = tried
         if self._best is None or len(tried.troubles) < len(self._best.troubles):
             self._best = tried
+
+    async def _compare(self) -> None:
+        """Believe the first program that another one behaves like."""
+        green = list(self._green.values())
+        outcomes = await self._trials.compare(self._state, [one.version for one in green], self._calls)
+        for one, other in combinations(range(len(outcomes)), 2):
+            if count := alike(outcomes[one], outcomes[other]):
+                self._best = green[one]
+                self._agreed = f"two {AGREED} on {count} calls"
+                return
 
     def result(self, speaker: str) -> list[Event]:
         """The best of them, with the reason; a refusal where none could be read."""
         if self._best is None:
             reason = self._refused.reason if self._refused else "no candidate could be read"
             return [ReplyRefused(role=speaker, reason=reason)]
-        why = "; ".join(self._best.troubles) or "every check passes"
+        note = self._agreed or (f"{DOUBTED} on calls like the plan's" if self._calls and self._green else "")
+        why = "; ".join(filter(None, [*(self._best.troubles or ("every check passes",)), note]))
         what = f"took {self._best.label} of {self.count}"
-        return [DecisionRecorded(by=speaker, what=what, why=why), self._best.version]
+        version = replace(self._best.version, note=note or self._best.version.note)
+        return [DecisionRecorded(by=speaker, what=what, why=why), version]
 
 
 def labelled(program: int, tests: int) -> str:

@@ -1,12 +1,14 @@
 """The runner: no opinion, no model. It runs the newest version in the sandbox and reports what it saw."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from anyio import create_memory_object_stream, create_task_group
 from anyio.streams.memory import MemoryObjectReceiveStream
+from msgspec import MsgspecError
+from msgspec.json import decode
 from msgspec.structs import replace
 
 from septet.agents.asking import ENCODER, Live, live_topic
@@ -20,6 +22,7 @@ from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Sandbox
+from septet.team.calls import driver
 from septet.team.evidence import purposes, run_of, tests_of
 from septet.tools.workspace import Workspace
 
@@ -173,3 +176,25 @@ async def rehearsed(state: State, version: VersionWritten, bench: Bench) -> Stat
             if isinstance(event, RunStarted | RunFinished | EvidenceFound):
                 state = reduce_work(state, event)
     return state
+
+
+async def compared(
+    state: State, versions: Sequence[VersionWritten], calls: Sequence[str], bench: Bench
+) -> list[list[str | None]]:
+    """What each version's program makes of each call, seen in one run; nothing where it does not run."""
+    programs = [[file for file in version.files if not is_test(file.path)] for version in versions]
+    if any(len(files) != 1 for files in programs):
+        return []
+    modules = [f"candidate_{number}" for number in range(len(programs))]
+    files = [replace(files[0], path=f"{name}.py") for files, name in zip(programs, modules, strict=True)]
+    await bench.workspace.show(files, bench.blobs, gone={})
+    job = Job(
+        command=("python", "-c", driver(modules, calls)),
+        workspace=str(bench.workspace.root),
+        limits=state.team.limits,
+    )
+    result = await bench.sandbox.run(job)
+    try:
+        return decode(result.stdout, type=list[list[str | None]]) if result.succeeded else []
+    except MsgspecError:
+        return []

@@ -14,7 +14,7 @@ from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model
 from septet.team.briefings import briefing, heard
 from septet.team.evidence import shortcomings
-from septet.team.forms import files_in_form, in_form, plan_in_form, red_review, review_in_form
+from septet.team.forms import evident_review, files_in_form, in_form, plan_in_form, review_in_form
 from septet.team.reviews import answers_to, judged, parse_review
 from septet.team.roles import INSTRUCTIONS
 
@@ -30,8 +30,8 @@ def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         if state.turn is None or state.turn.settled:
             return
-        if member.form == "small" and member.role == "reviewer" and (red := red_review(state)):
-            yield red
+        if member.form == "small" and member.role == "reviewer" and (evident := evident_review(state)):
+            yield evident
             return
         if state.turn.answers:
             said = state.turn.answers[-1]

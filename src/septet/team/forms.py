@@ -16,6 +16,7 @@ from septet.domain.replies import CodeFile
 from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
 from septet.domain.values import Value
+from septet.team.calls import AGREED, DOUBTED
 from septet.team.evidence import shortcomings
 from septet.team.reviews import ReadReview, unique
 from septet.team.sorting import sorted_files
@@ -153,14 +154,26 @@ def review_in_form(text: str, code: str) -> ReadReview | Refusal:
     return ReadReview(verdict="revise", findings=(finding,))
 
 
-def red_review(state: State) -> ReviewGiven | None:
-    """Where checks fail, they are the review: a small model could only say it worse."""
-    troubles = shortcomings(state)
-    if not troubles or state.version is None:
+def evident_review(state: State) -> ReviewGiven | None:
+    """Where evidence speaks for itself it is the review: a small model could only say it worse.
+
+    Failing checks and doubts speak against a version, two candidates that behave alike speak for it.
+    """
+    version = state.version
+    if version is None:
+        return None
+    doubts = [version.note] if version.note.startswith(DOUBTED) else []
+    troubles = [*shortcomings(state), *doubts]
+    if not troubles and AGREED not in version.note:
         return None
     findings = [Finding(id="", text=trouble, severity="must", evidence="runner") for trouble in troubles]
-    version = state.version
-    return ReviewGiven(version=version.number, tree=version.tree, verdict="revise", findings=unique(findings))
+    return ReviewGiven(
+        version=version.number,
+        tree=version.tree,
+        verdict="revise" if troubles else "accept",
+        findings=unique(findings),
+        green=not shortcomings(state),
+    )
 
 
 def read(text: str, form: type[T]) -> T | Refusal:

@@ -1,16 +1,16 @@
 """The composition root: ports meet their adapters here, and nowhere else."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace
 
-from septet.agents.drawing import Rehearse, drawing
+from septet.agents.drawing import Outcomes, Trials, drawing
 from septet.agents.exemplar import escalating, knowing
 from septet.agents.proxy import agreeing, away
-from septet.agents.runner import Bench, rehearsed, running
+from septet.agents.runner import Bench, compared, rehearsed, running
 from septet.agents.speaking import INTERPRETERS, speaking
 from septet.buses.memory import MemoryBus
 from septet.chat.keepsakes import Keepsakes
@@ -118,22 +118,30 @@ class Session:
             return running(member, bench)
         model = self.models.open(member.model)
         if member.role == "coder" and member.candidates > 1:
-            return drawing(member, model, self.bus, self.blobs, self.rehearse(sandbox))
+            return drawing(member, model, self.bus, self.blobs, self.trials(sandbox))
         usual = speaking(member, model, self.bus, self.blobs)
         if not member.stronger:
             return usual
         stronger = speaking(member, self.models.open((member.stronger,)), self.bus, self.blobs)
         return escalating(usual, stronger, state.team.help_after)
 
-    def rehearse(self, sandbox: Sandbox) -> Rehearse:
-        """A trial in a passing workspace; nobody watches it."""
+    def trials(self, sandbox: Sandbox) -> Trials:
+        """Candidates are tried out in passing workspaces; nobody watches."""
 
-        async def trial(state: State, version: VersionWritten) -> State:
+        @contextmanager
+        def bench() -> Generator[Bench, None, None]:
             with TemporaryDirectory(prefix="septet-") as folder:
-                bench = Bench(Workspace(Path(folder)), sandbox, self.blobs, MemoryBus())
-                return await rehearsed(state, version, bench)
+                yield Bench(Workspace(Path(folder)), sandbox, self.blobs, MemoryBus())
 
-        return trial
+        async def rehearse(state: State, version: VersionWritten) -> State:
+            with bench() as place:
+                return await rehearsed(state, version, place)
+
+        async def compare(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
+            with bench() as place:
+                return await compared(state, versions, calls, place)
+
+        return Trials(rehearse=rehearse, compare=compare)
 
 
 @asynccontextmanager
