@@ -17,6 +17,25 @@ from pathlib import Path
 from time import process_time
 
 import anyio
+import httpx2
+
+from septet.buses.memory import MemoryBus
+from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.state import Spending, State
+from septet.domain.talk import Answer, Delta, Message, Request
+from septet.domain.teams import RoleSpec, TeamSpec
+from septet.models.credentials import bearer
+from septet.models.openai import OpenAIModel
+from septet.models.retrying import Patience
+from septet.models.wire import Wire
+from septet.ports import Agent, Model
+from septet.runtime.conductor import conduct
+from septet.stores.sqlite import open_store
+from septet.team.floors import round_robin
+from septet.team.limits import at_most
+from septet.testing.replies import Reply, Seen
+from septet.testing.server import serving
+from septet.wiring.sturdy import sturdy
 
 TURNS = 200
 TOKENS = 20_000
@@ -27,9 +46,6 @@ KINDS = ("httpx2", "ours", "openai")
 
 def serve() -> None:
     """The mock server: short replies to a chat, a long one to whoever asks for it."""
-    from septet.testing.replies import Reply, Seen
-    from septet.testing.server import serving
-
     long = Reply(text="word" * TOKENS, piece=PIECE)
     short = Reply(text=REPLY, piece=len(REPLY))
 
@@ -44,51 +60,38 @@ def serve() -> None:
     anyio.run(run)
 
 
+def opened(url: str, wire: Wire) -> Model:
+    wired = OpenAIModel(f"{url}/chat/completions", "mock", bearer("k"), wire)
+    return sturdy([("url:http://127.0.0.1#mock", wired)], Patience(), print)
+
+
+def speaker(name: str, model: Model, bus: MemoryBus) -> Agent:
+    """Says one thing each turn, told everything that was said before, its pieces on the bus."""
+    history: list[Message] = [Message(role="system", text="You write together.")]
+
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
+        said = [one for one in state.messages[len(history) - 1 :] if isinstance(one, ModelAnswered)]
+        history.extend(
+            Message(role="assistant" if one.role == name else "user", text=one.answer.text) for one in said
+        )
+        step = state.spending.get(name, Spending()).answers + 1
+        async for item in model.answer(Request(role=name, step=step, messages=tuple(history))):
+            if isinstance(item, Answer):
+                yield ModelAnswered(role=name, answer=item)
+            else:
+                await bus.publish("live.chat", item.text.encode())
+
+    return turn
+
+
 async def ours_turns(url: str) -> float:
-    from septet.buses.memory import MemoryBus
-    from septet.domain.events import ChatStarted, Event, ModelAnswered
-    from septet.domain.state import Spending, State
-    from septet.domain.talk import Message, Request
-    from septet.domain.teams import RoleSpec, TeamSpec
-    from septet.models.credentials import bearer
-    from septet.models.openai import OpenAIModel
-    from septet.models.retrying import Patience
-    from septet.models.wire import Wire
-    from septet.ports import Model
-    from septet.runtime.conductor import conduct
-    from septet.stores.sqlite import open_store
-    from septet.team.floors import round_robin
-    from septet.team.limits import at_most
-    from septet.wiring.sturdy import sturdy
-
     names = ("writer", "editor")
-
-    def speaker(name: str, model: Model):
-        history: list[Message] = [Message(role="system", text="You write together.")]
-
-        async def turn(state: State) -> AsyncGenerator[Event, None]:
-            said = [one for one in state.messages[len(history) - 1 :] if isinstance(one, ModelAnswered)]
-            history.extend(
-                Message(role="assistant" if one.role == name else "user", text=one.answer.text)
-                for one in said
-            )
-            step = state.spending.get(name, Spending()).answers + 1
-            async for item in model.answer(Request(role=name, step=step, messages=tuple(history))):
-                if not hasattr(item, "usage"):
-                    await bus.publish("live.chat", b"x")
-                else:
-                    yield ModelAnswered(role=name, answer=item)  # pyright: ignore[reportArgumentType]  # has a usage
-
-        return turn
-
-    bus = MemoryBus()
+    team = TeamSpec(name="pair", members=tuple(RoleSpec(name=name, role="coder") for name in names))
     with tempfile.TemporaryDirectory() as folder:
         async with open_store(Path(folder) / "log.db") as store, Wire() as wire:
-            wired = OpenAIModel(f"{url}/chat/completions", "mock", bearer("k"), wire)
-            model = sturdy([("url:http://127.0.0.1#mock", wired)], Patience(), print)
-            team = TeamSpec(name="pair", members=tuple(RoleSpec(name=name, role="coder") for name in names))
             await store.append("chat", ChatStarted(goal="talk", team=team, workspace="."), after=0)
-            agents = {name: speaker(name, model) for name in names}
+            model, bus = opened(url, wire), MemoryBus()
+            agents = {name: speaker(name, model, bus) for name in names}
             started = process_time()
             state = await conduct("chat", store, at_most(TURNS, round_robin(names)), agents)
             used = process_time() - started
@@ -97,35 +100,23 @@ async def ours_turns(url: str) -> float:
 
 
 async def ours_stream(url: str) -> float:
-    from septet.buses.memory import MemoryBus
-    from septet.domain.talk import Answer, Message, Request
-    from septet.models.credentials import bearer
-    from septet.models.openai import OpenAIModel
-    from septet.models.retrying import Patience
-    from septet.models.wire import Wire
-    from septet.wiring.sturdy import sturdy
-
     bus = MemoryBus()
+    used, length = 0.0, 0
     async with Wire() as wire:
-        wired = OpenAIModel(f"{url}/chat/completions", "mock", bearer("k"), wire)
-        model = sturdy([("url:http://127.0.0.1#mock", wired)], Patience(), print)
-        used = 0.0
+        model = opened(url, wire)
         for text in ("warm up", "a long one"):
             request = Request(role="coder", step=1, messages=(Message(role="user", text=text),))
             started = process_time()
             async for item in model.answer(request):
-                if isinstance(item, Answer):
-                    assert text == "warm up" or len(item.text) == PIECE * TOKENS
-                else:
+                length = len(item.text)
+                if isinstance(item, Delta):
                     await bus.publish("live.chat", item.text.encode())
             used = process_time() - started
+    assert length == PIECE * TOKENS
     return used / TOKENS * 1e6
 
 
-async def httpx2_ask(client: object, url: str, messages: list[dict[str, str]]) -> str:
-    import httpx2
-
-    assert isinstance(client, httpx2.AsyncClient)
+async def httpx2_ask(client: httpx2.AsyncClient, url: str, messages: list[dict[str, str]]) -> str:
     body = {"model": "mock", "stream": True, "messages": messages}
     parts: list[str] = []
     rest = b""
@@ -140,8 +131,6 @@ async def httpx2_ask(client: object, url: str, messages: list[dict[str, str]]) -
 
 
 async def httpx2_turns(url: str) -> float:
-    import httpx2
-
     messages = [{"role": "system", "content": "You write together."}]
     async with httpx2.AsyncClient(timeout=60) as client:
         started = process_time()
@@ -153,15 +142,13 @@ async def httpx2_turns(url: str) -> float:
 
 
 async def httpx2_stream(url: str) -> float:
-    import httpx2
-
+    used, answer = 0.0, ""
     async with httpx2.AsyncClient(timeout=60) as client:
-        used = 0.0
         for text in ("warm up", "a long one"):
             started = process_time()
             answer = await httpx2_ask(client, url, [{"role": "user", "content": text}])
             used = process_time() - started
-        assert len(answer) == PIECE * TOKENS  # pyright: ignore[reportPossiblyUnboundVariable]  # the loop runs
+    assert len(answer) == PIECE * TOKENS
     return used / TOKENS * 1e6
 
 

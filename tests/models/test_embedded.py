@@ -1,0 +1,110 @@
+"""The embedded model for real: started, shared, killed, started again, and gone when nobody asks.
+
+Needs the smallest model's file: `septet models get qwen2.5-coder-0.5b`.
+"""
+
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import msgspec
+import pytest
+from models.asking import ask, question
+from msgspec.structs import replace
+
+from septet.models.catalogue import weights
+from septet.models.embedded import EmbeddedModel, EmbeddedServer, runtime_is_here
+from septet.models.embedded_server import Card
+from septet.models.fetching import Shelf
+from septet.models.retrying import Patience
+from septet.models.wire import Wire
+from septet.settings.homes import find_home
+from septet.wiring.sturdy import sturdy
+
+ENTRY = weights("qwen2.5-coder-0.5b")
+HERE = Shelf(find_home().cache / "models", Wire())
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.torture,
+    pytest.mark.skipif(not runtime_is_here(), reason="septet[local] is not installed"),
+    pytest.mark.skipif(not HERE.has(ENTRY), reason=f"{ENTRY.name} was not fetched"),
+]
+
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {"answer": {"type": "integer"}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[Wire]:
+    async with Wire() as wire:
+        yield wire
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The verified file under a name of its own: its server is this test's alone."""
+    own = tmp_path / "model.gguf"
+    try:
+        os.link(HERE.path(ENTRY), own)
+    except OSError:
+        shutil.copy(HERE.path(ENTRY), own)
+    return own
+
+
+def server(file: Path, wire: Wire, idle_seconds: float = 60.0) -> EmbeddedServer:
+    return EmbeddedServer(ENTRY, file, wire, idle_seconds)
+
+
+def end(card: Card) -> None:
+    os.kill(card.pid, signal.SIGKILL)
+    os.waitpid(card.pid, 0)
+
+
+async def test_it_answers_by_a_schema_and_survives_the_death_of_its_server(file: Path, wire: Wire) -> None:
+    place = server(file, wire)
+    patience = Patience(total=300, first=0.1)
+    model = sturdy([("local/small", EmbeddedModel(ENTRY, place, wire))], patience, print)
+    request = replace(question("What is 2 + 3?"), schema=SCHEMA, max_tokens=30, temperature=0.0)
+    _, first = await ask(model, request)
+    assert isinstance(msgspec.json.decode(first.text)["answer"], int)
+    assert first.cost == 0.0
+    assert first.usage.completion > 0
+    killed = await place.card()
+    end(killed)
+    _, second = await ask(model, request)
+    assert second.text == first.text
+    again = await place.card()
+    assert again.pid != killed.pid
+    end(again)
+
+
+async def test_all_agents_share_one_server_and_a_stranger_is_not_let_in(file: Path, wire: Wire) -> None:
+    cards: list[Card] = []
+
+    async def look() -> None:
+        cards.append(await server(file, wire).card())
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(look)
+    assert len({card.pid for card in cards}) == 1
+    assert file.with_suffix(".server").stat().st_mode & 0o777 == 0o600
+    stranger = EmbeddedModel(ENTRY, server(file, wire), wire)
+    await ask(stranger, replace(question("hi"), max_tokens=2))
+    end(cards[0])
+
+
+async def test_it_ends_by_itself_when_nobody_asks(file: Path, wire: Wire) -> None:
+    card = await server(file, wire, idle_seconds=1.0).card()
+    with anyio.fail_after(60):
+        await anyio.to_thread.run_sync(os.waitpid, card.pid, 0, abandon_on_cancel=True)
+    assert not file.with_suffix(".server").exists()
