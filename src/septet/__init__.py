@@ -9,18 +9,39 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from septet.chat.results import Result
     from septet.domain.events import Recorded
-    from septet.errors import SeptetError
-    from septet.wiring.api import Project, Team, autocoder
+    from septet.errors import BadUsage, SeptetError
+    from septet.team.context import Context, compose_prompt
+    from septet.tools.actions import action
+    from septet.wiring.api import Team
+    from septet.wiring.autocoder import Project, autocoder
+    from septet.wiring.handles import Handle
 
-__all__ = ["Project", "Recorded", "Result", "SeptetError", "Team", "autocoder"]
+__all__ = [
+    "BadUsage",
+    "Context",
+    "Handle",
+    "Project",
+    "Recorded",
+    "Result",
+    "SeptetError",
+    "Team",
+    "action",
+    "autocoder",
+    "compose_prompt",
+]
 
 HOMES = {
-    "Project": "septet.wiring.api",
+    "BadUsage": "septet.errors",
+    "Context": "septet.team.context",
+    "Handle": "septet.wiring.handles",
+    "Project": "septet.wiring.autocoder",
     "Recorded": "septet.domain.events",
     "Result": "septet.chat.results",
     "SeptetError": "septet.errors",
     "Team": "septet.wiring.api",
-    "autocoder": "septet.wiring.api",
+    "action": "septet.tools.actions",
+    "autocoder": "septet.wiring.autocoder",
+    "compose_prompt": "septet.team.context",
 }
 
 

@@ -1,22 +1,17 @@
-"""The Python API: a team that runs goals, and the seed's `autocoder(dict)`, over the command line's loop."""
+"""The Python API: a team that runs goals, over the command line's loop."""
 
 import os
-import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
-import anyio
-import msgspec
 from msgspec.structs import replace
 
 from septet.agents.proxy import Ask, present
-from septet.chat.exports import told
 from septet.chat.results import Result, result_of
 from septet.domain.events import Recorded
 from septet.domain.teams import TeamSpec
-from septet.domain.values import Value
 from septet.errors import BadUsage
 from septet.settings.homes import find_home
 from septet.settings.team_files import load_team
@@ -78,42 +73,3 @@ class Team:
             async for recorded in performance:
                 yield recorded
         self._result = result_of(await self._session.state(chat))
-
-
-class Project(Value, forbid_unknown_fields=True):
-    """The seed's dict: all but the goal may be left out."""
-
-    goal: str
-    project_name: str = ""
-    project_dir: str = ""
-    log_level: Literal["normal", "debug", "quiet"] = "normal"
-    step: bool = False
-    model: str = ""
-    api_key: str = ""
-
-
-def autocoder(project: Mapping[str, object]) -> Result:
-    """Build what the dict describes, in its folder; blocks until it is done or a bound stops it."""
-    try:
-        wanted = msgspec.convert(dict(project), Project)
-    except msgspec.ValidationError as error:
-        raise BadUsage(
-            f"autocoder does not understand its dict ({error})", "see septet.Project for the keys"
-        ) from error
-    return anyio.run(build, wanted)
-
-
-async def build(project: Project) -> Result:
-    team = Team.load("iterate", model=project.model)
-    team.spec = replace(team.spec, stepwise=project.step)
-    async with team, aclosing(team.run(project.goal, workspace=project.project_dir or None)) as events:
-        async for recorded in events:
-            if project.log_level != "quiet":
-                tell(recorded, whole=project.log_level == "debug")
-    return team.result
-
-
-def tell(recorded: Recorded, whole: bool) -> None:
-    who, text = told(recorded)
-    if text:
-        sys.stderr.write(f"{who}: {text if whole else text.splitlines()[0]}\n")

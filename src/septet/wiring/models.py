@@ -21,6 +21,7 @@ from septet.models.fetching import PUBLIC_INDEX, Progress, Shelf
 from septet.models.keys import KeyFile
 from septet.models.names import KEY_VARIABLES, Endpoint, Surroundings, resolve
 from septet.models.openai import OpenAIModel
+from septet.models.overheard import Overhear, Overheard
 from septet.models.probing import Found, known_servers, probe
 from septet.models.replay import ReplayModel, load_recording
 from septet.models.retrying import Patience
@@ -48,6 +49,7 @@ class Models:
         patience: Patience | None = None,
     ) -> None:
         self._environment = environment
+        self.overhear: Overhear | None = None
         self._load = load
         self._patience = patience or Patience()
         self.keys = KeyFile(home.config / "keys.json")
@@ -65,10 +67,10 @@ class Models:
         """The model that these names stand for: the first one answers, the others stand in for it."""
         if not any(names):
             raise NoModel("no model was chosen", "pass -m NAME, or watch one at work: septet demo")
-        rehearsed = rehearsal(names[0])
-        if rehearsed is not None:
-            return rehearsed
-        return sturdy([(name, self._opened(name)) for name in names], self._patience, warn)
+        model = rehearsal(names[0]) or sturdy(
+            [(name, self._opened(name)) for name in names], self._patience, warn
+        )
+        return Overheard(model, self.overhear) if self.overhear else model
 
     def _opened(self, name: str) -> Model:
         endpoint = resolve(name, self._around())

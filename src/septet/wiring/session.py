@@ -1,6 +1,7 @@
 """The composition root: ports meet their adapters here, and nowhere else."""
 
-from collections.abc import AsyncGenerator, Generator, Sequence
+import os
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -145,11 +146,13 @@ class Session:
 
 
 @asynccontextmanager
-async def open_session(home: Home | None = None) -> AsyncGenerator[Session, None]:
+async def open_session(
+    home: Home | None = None, environment: Mapping[str, str] = os.environ
+) -> AsyncGenerator[Session, None]:
     """The session of this machine's person; nothing is written before something happens."""
     home = home or find_home()
     blobs = FolderBlobs(home.blobs)
-    async with open_store(home.database) as store, Models(home, load=blobs.get) as models:
+    async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
         yield Session(home, store, blobs, MemoryBus(), models)
 
 

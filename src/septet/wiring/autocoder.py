@@ -1,0 +1,119 @@
+"""The seed's `autocoder(dict)`: a handle at once, the loop in the background, its log as loud as wanted."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from septet.chat.exports import told
+from septet.chat.names import checked_name, new_name
+from septet.chat.results import Result, result_of
+from septet.domain.events import ChatEnded, Recorded, StopRequested
+from septet.domain.talk import Request
+from septet.domain.teams import TeamSpec
+from septet.domain.values import Value
+from septet.errors import BadUsage
+from septet.models.names import KEY_VARIABLES
+from septet.team.teams import TEAMS
+from septet.wiring.handles import Handle
+from septet.wiring.session import Session, checked_goal, open_session, with_model
+
+
+class Project(Value, forbid_unknown_fields=True):
+    """The seed's dict: all but the goal may be left out. `rounds` is how many actions may be taken."""
+
+    goal: str
+    project_name: str = ""
+    project_dir: str = ""
+    log_level: Literal["normal", "debug", "quiet"] = "normal"
+    step: bool = False
+    model: str = ""
+    api_key: str = ""
+    rounds: int = 20
+
+
+def autocoder(project: Mapping[str, object]) -> Handle:
+    """Build what the dict describes, in its folder, until the evidence says done or a bound is reached.
+
+    Comes back at once, also inside a running event loop; `step: True` starts paused.
+    """
+    wanted = checked(project)
+    return Handle(lambda handle: build(wanted, handle), paused=wanted.step)
+
+
+def checked(project: Mapping[str, object]) -> Project:
+    """The dict as a value; what is wrong with it is said before anything starts, without its secrets."""
+    try:
+        wanted = msgspec.convert(dict(project), Project)
+    except msgspec.ValidationError as error:
+        keys = ", ".join(Project.__struct_fields__)
+        raise BadUsage(f"autocoder does not understand its dict ({error})", f"its keys are {keys}") from None
+    checked_goal(wanted.goal)
+    if wanted.project_name:
+        checked_name(wanted.project_name)
+    folder = str(Path(wanted.project_dir).expanduser().absolute()) if wanted.project_dir else ""
+    model = whole_name(wanted.model or os.environ.get("SEPTET_MODEL", ""))
+    return replace(wanted, model=model, project_dir=folder)
+
+
+def whole_name(model: str) -> str:
+    """The seed's `gpt-3.5-turbo` is a model of OpenAI's."""
+    return f"openai/{model}" if model and "/" not in model and ":" not in model else model
+
+
+async def build(project: Project, handle: Handle) -> Result:
+    async with open_session(environment=surroundings(project)) as session:
+        if project.log_level == "debug":
+            session.models.overhear = tell_request
+        sandbox = await session.sandbox()
+        chat = await chat_for(project, session)
+        await handle.follow(session.perform(chat, sandbox), teller(project.log_level))
+        state = await session.state(chat)
+        if handle.stopping and state.ended is None:
+            await session.store.append(chat, StopRequested(), after=None)
+            state = await session.state(chat)
+            ended = ChatEnded(reason="stopped", detail="stopped by the person")
+            await session.store.append(chat, ended, after=state.seq)
+        return result_of(await session.state(chat))
+
+
+def surroundings(project: Project) -> Mapping[str, str]:
+    """The environment, with the key where the model's provider looks for it; it is kept nowhere else."""
+    variable = KEY_VARIABLES.get(project.model.partition("/")[0].partition(":")[0], "OPENAI_API_KEY")
+    return {**os.environ, **({variable: project.api_key} if project.api_key else {})}
+
+
+async def chat_for(project: Project, session: Session) -> str:
+    """The unfinished chat of that name, or a new one."""
+    known = {head.chat for head in await session.store.chats()}
+    name = project.project_name
+    if name in known and (await session.state(name)).ended is None:
+        return name
+    spec = with_model(team_for(project), project.model or (await session.models.choose()).name)
+    folder = Path(project.project_dir) if project.project_dir else None
+    return await session.start(project.goal, spec, folder, new_name(name) if name in known else name)
+
+
+def team_for(project: Project) -> TeamSpec:
+    team = TEAMS["autocoder"]
+    return replace(team, budget=replace(team.budget, rounds=project.rounds))
+
+
+def teller(level: str) -> Callable[[Recorded], None]:
+    """What is said on stderr: nothing, a line for each thing that happens, or all of it."""
+
+    def tell(recorded: Recorded) -> None:
+        who, text = told(recorded)
+        if text:
+            sys.stderr.write(f"{who}: {text if level == 'debug' else text.strip().splitlines()[0]}\n")
+
+    return tell if level != "quiet" else lambda _: None
+
+
+def tell_request(request: Request) -> None:
+    for message in request.messages:
+        sys.stderr.write(f"[{request.role} {request.step}, {message.role}]\n{message.text}\n")
