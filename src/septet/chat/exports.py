@@ -16,6 +16,7 @@ from septet.domain.events import (
     DecisionRecorded,
     EvidenceFound,
     ExampleGiven,
+    GroupEvent,
     ModelAnswered,
     PersonSpoke,
     PlanApproved,
@@ -29,6 +30,7 @@ from septet.domain.events import (
     StepGranted,
     StopRequested,
     TalkEvent,
+    Terminated,
     ToolAnswered,
     ToolCalled,
     ToolEvent,
@@ -76,6 +78,8 @@ def told(recorded: Recorded) -> tuple[str, str]:
     event = recorded.event
     if isinstance(event, ChatEvent):
         return told_chat(event)
+    if isinstance(event, GroupEvent):
+        return told_group(event)
     if isinstance(event, ToolEvent):
         return told_tools(event)
     return told_talk(event) if isinstance(event, TalkEvent) else told_work(event)
@@ -121,6 +125,12 @@ def told_work(event: WorkEvent) -> tuple[str, str]:
             return "", ""
         case _:
             assert_never(event)
+
+
+def told_group(event: GroupEvent) -> tuple[str, str]:
+    if isinstance(event, Terminated):
+        return "manager", f"the task is resolved: {event.summary}"
+    return "", ""
 
 
 def told_chat(event: ChatEvent) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from septet.chat.exports import entry, history
 from septet.domain.events import Event, PlanApproved, Recorded, ReviewGiven, VersionWritten
-from septet.domain.files import FileRef
+from septet.domain.files import main_of
 from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.ports import Blobs
@@ -50,7 +50,8 @@ class Keepsakes:
     async def version_files(self, state: State) -> dict[str, bytes]:
         if "versions" not in state.team.keepsakes:
             return {}
-        mains = {version.number: main_file(state, version) for version in state.versions}
+        run = state.plan.run if state.plan else ""
+        mains = {version.number: main_of(version.files, run) for version in state.versions}
         return {f"script_v{n}.py": await self.blobs.get(file.sha256) for n, file in mains.items() if file}
 
     async def append(self, text: str) -> None:
@@ -70,13 +71,3 @@ def plan_file(state: State) -> dict[str, bytes]:
 def review_files(state: State) -> dict[str, bytes]:
     wanted = state.reviews if "reviews" in state.team.keepsakes else ()
     return {f"review_v{review.version}.txt": f"{review_text(review)}\n".encode() for review in wanted}
-
-
-def main_file(state: State, version: VersionWritten) -> FileRef | None:
-    """The file that starts the program: the one that the plan runs, main.py, or the first that is no test."""
-    run = state.plan.run.split() if state.plan else []
-    programs = [
-        file for file in version.files if file.path.endswith(".py") and not file.path.startswith("test_")
-    ]
-    named = [file for file in programs if file.path in run or file.path == "main.py"]
-    return next(iter([*named, *programs]), None)

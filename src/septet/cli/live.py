@@ -113,7 +113,7 @@ def words(event: Event, verbose: bool = False) -> Words:
         case ReviewGiven():
             return "reviewer", review_text(event)
         case ModelAnswered(role=role, answer=answer):
-            return role, answer.text if verbose else ""
+            return role, answer.text if verbose or role == "manager" else ""
         case DecisionRecorded(by=by, what=what, why=why):
             return by, f"decided: {what}, because {why}"
         case ToolCalled() | ToolAnswered() | DataDescribed() | AnswerGiven():

@@ -156,6 +156,19 @@ class ExampleGiven(Value):
     title: str = ""
 
 
+class SpeakerChosen(Value):
+    """The manager chose who speaks next; `fallback` where its words named nobody who may."""
+
+    speaker: str
+    fallback: bool = False
+
+
+class Terminated(Value):
+    """The manager, and nobody else, declares the task resolved."""
+
+    summary: str
+
+
 class DecisionRecorded(Value):
     """A choice that somebody may want explained later. `case` names the situation that a reasoning step found."""
 
@@ -211,13 +224,14 @@ class AnswerGiven(Value):
     sources: tuple[Source, ...] = ()
 
 
+GroupEvent = SpeakerChosen | Terminated
 ChatEvent = ChatStarted | ChatContinued | ChatEnded | TurnOpened | StepGranted | StopRequested
 TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
 WorkEvent = (
     VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded | ExampleGiven
 )
 ToolEvent = ToolCalled | ToolAnswered | SnapshotTaken | DataDescribed | AnswerGiven
-Event = ChatEvent | TalkEvent | WorkEvent | ToolEvent
+Event = ChatEvent | TalkEvent | GroupEvent | WorkEvent | ToolEvent
 
 
 class Recorded(Value):

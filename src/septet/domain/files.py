@@ -24,6 +24,14 @@ class FileChange(Value):
     sha256: str = ""
 
 
+def main_of(files: Iterable[FileRef], run: str = "") -> FileRef | None:
+    """The file that starts the program: the one that `run` names, main.py, or the first that is no test."""
+    programs = [file for file in files if file.path.endswith(".py") and not file.path.startswith("test_")]
+    named = [file for file in programs if file.path in run.split()]
+    mains = [file for file in programs if file.path == "main.py"]
+    return next(iter([*named, *mains, *programs]), None)
+
+
 def tree_of(files: Iterable[FileRef]) -> str:
     """One hash for a set of files: evidence counts only for the tree that it was found on."""
     digest = sha256()

@@ -15,6 +15,7 @@ from septet.domain.events import (
     DecisionRecorded,
     EvidenceFound,
     ExampleGiven,
+    GroupEvent,
     ModelAnswered,
     PersonSpoke,
     PlanApproved,
@@ -25,9 +26,11 @@ from septet.domain.events import (
     RunFinished,
     RunStarted,
     SnapshotTaken,
+    SpeakerChosen,
     StepGranted,
     StopRequested,
     TalkEvent,
+    Terminated,
     ToolAnswered,
     ToolCalled,
     ToolEvent,
@@ -56,6 +59,8 @@ def reduce(state: State, recorded: Recorded) -> State:
         state = reduce_chat(state, event)
     elif isinstance(event, TalkEvent):
         state = reduce_talk(state, event)
+    elif isinstance(event, GroupEvent):
+        state = reduce_group(state, event)
     elif isinstance(event, ToolEvent):
         state = reduce_tools(state, event)
     else:
@@ -68,16 +73,15 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
         case ChatStarted(goal=goal, team=team, workspace=workspace, data=data):
             return replace(state, goal=goal, team=team, budget=team.budget, workspace=workspace, data=data)
         case ChatContinued(budget=budget):
-            return replace(
-                state, budget=budget, ended=None, stop_requested=False, refusals=0, repeats=0, unpleased=0
-            )
+            again = replace(state, budget=budget, ended=None, stop_requested=False, terminated=None)
+            return replace(again, refusals=0, repeats=0, unpleased=0, failing=0)
         case ChatEnded():
             return replace(state, ended=event, turn=None)
         case TurnOpened(speaker=speaker):
             turns = {**state.turns, speaker: state.turns.get(speaker, 0) + 1}
             turn = Turn(speaker=speaker, number=sum(turns.values()), heard=len(state.remarks))
             asked = state.version.tree if speaker == "proxy" and state.version else state.consulted
-            return replace(state, turn=turn, turns=turns, consulted=asked, results={})
+            return replace(state, turn=turn, turns=turns, consulted=asked, chosen="", results={})
         case StepGranted():
             return replied(replace(state, steps=state.steps + 1))
         case StopRequested():
@@ -106,6 +110,16 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             assert_never(event)
 
 
+def reduce_group(state: State, event: GroupEvent) -> State:
+    match event:
+        case SpeakerChosen(speaker=speaker):
+            return settled(replace(state, chosen=speaker))
+        case Terminated():
+            return settled(replace(state, terminated=event))
+        case _:
+            assert_never(event)
+
+
 def reduce_work(state: State, event: WorkEvent) -> State:
     match event:
         case VersionWritten():
@@ -115,6 +129,7 @@ def reduce_work(state: State, event: WorkEvent) -> State:
             return replace(
                 noted(state, event),
                 runs=(*state.runs, event),
+                messages=state.messages.plus(event),
                 artefacts={**state.artefacts, **made},
                 seconds=state.seconds + result.seconds,
             )

@@ -15,6 +15,7 @@ from septet.domain.events import (
     ReviewGiven,
     RunFinished,
     SnapshotTaken,
+    Terminated,
     ToolAnswered,
     ToolCalled,
     VersionWritten,
@@ -93,7 +94,7 @@ class State(Value):
     data: tuple[str, ...] = ()
     cards: tuple[DataDescribed, ...] = ()
 
-    messages: Trail[ModelAnswered | PersonSpoke | ToolCalled | ToolAnswered] = Trail()
+    messages: Trail[ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered] = Trail()
     results: Mapping[str, ToolAnswered] = {}
     """What came of the calls of the open turn."""
     waiting: tuple[ToolCalled, ...] = ()
@@ -102,6 +103,9 @@ class State(Value):
     """What the person was told; nothing while a question is open."""
     remarks: tuple[PersonSpoke, ...] = ()
     """What the person said and neither planner nor coder has worked in yet."""
+    chosen: str = ""
+    """Whom the manager gave the floor; valid for the turn after its own."""
+    terminated: Terminated | None = None
     refused: ReplyRefused | None = None
     refusals: int = 0
 

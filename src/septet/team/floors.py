@@ -6,6 +6,7 @@ from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadConfig
 from septet.team.evidence import done, examined
+from septet.team.graph import PAIR, graph
 from septet.team.limits import (
     at_most,
     helped,
@@ -69,7 +70,15 @@ def taking_turns(team: TeamSpec, budget: Budget) -> Floor:
     return at_most(budget.rounds, round_robin([member.name for member in team.members]))
 
 
+def pairing(team: TeamSpec, budget: Budget) -> Floor:
+    """Coder and runner in a group chat that a manager leads."""
+    return at_most(
+        budget.rounds, unless_stuck(team.stuck_after, helped(team.help_after, graph(PAIR, "manager")))
+    )
+
+
 FLOORS: dict[str, Callable[[TeamSpec, Budget], Floor]] = {
+    "pair": pairing,
     "plan": planning,
     "reason_and_act": autocoding,
     "plan_then_iterate": iterating,

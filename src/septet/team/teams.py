@@ -26,6 +26,18 @@ TEAMS = {
         floor="plan_then_iterate",
         keepsakes=("plan", "versions", "reviews"),
     ),
+    "pair": TeamSpec(
+        name="pair",
+        members=(
+            RoleSpec(name="manager", role="manager"),
+            RoleSpec(name="coder", role="coder"),
+            RoleSpec(name="runner", role="runner"),
+            RoleSpec(name="exemplar", role="exemplar"),
+        ),
+        floor="pair",
+        budget=Budget(rounds=30),
+        keepsakes=("history",),
+    ),
     "autocoder": TeamSpec(
         name="autocoder",
         members=(

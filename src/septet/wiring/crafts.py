@@ -1,6 +1,7 @@
 """Members whose way of working depends on the team's floor: the autocoder's runner and coder."""
 
 from septet.agents.acting import acting
+from septet.agents.pairing import managing, pairing, running_newest
 from septet.agents.reasoning import reasoning
 from septet.agents.runner import Bench
 from septet.domain.teams import RoleSpec, TeamSpec
@@ -14,6 +15,18 @@ def craft(member: RoleSpec, team: TeamSpec, models: Models, bench: Bench) -> Age
     """The agent for such a member; None for one that works as in any team."""
     if team.floor == "reason_and_act":
         return autocoder_craft(member, models, bench)
+    if team.floor == "pair":
+        return pair_craft(member, models, bench)
+    return None
+
+
+def pair_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:
+    if member.role == "runner":
+        return running_newest(member, bench)
+    if member.role == "manager":
+        return managing(member, models.open(member.model), bench.bus)
+    if member.role == "coder":
+        return pairing(member, models.open(member.model), bench.bus, bench.blobs)
     return None
 
 

@@ -167,7 +167,7 @@ def with_model(team: TeamSpec, model: str) -> TeamSpec:
 
 def thinking(team: TeamSpec) -> list[RoleSpec]:
     """The members that think with a model."""
-    return [member for member in team.members if member.role in INTERPRETERS]
+    return [member for member in team.members if member.role in (*INTERPRETERS, "manager")]
 
 
 def checked_goal(goal: str) -> str:

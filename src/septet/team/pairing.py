@@ -1,0 +1,105 @@
+"""The coder–runner pair in a group chat: what its members are told, and how their words are read."""
+
+import re
+
+from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished, Terminated, ToolAnswered, ToolCalled
+from septet.domain.plans import Refusal
+from septet.domain.state import State
+from septet.domain.talk import Message
+from septet.domain.teams import RoleSpec
+from septet.domain.values import Value
+from septet.team.briefings import example_section, run_text
+
+LONGEST_TALK = 24_000
+"""Characters of the conversation that a member is shown; what was left out is said."""
+
+PAIR_INSTRUCTIONS = {
+    "manager": """\
+You are the manager of a small group: a coder writes Python code, a runner runs it in a sandbox and reports what
+happened. First state the task clearly and give it to the coder. When the runner has reported success, look whether
+the whole task is resolved. End every message with exactly one of these lines:
+
+next: coder
+terminate: one sentence that says what was achieved and how the runner's output shows it
+""",
+    "coder": """\
+You are the coder of a small group. First answer with a numbered step-by-step plan and no code. After that send code
+for one step at a time, complete and able to run on its own, in one block that names its file:
+
+```python main.py
+...
+```
+
+The runner runs it and reports. Use the report to improve the code; never claim that something ran.
+""",
+}
+
+NEXT = re.compile(r"^\W*next\W*:\W*(?P<speaker>\w+)\W*$", re.IGNORECASE | re.MULTILINE)
+TERMINATE = re.compile(r"^\W*terminate\W*:\s*(?P<summary>.+)$", re.IGNORECASE | re.MULTILINE)
+
+Spoken = ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered
+
+
+class Choice(Value):
+    speaker: str
+
+
+def parse_manager(text: str, legal: list[str]) -> Choice | Terminated | Refusal:
+    """Who goes on, or that the task is resolved; the last such line counts."""
+    over = list(TERMINATE.finditer(text))
+    chosen = list(NEXT.finditer(text))
+    if over and (not chosen or over[-1].start() > chosen[-1].start()):
+        return Terminated(summary=over[-1]["summary"].strip())
+    if not chosen:
+        return Refusal(reason="end the message with 'next: NAME' or 'terminate: SUMMARY'")
+    speaker = chosen[-1]["speaker"].lower()
+    return (
+        Choice(speaker=speaker)
+        if speaker in legal
+        else Refusal(reason=f"'{speaker}' may not speak now, only {legal}")
+    )
+
+
+def pair_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
+    """The member's part, then the task and the conversation as far as there is room for it."""
+    parts = [f"# Task\n{state.goal}", *conversation(state), *example_section(state)]
+    if state.refused is not None and state.refused.role == member.name:
+        parts.append(f"# Your last message could not be used\n{state.refused.reason}")
+    head = "\n".join(filter(None, [PAIR_INSTRUCTIONS[member.role], member.instructions]))
+    return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
+
+
+def conversation(state: State) -> list[str]:
+    """All that was said; of a long chat the step plan, a line for each run that succeeded, and the newest messages."""
+    said = [
+        (one, message_text(one)) for one in state.messages if not isinstance(one, ToolCalled | ToolAnswered)
+    ]
+    texts = [text for _, text in said]
+    if sum(map(len, texts)) <= LONGEST_TALK:
+        return texts
+    start = next((place for place, (one, _) in enumerate(said) if is_plan(one)), 0) + 1
+    room = LONGEST_TALK - sum(map(len, texts[:start]))
+    recent = 0
+    while start + recent < len(texts) and sum(map(len, texts[-recent - 1 :])) <= room:
+        recent += 1
+    recent = max(1, recent)
+    return [*texts[:start], left_out([one for one, _ in said[start : len(said) - recent]]), *texts[-recent:]]
+
+
+def is_plan(one: Spoken) -> bool:
+    return isinstance(one, ModelAnswered) and one.role == "coder"
+
+
+def left_out(messages: list[Spoken]) -> str:
+    done = [one.command for one in messages if isinstance(one, RunFinished) and one.result.succeeded]
+    return "\n".join(
+        [f"… {len(messages)} messages left out; what ran well in them:", *(f"- {one}" for one in done)]
+    )
+
+
+def message_text(one: Spoken) -> str:
+    if isinstance(one, ModelAnswered):
+        return f"## {one.role}\n{one.answer.text}"
+    if isinstance(one, RunFinished):
+        return f"## runner\n{run_text(one)}"
+    return f"## person\n{one.text}" if isinstance(one, PersonSpoke) else ""

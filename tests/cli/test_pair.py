@@ -1,0 +1,66 @@
+"""The coder–runner pair (seed 000, scenario A): step plan, code, run, feedback, until the manager says so."""
+
+import json
+from pathlib import Path
+
+from cli.commands import PATIENCE, SCRIPTS, Septet, kinds
+
+PULLS = [
+    {"number": 41, "title": "Old", "created_at": "2026-01-02T00:00:00Z"},
+    {"number": 42, "title": "Add a clock", "created_at": "2026-03-01T00:00:00Z"},
+    {"number": 40, "title": "Older", "created_at": "2025-12-02T00:00:00Z"},
+]
+RUN = ["run", "newest pull request to pr.txt", "-t", "pair", "-C", "w", "-n", "pull"]
+SCRIPT = SCRIPTS / "pull_request.yaml"
+
+
+def prepared(tmp_path: Path) -> Path:
+    workspace = tmp_path / "w"
+    workspace.mkdir()
+    (workspace / "pulls.json").write_text(json.dumps(PULLS))
+    return workspace
+
+
+def test_the_newest_pull_request_is_written(septet: Septet, tmp_path: Path) -> None:
+    workspace = prepared(tmp_path)
+    done = septet(*RUN, "-m", f"scripted:{SCRIPT}")
+    assert done.returncode == 0, done.stderr
+    assert (workspace / "pr.txt").read_text() == "#42 Add a clock\n"
+    history = (workspace / "chat_history.txt").read_text()
+    assert history == septet("export", "pull", "--format", "txt").stdout.rstrip("\n") + "\n\n"
+    assert history.index("KeyError: 'id'") < history.index("terminate: pr.txt holds")
+
+
+def test_a_marker_in_the_output_of_a_program_ends_nothing(septet: Septet, tmp_path: Path) -> None:
+    prepared(tmp_path)
+    done = septet(*RUN, "-m", f"scripted:{SCRIPT}", "--json")
+    log = done.stdout
+    assert log.index("TERMINATE") < log.index("septet.terminated")
+    assert kinds(log).count("terminated") == 1
+
+
+def test_the_manager_cannot_end_what_has_not_run_well(septet: Septet, tmp_path: Path) -> None:
+    prepared(tmp_path)
+    whole = SCRIPT.read_text()
+    eager = whole.replace("    next: coder\n", "    terminate: all done\n", 1)
+    plan = "- role: coder\n  say: |\n    1. Read"
+    insisting = "- role: manager\n  expect: did not succeed\n  say: I insist, it is done.\n"
+    (tmp_path / "eager.yaml").write_text(eager.replace(plan, insisting + plan, 1))
+    done = septet(*RUN, "-m", "scripted:eager.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert '"fallback":true' in done.stdout
+
+
+def test_the_history_survives_a_kill_as_a_prefix_and_is_completed(septet: Septet, tmp_path: Path) -> None:
+    workspace = prepared(tmp_path)
+    process = septet.start(*RUN, "-m", f"scripted:{SCRIPT}", "--json")
+    assert process.stdout is not None
+    while "run_finished" not in process.stdout.readline():
+        pass
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    before = (workspace / "chat_history.txt").read_text()
+    assert septet("resume", "pull", "-q").returncode == 0
+    after = (workspace / "chat_history.txt").read_text()
+    assert after.startswith(before)
+    assert after.count("terminate: pr.txt holds") == 1

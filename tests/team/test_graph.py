@@ -1,0 +1,117 @@
+"""The group chat's graph: legal candidates only, and never a chat without an end or a speaker."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from team.states import STARTED, chat, said, version
+
+from septet.domain.events import (
+    Event,
+    PersonSpoke,
+    ReplyRefused,
+    RunFinished,
+    SpeakerChosen,
+    Terminated,
+    TurnOpened,
+)
+from septet.domain.plans import Refusal
+from septet.domain.runs import RunResult
+from septet.domain.teams import Budget
+from septet.team.floors import floor_for
+from septet.team.graph import PAIR, candidates
+from septet.team.moves import End, Speak
+from septet.team.pairing import LONGEST_TALK, Choice, conversation, parse_manager
+from septet.team.teams import TEAMS
+
+TEAM = TEAMS["pair"]
+FLOOR = floor_for(TEAM, TEAM.budget)
+
+
+def ran(code: int) -> RunFinished:
+    result = RunResult(exit_code=code, stderr="KeyError: 'id'" if code else "")
+    return RunFinished(id="r", purpose="run", command="python main.py", tree="", result=result)
+
+
+CODED = [STARTED, *version(1, "a")]
+FAILED = [*CODED, TurnOpened(speaker="runner"), ran(1)]
+WENT_WELL = [*CODED, TurnOpened(speaker="runner"), ran(0)]
+
+
+@pytest.mark.parametrize(
+    ("events", "speaker"),
+    [
+        ([STARTED], "manager"),
+        ([STARTED, TurnOpened(speaker="manager")], "coder"),
+        ([STARTED, TurnOpened(speaker="coder"), said("coder", "a plan")], "coder"),
+        (CODED, "runner"),
+        (FAILED, "coder"),
+        (WENT_WELL, "manager"),
+        ([*WENT_WELL, TurnOpened(speaker="manager"), SpeakerChosen(speaker="coder")], "coder"),
+    ],
+)
+def test_who_follows_whom(events: list[Event], speaker: str) -> None:
+    assert FLOOR(chat(events)) == Speak(speaker=speaker)
+
+
+def test_only_the_managers_terminate_ends_the_chat() -> None:
+    ended = [*WENT_WELL, TurnOpened(speaker="manager"), Terminated(summary="it works")]
+    assert FLOOR(chat(ended)) == End(reason="done", detail="it works")
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Well done.\nnext: coder", Choice(speaker="coder")),
+        ("**Next:** Coder", Choice(speaker="coder")),
+        ("next: coder\nterminate: it works", Terminated(summary="it works")),
+        ("terminate: no\nnext: coder", Choice(speaker="coder")),
+    ],
+)
+def test_the_manager_is_understood(text: str, read: Choice | Terminated) -> None:
+    assert parse_manager(text, ["coder"]) == read
+
+
+@pytest.mark.parametrize("text", ["", "go on", "next: runner", "next: nobody", "TERMINATE"])
+def test_what_names_nobody_who_may_speak_is_refused(text: str) -> None:
+    assert isinstance(parse_manager(text, ["coder"]), Refusal)
+
+
+def test_a_long_talk_is_shortened_but_keeps_plan_done_steps_and_the_newest() -> None:
+    events: list[Event] = [STARTED, TurnOpened(speaker="coder"), said("coder", "1. read\n2. write")]
+    for number in range(1, 40):
+        events += [*version(number, f"{number}"), TurnOpened(speaker="runner"), ran(number % 2)]
+        events.append(said("coder", f"message {number} " + "x" * 2_000))
+    parts = conversation(chat(events))
+    whole = "\n".join(parts)
+    assert len(whole) < LONGEST_TALK + 4_000
+    assert "1. read" in parts[0]
+    assert "message 39" in parts[-1]
+    assert "messages left out; what ran well in them:\n- python main.py" in whole
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                [TurnOpened(speaker="manager")],
+                [TurnOpened(speaker="coder"), said("coder", "hm")],
+                version(1, "a"),
+                version(2, "b"),
+                [TurnOpened(speaker="runner"), ran(0)],
+                [TurnOpened(speaker="runner"), ran(1)],
+                [TurnOpened(speaker="exemplar")],
+                [SpeakerChosen(speaker="runner")],
+                [ReplyRefused(role="manager", reason="no")],
+                [PersonSpoke(text="hm")],
+                [Terminated(summary="x")],
+            ]
+        ),
+        max_size=30,
+    )
+)
+def test_every_state_has_a_legal_speaker_or_an_end(parts: list[list[Event]]) -> None:
+    state = chat([STARTED, *(event for part in parts for event in part)])
+    move = floor_for(TEAM, Budget(rounds=20))(state)
+    again = state.turn.speaker if state.turn and state.refused else ""
+    legal = {*candidates(PAIR, state), "manager", "exemplar", again}
+    assert isinstance(move, End) or move.speaker in legal
