@@ -1,39 +1,77 @@
 """Chooses the sandbox of this machine: the best rung that really works here, tried with its real settings."""
 
 import tempfile
+from collections.abc import Callable
 
 from septet.domain.runs import Job, Limits
-from septet.errors import NoSandbox, SeptetError
+from septet.domain.values import Value
+from septet.errors import BadUsage, NoSandbox, SeptetError
 from septet.ports import Sandbox
 from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.landlock import Landlock
+from septet.sandboxes.seatbelt import Seatbelt
 from septet.sandboxes.unsafe import UnsafeLocal
 
 _REMEDY = "install it (apt install bubblewrap) or pass --unsafe-local"
 
+RUNGS: dict[str, Callable[[], Sandbox]] = {
+    "bubblewrap": Bubblewrap.found,
+    "seatbelt": Seatbelt.found,
+    "landlock": Landlock.found,
+}
+"""The strongest first. A weaker one than the first is used only by a person who names it."""
 
-async def choose_sandbox(unsafe: bool = False) -> Sandbox:
+
+class Rung(Value):
+    """One rung on this machine; `trouble` says why it cannot be used."""
+
+    name: str
+    trouble: str = ""
+
+    @property
+    def usable(self) -> bool:
+        return not self.trouble
+
+
+async def choose_sandbox(unsafe: bool = False, rung: str = "bubblewrap") -> Sandbox:
     """The sandbox to use from now on. Raises NoSandbox with the cause and the remedy where there is none."""
     if unsafe:
         return UnsafeLocal()
+    if rung not in RUNGS:
+        raise BadUsage(f"there is no rung {rung!r}", f"name one of {', '.join(RUNGS)}")
     try:
-        found = Bubblewrap.found()
+        found = RUNGS[rung]()
     except NoSandbox as error:
-        raise _refusal(error) from error
-    return await tried_out(found)
+        raise _refusal(rung, error) from error
+    return await tried_out(found, rung)
 
 
-async def tried_out(sandbox: Sandbox) -> Sandbox:
+async def rungs() -> tuple[Rung, ...]:
+    """Every rung and whether it works here, each tried by running something."""
+    return tuple([await _looked_at(name) for name in RUNGS])
+
+
+async def _looked_at(name: str) -> Rung:
+    try:
+        await choose_sandbox(rung=name)
+    except NoSandbox as error:
+        return Rung(name=name, trouble=error.cause)
+    return Rung(name=name)
+
+
+async def tried_out(sandbox: Sandbox, rung: str = "bubblewrap") -> Sandbox:
     """Not by version but by running something, with every flag that a real run has."""
     with tempfile.TemporaryDirectory(prefix="septet-probe-") as folder:
         job = Job(command=("echo", "works"), workspace=folder, limits=Limits(seconds=20.0))
         try:
             result = await sandbox.run(job)
         except SeptetError as error:
-            raise _refusal(error) from error
+            raise _refusal(rung, error) from error
     if not result.succeeded or result.stdout != "works\n":
-        raise _refusal(NoSandbox(f"a trial run ended with {result.exit_code}"))
+        raise _refusal(rung, NoSandbox(f"a trial run ended with {result.exit_code}"))
     return sandbox
 
 
-def _refusal(error: SeptetError) -> NoSandbox:
-    return NoSandbox(f"bubblewrap is not usable ({error.cause})", _REMEDY)
+def _refusal(rung: str, error: SeptetError) -> NoSandbox:
+    remedy = _REMEDY if rung == "bubblewrap" else error.remedy
+    return NoSandbox(f"{rung} is not usable ({error.cause})", remedy)
