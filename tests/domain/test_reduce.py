@@ -60,7 +60,7 @@ def test_everything_said_and_every_version_is_kept(log: Log) -> None:
     state = fold(log)
     events = [recorded.event for recorded in log]
 
-    said = ModelAnswered | PersonSpoke | ToolCalled | ToolAnswered
+    said = ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered
     assert list(state.messages) == [one for one in events if isinstance(one, said)]
     assert list(state.versions) == [one for one in events if isinstance(one, VersionWritten)]
 
