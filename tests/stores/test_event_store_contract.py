@@ -236,6 +236,21 @@ async def test_many_chats_append_at_once(store: EventStore) -> None:
     assert {head.chat for head in await store.chats()} == set(chats)
 
 
+async def test_a_conductor_that_is_cancelled_stops_appending(store: EventStore) -> None:
+    chat = fresh()
+    seen = await begin(store, chat)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(conduct, store, chat, seen, 10**9)
+            async for recorded in store.watch(chat):
+                if recorded.event == turn(5):
+                    break
+            group.cancel_scope.cancel()
+
+    log = await store.read(chat)
+    assert events(log) == [STARTED, *(turn(number) for number in range(len(log) - 1))]
+
+
 async def watched(store: EventStore, chat: str, after: int, until: Event) -> list[Recorded]:
     """Everything a watcher sees up to a certain event."""
     seen: list[Recorded] = []

@@ -21,15 +21,20 @@ class Registry:
     def __init__(self, client: Client, entries: KeyValue) -> None:
         self._client = client
         self._entries = entries
+        self._known: set[str] = set()
 
     async def add_type(self, agent_type: str) -> None:
         await self._entries.put(f"agent.{token(agent_type)}", b"")
 
     async def knows(self, agent_type: str) -> bool:
+        """A type that was seen once is known for good: its process may be away, but will be back."""
+        if agent_type in self._known:
+            return True
         try:
             await self._entries.get(f"agent.{token(agent_type)}")
         except nats.js.errors.KeyNotFoundError:
             return False
+        self._known.add(agent_type)
         return True
 
     async def add(self, subscription: Subscription) -> None:

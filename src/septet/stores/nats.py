@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import anyio
 import nats.errors
+from anyio.lowlevel import checkpoint_if_cancelled
 from msgspec.structs import replace
 from nats.aio.client import Client
 
@@ -144,9 +145,9 @@ class NatsStore:
             after = page.messages[-1].seq
 
     async def _read_to_head(self, chat: str, after: int) -> list[Stored]:
-        newest = await self._stream.newest(whole_chat(chat))
+        """The leader is asked each time: what one that was lost had promised may never come."""
         found: list[Stored] = []
-        while newest is not None and after < newest.seq:
+        while (newest := await self._stream.newest(whole_chat(chat))) and newest.seq > after:
             page = await self._stream.page(whole_chat(chat), after + 1)
             if page.messages:
                 found += page.messages
@@ -172,6 +173,7 @@ class NatsStore:
         """Try until the server answers. One who is cancelled still learns what became of a try under way."""
         deadline = monotonic() + self._patience
         while True:
+            await checkpoint_if_cancelled()
             try:
                 with anyio.CancelScope(shield=True):
                     return await attempt()

@@ -10,7 +10,7 @@ from time import time
 
 import anyio
 from anyio import from_thread
-from anyio.lowlevel import EventLoopToken, current_token
+from anyio.lowlevel import EventLoopToken, checkpoint_if_cancelled, current_token
 
 from septet.domain.codec import FORMAT, decode_event, encode_event, kind_of
 from septet.domain.events import Event, Recorded
@@ -54,6 +54,7 @@ class Writer:
         self._connection: sqlite3.Connection | None = None
 
     async def append(self, chat: str, event: Event, after: int | None) -> Sequence[Recorded]:
+        await checkpoint_if_cancelled()
         data = encode_event(event)
         if len(data) > BIGGEST:
             raise StoreFailed(f"an event of {len(data)} bytes is too big for the log", "keep it as a blob")
