@@ -10,6 +10,7 @@ from septet.domain.events import (
     PlanApproved,
     PlanProposed,
     Recorded,
+    RunFinished,
     ToolAnswered,
     ToolCalled,
     VersionWritten,
