@@ -79,6 +79,6 @@ def test_any_text_gives_files_or_a_refusal(reply: str) -> None:
 
 @given(st.lists(st.from_regex(r"[ a-z=()0-9#'\"]{0,30}", fullmatch=True), max_size=20))
 def test_what_is_sent_is_what_is_kept(lines: list[str]) -> None:
-    body = "\n".join(lines).rstrip()
+    body = "\n".join(["x = 0", *lines]).rstrip()
     files = code_files(f"```python a.py\n{body}\n```")
     assert files == (CodeFile(path="a.py", text=body + "\n"),)

@@ -1,5 +1,6 @@
 """Code out of a model's reply: fenced blocks with file names, or a clear reason why not."""
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ SAID_BEFORE = re.compile(
 SAID_INSIDE = re.compile(r"^#\s*(?:file(?:name)?\s*:\s*)(?P<path>[\w./-]+\.\w+)\s*$", re.I)
 NAMED = re.compile(r"""(?:file|filename|title|path|name)\s*=\s*["']?(?P<path>[^"'\s}]+)""", re.I)
 PATH = re.compile(r"^(?:\w[\w.-]*/)*[\w.-]+\.\w+$")
+MOST_CLOSINGS = 8
 
 
 class Block(Value):
@@ -54,8 +56,11 @@ def checked(files: list[CodeFile]) -> tuple[CodeFile, ...] | Refusal:
     seen: set[str] = set()
     for file in files:
         parts = file.path.split("/")
-        if file.path.startswith("/") or ".." in parts or "" in parts or "\\" in file.path:
+        outside = file.path.startswith(("/", "~")) or ".." in parts or "" in parts or "\\" in file.path
+        if outside or ":" in file.path:
             return Refusal(reason=f"'{file.path}' is not a path inside the workspace")
+        if not file.text.strip() and parts[-1] != "__init__.py":
+            return Refusal(reason=f"'{file.path}' is empty; send each file whole")
         if file.path in seen:
             return Refusal(reason=f"'{file.path}' comes twice; send each file once, whole")
         seen.add(file.path)
@@ -64,7 +69,7 @@ def checked(files: list[CodeFile]) -> tuple[CodeFile, ...] | Refusal:
 
 def code_blocks(reply: str) -> list[Block] | Refusal:
     """All fenced blocks, by CommonMark's rules; a fence with an info string inside a block nests."""
-    lines = reply.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = reply.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     blocks: list[Block] = []
     number = 0
     while number < len(lines):
@@ -72,30 +77,41 @@ def code_blocks(reply: str) -> list[Block] | Refusal:
         if opening is None:
             number += 1
             continue
-        end = closing(lines, number, opening["fence"])
-        if end is None:
+        ends = closings(lines, number, opening["fence"])
+        if not ends:
             return Refusal(
                 reason=f"the code block that starts with '{lines[number].strip()}' is never closed"
             )
+        code = ends if "py" in opening["info"].lower() or not opening["info"] else []
+        end = next((end for end in code if is_python(lines[number + 1 : end])), ends[0])
         blocks.append(block(opening["info"], lines[number + 1 : end], lines[:number]))
         number = end + 1
     return blocks
 
 
-def closing(lines: list[str], start: int, fence: str) -> int | None:
-    """The line that closes the fence opened at `start`."""
+def closings(lines: list[str], start: int, fence: str) -> list[int]:
+    """Lines that may close the fence opened at `start`: the first does, unless it stands inside a string."""
     depth = 0
+    found: list[int] = []
     for number in range(start + 1, len(lines)):
         inner = OPENING.match(lines[number])
         if inner is None or inner["fence"][0] != fence[0] or len(inner["fence"]) < len(fence):
             continue
         if inner["info"]:
             depth += 1
-        elif depth == 0:
-            return number
-        else:
+        elif depth > 0:
             depth -= 1
-    return None
+        elif len(found) < MOST_CLOSINGS:
+            found.append(number)
+    return found
+
+
+def is_python(lines: list[str]) -> bool:
+    try:
+        ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def block(info: str, body: list[str], before: list[str]) -> Block:
