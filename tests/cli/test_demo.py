@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli.commands import Septet
+from cli.commands import PATIENCE, Septet
 
 from septet.domain.pictures import recognise
 
@@ -36,3 +36,26 @@ def test_the_first_version_has_a_bug_that_the_runner_finds(septet: Septet) -> No
     runs = [event["data"]["result"] for event in events if event["type"] == "septet.run_finished"]
     tests = [run for run in runs if "short test summary" in run.get("stdout", "")]
     assert [run["exit_code"] != 0 for run in tests if "PASSED" in run["stdout"]] == [True, False]
+
+
+def test_the_clock_survives_a_kill_between_its_second_script_and_the_review(
+    septet: Septet, tmp_path: Path
+) -> None:
+    goal = "Make me a python app that displays the current time on an analog clock face."
+    process = septet.start(
+        "run", goal, "-m", "scripted:demo/clock", "--yes", "--json", "-C", "w", "-n", "clock"
+    )
+    assert process.stdout is not None
+    while '"number":2' not in process.stdout.readline():
+        pass
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    workspace = tmp_path / "w"
+    assert not (workspace / "review_v2.txt").exists()
+    resumed = septet("resume", "clock")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "version 1" not in resumed.stderr, "nothing is done again"
+    for name in ("MasterPlan.txt", "script_v1.py", "review_v1.txt", "script_v2.py", "review_v2.txt"):
+        assert (workspace / name).stat().st_size > 0
+    assert (workspace / "script_v2.py").read_text() == (workspace / "clock.py").read_text()
+    assert recognise((workspace / "clock.png").read_bytes()).kind == "320×320 PNG"
