@@ -17,9 +17,12 @@ from models.asking import ask, question
 from msgspec.structs import replace
 
 from septet.models.catalogue import weights
+from septet.models.credentials import bearer
 from septet.models.embedded import EmbeddedModel, EmbeddedServer, runtime_is_here
 from septet.models.embedded_server import Card
+from septet.models.faults import Denied
 from septet.models.fetching import Shelf
+from septet.models.openai import OpenAIModel
 from septet.models.retrying import Patience
 from septet.models.wire import Wire
 from septet.settings.homes import find_home
@@ -98,8 +101,9 @@ async def test_all_agents_share_one_server_and_a_stranger_is_not_let_in(file: Pa
             tasks.start_soon(look)
     assert len({card.pid for card in cards}) == 1
     assert file.with_suffix(".server").stat().st_mode & 0o777 == 0o600
-    stranger = EmbeddedModel(ENTRY, server(file, wire), wire)
-    await ask(stranger, replace(question("hi"), max_tokens=2))
+    address = f"{cards[0].url}/v1/chat/completions"
+    with pytest.raises(Denied):
+        await ask(OpenAIModel(address, ENTRY.name, bearer("wrong"), wire), question("hi"))
     end(cards[0])
 
 

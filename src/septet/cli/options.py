@@ -4,6 +4,7 @@ import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ParamSpec
 
 import click
@@ -26,6 +27,7 @@ class Options:
     verbose: bool
     plain: bool
     unsafe_local: bool
+    record: Path | None
 
 
 class Duration(click.ParamType[float]):
@@ -56,6 +58,9 @@ OPTIONS = [
     click.option("-q", "--quiet", is_flag=True, help="The result and errors only."),
     click.option("-v", "--verbose", is_flag=True, help="Also what the members say, word for word."),
     click.option("--plain", is_flag=True, help="No colours, nothing that moves."),
+    click.option(
+        "--record", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers for replay:FILE."
+    ),
     click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights."),
 ]
 

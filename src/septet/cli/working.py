@@ -159,6 +159,8 @@ def work(prepare: Prepare, options: Options, opening: Opening = open_session) ->
 async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
     async with opening() as session:
         sandbox = await session.sandbox(options.unsafe_local)
+        if options.record:
+            session.models.record(options.record)
         chat = await prepare(session)
         before = await session.state(chat)
         with Screen(before, options.plain, options.verbose) as screen:

@@ -48,6 +48,10 @@ class Surroundings(Value):
         variable = KEY_VARIABLES.get(provider, "")
         return self.environment.get(variable, "") or self.keys.get(provider, "")
 
+    @property
+    def token(self) -> str:
+        return self.environment.get("AZURE_OPENAI_AD_TOKEN", "")
+
     def variable(self, name: str, default: str = "") -> str:
         return self.environment.get(name, "").strip() or default
 

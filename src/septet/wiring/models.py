@@ -23,6 +23,7 @@ from septet.models.names import KEY_VARIABLES, Endpoint, Surroundings, resolve
 from septet.models.openai import OpenAIModel
 from septet.models.overheard import Overhear, Overheard
 from septet.models.probing import Found, known_servers, probe
+from septet.models.recording import Recording, Tape
 from septet.models.replay import ReplayModel, load_recording
 from septet.models.retrying import Patience
 from septet.models.scripted import ScriptedModel, load_script
@@ -50,6 +51,7 @@ class Models:
     ) -> None:
         self._environment = environment
         self.overhear: Overhear | None = None
+        self._tape: Tape | None = None
         self._load = load
         self._patience = patience or Patience()
         self.keys = KeyFile(home.config / "keys.json")
@@ -70,7 +72,13 @@ class Models:
         model = rehearsal(names[0]) or sturdy(
             [(name, self._opened(name)) for name in names], self._patience, warn
         )
+        model = Recording(model, self._tape) if self._tape else model
         return Overheard(model, self.overhear) if self.overhear else model
+
+    def record(self, path: Path) -> None:
+        """Write every answer of models that are opened from now on to a file that `replay:` reads."""
+        around = self._around()
+        self._tape = Tape(path, [*around.keys.values(), *map(around.key, KEY_VARIABLES), around.token])
 
     def _opened(self, name: str) -> Model:
         endpoint = resolve(name, self._around())

@@ -1,0 +1,51 @@
+"""Recordings: the same chat once more from the file, and no secret in it."""
+
+from pathlib import Path
+
+import pytest
+from models.asking import ask, question
+from models.chatting import chat, expected, scripted, transcript
+
+from septet.errors import BadUsage
+from septet.models.replay import ReplayModel, load_recording
+from septet.settings.homes import Home
+from septet.stores.memory import MemoryStore
+from septet.testing.replies import Reply, in_order
+from septet.testing.server import serving
+from septet.wiring.models import Models
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "sk-very-secret-4711"
+
+
+def home(folder: Path) -> Home:
+    return Home(data=folder, config=folder / "config", cache=folder / "cache")
+
+
+async def test_a_recorded_chat_plays_back_the_same(tmp_path: Path) -> None:
+    tape = tmp_path / "chat.jsonl"
+    async with serving(scripted) as server, Models(home(tmp_path), {}) as models:
+        models.record(tape)
+        first = await chat(MemoryStore(), models.open([f"url:{server.url}#m"]))
+    again = await chat(MemoryStore(), ReplayModel(load_recording(tape), "chat"))
+    assert transcript(first) == transcript(again) == expected()
+    assert len(server.seen) == len(expected())
+
+
+async def test_secrets_are_not_in_the_recording(tmp_path: Path) -> None:
+    tape = tmp_path / "chat.jsonl"
+    leaking = Reply(text=f"your key is {SECRET}, and {SECRET}", reasoning=SECRET)
+    async with serving(in_order(leaking)) as server:
+        around = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": server.url}
+        async with Models(home(tmp_path), around) as models:
+            models.record(tape)
+            await ask(models.open(["openai/m"]), question("go"))
+    assert SECRET not in tape.read_text()
+    assert load_recording(tape)
+
+
+async def test_a_file_that_cannot_be_written_is_named_before_anything_is_paid(tmp_path: Path) -> None:
+    async with Models(home(tmp_path), {}) as models:
+        with pytest.raises(BadUsage, match="cannot be written"):
+            models.record(tmp_path / "missing" / "chat.jsonl")
