@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
 
@@ -26,14 +25,7 @@ from septet.sandboxes.warm import Warm, warmed
 SETTLED = 0.15
 
 
-async def nothing() -> None:
-    return
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    run: Callable[[], Awaitable[None]]
-    ready: Callable[[], Awaitable[None]] = nothing
+Way = Callable[[], Awaitable[None]]
 
 
 def plain(code: str) -> Way:
@@ -41,7 +33,7 @@ def plain(code: str) -> Way:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)  # noqa: ASYNC221  the floor
         assert done.stdout == b"1\n"
 
-    return Way(run)
+    return run
 
 
 def through(sandbox: Sandbox, folder: str, code: str) -> Way:
@@ -49,29 +41,26 @@ def through(sandbox: Sandbox, folder: str, code: str) -> Way:
         result = await sandbox.run(Job(command=("python", "-c", code), workspace=folder))
         assert result.stdout == "1\n", result
 
-    return Way(run)
+    return run
 
 
-def through_warm(warm: Warm, folder: str, code: str) -> Way:
-    async def ready() -> None:
-        while not warm.spares:  # noqa: ASYNC110  nobody is told when a spare is ready
-            await anyio.sleep(0.01)
-        await anyio.sleep(SETTLED)
-
-    way = through(warm, folder, code)
-    return Way(way.run, ready)
+async def settle(warm: Warm) -> None:
+    """Until the next spare waits, so that making it burdens nobody's turn."""
+    while not warm.spares:  # noqa: ASYNC110  nobody is told when a spare is ready
+        await anyio.sleep(0.01)
+    await anyio.sleep(SETTLED)
 
 
-async def measure(ways: dict[str, Way], runs: int) -> dict[str, float]:
+async def measure(ways: dict[str, Way], warm: Warm, runs: int) -> dict[str, float]:
     """Milliseconds, the ways taking turns so that the machine's moods hit all of them."""
     for way in ways.values():
-        await way.run()
+        await way()
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(runs):
         for name, way in ways.items():
-            await way.ready()
+            await settle(warm)
             began = time.perf_counter()
-            await way.run()
+            await way()
             taken[name].append(1000 * (time.perf_counter() - began))
     return {name: statistics.median(times) for name, times in taken.items()}
 
@@ -82,9 +71,9 @@ async def compare(code: str, preload: tuple[str, ...], runs: int) -> None:
             ways = {
                 "plain python -c": plain(code),
                 "full sandbox": through(Bubblewrap.found(), folder, code),
-                "warm sandbox": through_warm(warm, folder, code),
+                "warm sandbox": through(warm, folder, code),
             }
-            figures = await measure(ways, runs)
+            figures = await measure(ways, warm, runs)
     floor = figures["plain python -c"]
     print(f"{code!r}, median of {runs}, load {os.getloadavg()[0]:.1f}")
     for name, milliseconds in figures.items():
