@@ -2,14 +2,14 @@
 
 from collections.abc import AsyncGenerator
 
-from septet.agents.asking import ask
 from septet.agents.runner import Bench
-from septet.agents.speaking import kept
-from septet.domain.events import Event, ReplyRefused, RunStarted, SpeakerChosen, Terminated, VersionWritten
+from septet.agents.speaking import Brief, kept, saying
+from septet.domain.events import Event, RunStarted, SpeakerChosen, Terminated, VersionWritten
 from septet.domain.files import main_of, tree_of
 from septet.domain.plans import Refusal
 from septet.domain.replies import code_files
 from septet.domain.state import State
+from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model
 from septet.team.graph import PAIR, candidates, failed
@@ -19,65 +19,45 @@ from septet.team.pairing import Choice, pair_briefing, parse_manager
 def managing(member: RoleSpec, model: Model, bus: Bus) -> Agent:
     """Gives the task, chooses who goes on, and alone may end the chat. A bad choice is repaired once."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
-        if state.turn is None or state.turn.settled:
-            return
-        if state.turn.answers:
-            said = state.turn.answers[-1]
-        else:
-            said = await ask(member, model, bus, state, pair_briefing(member, state))
-            yield said
-        yield managed(member, state, said.answer.text)
+    async def settle(state: State, text: str) -> Event | Refusal:
+        return managed(member, state, text)
 
-    return turn
+    return saying(member, model, bus, briefed(member), settle)
 
 
-def managed(member: RoleSpec, state: State, text: str) -> Event:
+def briefed(member: RoleSpec) -> Brief:
+    async def brief(state: State) -> tuple[Message, ...]:
+        return pair_briefing(member, state)
+
+    return brief
+
+
+def managed(member: RoleSpec, state: State, text: str) -> Event | Refusal:
     legal = candidates(PAIR, state)
     read = parse_manager(text, legal)
-    if isinstance(read, Terminated):
-        unproven = not state.runs or failed(state)
-        read = (
-            Refusal(reason="the newest run did not succeed, so the task is not resolved")
-            if unproven
-            else read
-        )
+    if isinstance(read, Terminated) and (not state.runs or failed(state)):
+        read = Refusal(reason="the newest run did not succeed, so the task is not resolved")
     if isinstance(read, Choice):
         return SpeakerChosen(speaker=read.speaker)
-    if isinstance(read, Terminated):
-        return read
-    if state.refused is not None and state.refused.role == member.name:
-        return SpeakerChosen(speaker=legal[0], fallback=True)
-    return ReplyRefused(role=member.name, reason=read.reason)
+    repaired = state.refused is not None and state.refused.role == member.name
+    return SpeakerChosen(speaker=legal[0], fallback=True) if isinstance(read, Refusal) and repaired else read
 
 
 def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
     """The coder: a plan first, then code; the newest block is what the runner runs."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
-        if state.turn is None or state.turn.settled:
-            return
-        if state.turn.answers:
-            said = state.turn.answers[-1]
-        else:
-            said = await ask(member, model, bus, state, pair_briefing(member, state))
-            yield said
-        if (event := await coded(member, state, said.answer.text, blobs)) is not None:
-            yield event
+    async def settle(state: State, text: str) -> Event | Refusal | None:
+        """The first message may be words only; after that code is due."""
+        before = {file.path: file for file in (state.version.files if state.version else ())}
+        sent = code_files(text, only="main.py")
+        if isinstance(sent, Refusal):
+            planning = state.version is None and state.turns.get(member.name, 0) == 1
+            return None if planning else sent
+        files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
+        ordered = tuple(files[path] for path in sorted(files))
+        return VersionWritten(number=len(state.versions) + 1, files=ordered, tree=tree_of(ordered))
 
-    return turn
-
-
-async def coded(member: RoleSpec, state: State, text: str, blobs: Blobs) -> Event | None:
-    """The first message may be words only; after that code is due."""
-    before = {file.path: file for file in (state.version.files if state.version else ())}
-    sent = code_files(text, only="main.py")
-    if isinstance(sent, Refusal):
-        planning = state.version is None and state.turns.get(member.name, 0) == 1
-        return None if planning else ReplyRefused(role=member.name, reason=sent.reason)
-    files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
-    ordered = tuple(files[path] for path in sorted(files))
-    return VersionWritten(number=len(state.versions) + 1, files=ordered, tree=tree_of(ordered))
+    return saying(member, model, bus, briefed(member), settle)
 
 
 def running_newest(member: RoleSpec, bench: Bench) -> Agent:

@@ -9,6 +9,7 @@ from septet.domain.plans import Refusal, parse_plan
 from septet.domain.replies import CodeFile, code_files
 from septet.domain.reviews import FindingAnswer
 from septet.domain.state import State
+from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model
@@ -21,25 +22,50 @@ from septet.team.roles import INSTRUCTIONS
 Interpret = Callable[[State, str, Blobs], Awaitable[Event | Refusal]]
 
 
-def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
-    """An agent for a role that speaks. What it said before a crash is used, not bought again."""
-    if member.role not in INTERPRETERS or member.role not in INSTRUCTIONS:
-        raise BadConfig(f"the member '{member.name}' has the role '{member.role}', which does not speak")
-    interpret = INTERPRETERS[member.role]
+Brief = Callable[[State], Awaitable[tuple[Message, ...]]]
+Settle = Callable[[State, str], Awaitable[Event | Refusal | None]]
+
+
+def saying(member: RoleSpec, model: Model, bus: Bus, brief: Brief, settle: Settle) -> Agent:
+    """One answer a turn, and the event that it leads to. What was said before a crash is used, not bought again."""
 
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         if state.turn is None or state.turn.settled:
             return
-        if member.form == "small" and member.role == "reviewer" and (evident := evident_review(state)):
-            yield evident
-            return
         if state.turn.answers:
             said = state.turn.answers[-1]
         else:
-            said = await ask(member, model, bus, state, briefing(member, state, await sources(state, blobs)))
+            said = await ask(member, model, bus, state, await brief(state))
             yield said
-        event = await interpret(state, said.answer.text, blobs)
-        yield ReplyRefused(role=member.name, reason=event.reason) if isinstance(event, Refusal) else event
+        event = await settle(state, said.answer.text)
+        if event is not None:
+            yield ReplyRefused(role=member.name, reason=event.reason) if isinstance(event, Refusal) else event
+
+    return turn
+
+
+def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
+    """An agent for a role that speaks; where evidence speaks for itself, a small reviewer need not."""
+    if member.role not in INTERPRETERS or member.role not in INSTRUCTIONS:
+        raise BadConfig(f"the member '{member.name}' has the role '{member.role}', which does not speak")
+    interpret = INTERPRETERS[member.role]
+
+    async def brief(state: State) -> tuple[Message, ...]:
+        return briefing(member, state, await sources(state, blobs))
+
+    async def settle(state: State, text: str) -> Event | Refusal:
+        return await interpret(state, text, blobs)
+
+    usual = saying(member, model, bus, brief, settle)
+
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
+        small = member.form == "small" and member.role == "reviewer"
+        evident = evident_review(state) if small and state.turn and not state.turn.settled else None
+        if evident is not None:
+            yield evident
+            return
+        async for event in usual(state):
+            yield event
 
     return turn
 
