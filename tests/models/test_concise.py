@@ -32,6 +32,15 @@ async def test_a_line_that_does_not_end_is_cut() -> None:
     assert len(text) < 1000
 
 
+async def test_an_explanation_after_code_and_tests_is_left_out() -> None:
+    block = f"```python\n{CODE}    assert f(1) == 1\n```\n"
+    told = await answer_to(block + "\nThe above code defines a function. " * 20)
+    assert told.startswith(block)
+    assert len(told) < len(block) + 20
+    apart = f"```python\ndef f(n):\n    return n\n```\n{block}"
+    assert (await answer_to(apart + "It works.\n" * 3)).count("```") == 4
+
+
 @pytest.mark.parametrize(
     "text",
     [CODE + "    assert f(1) == 1\n" * 3, "\n" * 50, "}\n" * 20, CODE * 20, "words without an end of line"],

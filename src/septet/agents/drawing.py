@@ -76,8 +76,8 @@ def warmer(member: RoleSpec, count: int) -> RoleSpec:
 class Draw:
     """The candidates of one turn. Programs and tests are tried in every pairing: either may be the wrong one.
 
-    Where the plan has examples, a green program is believed only when a second one behaves like it on more
-    calls than those: small models repeat their examples as tests.
+    Where the plan has examples, a green program is believed only when a second one behaves like it, and none
+    otherwise, on more calls than those: small models repeat their examples as tests.
     """
 
     def __init__(self, state: State, trials: Trials) -> None:
@@ -126,14 +126,13 @@ class Draw:
             self._best = tried
 
     async def _compare(self) -> None:
-        """Believe the first program that another one behaves like."""
+        """Believe the first green program when all of them behave alike: one dissent is one too many."""
         green = list(self._green.values())
         outcomes = await self._trials.compare(self._state, [one.version for one in green], self._calls)
-        for one, other in combinations(range(len(outcomes)), 2):
-            if count := alike(outcomes[one], outcomes[other]):
-                self._best = green[one]
-                self._agreed = f"two {AGREED} on {count} calls"
-                return
+        counts = [alike(one, other) for one, other in combinations(outcomes, 2)]
+        if counts and all(counts):
+            self._best = green[0]
+            self._agreed = f"{len(green)} {AGREED} on {min(counts)} calls"
 
     def result(self, speaker: str) -> list[Event]:
         """The best of them, with the reason; a refusal where none could be read."""

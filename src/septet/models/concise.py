@@ -1,4 +1,4 @@
-"""A model that is stopped when it only repeats itself, as small ones do: the rest would be time lost."""
+"""A model that is stopped when it only repeats or explains itself: on a small machine that is time lost."""
 
 import re
 import time
@@ -31,7 +31,7 @@ class Concise:
                 if isinstance(item, Answer):
                     return
                 text = "" if item.restarted else text + item.text
-                if loops(text, item):
+                if loops(text, item) or is_complete(text, item):
                     break
         yield cut(request, text, time.monotonic() - started)
 
@@ -43,6 +43,14 @@ def loops(text: str, newest: Delta) -> bool:
     lines = text.split("\n")[-ALIKE - 1 : -1]
     shapes = {VALUES.sub("#", line) for line in lines}
     return len(lines) == ALIKE and len(shapes) == 1 and "#" in shapes.pop()
+
+
+def is_complete(text: str, newest: Delta) -> bool:
+    """Code and its tests are here and their block is closed: what follows would be an explanation."""
+    if "\n" not in newest.text:
+        return False
+    code, _, after = text.rpartition("\n```")
+    return "def test" in code and after.startswith("\n") and text.count("```") % 2 == 0
 
 
 def cut(request: Request, text: str, seconds: float) -> Answer:

@@ -11,7 +11,7 @@ EXAMPLE = re.compile(r"^from \w+ import \*; assert (?P<comparison>.+)$", re.DOTA
 MOST = 40
 
 AGREED = "candidates behave alike"
-DOUBTED = "no two candidates behave alike"
+DOUBTED = "other candidates do not confirm it"
 
 
 def calls_like(plan: Plan | None) -> list[str]:
