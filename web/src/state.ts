@@ -81,6 +81,7 @@ function hear(frame: Frame): void {
       break;
     case 'standing':
       standing.value = frame.standing;
+      if (!frame.standing.conducted) live.value.end();
       break;
     case 'chats':
       listed(frame.chats);
@@ -88,7 +89,8 @@ function hear(frame: Frame): void {
     case 'ready':
       ready.value = true;
   }
-  if (!scheduled) scheduled = requestAnimationFrame(draw);
+  // A long history is drawn once, when it is whole.
+  if (ready.peek() && !scheduled) scheduled = requestAnimationFrame(draw);
 }
 
 function draw(): void {
@@ -103,8 +105,7 @@ function recorded(event: Event): void {
   if (event.type === 'septet.model_answered') {
     live.value.end('text', event.data.role);
     live.value.end('reasoning', event.data.role);
-  } else if (event.type === 'septet.run_started' || event.type === 'septet.run_finished') live.value.end('output');
-  else if (event.type === 'septet.turn_opened') live.value.end();
+  } else if (event.type === 'septet.run_finished') live.value.end('output');
   const last = now.items.at(-1);
   if (ready.value && last?.seq === event.seq) announced.value = announcement(last);
 }

@@ -93,9 +93,12 @@ class Conducting:
 
     async def _perform(self, state: State, performance: Performance) -> None:
         try:
-            async with self._channels.open(state.chat, state.seq):
-                with performance.scope:
-                    await self._turns(state.chat, performance)
+            async with self._channels.open(state.chat, state.seq) as channel:
+                try:
+                    with performance.scope:
+                        await self._turns(state.chat, performance)
+                finally:
+                    channel.streams.end()
         except Conflict:
             self._troubles[state.chat] = Conflict(
                 "another program conducts this chat", "watch and steer it here"

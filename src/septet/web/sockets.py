@@ -21,7 +21,7 @@ async def watch_all(socket: WebSocket, place: Place) -> None:
     chat = socket.query_params.get("chat", "")
     try:
         after = number(socket.query_params.get("after", "0"), "after")
-        state = await place.shelf.state(chat) if chat else None
+        head = await place.shelf.head(chat) if chat else None
     except SeptetError as error:
         await socket.accept()
         await socket.close(NOT_HERE, error.cause[:100])
@@ -30,8 +30,8 @@ async def watch_all(socket: WebSocket, place: Place) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(until_gone, socket, tasks.cancel_scope)
         tasks.start_soon(send_overview, socket, place)
-        if state is not None:
-            async with place.channels.open(chat, state.seq) as channel, channel.listen() as frames:
+        if head is not None:
+            async with place.channels.open(chat, head.seq) as channel, channel.listen() as frames:
                 async for frame in whole(channel, frames, after, place):
                     await send(socket, frame)
             await close(socket, TOO_SLOW)

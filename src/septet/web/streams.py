@@ -3,7 +3,7 @@
 from typing import Literal
 
 from septet.agents.asking import Live
-from septet.domain.events import ModelAnswered, Recorded, RunFinished, RunStarted, TurnOpened
+from septet.domain.events import ModelAnswered, Recorded, RunFinished
 from septet.domain.values import Value
 
 Kind = Literal["text", "reasoning", "output"]
@@ -73,12 +73,17 @@ class Streams:
             case ModelAnswered(role=role):
                 self._begin(role, "text")
                 self._begin(role, "reasoning")
-            case RunStarted() | RunFinished() | TurnOpened():
+            case RunFinished():
                 for speaker, kind in list(self._streams):
-                    if kind == "output" or isinstance(recorded.event, TurnOpened):
+                    if kind == "output":
                         self._begin(speaker, kind)
-            case _:
+            case _:  # the beginning of a turn or a run is no mark: its first pieces may be heard before it
                 pass
+
+    def end(self) -> None:
+        """Nobody speaks any more: what was begun and not recorded is void."""
+        for speaker, kind in list(self._streams):
+            self._begin(speaker, kind)
 
     def _begin(self, speaker: str, kind: Kind) -> None:
         stream = self._streams.get((speaker, kind))

@@ -1,0 +1,65 @@
+"""A server, and a browser that notices every complaint of the page."""
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
+from web.serving import Web
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+SLOW = 30_000
+"""Milliseconds until a test gives up: other things run on this machine too."""
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[Web]:
+    served = Web(tmp_path / "home")
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip("the system has no Chromium (Debian: apt install chromium)")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Generator[Page]:
+    """A desktop page. A test fails when its page logs an error."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(SLOW)
+    opened = context.new_page()
+    troubles = listen(opened)
+    yield opened
+    context.close()
+    assert not troubles
+
+
+def listen(page: Page) -> list[str]:
+    """What goes wrong in a page: errors, warnings and broken rules; a server that is away is no fault."""
+    troubles: list[str] = []
+
+    def logged(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and "ERR_CONNECTION_REFUSED" not in message.text:
+            troubles.append(f"{message.type}: {message.text}")
+
+    def failed(error: Error) -> None:
+        troubles.append(str(error))
+
+    page.on("console", logged)
+    page.on("pageerror", failed)
+    return troubles

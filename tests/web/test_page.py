@@ -1,0 +1,192 @@
+"""Real chats driven through a real browser: from the first token to done, and through every kind of break."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio.from_thread
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from web.conftest import SLOW, listen
+from web.serving import Web
+
+from septet.domain.talk import Usage
+from septet.testing.replies import Reply, in_order
+from septet.testing.server import serving
+
+pytestmark = pytest.mark.xdist_group("browser")
+expect.set_options(timeout=SLOW)
+
+PLAN = "1. It prints hello\n   check: command python hello.py => hello\nrun: python hello.py\n"
+CODE = (
+    "A program that says hello, and a test that would notice if it did not.\n\n"
+    '```python hello.py\ndef word():\n    return "hello"\n\n\nif __name__ == "__main__":\n    print(word())\n```\n\n'
+    '```python test_hello.py\nfrom hello import word\n\n\ndef test_word():\n    assert word() == "hello"\n```\n'
+)
+
+
+@pytest.fixture
+def stalling(tmp_path: Path) -> Iterator[Web]:
+    """A team whose model stalls in the middle of the coder's first answer."""
+    replies = (
+        Reply(text=PLAN),
+        Reply(text=CODE, usage=Usage(prompt=900, completion=80)),
+        Reply(text=CODE, usage=Usage(prompt=900, completion=80)),
+        Reply(text="verdict: accept\n"),
+    )
+    with anyio.from_thread.start_blocking_portal() as portal:
+        model = serving(in_order(*replies), faults={2: "stall midway"})
+        with portal.wrap_async_context_manager(model) as server:
+            served = Web(tmp_path / "home", f"url:{server.url}#mock")
+            yield served
+            served.stop()
+
+
+def begin(page: Page, web: Web, goal: str = "add two numbers") -> None:
+    page.goto(web.link)
+    page.get_by_label("Goal").fill(goal)
+    page.get_by_role("button", name="Start").click()
+
+
+def approve(page: Page) -> None:
+    page.get_by_role("button", name="Approve", exact=True).click()
+
+
+def test_a_chat_from_its_goal_to_done(page: Page, web: Web) -> None:
+    begin(page, web)
+    expect(page).to_have_url(re.compile("/chat/add-two-numbers-"))
+    expect(page.get_by_role("region", name="The team asks")).to_be_visible()
+    expect(page.get_by_role("tabpanel")).to_contain_text("not approved yet")
+    approve(page)
+    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_role("tab", name="Plan 2/2")).to_be_visible()
+    expect(page.get_by_role("heading", name="✗ To be revised")).to_be_attached()
+    page.get_by_role("tab", name=re.compile("Code")).click()
+    page.get_by_role("button", name="Changes since v1").click()
+    expect(page.locator("ins").first).to_have_text("+")
+    page.get_by_role("button", name="v1", exact=True).click()
+    expect(page).to_have_url(re.compile("/v1$"))
+    expect(page.locator(".source")).to_contain_text("return a - b")
+
+
+def test_what_the_person_says_changes_the_plan_and_the_log_agrees(page: Page, web: Web) -> None:
+    begin(page, web)
+    page.get_by_role("button", name="Edit", exact=True).click()
+    field = page.get_by_label(re.compile("^The plan"))
+    field.fill(field.input_value().replace("gives the sum", "gives the sum of two numbers"))
+    page.get_by_role("button", name="Save the plan").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("gives the sum of two numbers")
+    approve(page)
+    page.get_by_label("Message to the team").fill("keep it short")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("article").filter(has_text="keep it short")).to_be_visible()
+    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    chat = page.url.rpartition("/")[2]
+    log = page.request.get(f"{web.origin}/api/chats/{chat}/events").text()
+    assert log.index("gives the sum of two numbers") < log.index("plan_approved") < log.index("keep it short")
+
+
+def test_tokens_appear_while_they_are_made_and_a_reload_loses_none(page: Page, stalling: Web) -> None:
+    begin(page, stalling, "say hello")
+    approve(page)
+    bubble = page.locator(".entry.live", has_text="coder")
+    expect(bubble.locator(".streaming")).to_contain_text("A program that says hello")
+    before = bubble.locator(".streaming").inner_text()
+    page.reload()
+    expect(bubble.locator(".streaming")).to_have_text(before)
+    assert len(before) < len(CODE)
+    expect(page.get_by_role("article")).to_have_count(3)
+
+
+def test_two_tabs_agree(page: Page, stalling: Web) -> None:
+    other = page.context.new_page()
+    troubles = listen(other)
+    begin(page, stalling, "say hello")
+    expect(page.get_by_role("region", name="The team asks")).to_be_visible()
+    other.goto(page.url)
+    other.get_by_role("button", name="Approve", exact=True).click()
+    for tab in (page, other):
+        expect(tab.get_by_role("region", name="The team asks")).to_have_count(0)
+        expect(tab.locator(".entry.live .streaming")).to_contain_text("A program that says hello")
+    page.get_by_role("button", name="Stop").click()
+    for tab in (page, other):
+        expect(tab.get_by_text("✗ Stopped by the person")).to_be_visible()
+        expect(tab.locator(".entry.live")).to_have_count(0)
+    assert not troubles
+
+
+def test_a_killed_server_comes_back_and_the_chat_goes_on(page: Page, stalling: Web) -> None:
+    begin(page, stalling, "say hello")
+    approve(page)
+    expect(page.locator(".streaming")).to_contain_text("A program that says hello")
+    stalling.kill()
+    expect(page.get_by_text("The connection is lost")).to_be_visible()
+    stalling.restart()
+    page.get_by_role("button", name="Resume here").click()
+    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    names = page.locator("article .name").all_inner_texts()
+    assert names == ["you", "planner", "you", "coder", "runner", "reviewer", "septet"]
+
+
+def test_a_question_survives_a_restart_of_the_server(page: Page, web: Web) -> None:
+    begin(page, web)
+    expect(page.get_by_role("region", name="The team asks")).to_be_visible()
+    web.kill()
+    web.restart()
+    approve(page)
+    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+
+
+def test_pausing_stepping_and_resuming(page: Page, stalling: Web) -> None:
+    page.goto(stalling.link)
+    page.get_by_label("Goal").fill("say hello")
+    page.get_by_label("Step mode").check()
+    page.get_by_role("button", name="Start").click()
+    for speaker in ("planner",):
+        page.get_by_role("button", name="Do it").click()
+        expect(page.get_by_role("article").filter(has_text=speaker).first).to_be_visible()
+    approve(page)
+    expect(page.get_by_text("Take the next step?")).to_be_visible()
+    expect(page.locator("article .name", has_text="coder")).to_have_count(0)
+
+
+def test_everything_by_keyboard(page: Page, web: Web) -> None:
+    page.goto(web.link)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("approve the plan")
+    page.keyboard.press("Escape")
+    page.get_by_label("Goal").fill("add two numbers")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Start").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="The team asks")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    page.keyboard.press("3")
+    expect(page.get_by_role("tab", name=re.compile("Run"))).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("k")
+    expect(page.locator("article:focus")).to_have_count(1)
+    page.keyboard.press("/")
+    page.keyboard.type("subtracts")
+    expect(page.get_by_role("list", name="Found").get_by_role("listitem").first).to_contain_text("subtracts")
+    page.keyboard.press("Escape")
+    page.keyboard.press("d")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_an_unfinished_stream_of_another_program_is_watched_and_steered(
+    page: Page, web: Web, browser: Browser
+) -> None:
+    """The command line conducts; the page watches and speaks on the same chat."""
+    from cli.commands import SMALL, Septet
+
+    septet = Septet(web.home)
+    page.goto(web.link)
+    process = septet.start("run", "add two numbers", "-m", SMALL, "--yes", "--json", "-n", "adding")
+    page.get_by_role("link", name=re.compile("adding")).click()
+    page.get_by_label("Message to the team").fill("mind the minus")
+    page.keyboard.press("Enter")
+    _, complaint = process.communicate(timeout=SLOW)
+    assert process.returncode == 0, complaint
+    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.locator("article.person", has_text="mind the minus")).to_be_attached()

@@ -1,0 +1,83 @@
+"""Streams: whoever listens, from whenever on, puts together exactly what was said."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.agents.asking import Live
+from septet.domain.events import ModelAnswered, Recorded
+from septet.domain.talk import Answer
+from septet.web.streams import KEPT, Piece, Streams, units
+
+
+class Ear:
+    """The page's rule: pieces are placed by where they stand."""
+
+    def __init__(self) -> None:
+        self.make = -1
+        self.length = 0
+        self.text = ""
+
+    def hear(self, piece: Piece) -> None:
+        if piece.make > self.make or piece.at > self.length:
+            self.make, self.length, self.text = piece.make, piece.at, ""
+        fresh = piece.text.encode("utf-16-le")[(self.length - piece.at) * 2 :].decode("utf-16-le")
+        self.length += units(fresh)
+        self.text += fresh
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=5), max_size=20), st.integers(0, 20), st.sets(st.integers(0, 20))
+)
+def test_a_late_listener_misses_nothing_and_hears_nothing_twice(
+    words: list[str], joins: int, flushes: set[int]
+) -> None:
+    streams, early, late = Streams(), Ear(), Ear()
+    listening = [early]
+    for number, word in enumerate(words):
+        streams.hear(Live(speaker="coder", text=word))
+        if number in flushes:
+            tell(streams, listening)
+        if number == joins:
+            listening.append(late)
+            for piece in streams.so_far():
+                late.hear(piece)
+    tell(streams, listening)
+    assert early.text == "".join(words)
+    assert late.text == ("".join(words) if late in listening else "")
+
+
+def tell(streams: Streams, listening: list[Ear]) -> None:
+    for piece in streams.news():
+        for ear in listening:
+            ear.hear(piece)
+
+
+def test_a_restart_voids_what_came_before() -> None:
+    streams, ear = Streams(), Ear()
+    streams.hear(Live(speaker="coder", text="wrong"))
+    tell(streams, [ear])
+    streams.hear(Live(speaker="coder", restarted=True))
+    streams.hear(Live(speaker="coder", text="right"))
+    tell(streams, [ear])
+    assert ear.text == "right"
+    assert [piece.text for piece in streams.so_far()] == ["right"]
+
+
+def test_what_is_recorded_is_no_longer_live() -> None:
+    streams = Streams()
+    streams.hear(Live(speaker="coder", text="all of it"))
+    streams.hear(Live(speaker="planner", text="still at it"))
+    answered = ModelAnswered(role="coder", answer=Answer(text="all of it"))
+    streams.settle(Recorded(chat="c", seq=1, at=0.0, event=answered))
+    assert [piece.speaker for piece in streams.news()] == ["planner"]
+
+
+def test_of_endless_output_the_end_is_kept() -> None:
+    streams, late = Streams(), Ear()
+    for number in range(100):
+        streams.hear(Live(speaker="runner", output=f"{number:04}" + "x" * 9_996))
+        streams.news()
+    for piece in streams.so_far():
+        late.hear(piece)
+    assert len(late.text) == KEPT
+    assert late.length == 1_000_000
