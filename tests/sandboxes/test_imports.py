@@ -32,6 +32,6 @@ def test_a_known_name_has_its_distribution(name: str, distribution: str) -> None
     assert distribution_of(name) == distribution
 
 
-@pytest.mark.parametrize("name", ["reqeusts", "numpyy", "my_helpers", "", "google"])
+@pytest.mark.parametrize("name", ["requestss", "numpyy", "my_helpers", "", "google"])
 def test_an_unknown_name_is_not_guessed(name: str) -> None:
     assert distribution_of(name) is None

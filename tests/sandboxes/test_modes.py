@@ -1,6 +1,7 @@
 """Programs with a window and servers end by themselves in these modes, and leave what they showed."""
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("127.0.0.1", 8123), Handler).serve_forever()
 """
 
-needs_a_screen = pytest.mark.skipif(shutil.which("Xvfb") is None, reason="Xvfb is not installed here")
+needs_a_screen = pytest.mark.skipif(
+    shutil.which("Xvfb") is None or find_spec("tkinter") is None,
+    reason="Xvfb or tkinter is not installed here",
+)
 
 
 def job(workspace: Path, code: str) -> Job:

@@ -12,7 +12,7 @@ numexpr numpy oauthlib openai openpyxl orjson packaging pandas paramiko passlib 
 pexpect pint platformdirs playwright plotly pluggy polars pooch pretty_midi prettytable prompt_toolkit psutil
 psycopg ptyprocess pyarrow pyasn1 pycparser pydantic pydantic_core pydub pygame pyglet pygments pymongo
 pymysql pyparsing pypdf pyperclip pytest pytz pyvis rapidfuzz redis referencing regex reportlab requests rich
-rtree scipy seaborn selenium sentence_transformers setuptools shapely simpy six sniffio sortedcontainers
+rtree scipy seaborn selenium sentence_transformers setuptools shapely six sniffio sortedcontainers
 soupsieve spacy sqlalchemy sqlmodel starlette statsmodels streamlit svgwrite sympy tabulate tenacity
 tensorflow textual threadpoolctl tiktoken tokenizers tomli tomlkit toolz torch torchvision tornado tqdm
 transformers trio typer typing_extensions tzdata tzlocal ujson unidecode urllib3 uvicorn uvloop validators
