@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from septet.domain.runs import MEBIBYTE, Limits
-from septet.sandboxes.cgroups import caged, parents
+from septet.sandboxes.cgroups import caged, parents, sweep
 from septet.sandboxes.rlimits import by_shell
 
 V2 = "30 23 0:26 / {place} rw,nosuid - cgroup2 cgroup2 rw\n"
@@ -68,3 +68,12 @@ def test_whoever_is_inside_ends_with_the_cage() -> None:
         while str(inside.pid) not in (cage.folders[-1] / "cgroup.procs").read_text().split():
             os.sched_yield()
     assert inside.wait() == -9
+
+
+def test_groups_of_a_killed_septet_are_swept_away_and_those_of_a_living_one_are_not(tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for name in (f"septet-{gone.pid}-1", f"septet-{os.getpid()}-1", "other"):
+        (tmp_path / name).mkdir()
+    sweep(tmp_path)
+    assert {folder.name for folder in tmp_path.iterdir()} == {f"septet-{os.getpid()}-1", "other"}

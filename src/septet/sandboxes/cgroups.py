@@ -119,7 +119,18 @@ def _settled(folder: Path, limits: Limits) -> bool:
 
 @cache
 def _own_parents() -> tuple[Path, ...]:
-    return tuple(parents(_read(_MEMBERSHIPS), _read(_MOUNTS)))
+    found = tuple(parents(_read(_MEMBERSHIPS), _read(_MOUNTS)))
+    for parent in found:
+        sweep(parent)
+    return found
+
+
+def sweep(parent: Path) -> None:
+    """Take away what a Septet that was killed has left: groups of a process that is no more."""
+    for folder in parent.glob("septet-*-*"):
+        if not Path("/proc", folder.name.split("-")[1]).exists():
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def parents(memberships: str, mounted: str) -> Iterator[Path]:

@@ -77,7 +77,9 @@ class Identities:
         if key not in self.kept:
             self.made += 1
             user = _FIRST_USER + os.getpid() * _USERS_PER_PROCESS + self.made % _USERS_PER_PROCESS
-            self.kept[key] = await to_thread.run_sync(_prepared, user, tuple(path for path, _ in stamps))
+            made = await to_thread.run_sync(_prepared, user, tuple(path for path, _ in stamps))
+            if self.kept.setdefault(key, made) is not made:
+                made.close()
         self.kept.move_to_end(key)
         while len(self.kept) > _MOST:
             self.kept.popitem(last=False)[1].close()
