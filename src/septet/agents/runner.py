@@ -157,8 +157,11 @@ async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, No
 def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
     if started.purpose in ("tests", ALONE):
-        return Job(command=PYTEST, workspace=folder, limits=limits, environment=PLAIN_PYTEST)
-    return Job(command=("sh", "-c", started.command), workspace=folder, limits=limits)
+        return Job(
+            command=PYTEST, workspace=folder, limits=limits, environment=PLAIN_PYTEST, readable=state.data
+        )
+    command = ("sh", "-c", started.command)
+    return Job(command=command, workspace=folder, limits=limits, readable=state.data)
 
 
 async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str, speaker: str) -> None:

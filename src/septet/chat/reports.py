@@ -18,6 +18,8 @@ HEAD = ("", "requirement", "check", "evidence", "version")
 
 def status(state: State) -> str:
     """Where the chat stands, in a few words."""
+    if state.ended is not None and state.ended.reason == "done" and state.answered is not None:
+        return "answered"
     if state.ended is not None:
         detail = state.ended.detail if state.ended.reason != "done" else ""
         return ENDINGS[state.ended.reason] + (f" ({detail})" if detail else "")

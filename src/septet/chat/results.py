@@ -30,6 +30,7 @@ class Result(Value, omit_defaults=False):
     evidence: tuple[ReportLine, ...]
     usage: Usage
     cost: float
+    answer: str = ""
     type: str = "result"
 
 
@@ -57,4 +58,5 @@ def result_of(state: State) -> Result:
         evidence=lines,
         usage=state.spent.usage,
         cost=state.spent.cost,
+        answer=state.answered.text if state.answered else "",
     )

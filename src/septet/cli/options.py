@@ -28,6 +28,8 @@ class Options:
     plain: bool
     unsafe_local: bool
     record: Path | None
+    data: tuple[Path, ...] = ()
+    dictionary: Path | None = None
 
 
 class Duration(click.ParamType[float]):
@@ -58,6 +60,16 @@ OPTIONS = [
     click.option("-q", "--quiet", is_flag=True, help="The result and errors only."),
     click.option("-v", "--verbose", is_flag=True, help="Also what the members say, word for word."),
     click.option("--plain", is_flag=True, help="No colours, nothing that moves."),
+    click.option(
+        "--data",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A data file to ask about: CSV, JSON lines, Parquet, text, gz. Read, never written.",
+    ),
+    click.option(
+        "--dictionary", type=click.Path(path_type=Path), metavar="FILE", help="What the data's columns mean."
+    ),
     click.option(
         "--record", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers for replay:FILE."
     ),

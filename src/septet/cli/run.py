@@ -11,14 +11,14 @@ from septet.cli.options import Options, run_options
 @click.command(epilog="Example: septet run 'an analog clock' -C clock --yes")
 @click.argument("goal", required=False)
 @click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
-@click.option("-t", "--team", default="iterate", show_default=True, help="A team's name or a team.yaml.")
+@click.option("-t", "--team", help="A team's name or a team.yaml (iterate; assistant with --data).")
 @click.option("-n", "--name", default="", help="What to call the chat.")
 @click.option(
     "--plan", type=click.Path(path_type=Path), help="A plan to begin with, as `septet plan` prints it."
 )
 @run_options
 def run(
-    goal: str | None, workspace: Path | None, team: str, name: str, plan: Path | None, options: Options
+    goal: str | None, workspace: Path | None, team: str | None, name: str, plan: Path | None, options: Options
 ) -> int:
     """Plan with me, then build GOAL until checks prove that it works.
 
@@ -29,7 +29,8 @@ def run(
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
         goal = sys.stdin.read(1 << 21)
-    return work(begin(goal, load_team(team), Start(workspace, name, plan), options), options)
+    chosen = load_team(team or ("assistant" if options.data else "iterate"))
+    return work(begin(goal, chosen, Start(workspace, name, plan), options), options)
 
 
 @click.command(epilog="Example: septet plan 'an analog clock' > plan.txt")

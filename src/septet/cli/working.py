@@ -12,6 +12,7 @@ import anyio
 from msgspec.structs import replace
 
 from septet.agents.proxy import present, question, understood
+from septet.chat.exports import answer_words
 from septet.chat.names import new_name
 from septet.chat.reports import report_table, status
 from septet.chat.results import result_of
@@ -19,7 +20,7 @@ from septet.cli.live import Screen, write_line
 from septet.cli.options import Options
 from septet.cli.person import WELCOME, ask_line, asking, at_terminal
 from septet.domain.codec import ENCODER, encode
-from septet.domain.events import PersonSpoke, Recorded
+from septet.domain.events import DataDescribed, PersonSpoke, Recorded
 from septet.domain.plans import Plan, Refusal, parse_plan, plan_text
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
@@ -62,12 +63,24 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
         checked_goal(words)
         consulted = replace(team, consult=team.consult or (at_terminal() and not options.yes))
         spec = with_model(bounded(consulted, options), await model_for(team, session, options))
-        chat = await session.start(words, spec, absolute(start.workspace), start.name)
+        chat = await session.start(
+            words, spec, absolute(start.workspace), start.name, await described(options)
+        )
         if plan is not None:
             await session.propose(chat, plan)
         return chat
 
     return prepare
+
+
+async def described(options: Options) -> list[DataDescribed]:
+    """The cards of the data files; what is wrong with one is said before the chat begins."""
+    if not options.data:
+        return []
+    from septet.tools.data_cards import describe, read_dictionary
+
+    meanings = read_dictionary(options.dictionary)
+    return [await describe(str(absolute(path)), meanings) for path in options.data]
 
 
 async def model_for(team: TeamSpec, session: Session, options: Options) -> str:
@@ -110,7 +123,7 @@ def proceed(name: str | None, message: str | None, options: Options) -> Prepare:
         if message:
             asked = question(state)
             event = understood(state, asked, message) if asked else PersonSpoke(text=message)
-            await session.store.append(chat, event, after=None)
+            await session.tell(chat, event)
         if state.ended is not None and (state.ended.reason != "done" or message):
             await session.reopen(chat, more(state, options))
         return chat
@@ -134,7 +147,7 @@ def bounded(team: TeamSpec, options: Options) -> TeamSpec:
 def more(state: State, options: Options) -> Budget:
     """As much again as the chat had, or what the command line says, on top of what is used up."""
     first = bounded(state.team, options).budget
-    used = [state.turns.get("coder", 0), state.spent.usage.total, state.spent.cost, state.seconds]
+    used = [rounds_used(state), state.spent.usage.total, state.spent.cost, state.seconds]
     limits = [first.rounds, first.tokens, first.cost, first.seconds]
     rounds, tokens, cost, seconds = (
         None if limit is None else limit + spent for limit, spent in zip(limits, used, strict=True)
@@ -145,6 +158,12 @@ def more(state: State, options: Options) -> Budget:
         cost=cost,
         seconds=seconds,
     )
+
+
+def rounds_used(state: State) -> int:
+    """A round is a version where there are versions to be made, else anybody's turn."""
+    iterating = state.team.floor in ("plan_then_iterate", "reason_and_act")
+    return state.turns.get("coder", 0) if iterating else sum(state.turns.values())
 
 
 def absolute(folder: Path | None) -> Path | None:
@@ -191,6 +210,9 @@ def conclude(state: State, options: Options) -> None:
         return
     if state.plan is not None and state.approved and not state.versions:
         write_line(sys.stdout, plan_text(state.plan).rstrip())
+        return
+    if state.answered is not None:
+        write_line(sys.stdout, answer_words(state.answered))
         return
     width = shutil.get_terminal_size((120, 24)).columns
     parts = [

@@ -6,12 +6,13 @@ from decimal import Decimal
 
 from septet.domain.values import Value
 
-NUMBER = re.compile(
-    r"(?<![\w.,/:-])[-\u2212+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w/:]|[.,]\d)"
+AMOUNT = r"[-\u2212+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
+NUMBER = re.compile(rf"(?<![\w.]){AMOUNT}(?!\w|[.,]\d)")
+NO_AMOUNTS = re.compile(
+    r"\d{4}-\d{2}-\d{2}|\d{1,2}:\d{2}(?::\d{2})?|[\w.-]*/(?=[\w.-]*[A-Za-z])[\w./-]+|[A-Za-z][\w.-]*/[\w./-]+"
 )
-PRINTED = re.compile(
-    r"(?<![\w.])[-\u2212+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w]|\.\d)"
-)
+"""Dates, times and paths: names of things, not findings."""
+RANGE = re.compile(r"(?<=\d)[-\u2013](?=\d)")
 LISTED = re.compile(r"^\s*(?:#+\s*)?\d+[.)]\s", re.MULTILINE)
 
 
@@ -58,7 +59,7 @@ def traced(answer: str, outputs: Iterable[Output], given: str = "") -> Traced:
 
 def numbers(text: str) -> list[str]:
     """Numbers that stand alone: not parts of names, dates, times, paths or versions."""
-    return NUMBER.findall(text)
+    return NUMBER.findall(RANGE.sub(" ", NO_AMOUNTS.sub(" ", text)))
 
 
 def value(number: str) -> Decimal:
@@ -69,5 +70,5 @@ def places(outputs: Iterable[Output]) -> Iterator[tuple[Decimal, Source]]:
     """Every number that was printed; the newest output first."""
     for output in reversed(list(outputs)):
         for line, text in enumerate(output.text.splitlines(), start=1):
-            for number in PRINTED.findall(text):
+            for number in NUMBER.findall(text):
                 yield value(number), Source(number=number, script=output.script, line=line, text=text.strip())

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadConfig
+from septet.team.direct import assisting
 from septet.team.evidence import done, examined
 from septet.team.graph import PAIR, graph
 from septet.team.limits import (
@@ -81,6 +82,7 @@ FLOORS: dict[str, Callable[[TeamSpec, Budget], Floor]] = {
     "pair": pairing,
     "plan": planning,
     "reason_and_act": autocoding,
+    "direct": assisting,
     "plan_then_iterate": iterating,
     "round_robin": taking_turns,
 }

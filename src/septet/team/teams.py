@@ -51,4 +51,10 @@ TEAMS = {
         budget=Budget(rounds=20),
         approve="auto",
     ),
+    "assistant": TeamSpec(
+        name="assistant",
+        members=(RoleSpec(name="proxy", role="proxy"), RoleSpec(name="assistant", role="coder")),
+        floor="direct",
+        budget=Budget(rounds=40),
+    ),
 }

@@ -1,6 +1,7 @@
 """Members whose way of working depends on the team's floor: the autocoder's runner and coder."""
 
 from septet.agents.acting import acting
+from septet.agents.assisting import assisting
 from septet.agents.pairing import managing, pairing, running_newest
 from septet.agents.reasoning import reasoning
 from septet.agents.runner import Bench
@@ -8,6 +9,7 @@ from septet.domain.teams import RoleSpec, TeamSpec
 from septet.ports import Agent
 from septet.tools.actions import known_actions
 from septet.tools.file_actions import file_actions
+from septet.tools.toolbox import toolbox
 from septet.wiring.models import Models
 
 
@@ -15,6 +17,8 @@ def craft(member: RoleSpec, team: TeamSpec, models: Models, bench: Bench) -> Age
     """The agent for such a member; None for one that works as in any team."""
     if team.floor == "reason_and_act":
         return autocoder_craft(member, models, bench)
+    if team.floor == "direct":
+        return assistant_craft(member, models, bench)
     if team.floor == "pair":
         return pair_craft(member, models, bench)
     return None
@@ -28,6 +32,14 @@ def pair_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:
     if member.role == "coder":
         return pairing(member, models.open(member.model), bench.bus, bench.blobs)
     return None
+
+
+def assistant_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent:
+    """The proxy talks and does nothing else; the others have the toolbox."""
+    from septet.tools.assistant_tools import assistant_tools
+
+    tools = {} if member.role == "proxy" else toolbox(assistant_tools())
+    return assisting(member, models.open(member.model), bench, tools)
 
 
 def autocoder_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:

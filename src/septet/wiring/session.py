@@ -17,7 +17,14 @@ from septet.buses.memory import MemoryBus
 from septet.chat.keepsakes import Keepsakes
 from septet.chat.lessons import from_chat
 from septet.chat.names import checked_name, find_name, new_name
-from septet.domain.events import ChatContinued, ChatStarted, PlanProposed, Recorded, VersionWritten
+from septet.domain.events import (
+    ChatContinued,
+    ChatStarted,
+    DataDescribed,
+    PlanProposed,
+    Recorded,
+    VersionWritten,
+)
 from septet.domain.plans import Plan
 from septet.domain.reduce import fold
 from septet.domain.state import State
@@ -50,7 +57,14 @@ class Session:
         self.bus = bus
         self.examples: Examples = ExampleShelf(home.examples)
 
-    async def start(self, goal: str, team: TeamSpec, workspace: Path | None, name: str = "") -> str:
+    async def start(
+        self,
+        goal: str,
+        team: TeamSpec,
+        workspace: Path | None,
+        name: str = "",
+        data: Sequence[DataDescribed] = (),
+    ) -> str:
         """Put a new chat into the log; `conduct` does the rest. `workspace` is an absolute path."""
         goal = checked_goal(goal)
         for member in thinking(team):
@@ -58,8 +72,10 @@ class Session:
         chat = checked_name(name) if name else new_name(goal)
         folder = workspace or self.home.workspaces / chat
         await Workspace(folder).check()
-        started = ChatStarted(goal=goal, team=team, workspace=str(folder))
-        await self.store.append(chat, started, after=0)
+        paths = tuple(card.path for card in data)
+        started = ChatStarted(goal=goal, team=team, workspace=str(folder), data=paths)
+        for number, event in enumerate([started, *data]):
+            await self.store.append(chat, event, after=number)
         return chat
 
     async def propose(self, chat: str, plan: Plan) -> None:
@@ -167,7 +183,8 @@ def with_model(team: TeamSpec, model: str) -> TeamSpec:
 
 def thinking(team: TeamSpec) -> list[RoleSpec]:
     """The members that think with a model."""
-    return [member for member in team.members if member.role in (*INTERPRETERS, "manager")]
+    roles = (*INTERPRETERS, "manager", *(("proxy",) if team.floor == "direct" else ()))
+    return [member for member in team.members if member.role in roles]
 
 
 def checked_goal(goal: str) -> str:

@@ -1,0 +1,69 @@
+"""Looking after chats: back to an earlier state of the workspace, another name, gone for good."""
+
+import re
+import shutil
+from pathlib import Path
+
+from anyio import to_thread
+
+from septet.chat.names import checked_name
+from septet.chat.versions import version_named
+from septet.domain.events import SnapshotTaken
+from septet.domain.state import State
+from septet.errors import BadUsage
+from septet.stores.sqlite_upkeep import forget_chat, rename_chat
+from septet.tools.snapshots import keep, recall, restore, take
+from septet.tools.workspace import Workspace
+from septet.wiring.session import Session
+
+SNAPSHOT = re.compile(r"s(\d+)", re.IGNORECASE)
+
+
+async def restore_workspace(session: Session, chat: str, point: str) -> str:
+    """Bring back a snapshot (`s3`) or a version (`v2`); what is there now is kept as a snapshot first."""
+    state = await session.state(chat)
+    workspace = Workspace(Path(state.workspace))
+    manifest = snapshot_named(state, point) if SNAPSHOT.fullmatch(point) else None
+    version = version_named(state, point) if manifest is None else None
+    now = await take(workspace, session.blobs)
+    number = len(state.snapshots) + 1
+    saved = SnapshotTaken(
+        number=number,
+        manifest=await keep(now, session.blobs),
+        entries=len(now.entries),
+        note=f"before {point}",
+    )
+    await session.store.append(chat, saved, after=None)
+    if manifest is not None:
+        await restore(workspace, await recall(manifest, session.blobs), session.blobs)
+    if version is not None:
+        others = {file.path: file.sha256 for one in state.versions for file in one.files}
+        await workspace.show(version.files, session.blobs, gone=others)
+    return f"{chat}: the workspace is as it was at {point}; septet restore {chat} s{number} takes that back"
+
+
+def snapshot_named(state: State, name: str) -> str:
+    number = int(name[1:])
+    if not 1 <= number <= len(state.snapshots):
+        has = (
+            f"it has s1 to s{len(state.snapshots)}"
+            if state.snapshots
+            else "it has none; name a version, e.g. v1"
+        )
+        raise BadUsage(f"'{state.chat}' has no snapshot '{name}'", has)
+    return state.snapshots[number - 1].manifest
+
+
+async def rename(session: Session, chat: str, name: str) -> str:
+    await rename_chat(session.home.database, chat, checked_name(name))
+    return f"{chat} is called {name} now"
+
+
+async def remove(session: Session, chat: str) -> str:
+    """The chat and, where it is ours, its workspace. A folder of the person's stays."""
+    folder = Path((await session.state(chat)).workspace)
+    await forget_chat(session.home.database, chat)
+    if not folder.is_relative_to(session.home.workspaces):
+        return f"{chat} is gone; its folder {folder} is yours and stays"
+    await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return f"{chat} is gone, and its workspace with it"
