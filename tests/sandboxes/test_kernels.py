@@ -13,7 +13,7 @@ from septet.sandboxes.kernels import Kernel, kernel
 
 pytestmark = pytest.mark.anyio
 
-LIMITS = Limits(seconds=1.5, memory=256 * MEBIBYTE, output=MEBIBYTE)
+LIMITS = Limits(seconds=3.0, memory=256 * MEBIBYTE, output=MEBIBYTE)
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Runs cells of code one after the other inside a sandbox and keeps what they define.
 
 Run as `python -c SOURCE DESCRIPTOR`: each line on the descriptor is a cell as JSON; the answer to each is one
-line: whether it succeeded. What a cell prints goes to the usual streams, before its answer is sent.
+line: whether it succeeded. The first line of all says that the kernel is ready. What a cell prints goes to the usual
+streams, before its answer is sent.
 """
 
 import ast
@@ -75,6 +76,7 @@ def main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as channel:
         os.set_inheritable(channel.fileno(), False)
         sys.argv = [""]
+        channel.sendall(b"ready\n")
         for number, line in enumerate(channel.makefile("r", encoding="utf-8"), start=1):
             answer = _outcome(json.loads(line), f"<cell {number}>", module.__dict__)
             for stream in (sys.stdout, sys.stderr):

@@ -132,7 +132,7 @@ class Kernel:
                 await session.end()
 
     async def _rebuilt(self, workspace: Path) -> Session:
-        self.session = session = await self._begun(workspace)
+        session = await self._begun(workspace)
         for code in self.succeeded:
             if not await self._cell(session, code, Watch.of(self.job.limits, None)):
                 await self._lost()
@@ -151,7 +151,16 @@ class Kernel:
         ours.setblocking(False)
         if started.process.stdin is not None:
             started.process.stdin.close()
-        return Session(started, ours, stack)
+        self.session = Session(started, ours, stack)
+        try:
+            ready = await self.session.answer()
+        except BaseException:
+            await self._lost()
+            raise
+        if ready != "ready":
+            await self._lost()
+            raise SandboxFailed("the kernel did not start", "septet doctor")
+        return self.session
 
     async def _cell(self, session: Session, code: str, watch: Watch) -> str:
         """Also when it is cancelled, nobody is left in the middle of a cell."""
