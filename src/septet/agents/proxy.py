@@ -5,6 +5,7 @@ from typing import Literal
 
 from septet.domain.events import (
     Event,
+    FactsChanged,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
@@ -12,6 +13,7 @@ from septet.domain.events import (
     StopRequested,
     WorkAccepted,
 )
+from septet.domain.facts import change_in
 from septet.domain.plans import Plan, parse_plan, plan_digest, plan_text
 from septet.domain.state import State
 from septet.domain.values import Value
@@ -66,6 +68,8 @@ def understood(state: State, asked: Question, text: str) -> Event:
         return StopRequested()
     if words in APPROVALS and asked.kind == "plan" and state.plan is not None:
         return PlanApproved(plan=plan_digest(state.plan))
+    if change := change_in(text):
+        return FactsChanged(by="person", change=change)
     if words == "accept" and asked.kind == "review":
         return WorkAccepted()
     if words in APPROVALS | {"c", "continue", "step"} and asked.kind != "plan":

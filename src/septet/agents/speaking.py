@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from septet.agents.asking import ask
-from septet.domain.events import Event, PlanProposed, ReplyRefused, ReviewGiven, VersionWritten
+from septet.domain.events import Event, FactsChanged, PlanProposed, ReplyRefused, ReviewGiven, VersionWritten
+from septet.domain.facts import change_in
 from septet.domain.files import FileRef, tree_of
 from septet.domain.plans import Refusal, parse_plan
 from septet.domain.replies import CodeFile, code_files
@@ -37,6 +38,8 @@ def saying(member: RoleSpec, model: Model, bus: Bus, brief: Brief, settle: Settl
         else:
             said = await ask(member, model, bus, state, await brief(state))
             yield said
+        if change := change_in(said.answer.text):
+            yield FactsChanged(by=member.name, change=change)
         event = await settle(state, said.answer.text)
         if event is not None:
             yield ReplyRefused(role=member.name, reason=event.reason) if isinstance(event, Refusal) else event

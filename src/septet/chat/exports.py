@@ -16,6 +16,7 @@ from septet.domain.events import (
     DecisionRecorded,
     EvidenceFound,
     ExampleGiven,
+    FactsChanged,
     GroupEvent,
     ModelAnswered,
     PersonSpoke,
@@ -130,6 +131,12 @@ def told_work(event: WorkEvent) -> tuple[str, str]:
 def told_group(event: GroupEvent) -> tuple[str, str]:
     if isinstance(event, Terminated):
         return "manager", f"the task is resolved: {event.summary}"
+    if isinstance(event, FactsChanged):
+        changes = [
+            *(f"remember: {one}" for one in event.change.add),
+            *(f"forget: {one}" for one in event.change.drop),
+        ]
+        return event.by, "\n".join(changes)
     return "", ""
 
 

@@ -7,6 +7,7 @@ version and an upcaster in `codec`.
 from typing import Literal
 
 from septet.domain.answers import Source
+from septet.domain.facts import Change
 from septet.domain.files import FileChange, FileRef
 from septet.domain.plans import Check, Plan
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
@@ -24,6 +25,7 @@ class ChatStarted(Value):
     workspace: str
     data: tuple[str, ...] = ()
     """Files of the person that programs may read and never write."""
+    facts: tuple[str, ...] = ()
 
 
 class ChatContinued(Value):
@@ -156,6 +158,13 @@ class ExampleGiven(Value):
     title: str = ""
 
 
+class FactsChanged(Value):
+    """Something to know for good about the project, or no longer."""
+
+    by: str
+    change: Change
+
+
 class SpeakerChosen(Value):
     """The manager chose who speaks next; `fallback` where its words named nobody who may."""
 
@@ -224,7 +233,7 @@ class AnswerGiven(Value):
     sources: tuple[Source, ...] = ()
 
 
-GroupEvent = SpeakerChosen | Terminated
+GroupEvent = SpeakerChosen | Terminated | FactsChanged
 ChatEvent = ChatStarted | ChatContinued | ChatEnded | TurnOpened | StepGranted | StopRequested
 TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
 WorkEvent = (

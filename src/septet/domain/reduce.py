@@ -15,6 +15,7 @@ from septet.domain.events import (
     DecisionRecorded,
     EvidenceFound,
     ExampleGiven,
+    FactsChanged,
     GroupEvent,
     ModelAnswered,
     PersonSpoke,
@@ -40,6 +41,7 @@ from septet.domain.events import (
     WorkEvent,
 )
 from septet.domain.examples import signature
+from septet.domain.facts import changed
 from septet.domain.plans import plan_digest
 from septet.domain.state import Spending, State, Turn
 
@@ -70,8 +72,9 @@ def reduce(state: State, recorded: Recorded) -> State:
 
 def reduce_chat(state: State, event: ChatEvent) -> State:
     match event:
-        case ChatStarted(goal=goal, team=team, workspace=workspace, data=data):
-            return replace(state, goal=goal, team=team, budget=team.budget, workspace=workspace, data=data)
+        case ChatStarted(goal=goal, team=team, workspace=workspace, data=data, facts=facts):
+            begun = replace(state, goal=goal, team=team, budget=team.budget)
+            return replace(begun, workspace=workspace, data=data, facts=facts)
         case ChatContinued(budget=budget):
             again = replace(state, budget=budget, ended=None, stop_requested=False, terminated=None)
             return replace(again, refusals=0, repeats=0, unpleased=0, failing=0)
@@ -116,6 +119,8 @@ def reduce_group(state: State, event: GroupEvent) -> State:
             return settled(replace(state, chosen=speaker))
         case Terminated():
             return settled(replace(state, terminated=event))
+        case FactsChanged(change=change):
+            return replied(replace(state, facts=changed(state.facts, change)))
         case _:
             assert_never(event)
 

@@ -59,6 +59,8 @@ class State(Value):
     team: TeamSpec = TeamSpec(name="", members=())
     budget: Budget = Budget()
     workspace: str = ""
+    facts: tuple[str, ...] = ()
+    """What every team that works in this project should know."""
 
     plan: Plan | None = None
     approved: bool = False

@@ -27,6 +27,10 @@ class Home(Value):
         return self.data / "examples.db"
 
     @property
+    def facts(self) -> Path:
+        return self.data / "facts"
+
+    @property
     def workspaces(self) -> Path:
         return self.data / "work"
 

@@ -28,7 +28,7 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
     sections = {"planner": planner_sections, "coder": coder_sections, "reviewer": reviewer_sections}
     if member.form == "small":
         sections |= {"coder": small_coder_sections, "reviewer": small_reviewer_sections}
-    parts = sections[member.role](state, sources)
+    parts = sections[member.role](state, sources) + facts_section(state)
     if state.refused is not None and state.refused.role == member.name:
         parts.append(
             f"# Your last reply could not be used\n{state.refused.reason}\nReply again in the form described."
@@ -106,6 +106,15 @@ def small_goal(state: State) -> str:
     """The goal and its examples without their checks: each word costs a small machine time."""
     items = state.plan.items if state.plan else ()
     return "\n".join(["# Goal", *(item.text for item in items)])
+
+
+def facts_section(state: State) -> list[str]:
+    """What is known for good about the project."""
+    return (
+        ["\n".join(["# Facts about this project", *(f"- {fact}" for fact in state.facts)])]
+        if state.facts
+        else []
+    )
 
 
 def plan_section(state: State) -> str:

@@ -15,6 +15,8 @@ run: python NAME.py
 
 Kinds of check: tests TARGET, command CMD [=> TEXT], file PATH, picture PATH, judged (last resort).
 The `run:` line is the command that starts the program; leave it out for a library.
+What every later team in this project should know (a wish of the person, a fixed name) goes into a line of its
+own, `remember: fact`; what no longer holds into `forget: fact`.
 Between 2 and 7 requirements. Every check must be possible with the Python standard library and pytest,
 without network and without a screen.
 """,

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,6 +22,8 @@ from septet.domain.events import (
     ChatContinued,
     ChatStarted,
     DataDescribed,
+    Event,
+    FactsChanged,
     PlanProposed,
     Recorded,
     VersionWritten,
@@ -39,6 +42,7 @@ from septet.stores.blobs import FolderBlobs
 from septet.stores.examples import ExampleShelf
 from septet.stores.sqlite import open_store
 from septet.team.floors import floor_for
+from septet.tools.memory import Memory
 from septet.tools.workspace import Workspace
 from septet.wiring.crafts import craft
 from septet.wiring.models import Models, settled_name, suited
@@ -73,14 +77,15 @@ class Session:
         folder = workspace or self.home.workspaces / chat
         await Workspace(folder).check()
         paths = tuple(card.path for card in data)
-        started = ChatStarted(goal=goal, team=team, workspace=str(folder), data=paths)
+        facts = Memory(self.home.facts, folder).facts()
+        started = ChatStarted(goal=goal, team=team, workspace=str(folder), data=paths, facts=facts)
         for number, event in enumerate([started, *data]):
             await self.store.append(chat, event, after=number)
         return chat
 
     async def propose(self, chat: str, plan: Plan) -> None:
         """A plan that the person brings along: the planner need not write one."""
-        await self.store.append(chat, PlanProposed(plan=plan), after=None)
+        await self.tell(chat, PlanProposed(plan=plan))
 
     async def find(self, prefix: str) -> str:
         return find_name(prefix, [head.chat for head in await self.store.chats()])
@@ -90,6 +95,18 @@ class Session:
 
     async def state(self, chat: str) -> State:
         return fold(await self.store.read(chat))
+
+    async def tell(self, chat: str, event: Event) -> None:
+        """What the person says from outside, at any moment."""
+        for recorded in await self.store.append(chat, event, after=None):
+            self.remember(await self.state(chat), recorded)
+
+    def remember(self, state: State, recorded: Recorded) -> None:
+        """What is to be known for good goes into the project's file, with its source and date."""
+        if isinstance(recorded.event, FactsChanged):
+            day = datetime.fromtimestamp(recorded.at, UTC).date()
+            memory = Memory(self.home.facts, Path(state.workspace))
+            memory.change(recorded.event.change, f"{recorded.event.by} in {recorded.chat}, {day}")
 
     async def learn_from(self, chat: str) -> int:
         """What a chat that ended done can teach the exemplar; says how many examples were new."""
@@ -116,6 +133,7 @@ class Session:
         async with aclosing(perform(log, floor, agents)) as performance:
             async for recorded in performance:
                 await keepsakes.keep(log.state, recorded)
+                self.remember(log.state, recorded)
                 yield recorded
         await self.learn_from(chat)
 

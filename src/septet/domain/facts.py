@@ -1,0 +1,41 @@
+"""What a project's teams should know for good: short facts, capped, changed by adding and dropping."""
+
+import re
+
+from septet.domain.values import Value
+
+MOST = 40
+LONGEST = 300
+REMEMBER = re.compile(r"^\W*remember\s*:\s*(?P<fact>\S.*)$", re.IGNORECASE | re.MULTILINE)
+FORGET = re.compile(r"^\W*forget\s*:\s*(?P<fact>\S.*)$", re.IGNORECASE | re.MULTILINE)
+
+
+class Change(Value):
+    """Facts to add and facts to drop; replacing one is both."""
+
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+def change_in(text: str) -> Change | None:
+    """The `remember: …` and `forget: …` lines of a message."""
+    add = tuple(tidy(found["fact"]) for found in REMEMBER.finditer(text))
+    drop = tuple(tidy(found["fact"]) for found in FORGET.finditer(text))
+    return Change(add=add, drop=drop) if add or drop else None
+
+
+def changed(facts: tuple[str, ...], change: Change) -> tuple[str, ...]:
+    """The facts afterwards: none twice, none that was dropped, the newest of too many."""
+    dropped = {same(fact) for fact in change.drop}
+    kept = {same(fact): fact for fact in facts if same(fact) not in dropped}
+    kept.update({same(fact): fact for fact in change.add})
+    return tuple(kept.values())[-MOST:]
+
+
+def same(fact: str) -> str:
+    """Two wordings that differ in case, spaces or the full stop are one fact."""
+    return " ".join(fact.lower().split()).rstrip(".!")
+
+
+def tidy(fact: str) -> str:
+    return " ".join(fact.split())[:LONGEST]

@@ -1,0 +1,52 @@
+"""A project's facts on disk: a Markdown list that people edit too. A line is `- fact (source, date)`."""
+
+import os
+import re
+from hashlib import sha256
+from pathlib import Path
+
+from septet.domain.facts import Change, changed, same, tidy
+from septet.errors import StoreFailed
+
+LINE = re.compile(r"^- (?P<fact>.+?)(?: \((?P<source>[^()]*, \d{4}-\d\d-\d\d)\))?$")
+HEAD = (
+    "# Facts\n\nWhat every team that works in this project is told. Edit it as you like: one fact a line.\n\n"
+)
+
+
+class Memory:
+    """The facts of one project, which is a workspace folder."""
+
+    def __init__(self, folder: Path, workspace: Path) -> None:
+        self.path = (
+            folder / f"{workspace.name or 'root'}-{sha256(str(workspace).encode()).hexdigest()[:8]}.md"
+        )
+
+    def lines(self) -> dict[str, str]:
+        """The facts, each with where it comes from."""
+        try:
+            text = self.path.read_text(encoding="utf-8", errors="replace") if self.path.exists() else ""
+        except OSError as error:
+            raise StoreFailed(
+                f"the facts in {self.path} cannot be read ({error.strerror})", "check the file"
+            ) from error
+        found = [match for line in text.splitlines() if (match := LINE.match(line.rstrip()))]
+        return {tidy(match["fact"]): match["source"] or "the person" for match in found}
+
+    def facts(self) -> tuple[str, ...]:
+        return tuple(self.lines())
+
+    def change(self, change: Change, source: str) -> None:
+        """Work the change into the file as it is now, in one move."""
+        known = {same(fact): origin for fact, origin in self.lines().items()}
+        after = changed(self.facts(), change)
+        rows = [f"- {fact} ({known.get(same(fact), source)})\n" for fact in after]
+        draft = self.path.with_suffix(".new")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_text(HEAD + "".join(rows), encoding="utf-8")
+            os.replace(draft, self.path)  # noqa: PTH105  # one move, whatever stood there
+        except OSError as error:
+            raise StoreFailed(
+                f"the facts in {self.path} cannot be kept ({error.strerror})", "make room"
+            ) from error

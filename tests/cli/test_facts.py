@@ -1,0 +1,54 @@
+"""Memory: facts with source and date, told to every team of the project, changed by people and members alike."""
+
+from pathlib import Path
+
+from cli.commands import SMALL, Septet
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.domain.facts import MOST, Change, change_in, changed, same
+
+
+def test_a_fact_is_told_to_the_next_team_of_the_same_project(septet: Septet, tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    shown = septet("facts", "-C", "w", "remember: Names are in English.")
+    assert shown.stdout.startswith("- Names are in English. (the person, 20"), shown.stderr
+    script = Path(SMALL.removeprefix("scripted:")).read_text()
+    expecting = script.replace("- role: planner\n", "- role: planner\n  expect: Names are in English.\n", 1)
+    (tmp_path / "s.yaml").write_text(
+        expecting.replace("verdict: accept", "remember: sums are integers\n    verdict: accept")
+    )
+    done = septet("run", "add", "-m", "scripted:s.yaml", "--yes", "-C", "w", "-n", "adding")
+    assert done.returncode == 0, done.stderr
+    after = septet("facts", "-C", "w").stdout
+    assert "- sums are integers (reviewer in adding, 20" in after
+    assert "Names are in English." in septet("facts", "-C", "w", "forget: sums are integers").stdout
+    assert "integers" not in septet("facts", "-C", "w").stdout
+
+
+def test_a_person_can_say_it_in_the_chat(septet: Septet) -> None:
+    septet("run", "add", "-m", SMALL, "-n", "adding", "-C", "w", "-q")
+    waiting = septet("resume", "adding", "remember: the person likes short names")
+    assert waiting.returncode == 4, "the plan still waits for its approval"
+    assert "likes short names (person in adding" in septet("facts", "-C", "w").stdout
+
+
+def test_what_changes_nothing_is_refused(septet: Septet) -> None:
+    refused = septet("facts", "make it nice")
+    assert (refused.returncode, "write 'remember: FACT'" in refused.stderr) == (2, True)
+
+
+FACTS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12)
+
+
+@given(st.lists(FACTS, max_size=60), st.lists(FACTS, max_size=5))
+def test_facts_are_unique_and_capped_and_what_is_dropped_is_gone(add: list[str], drop: list[str]) -> None:
+    after = changed(changed((), Change(add=tuple(add))), Change(drop=tuple(drop)))
+    names = [same(fact) for fact in after]
+    assert len(names) == len(set(names)) <= MOST
+    assert not set(names) & {same(fact) for fact in drop}
+
+
+def test_only_lines_of_their_own_are_facts() -> None:
+    assert change_in("I remember: it well") is None
+    assert change_in("text\n- remember: blue\nforget: red") == Change(add=("blue",), drop=("red",))

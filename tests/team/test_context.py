@@ -1,0 +1,76 @@
+"""The context object: the seed's keys, of the right types, at each stage; prompts filled with them."""
+
+import msgspec
+import pytest
+from team.states import GREEN, RED, chat, planned, ran, version
+
+from septet.domain.events import DecisionRecorded, SnapshotTaken
+from septet.errors import BadUsage
+from septet.team.context import ACTING, INITIAL, REASONED, ActionOffer, Context, compose_prompt, context_of
+
+SOURCES = {"add.py": "def add(a, b):\n    return a + b\n", "test_add.py": "x = 1\n", "pkg/b.py": "def f(:\n"}
+FAULTS = {"pkg/b.py": "pkg/b.py, line 1: SyntaxError"}
+FILE_KEYS = {
+    *("rel_path", "file_path", "content", "validation_success", "validation_error"),
+    *("test_success", "test_error", "test_output"),
+}
+
+
+def context(green: bool) -> Context:
+    taken = SnapshotTaken(number=1, manifest="abc", entries=3)
+    found = DecisionRecorded(by="runner", what="something", why="because", case="unmet")
+    state = chat([*planned(), *version(1, "a"), *ran(1, "a", green=green), taken, found])
+    return context_of(state, SOURCES, FAULTS, [ActionOffer(name="create", description="Creates.")])
+
+
+def test_each_stage_has_the_seeds_keys() -> None:
+    assert set(context(True).at("initial")) == {"epoch", "name", "goal", "project_dir", "project_path"}
+    assert set(context(True).at("reasoned")) - set(INITIAL) == {
+        *("reasoning", "file_count", "filetree", "filetree_formatted", "python_files", "main_success"),
+        *("main_error", "backup", "project_code", "project_code_formatted"),
+    }
+    assert set(context(True).at()) - set(REASONED) == {
+        "available_actions",
+        "available_action_names",
+        "action_name",
+    }
+
+
+def test_values_have_their_types_and_can_be_written_as_json() -> None:
+    seen = msgspec.json.decode(msgspec.json.encode(context(True).at()), type=dict[str, object])
+    assert set(seen) == set(ACTING)
+    assert (seen["epoch"], seen["goal"], seen["file_count"]) == (1, "add numbers", 3)
+    assert seen["filetree"] == ["add.py", "pkg/b.py", "test_add.py"]
+    assert seen["filetree_formatted"] == "add.py\npkg/\n  b.py\ntest_add.py"
+    assert seen["python_files"] == ["add.py", "pkg/b.py", "test_add.py"]
+    assert (seen["main_success"], seen["main_error"], seen["backup"]) == (True, None, "abc")
+    assert seen["reasoning"] == "something: because"
+    files = msgspec.convert(seen["project_code"], list[dict[str, object]])
+    assert [set(file) for file in files] == [FILE_KEYS] * 3
+
+
+@pytest.mark.parametrize("green", [True, False])
+def test_a_file_knows_its_validation_and_its_tests(green: bool) -> None:
+    code, broken, test = context(green).project_code
+    assert (broken.validation_success, broken.validation_error) == (False, FAULTS["pkg/b.py"])
+    assert (code.validation_success, code.test_success, test.test_success) == (True, green, green)
+    assert test.test_output == (GREEN if green else RED)
+    assert test.test_error == (None if green else "test_add.py::test_sum")
+    assert broken.test_success is None
+
+
+def test_prompts_are_filled_and_a_missing_key_is_an_error() -> None:
+    made = context(True)
+    assert compose_prompt("{{goal}} / {{ epoch }} / {{project_name}}", made) == "add numbers / 1 / c"
+    assert compose_prompt("{{available_action_names}}", made) == '["create"]'
+    assert compose_prompt("{{x}} {not} {{{{", {"x": "{{goal}}"}) == "{{goal}} {not} {{{{"
+    for template in ("{{goals}}", "{{__class__}}", "{{at}}"):
+        with pytest.raises(BadUsage, match="which the context does not have"):
+            compose_prompt(template, made)
+
+
+def test_a_context_is_changed_by_making_another_one() -> None:
+    before = context(True)
+    after = before.with_file("new.py", "x\n").without_file("add.py")
+    assert before.file("new.py") is None
+    assert (after.file("new.py"), after.file("add.py")) == ("x\n", None)
