@@ -13,6 +13,7 @@ COMMANDS = {
         "Watch a rehearsed team build something, really run here. No key, no network.",
     ),
     "resume": ("septet.cli.run:resume", "Go on with a chat exactly where it stopped."),
+    "menu": ("septet.cli.menu:menu", "Projects: new, continue, edit, run, delete, options."),
     "list": ("septet.cli.chats:list_chats", "All chats, the newest first."),
     "show": ("septet.cli.chats:show", "One chat: plan, versions, evidence, cost."),
     "diff": ("septet.cli.chats:diff", "What changed between two versions."),
@@ -56,7 +57,7 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((word for word in args if not word.startswith("-")), "")
         if not args and sys.stdin.isatty():
-            args = ["run"]
+            args = ["menu"]
         elif args and args[0] not in ("--help", "-h", "--version") and first not in COMMANDS:
             refuse_typo(first)
             args = ["run", *args]
