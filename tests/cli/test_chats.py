@@ -62,7 +62,7 @@ def test_the_exported_documents_read_well(septet: Septet) -> None:
         assert part in document
     history = septet("export", "adding", "--format", "txt").stdout
     assert "] coder:\nA first try.\n" in history
-    assert history.index("verdict: revise") < history.index("It adds now.") < history.index("verdict: accept")
+    assert history.index("verdict: revise") < history.index("it adds now.") < history.index("verdict: accept")
 
 
 def test_doctor_tries_what_it_reports(septet: Septet) -> None:

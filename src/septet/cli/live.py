@@ -35,6 +35,7 @@ from septet.domain.plans import Plan, check_text, plan_text
 from septet.domain.pytest_report import parse_report
 from septet.domain.reduce import reduce
 from septet.domain.state import State
+from septet.domain.terminals import neutral
 from septet.team.reviews import review_text
 
 COLOURS = {
@@ -84,7 +85,7 @@ class Screen:
                 self.footer.start()
 
     def say(self, who: str, text: str) -> None:
-        first, *rest = text.rstrip().splitlines()
+        first, *rest = neutral(text).rstrip().splitlines() or [""]
         name = Text(f"{who:>9}  ", style=COLOURS.get(who, "white"))
         self.console.print(name + Text(first), soft_wrap=True)
         for line in rest:

@@ -3,12 +3,12 @@
 import os
 import platform
 import sys
-from tempfile import TemporaryDirectory
 
-from septet.domain.runs import Job
+from septet.domain.runs import Job, RunResult
 from septet.domain.values import Value
 from septet.errors import SeptetError
 from septet.sandboxes.ladder import choose_sandbox
+from septet.sandboxes.selfcheck import self_check
 from septet.settings.homes import Home, find_home
 from septet.stores.sqlite import open_store
 
@@ -33,18 +33,24 @@ def about_python() -> Diagnosis:
 
 
 async def about_sandbox() -> Diagnosis:
-    """A program is run and its answer read."""
+    """A hostile program tries to read a secret, reach a port and write outside; all of it must fail."""
     try:
-        with TemporaryDirectory(prefix="septet-") as folder:
-            sandbox = await choose_sandbox()
-            result = await sandbox.run(Job(command=("python", "-c", "print(6 * 7)"), workspace=folder))
+        check = await self_check(await choose_sandbox())
     except SeptetError as error:
         return Diagnosis(what="sandbox", well=False, detail=str(error), exit_code=6)
-    well = result.succeeded and result.stdout.strip() == "42"
+    broken = [finding.attempt for finding in check.findings if not finding.held]
+    held = ", ".join(finding.attempt for finding in check.findings)
     detail = (
-        f"{result.rung}, a program ran in {result.seconds * 1000:.0f} ms" if well else result.stderr.strip()
+        f"{check.rung}; tried in vain: {held}"
+        if check.holds
+        else f"{check.rung} let through: {', '.join(broken)}"
     )
-    return Diagnosis(what="sandbox", well=well, detail=detail, exit_code=6)
+    return Diagnosis(what="sandbox", well=check.holds, detail=detail, exit_code=6)
+
+
+async def run_once(job: Job, unsafe: bool) -> RunResult:
+    """One run as the runner would do it."""
+    return await (await choose_sandbox(unsafe=unsafe)).run(job)
 
 
 async def about_log(home: Home) -> Diagnosis:
