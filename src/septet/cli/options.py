@@ -30,6 +30,7 @@ class Options:
     record: Path | None
     data: tuple[Path, ...] = ()
     dictionary: Path | None = None
+    debug: bool = False
 
 
 class Duration(click.ParamType[float]):
@@ -59,6 +60,7 @@ OPTIONS = [
     click.option("--json", is_flag=True, help="JSON lines on stdout: every event, then the result."),
     click.option("-q", "--quiet", is_flag=True, help="The result and errors only."),
     click.option("-v", "--verbose", is_flag=True, help="Also what the members say, word for word."),
+    click.option("--debug", is_flag=True, help="Write what the models are told to a log file; no keys."),
     click.option("--plain", is_flag=True, help="No colours, nothing that moves."),
     click.option(
         "--data",

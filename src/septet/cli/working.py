@@ -23,6 +23,7 @@ from septet.domain.codec import ENCODER, encode
 from septet.domain.events import DataDescribed, PersonSpoke, Recorded
 from septet.domain.plans import Plan, Refusal, parse_plan, plan_text
 from septet.domain.state import State
+from septet.domain.talk import Request
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadConfig, BadUsage
 from septet.team.teams import TEAMS
@@ -181,6 +182,8 @@ async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
         if options.record:
             session.models.record(options.record)
         chat = await prepare(session)
+        if options.debug:
+            session.models.overhear = overhearing(session.home.data / "logs" / f"{chat}.log")
         before = await session.state(chat)
         with Screen(before, options.plain, options.verbose) as screen:
             if not options.quiet:
@@ -194,6 +197,20 @@ async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
         state = await session.state(chat)
         conclude(state, options)
         return result_of(state).exit_code
+
+
+def overhearing(path: Path) -> Callable[[Request], None]:
+    """Everything that a model is told goes into a file that only its person can read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    write_line(sys.stderr, f"septet: what the models are told is in {path}")
+
+    def overhear(request: Request) -> None:
+        with path.open("a", encoding="utf-8") as file:
+            for message in request.messages:
+                file.write(f"[{request.role} {request.step}, {message.role}]\n{message.text}\n\n")
+
+    return overhear
 
 
 def tell(recorded: Recorded, screen: Screen, options: Options) -> None:
