@@ -14,9 +14,8 @@ def folder(septet: Septet) -> str:
 
 
 def test_a_command_runs_and_its_exit_code_is_ours(septet: Septet) -> None:
-    done = septet(
-        "exec", "--", "python", "-c", "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)"
-    )
+    program = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)"
+    done = septet("exec", "-C", folder(septet), "--", "python", "-c", program)
     assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
 
 
