@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from septet.errors import BadUsage, SeptetError
     from septet.team.context import Context, compose_prompt
     from septet.tools.actions import action
+    from septet.tools.toolbox import Hands, tool
     from septet.wiring.api import Team
     from septet.wiring.autocoder import Project, autocoder
     from septet.wiring.handles import Handle
@@ -20,6 +21,7 @@ __all__ = [
     "BadUsage",
     "Context",
     "Handle",
+    "Hands",
     "Project",
     "Recorded",
     "Result",
@@ -28,12 +30,14 @@ __all__ = [
     "action",
     "autocoder",
     "compose_prompt",
+    "tool",
 ]
 
 HOMES = {
     "BadUsage": "septet.errors",
     "Context": "septet.team.context",
     "Handle": "septet.wiring.handles",
+    "Hands": "septet.tools.toolbox",
     "Project": "septet.wiring.autocoder",
     "Recorded": "septet.domain.events",
     "Result": "septet.chat.results",
@@ -42,6 +46,7 @@ HOMES = {
     "action": "septet.tools.actions",
     "autocoder": "septet.wiring.autocoder",
     "compose_prompt": "septet.team.context",
+    "tool": "septet.tools.toolbox",
 }
 
 

@@ -171,6 +171,7 @@ def registry() -> Generator[None]:
 async def test_people_add_tools_and_what_must_not_be_repeated_is_not(tmp_path: Path) -> None:
     paid: list[int] = []
 
+    @tool(repeatable=False)
     class Pay(BaseModel):
         """Pay an amount."""
 
@@ -180,7 +181,7 @@ async def test_people_add_tools_and_what_must_not_be_repeated_is_not(tmp_path: P
             paid.append(self.amount)
             return f"paid {self.amount}"
 
-    tool(Pay, repeatable=False)
+    assert Pay.__name__ in toolbox.REGISTERED
     turns: list[Turn] = [
         calls("proxy", send("pay")),
         calls("assistant", ("Pay", {"amount": 5})),

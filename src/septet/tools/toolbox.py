@@ -14,7 +14,7 @@ Packages bring theirs by the entry point group `septet.tools`.
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
@@ -92,17 +92,23 @@ REGISTERED: dict[str, Tool] = {}
 M = TypeVar("M")
 
 
-def tool(model: type[M], *, repeatable: bool = True) -> type[M]:
+@overload
+def tool(model: type[M]) -> type[M]: ...
+@overload
+def tool(*, repeatable: bool = True) -> Callable[[type[M]], type[M]]: ...
+def tool(model: type[M] | None = None, *, repeatable: bool = True) -> type[M] | Callable[[type[M]], type[M]]:
     """Register a pydantic model as a tool; it stays what it is."""
     from pydantic import BaseModel
 
-    if not issubclass(model, BaseModel):
-        raise BadConfig(
-            f"the tool '{model.__name__}' is no pydantic model", "derive it from pydantic.BaseModel"
-        )
-    made = Tool(model, repeatable)
-    REGISTERED[made.name] = made
-    return model
+    def register(model: type[M]) -> type[M]:
+        if not issubclass(model, BaseModel):
+            cause = f"the tool '{model.__name__}' is no pydantic model"
+            raise BadConfig(cause, "derive it from pydantic.BaseModel")
+        made = Tool(model, repeatable)
+        REGISTERED[made.name] = made
+        return model
+
+    return register if model is None else register(model)
 
 
 def toolbox(builtin: Iterable[Tool]) -> dict[str, Tool]:
