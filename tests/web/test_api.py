@@ -2,7 +2,6 @@
 
 import io
 import os
-import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,7 +113,7 @@ def test_what_is_wrong_is_said_in_one_sentence(done: tuple[Web, str]) -> None:
     web, chat = done
     for path, body, words in [
         ("/api/chats", {"goal": " "}, "the goal is empty"),
-        ("/api/chats", {"goal": "x", "team": "iterat"}, "unknown team"),
+        ("/api/chats", {"goal": "x", "team": "nobody"}, "unknown team"),
         ("/api/chats", {"demo": "clok"}, "did you mean 'clock'"),
         ("/api/chats", {"goal": "x", "model": "scripted:/nowhere.yaml"}, "cannot be read"),
         ("/api/chats", {"goal": "x", "wrong": 1}, "not understood"),
@@ -155,9 +154,6 @@ def test_a_watcher_gets_history_then_live_without_gap_or_double(web: Web) -> Non
     assert [event["seq"] for event in late] == list(range(1, len(late) + 1))
     assert late[: len(first)] == first
     assert late[len(first) : len(first) + len(middle)] == middle
-    assert kinds(late).count("turn_opened") == len(
-        {str(event) for event in late if "turn_opened" in str(event)}
-    )
 
 
 def test_a_chat_is_forked_restored_and_asked_for_more(done: tuple[Web, str]) -> None:
@@ -258,11 +254,8 @@ def test_no_request_makes_the_server_stumble(
     assert web.process.poll() is None
 
 
-def test_stopping_is_quick_and_clean(tmp_path: Path) -> None:
+def test_somebody_who_watches_does_not_keep_it_from_stopping(tmp_path: Path) -> None:
     web = Web(tmp_path / "home")
     chat = web.begin()
-    socket = web.watch(chat)
-    began = time.monotonic()
-    assert web.stop() == 143
-    assert time.monotonic() - began < PATIENCE
-    socket.close()
+    with web.watch(chat):
+        assert web.stop() == 143

@@ -41,6 +41,9 @@ def keep(page: Page, name: str) -> None:
     """Pictures for the docs, made anew when asked for."""
     if os.environ.get("SEPTET_PICTURES"):
         IMAGES.mkdir(parents=True, exist_ok=True)
+        page.evaluate(
+            "document.querySelectorAll('.on-disk').forEach(one => { one.style.visibility = 'hidden' })"
+        )
         page.screenshot(path=IMAGES / f"web-{name}.png")
 
 
@@ -129,7 +132,7 @@ def test_waiting_for_approval(page: Page, clock: tuple[Web, str]) -> None:
     check_access(page)
     keep(page, "approval")
     page.get_by_role("button", name="Approve", exact=True).click()
-    expect(page.locator(".entry.live", has_text="runner")).to_be_visible()
+    expect(page.locator("article.runs")).to_be_visible()
     keep(page, "running")
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("✗ Stopped by the person")).to_be_visible()

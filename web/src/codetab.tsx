@@ -65,8 +65,8 @@ function Files({ version }: { version: Version }) {
   );
 }
 
-export function useText(address: string): string {
-  const [text, setText] = useState('');
+export function useText(address: string): string | undefined {
+  const [text, setText] = useState<string>();
   useEffect(() => {
     let wanted = true;
     getText(address).then((found) => wanted && setText(found), (error: Error) => wanted && setText(error.message));
@@ -79,7 +79,7 @@ export function useText(address: string): string {
 
 function FileText({ file }: { file: FileRef }) {
   const text = useText(artefact(file.sha256, file.path, 'text'));
-  return <Source text={text} language={languageOf(file.path)} />;
+  return <Source text={text ?? ''} language={languageOf(file.path)} />;
 }
 
 function Changes({ old, new: fresh, split }: { old: number; new: number; split: boolean }) {
@@ -87,10 +87,15 @@ function Changes({ old, new: fresh, split }: { old: number; new: number; split: 
   const [html, setHtml] = useState('');
   const dark = theme.value === 'dark';
   useEffect(() => {
-    void import('./diffing').then(({ drawn, loadStyle }) => {
+    let wanted = Boolean(text);
+    if (wanted) void import('./diffing').then(({ drawn, loadStyle }) => {
       loadStyle();
-      setHtml(text ? drawn(text, [old, fresh], split, dark) : '');
+      if (wanted && text) setHtml(drawn(text, [old, fresh], split, dark));
     });
+    return () => {
+      wanted = false;
+    };
   }, [text, split, dark]);
-  return text === '' ? <p class="empty">Nothing changed.</p> : <div class="changes" tabIndex={0} role="region" aria-label={`Changes from v${old} to v${fresh}`} dangerouslySetInnerHTML={{ __html: html }} />;
+  if (!text) return <p class="empty">{text === '' ? 'Nothing changed.' : 'Comparing …'}</p>;
+  return <div class="changes" tabIndex={0} role="region" aria-label={`Changes from v${old} to v${fresh}`} dangerouslySetInnerHTML={{ __html: html }} />;
 }

@@ -1,7 +1,6 @@
 // The conversation: everything that was said, then what is being said now, then what the team wants to know.
 
 import { useEffect } from 'preact/hooks';
-import { Output } from './code';
 import { Composer } from './composer';
 import { Entry } from './items';
 import { Avatar, roleOf } from './people';
@@ -36,7 +35,7 @@ function Speaking() {
   if (!turn || ended) return null;
   const names = [...new Set([turn.speaker, ...team.members.map((member) => member.name)])];
   const speaking = names.filter((name) => (name === turn.speaker && turn.speaker !== 'proxy') || live.value.of('text', name) || live.value.of('reasoning', name));
-  return <>{speaking.filter((name) => !(name === turn.speaker && turn.answered && !running)).map((name) => <Bubble name={name} key={name} />)}</>;
+  return <>{speaking.filter((name) => !(name === turn.speaker && (turn.answered || running))).map((name) => <Bubble name={name} key={name} />)}</>;
 }
 
 function Bubble({ name }: { name: string }) {
@@ -44,8 +43,6 @@ function Bubble({ name }: { name: string }) {
   const role = roleOf(name, view.value.team.members);
   const text = live.value.of('text', name);
   const reasoning = live.value.of('reasoning', name);
-  const output = live.value.of('output', name);
-  const { running } = view.value;
   useEffect(() => {
     const box = document.querySelector('.talk .scroll');
     if (box && box.scrollHeight - box.scrollTop - box.clientHeight < 120) box.scrollTop = box.scrollHeight;
@@ -54,10 +51,9 @@ function Bubble({ name }: { name: string }) {
     <div class="entry live">
       <Avatar role={role} />
       <div class="bubble">
-        <header><b class={`name role-${role}`}>{name}</b> <span class="quiet">{running && role === 'runner' ? `runs ${visible(running.command)}` : text ? 'is writing' : 'is at work'}<span class="dots" aria-hidden="true" /></span></header>
+        <header><b class={`name role-${role}`}>{name}</b> <span class="quiet">{text ? 'is writing' : 'is at work'}<span class="dots" aria-hidden="true" /></span></header>
         {reasoning && !text && <p class="words quiet">{visible(reasoning.slice(-TAIL))}</p>}
         {text && <p class="words streaming">{visible(text.length > TAIL ? `…${text.slice(-TAIL)}` : text)}</p>}
-        {output && <Output text={output.slice(-TAIL)} label="Output so far" />}
       </div>
     </div>
   );

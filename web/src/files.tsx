@@ -34,11 +34,11 @@ function Shown({ path, address }: { path: string; address: string }) {
 }
 
 function Plain({ address, label }: { address: string; label: string }) {
-  return <Text text={useText(`${address}?text`)} label={label} />;
+  return <Text text={useText(`${address}?text`) ?? ''} label={label} />;
 }
 
 function Table({ address, separator }: { address: string; separator: string }) {
-  const [head = [], ...rows] = cells(useText(`${address}?text`), separator);
+  const [head = [], ...rows] = cells(useText(`${address}?text`) ?? '', separator);
   return (
     <div class="table" tabIndex={0} role="region" aria-label="Table">
       <table><thead><tr>{head.map((cell, index) => <th key={index}>{visible(cell)}</th>)}</tr></thead>
@@ -82,7 +82,7 @@ export function FilesTab() {
         <section key={folder}>{folder && <h3><code>{visible(folder)}</code></h3>}
           <ul class="tree">{files.map((file) => <li key={file.path}><a href={artefact(file.sha256, file.path)} target="_blank" rel="noopener">{visible(file.path.slice(folder.length))}</a> <span class="quiet">{size(file.size)} · {visible(file.by)}</span></li>)}</ul></section>
       ))}
-      <p class="quiet">On disk: <code>{visible(workspace)}</code></p>
+      <p class="quiet on-disk">On disk: <code>{visible(workspace)}</code></p>
     </div>
   );
 }

@@ -150,6 +150,13 @@ export function hearTools(view: View, event: Event): boolean {
   }
 }
 
+const SILENT = new Set(['septet.snapshot_taken']);
+
+/** An event that this page does not know yet is at least named; the log tab has all of it. */
+export function hearOther(view: View, event: Event): void {
+  if (!SILENT.has(event.type)) note(view, event, event.subject ?? 'septet', event.type.replace('septet.', '').replaceAll('_', ' '));
+}
+
 function settleCall(view: View, answer: { id: string; text: string; failed?: boolean }): void {
   for (const item of view.items.slice(-20)) {
     const call = item.kind === 'tools' ? item.calls.find((one) => one.id === answer.id) : undefined;

@@ -4,7 +4,7 @@ import { memo } from './memo';
 import { Output, useColours } from './code';
 import { checkText, type Evidence, type Plan, type Review, type Run, type Version } from './events';
 import { Avatar, roleOf, shownName } from './people';
-import { artefact, open, tab, pane, view, where, type Tab } from './state';
+import { artefact, live, livened, open, pane, tab, type Tab, view, where } from './state';
 import { clock, markdown, visible } from './text';
 import type { Given, Item, Note, Runs, Said, Spoken, Tools } from './view';
 
@@ -149,6 +149,15 @@ export function outcome(run: Run): { text: string; good: boolean } {
   return { text: result.stopped_by ? `stopped by the ${result.stopped_by} limit` : `exit ${result.exit_code}`, good };
 }
 
+const TAIL = 6_000;
+
+/** The output of a run that is going on, its end first of all. */
+function Running({ speaker }: { speaker: string }) {
+  livened.value;
+  const output = live.value.of('output', speaker);
+  return output ? <Output text={output.slice(-TAIL)} label="Output so far" /> : <p class="quiet silent">is running<span class="dots" aria-hidden="true" /></p>;
+}
+
 export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
   const { text, good } = outcome(run);
   const output = [run.result?.stdout, run.result?.stderr].filter(Boolean).join('\n');
@@ -157,6 +166,7 @@ export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
   return (
     <div class="run">
       {output ? <details open={unfolded}><summary>{title}</summary><Output text={output} label={`Output of ${run.purpose}`} /></details> : <p class="silent">{title}</p>}
+      {!run.result && view.value.running?.id === run.id && <Running speaker={view.value.turn?.speaker ?? ''} />}
       {pictures.map((picture) => <a class="picture" href={artefact(picture.sha256!, picture.path)} target="_blank" rel="noopener" key={picture.path}><img loading="lazy" src={artefact(picture.sha256!, picture.path)} alt={`${picture.path}, made by ${run.purpose}`} /></a>)}
     </div>
   );

@@ -80,7 +80,7 @@ function Members() {
       <ul>{team.members.map((member) => {
         const role = roleOf(member.name, team.members);
         const active = !ended && turn?.speaker === member.name;
-        return <li key={member.name} class={active ? 'active' : ''}><Avatar role={role} /> {role === 'person' ? 'you' : member.name} <span class="quiet">{active ? (role === 'person' ? 'is asked' : 'has the floor') : here}</span></li>;
+        return <li key={member.name} class={active ? 'active' : ''}><Avatar role={role} /> {role === 'person' ? 'you' : member.name} <span class="quiet">{active ? (role === 'person' ? 'is asked' : 'has the floor') : role === 'person' ? '' : here}</span></li>;
       })}</ul>
     </section>
   );

@@ -1,7 +1,7 @@
 // What a chat's log adds up to for the eye: the same fold as the team's own, kept as what the page shows.
 
 import type { Budget, Event, Evidence, FileChange, Plan, Review, Run, Source, Team, ToolCall, Version } from './events';
-import { hearChat, hearTalk, hearTools, hearWork } from './hearing';
+import { hearChat, hearOther, hearTalk, hearTools, hearWork } from './hearing';
 
 export interface Said { kind: 'said'; seq: number; at: string; who: string; model: string; text: string; reasoning: string; plan?: Plan; version?: Version; review?: Review; refused?: string }
 export interface Runs { kind: 'runs'; seq: number; at: string; who: string; version: number; runs: Run[]; evidence: Evidence[] }
@@ -77,6 +77,6 @@ export class View {
     if (event.seq <= this.seq) return;
     this.seq = event.seq;
     this.events.push(event);
-    hearTalk(this, event) || hearWork(this, event) || hearChat(this, event) || hearTools(this, event);
+    hearTalk(this, event) || hearWork(this, event) || hearChat(this, event) || hearTools(this, event) || hearOther(this, event);
   }
 }

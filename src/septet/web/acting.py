@@ -71,6 +71,8 @@ class Acting:
     async def act(self, request: Request) -> Response:
         state = await self.place.shelf.state(request.path_params["chat"])
         act = await body(request, ACTS)
+        if state.ended is not None:
+            await self.conducting.over(state.chat)
         match act:
             case Fork(version=version, seq=seq):
                 return json_answer({"chat": await self.forked(state, version, seq)}, 201)

@@ -75,6 +75,11 @@ class Conducting:
             performance.turns = 0
             self.tell(chat)
 
+    async def over(self, chat: str) -> None:
+        """Wait until the conductor of a chat that has ended has put everything away."""
+        if performance := self._performances.get(chat):
+            await performance.finished.wait()
+
     async def rest(self, chat: str) -> None:
         """Stop conducting at once; the chat can be resumed."""
         if performance := self._performances.get(chat):

@@ -1,6 +1,7 @@
 """The socket of a page: history, then live, by sequence: no gap and no double, at any moment, after any break."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import anyio
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
@@ -69,7 +70,8 @@ async def whole(channel: Channel, frames: Frames, after: int, place: Place) -> A
 
 async def send(socket: WebSocket, frame: Frame) -> None:
     if socket.application_state is WebSocketState.CONNECTED:
-        await socket.send_text(frame.text)
+        with suppress(WebSocketDisconnect):  # who has left is noticed by `until_gone`
+            await socket.send_text(frame.text)
 
 
 async def close(socket: WebSocket, code: int) -> None:
