@@ -247,3 +247,10 @@ def test_refusals_are_bounded(septet: Septet, tmp_path: Path) -> None:
         if isinstance(one := decode(line).event, ReplyRefused)
     ]
     assert len(refused) == 3
+
+
+def test_a_team_that_cannot_be_stepped_says_so(septet: Septet, tmp_path: Path) -> None:
+    model = write(tmp_path / "s.yaml", says("proxy", "CERTAIN: hello"))
+    refused = septet("run", "hello", "-t", "assistant", "-m", model, "--step")
+    assert refused.returncode == 5
+    assert "cannot be stepped" in refused.stderr

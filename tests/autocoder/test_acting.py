@@ -173,3 +173,30 @@ async def test_what_the_person_changes_in_between_is_a_version_of_its_own(tmp_pa
     assert notes == ["create: create is needed", "as found in the workspace"]
     assert ending(events).reason == "done"
     assert len([event for event in events if isinstance(event, ModelAnswered)]) == 3
+
+
+async def test_main_is_run_although_the_plan_does_not_say_so(tmp_path: Path) -> None:
+    plan = PLAN.replace("run: python main.py\n", "").replace(
+        "python main.py =>", "python -c 'print(\"hello, world\")' =>"
+    )
+    broken = MAIN + "    raise SystemExit(4)\n"
+    turns: list[Arguments] = [
+        {"role": "planner", "say": plan},
+        spoken(call("create", code=broken, test_code=TEST)),
+        {**spoken(call("write_code", path="main.py", code=MAIN)), "expect": "the program exits with 4"},
+        {"role": "reviewer", "say": "verdict: accept"},
+    ]
+    (tmp_path / "s.yaml").write_bytes(msgspec.yaml.encode({"turns": turns}))
+    events = await play(tmp_path, f"scripted:{tmp_path / 's.yaml'}")
+    assert ending(events).reason == "done"
+
+
+async def test_a_file_linked_from_outside_is_replaced_not_written_through(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.py"
+    outside.write_text(CASES["wrong code"].files["main.py"])
+    project = fill(tmp_path / "project", {"test_main.py": TEST})
+    (project / "main.py").hardlink_to(outside)
+    events = await play(tmp_path, write_script(tmp_path / "s.yaml", (RIGHT,)))
+    assert ending(events).reason == "done"
+    assert outside.read_text() == CASES["wrong code"].files["main.py"]
+    assert (project / "main.py").read_text() == MAIN

@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
+from msgspec.structs import replace
+
 from septet.agents.runner import Bench, running
 from septet.agents.speaking import sources
 from septet.domain.events import Event, EvidenceFound, RunFinished, RunStarted, SnapshotTaken, VersionWritten
@@ -16,6 +18,7 @@ from septet.tools.snapshots import Entry, Snapshot, keep, recall, take
 from septet.tools.validation import fault_of, fault_text
 
 LARGEST_TEXT = 256 << 10
+MAIN = "main.py"
 AS_FOUND = "as found in the workspace"
 
 
@@ -35,7 +38,7 @@ def reasoning(member: RoleSpec, bench: Bench) -> Agent:
             state = reduce_work(state, found)
             yield found
         if state.version is not None and state.version.files:
-            async with aclosing(run(state)) as events:
+            async with aclosing(run(with_main(state))) as events:
                 async for event in events:
                     state = known(state, event)
                     yield event
@@ -43,6 +46,15 @@ def reasoning(member: RoleSpec, bench: Bench) -> Agent:
         yield diagnose(state, member.name, texts, faults_of(texts))
 
     return turn
+
+
+def with_main(state: State) -> State:
+    """A plan that names no program still has main.py run, if there is one."""
+    plan = state.plan
+    if plan is None or plan.run or state.version is None:
+        return state
+    has_main = any(file.path == MAIN for file in state.version.files)
+    return replace(state, plan=replace(plan, run=f"python {MAIN}")) if has_main else state
 
 
 def known(state: State, event: Event) -> State:

@@ -141,7 +141,7 @@ def bounded(team: TeamSpec, options: Options) -> TeamSpec:
         "seconds": options.max_time,
     }
     budget = replace(team.budget, **{name: value for name, value in given.items() if value is not None})
-    approve = "auto" if options.yes else team.approve
+    approve = "auto" if options.yes else "ask" if options.step else team.approve
     return replace(team, budget=budget, approve=approve, stepwise=options.step or team.stepwise)
 
 

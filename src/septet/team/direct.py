@@ -6,6 +6,7 @@ from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.errors import BadConfig
 from septet.team.limits import at_most
 from septet.team.moves import End, Floor, Move, Speak
 from septet.team.threads import PERSON, conversation, next_recipient, sending, served
@@ -38,6 +39,10 @@ def direct(state: State) -> Move:
 
 
 def assisting(team: TeamSpec, budget: Budget) -> Floor:
+    if team.stepwise:
+        raise BadConfig(
+            f"the team '{team.name}' cannot be stepped: its proxy speaks for itself", "leave out --step"
+        )
     return at_most(budget.rounds, direct)
 
 
