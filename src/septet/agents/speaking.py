@@ -99,7 +99,7 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
 def unanswered(state: State, text: str, answers: tuple[FindingAnswer, ...]) -> Refusal | None:
     """Findings that the coder says nothing to are asked about once; who replies by a form cannot say it."""
     silent = [one.finding for one in answers if one.answer == "unanswered"]
-    if not silent or in_form(text) or state.refused is not None:
+    if not silent or in_form(text) or is_small(state, "coder") or state.refused is not None:
         return None
     lines = f"'{silent[0]}: fixed, …' or '{silent[0]}: refused, because …'"
     return Refusal(reason=f"no answer to {', '.join(silent)}; before the files, write {lines} for each")

@@ -5,6 +5,7 @@ says about the goal becomes a check that a machine can do.
 """
 
 import ast
+import re
 import shlex
 from typing import TypeVar
 
@@ -23,6 +24,8 @@ from septet.team.sorting import sorted_files
 
 Schema = dict[str, object]
 T = TypeVar("T")
+
+FILE_NAME = re.compile(r"[\w./-]+\.[a-z]{2,4}")
 
 LONGEST_REPLY = 500
 """Tokens: a small model that has lost its way goes on for ever."""
@@ -98,7 +101,8 @@ def plan_in_form(goal: str, text: str) -> Plan | Refusal:
         return form
     module = form.file.removesuffix(".py")
     whole = Requirement(id="P1", text=" ".join(goal.split()), check=TestsPass(target=f"test_{module}.py"))
-    examples = [one for one in dict.fromkeys(form.examples) if is_checkable(one)]
+    said = [one.strip().removeprefix("assert ") for one in form.examples]
+    examples = [one for one in dict.fromkeys(said) if is_checkable(one)]
     others = [
         Requirement(id=f"P{number}", text=one, check=check_of(module, one))
         for number, one in enumerate(examples, start=2)
@@ -107,7 +111,7 @@ def plan_in_form(goal: str, text: str) -> Plan | Refusal:
 
 
 def is_checkable(example: str) -> bool:
-    """`call == literal` on one line."""
+    """`call == literal` on one line, about nothing that would have to exist first, like a file."""
     try:
         body = ast.parse(example, mode="eval").body
         if not isinstance(body, ast.Compare) or not isinstance(body.ops[0], ast.Eq) or "\n" in example:
@@ -115,7 +119,10 @@ def is_checkable(example: str) -> bool:
         ast.literal_eval(body.comparators[0])
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
-    return isinstance(body.left, ast.Call) and len(body.ops) == 1 and " => " not in example
+    if not isinstance(body.left, ast.Call) or len(body.ops) != 1 or " => " in example:
+        return False
+    texts = [node.value for node in ast.walk(body.left) if isinstance(node, ast.Constant)]
+    return not any(isinstance(text, str) and FILE_NAME.fullmatch(text) for text in texts)
 
 
 def check_of(module: str, example: str) -> CommandSucceeds:

@@ -1,0 +1,116 @@
+"""The short forms of small models: plans, files and reviews read from them."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from team.states import chat, planned, ran, version
+
+from septet.domain.events import VersionWritten
+from septet.domain.plans import CommandSucceeds, Plan, Refusal, TestsPass, parse_plan, plan_text
+from septet.team.calls import AGREED, DOUBTED
+from septet.team.forms import (
+    SCHEMAS,
+    evident_review,
+    file_names,
+    is_checkable,
+    plan_in_form,
+    review_in_form,
+)
+
+
+def plan(*examples: str, kind: str = "function") -> Plan:
+    text = msgspec.json.encode({"file": "double.py", "kind": kind, "examples": examples}).decode()
+    found = plan_in_form("write double(n)\n with tests", text)
+    assert isinstance(found, Plan)
+    return found
+
+
+def test_the_goal_is_the_first_requirement_and_examples_become_checks() -> None:
+    found = plan("double(2) == 4", "assert double(3) == 6", "double(2) == 4")
+    assert found.items[0].text == "write double(n) with tests"
+    assert found.items[0].check == TestsPass(target="test_double.py")
+    assert [item.text for item in found.items[1:]] == ["double(2) == 4", "double(3) == 6"]
+    check = found.items[1].check
+    assert isinstance(check, CommandSucceeds)
+    assert check.command == "python -c 'from double import *; assert double(2) == 4'"
+    assert parse_plan(plan_text(found)) == found
+
+
+def test_a_program_is_also_run() -> None:
+    assert plan(kind="program").run == "python double.py"
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        "double(2)",
+        "double(2) == x",
+        "double == 4",
+        "double(2) == 4 == 4",
+        "double(2) != 4",
+        "import os",
+        "total('data.csv') == 3",
+        "f('a => b') == 1",
+        "f(1) ==\n 2",
+    ],
+)
+def test_what_a_machine_cannot_check_is_no_example(example: str) -> None:
+    assert not is_checkable(example)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"file": 1}', '{"kind": "function"}'])
+def test_what_is_not_the_form_is_refused_with_a_reason(text: str) -> None:
+    assert isinstance(plan_in_form("goal", text), Refusal)
+    assert isinstance(review_in_form(text, ""), Refusal)
+
+
+@given(example=st.text(max_size=40))
+def test_any_example_leaves_a_plan_that_can_be_shown_and_read(example: str) -> None:
+    found = plan(example)
+    assert parse_plan(plan_text(found)) == found
+
+
+def test_files_are_named_by_the_plans_tests() -> None:
+    assert file_names(chat(planned())) == ("add.py", "test_add.py")
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "verdict", "expected"),
+    [
+        ("return 1", "wrong", "revise", "revise"),
+        ("return 2", "wrong", "revise", "accept"),
+        ("return 1", "", "revise", "accept"),
+        ("", "", "accept", "accept"),
+    ],
+)
+def test_a_finding_counts_only_about_a_line_that_exists(
+    line: str, text: str, verdict: str, expected: str
+) -> None:
+    reply = msgspec.json.encode({"line": line, "text": text, "verdict": verdict}).decode()
+    review = review_in_form(reply, "def f():\n    return 1\n")
+    assert not isinstance(review, Refusal)
+    assert review.verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("green", "note", "verdict"),
+    [
+        (False, "", "revise"),
+        (True, f"{DOUBTED} on calls", "revise"),
+        (True, f"2 {AGREED} on 9 calls", "accept"),
+        (True, "", None),
+    ],
+)
+def test_evidence_that_speaks_for_itself_is_the_review(green: bool, note: str, verdict: str | None) -> None:
+    written = [
+        msgspec.structs.replace(event, note=note) if isinstance(event, VersionWritten) else event
+        for event in version(1, "a")
+    ]
+    review = evident_review(chat([*planned(), *written, *ran(1, "a", green=green)]))
+    assert (review.verdict if review else None) == verdict
+
+
+def test_schemas_are_closed() -> None:
+    for schema in SCHEMAS.values():
+        assert schema["additionalProperties"] is False
