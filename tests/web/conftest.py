@@ -1,12 +1,15 @@
 """A server, and a browser that notices every complaint of the page."""
 
+import shutil
+import subprocess
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 from web.serving import Web
 
+SOURCES = Path(__file__).parent.parent.parent / "web"
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
@@ -31,6 +34,7 @@ def web(tmp_path: Path) -> Iterator[Web]:
 def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip("the system has no Chromium (Debian: apt install chromium)")
+    expect.set_options(timeout=SLOW)
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield opened
@@ -63,3 +67,20 @@ def listen(page: Page) -> list[str]:
     page.on("console", logged)
     page.on("pageerror", failed)
     return troubles
+
+
+@pytest.fixture(scope="session")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page's libraries: those of the checkout, else fetched as the lock file says."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("node and npm are not here: the built page cannot be compared")
+    if (SOURCES / "node_modules" / "esbuild").exists():
+        return SOURCES
+    copy = tmp_path_factory.mktemp("npm") / "web"
+    shutil.copytree(SOURCES, copy)
+    done = subprocess.run(
+        ["npm", "ci", "--ignore-scripts"], cwd=copy, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"npm cannot fetch the page's libraries ({done.stderr.strip()[-200:]})")
+    return copy

@@ -2,7 +2,6 @@
 
 import gzip
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,23 +16,6 @@ LONGEST = 300
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
-@pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page's libraries: those of the checkout, else fetched as the lock file says."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        pytest.skip("node and npm are not here: the built page cannot be compared")
-    if (SOURCES / "node_modules" / "esbuild").exists():
-        return SOURCES
-    copy = tmp_path_factory.mktemp("npm") / "web"
-    shutil.copytree(SOURCES, copy)
-    done = subprocess.run(
-        ["npm", "ci", "--ignore-scripts"], cwd=copy, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"npm cannot fetch the page's libraries ({done.stderr.strip()[-200:]})")
-    return copy
 
 
 def test_the_built_page_is_what_its_sources_say(modules: Path, tmp_path: Path) -> None:

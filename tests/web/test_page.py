@@ -15,7 +15,6 @@ from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 
 pytestmark = pytest.mark.xdist_group("browser")
-expect.set_options(timeout=SLOW)
 
 PLAN = "1. It prints hello\n   check: command python hello.py => hello\nrun: python hello.py\n"
 CODE = (

@@ -14,7 +14,6 @@ from web.serving import Web
 pytestmark = pytest.mark.xdist_group("browser")
 
 ROOT = Path(__file__).parent.parent.parent
-AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 IMAGES = ROOT / "docs" / "images"
 TABS = ("Plan", "Code", "Run", "Output", "Files", "Cost", "Log")
 PHONE = ViewportSize(width=390, height=844)
@@ -47,10 +46,13 @@ def keep(page: Page, name: str) -> None:
         page.screenshot(path=IMAGES / f"web-{name}.png")
 
 
-def check_access(page: Page) -> None:
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed (npm ci in web/)")
-    page.evaluate(AXE.read_text(encoding="utf-8"))
+@pytest.fixture(scope="module")
+def axe(modules: Path) -> str:
+    return (modules / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def check_access(page: Page, axe: str) -> None:
+    page.evaluate(axe)
     found = page.evaluate("async () => (await axe.run()).violations")
     serious = [one for one in found if one["impact"] in ("serious", "critical")]
     assert not serious, [(one["id"], [node["html"][:160] for node in one["nodes"]]) for one in serious]
@@ -61,16 +63,16 @@ def settle(page: Page) -> None:
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-def test_the_first_page(page: Page, clock: tuple[Web, str]) -> None:
+def test_the_first_page(page: Page, clock: tuple[Web, str], axe: str) -> None:
     enter(page, clock[0], "/")
     expect(page.get_by_role("button", name="Demo: clock")).to_be_visible()
     expect(page.get_by_label("Model")).to_have_attribute("placeholder", re.compile("scripted:"))
     settle(page)
-    check_access(page)
+    check_access(page, axe)
     keep(page, "home")
 
 
-def test_each_tab_of_the_workbench(page: Page, clock: tuple[Web, str]) -> None:
+def test_each_tab_of_the_workbench(page: Page, clock: tuple[Web, str], axe: str) -> None:
     web, chat = clock
     enter(page, web, f"/chat/{chat}")
     expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
@@ -78,28 +80,28 @@ def test_each_tab_of_the_workbench(page: Page, clock: tuple[Web, str]) -> None:
         page.keyboard.press(str(number))
         expect(page.get_by_role("tab", selected=True)).to_contain_text(name)
         settle(page)
-        check_access(page)
+        check_access(page, axe)
         keep(page, name.lower())
     page.keyboard.press("2")
     page.get_by_role("button", name="Side by side").click()
     expect(page.locator(".d2h-file-side-diff").first).to_be_visible()
     settle(page)
-    check_access(page)
+    check_access(page, axe)
     keep(page, "changes")
 
 
-def test_dark(page: Page, clock: tuple[Web, str]) -> None:
+def test_dark(page: Page, clock: tuple[Web, str], axe: str) -> None:
     web, chat = clock
     page.emulate_media(color_scheme="dark")
     enter(page, web, f"/chat/{chat}/v2")
     page.get_by_role("button", name="Changes since v1").click()
     expect(page.locator("ins").first).to_be_visible()
     settle(page)
-    check_access(page)
+    check_access(page, axe)
     keep(page, "dark")
 
 
-def test_on_a_phone(browser: Browser, clock: tuple[Web, str]) -> None:
+def test_on_a_phone(browser: Browser, clock: tuple[Web, str], axe: str) -> None:
     web, chat = clock
     context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
     context.set_default_timeout(SLOW)
@@ -109,7 +111,7 @@ def test_on_a_phone(browser: Browser, clock: tuple[Web, str]) -> None:
     expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     settle(page)
-    check_access(page)
+    check_access(page, axe)
     keep(page, "phone")
     page.get_by_role("button", name="Work").click()
     expect(page.get_by_role("tab", name=re.compile("Plan"))).to_be_visible()
@@ -123,13 +125,13 @@ def test_on_a_phone(browser: Browser, clock: tuple[Web, str]) -> None:
     assert not troubles
 
 
-def test_waiting_for_approval(page: Page, clock: tuple[Web, str]) -> None:
+def test_waiting_for_approval(page: Page, clock: tuple[Web, str], axe: str) -> None:
     web, _ = clock
     chat = str(web.post("/api/chats", {"demo": "bars"}).json()["chat"])
     enter(page, web, f"/chat/{chat}")
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
     settle(page)
-    check_access(page)
+    check_access(page, axe)
     keep(page, "approval")
     page.get_by_role("button", name="Approve", exact=True).click()
     expect(page.locator("article.runs")).to_be_visible()
