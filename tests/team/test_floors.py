@@ -9,6 +9,7 @@ from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, versi
 from septet.domain.events import (
     ChatContinued,
     Event,
+    ExampleGiven,
     ModelAnswered,
     PersonSpoke,
     PlanApproved,
@@ -140,6 +141,27 @@ def test_a_reviewer_who_is_never_pleased_is_bounded_and_reported() -> None:
     move = next_after(events)
     assert isinstance(move, End)
     assert (move.reason, "the reviewer wanted more 3 times" in move.detail) == ("bound", True)
+
+
+def test_the_same_failure_climbs_a_ladder() -> None:
+    events = [*planned()]
+    moves: list[Move] = []
+    for number in range(1, 6):
+        events += [
+            *version(number, f"{number}"),
+            *ran(number, f"{number}", green=False),
+            *reviewed(number, accept=False),
+        ]
+        move = next_after(events)
+        moves.append(move)
+        if move == Speak(speaker="exemplar"):
+            events += [TurnOpened(speaker="exemplar"), ExampleGiven(failure=chat(events).failure)]
+            assert next_after(events) == Speak(speaker="coder")
+        if move == Speak(speaker="proxy"):
+            events += [TurnOpened(speaker="proxy"), PersonSpoke(text="think of the sign")]
+            assert next_after(events) == Speak(speaker="coder")
+    speakers = [move.speaker if isinstance(move, Speak) else move.reason for move in moves]
+    assert speakers == ["coder", "exemplar", "coder", "proxy", "no_progress"]
 
 
 def test_stepwise_asks_before_every_turn() -> None:

@@ -94,14 +94,18 @@ def unless_stuck(times: int, floor: Floor) -> Floor:
 
 
 def helped(times: int, floor: Floor) -> Floor:
-    """Ask the exemplar before the coder goes on, when the same failure has come `times` times."""
+    """Before the coder goes on: the exemplar at the `times`-th same failure, the person two later."""
 
     def bounded(state: State) -> Move:
         move = floor(state)
-        asked = state.example is not None and state.example.failure == state.failure
-        stuck = bool(state.failure) and state.failing >= times and not asked
-        coding = isinstance(move, Speak) and move.speaker == "coder"
-        return Speak(speaker="exemplar") if coding and stuck and state.team.member("exemplar") else move
+        if not state.failure or isinstance(move, End) or move.speaker != "coder":
+            return move
+        known = state.example is not None and state.example.failure == state.failure
+        if state.failing >= times and not known and state.team.member("exemplar"):
+            return Speak(speaker="exemplar")
+        asked = state.version is not None and state.consulted == state.version.tree
+        at_a_loss = state.failing >= times + HELPED and state.team.approve == "ask"
+        return Speak(speaker="proxy") if at_a_loss and not asked and state.team.member("proxy") else move
 
     return bounded
 
