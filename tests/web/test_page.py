@@ -136,7 +136,7 @@ def test_a_question_survives_a_restart_of_the_server(page: Page, web: Web) -> No
     expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
 
 
-def test_pausing_stepping_and_resuming(page: Page, stalling: Web) -> None:
+def test_step_mode_asks_before_every_turn(page: Page, stalling: Web) -> None:
     page.goto(stalling.link)
     page.get_by_label("Goal").fill("say hello")
     page.get_by_label("Step mode").check()
@@ -147,6 +147,22 @@ def test_pausing_stepping_and_resuming(page: Page, stalling: Web) -> None:
     approve(page)
     expect(page.get_by_text("Take the next step?")).to_be_visible()
     expect(page.locator("article .name", has_text="coder")).to_have_count(0)
+
+
+def test_a_running_chat_is_paused_stepped_and_resumed(page: Page, web: Web) -> None:
+    begin(page, web)
+    approve(page)
+    page.get_by_role("button", name="Pause", exact=True).click()
+    controls = page.get_by_role("group", name="Controls")
+    expect(controls.get_by_role("button", name="Step")).to_be_visible()
+    expect(page.get_by_text("✓ Done: all checks passed")).to_have_count(0)
+    before = page.get_by_role("article").count()
+    controls.get_by_role("button", name="Step").click()
+    expect(page.get_by_role("article").nth(before)).to_be_visible()
+    expect(controls.get_by_role("button", name="Step")).to_be_visible()
+    expect(page.get_by_text("✓ Done: all checks passed")).to_have_count(0)
+    controls.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
 
 
 def test_everything_by_keyboard(page: Page, web: Web) -> None:
