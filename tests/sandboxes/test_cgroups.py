@@ -51,7 +51,7 @@ def test_a_cage_holds_and_names_the_limit_that_was_met() -> None:
         if not cage.counts_processes:
             pytest.skip("no control group may be made here")
         assert cage.met() is None
-        script = "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 60 & done 2>/dev/null; true"
+        script = "for i in $(seq 20); do sleep 60 & done 2>/dev/null; true"
         subprocess.run(
             by_shell(cage.entering(), ["sh", "-c", script]), stderr=subprocess.DEVNULL, check=False
         )

@@ -16,8 +16,9 @@ from septet.domain.runs import Bound, Limits
 _MOUNTS = Path("/proc/self/mountinfo")
 _MEMBERSHIPS = Path("/proc/self/cgroup")
 _CONTROLLERS = ("pids", "memory")
-COMPANIONS = 3
-"""The sandbox's own processes, which share the group with the program."""
+COMPANIONS = 8
+"""Room for the sandbox's own processes, which share the group with the program: the kernel's bound lies a little
+above the program's, so that the watch meets it first and can name it."""
 
 _TRIES = 2000
 _numbers = count(1)
