@@ -40,10 +40,15 @@ def keep(page: Page, name: str) -> None:
     """Pictures for the docs, made anew when asked for."""
     if os.environ.get("SEPTET_PICTURES"):
         IMAGES.mkdir(parents=True, exist_ok=True)
-        page.evaluate(
-            "document.querySelectorAll('.on-disk').forEach(one => { one.style.visibility = 'hidden' })"
-        )
+        page.evaluate(HIDE_MACHINE)
         page.screenshot(path=IMAGES / f"web-{name}.png")
+
+
+HIDE_MACHINE = """
+document.querySelectorAll('.on-disk').forEach(one => { one.style.visibility = 'hidden' })
+document.querySelectorAll('details[open]').forEach(one => { one.open = false })
+"""
+"""Paths of the machine that made a picture are nobody's business; program output may name some."""
 
 
 @pytest.fixture(scope="module")
