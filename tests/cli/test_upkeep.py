@@ -1,10 +1,14 @@
 """`restore`, `rename` and `rm` as a person uses them."""
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from autocoder.hello import CASES, fill, write_script
-from cli.commands import SMALL, Septet
+from cli.commands import SMALL, Septet, envelopes
+from cli.test_terminal import Terminal
 
 
 @pytest.fixture
@@ -73,3 +77,79 @@ def test_a_chat_is_deleted_only_when_that_is_sure(adding: Septet, tmp_path: Path
     assert adding("run", "add", "-m", SMALL, "--yes", "-q", "-n", "mine", "-C", "mine").returncode == 0
     assert "is yours and stays" in adding("rm", "mine", "--yes").stdout
     assert (tmp_path / "mine" / "add.py").exists()
+
+
+def test_points_are_listed_and_the_one_before_the_last_act_is_offered(adding: Septet) -> None:
+    program = adding.home / "work" / "adding" / "add.py"
+    listed = adding("restore", "adding")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["v1", "v2"]
+    assert "return a + b" in program.read_text(), "nobody was asked, so nothing happens"
+    points = envelopes(adding("restore", "adding", "--json").stdout)
+    assert [(point["point"], point["files"]) for point in points] == [("v1", 2), ("v2", 2)]
+    (done,) = envelopes(adding("restore", "adding", "--yes", "--json").stdout)
+    assert done == {"chat": "adding", "point": "v1", "undo": "s1"}
+    assert "return a - b" in program.read_text()
+
+
+def test_before_the_last_act_of_an_autocoder_is_a_snapshot(septet: Septet, tmp_path: Path) -> None:
+    case = CASES["wrong code"]
+    project = fill(tmp_path / "project", case.files)
+    model = write_script(tmp_path / "script.yaml", case.steps)
+    assert (
+        septet("run", "greet", "-t", "autocoder", "-m", model, "-C", "project", "-q", "-n", "h").returncode
+        == 0
+    )
+    listed = septet("restore", "h").stdout
+    assert [line.split()[0] for line in listed.splitlines()] == ["s1", "v1", "v2", "s2"]
+    assert "s1 takes" not in listed
+    assert "at s1; septet restore h s3 takes that back" in septet("restore", "h", "--yes").stdout
+    assert (project / "main.py").read_text() == case.files["main.py"]
+
+
+def test_nothing_before_an_act_is_said(septet: Septet) -> None:
+    assert septet("run", "add", "-m", SMALL, "-q", "-n", "waiting").returncode == 4
+    assert septet("restore", "waiting").stdout == ""
+    refused = septet("restore", "waiting", "--yes")
+    assert refused.returncode == 2
+    assert "has no point before an act" in refused.stderr
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+@pytest.mark.parametrize(("answer", "text"), [("n", "return a + b"), ("y", "return a - b")])
+def test_on_a_terminal_the_person_confirms(adding: Septet, answer: str, text: str) -> None:
+    settings = [f"{name}={value}" for name, value in adding.environment.items()]
+    command = shlex.join(["env", *settings, sys.executable, "-m", "septet", "restore", "adding"])
+    terminal = Terminal(str(adding.home.parent / "tmux"))
+    terminal.tmux("-f", "/dev/null", "new-session", "-d", "-x", "140", f"{command}; echo exit code $?; cat")
+    try:
+        terminal.wait_for("bring adding back to v1, before the last act?")
+        terminal.type(answer)
+        assert "exit code 0" in terminal.wait_for("exit code")
+    finally:
+        terminal.tmux("kill-server")
+    assert text in (adding.home / "work" / "adding" / "add.py").read_text()
+
+
+def contents(septet: Septet) -> set[str]:
+    return {path.parent.name + path.name for path in (septet.home / "blobs").glob("??/*")}
+
+
+def test_a_deleted_chat_frees_what_only_it_kept(adding: Septet, tmp_path: Path) -> None:
+    adding("run", "add", "-m", SMALL, "--yes", "-q", "-n", "twin")
+    shared = contents(adding)
+    fill(tmp_path / "project", {**CASES["finished"].files, "picture.bin": "only in a snapshot"})
+    model = write_script(tmp_path / "script.yaml", ())
+    assert (
+        adding("run", "g", "-t", "autocoder", "-m", model, "-C", "project", "-q", "-n", "g").returncode == 0
+    )
+    everything = contents(adding)
+    assert shared < everything
+    assert "0 bytes of contents are freed" in adding("rm", "adding", "--yes").stdout
+    assert contents(adding) == everything, "the twin needs them, and so does the snapshot"
+    assert adding("restore", "twin", "v1").returncode == 0
+    assert adding("restore", "g", "s1").returncode == 0
+    assert " bytes of contents are freed" in adding("rm", "g", "--yes").stdout
+    assert contents(adding) >= shared
+    assert adding("restore", "twin", "v2").returncode == 0
+    adding("rm", "twin", "--yes")
+    assert contents(adding) == set()

@@ -1,10 +1,13 @@
-"""The list of chats, for people and for programs."""
+"""The lists of chats and of a chat's points, for people and for programs."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from septet.chat.points import points
 from septet.chat.reports import clipped, status
 from septet.chat.results import result_of
 from septet.domain.codec import ENCODER
+from septet.domain.events import Recorded
 from septet.domain.state import State
 from septet.ports import ChatHead
 
@@ -33,6 +36,18 @@ def chat_object(head: ChatHead, state: State) -> dict[str, object]:
         "workspace": result.workspace,
         "changed": head.changed,
     }
+
+
+def point_lines(log: Sequence[Recorded]) -> str:
+    """Name, when it came about, how many files, what it is."""
+    return "\n".join(
+        f"{point.point:<5}  {moment(point.at)}  {point.files:>4} files  {clipped(point.note, 70)}"
+        for point in points(log)
+    )
+
+
+def point_objects(log: Sequence[Recorded]) -> str:
+    return "\n".join(ENCODER.encode(point).decode() for point in points(log))
 
 
 def moment(seconds: float) -> str:

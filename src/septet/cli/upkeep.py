@@ -1,6 +1,7 @@
 """`restore`, `rename` and `rm`: looking after chats."""
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -8,24 +9,64 @@ import click
 from septet.cli.chats import in_session
 
 if TYPE_CHECKING:
+    from septet.domain.events import Recorded
     from septet.wiring.session import Session
+    from septet.wiring.upkeep import Restored
 
 
 @click.command(epilog="Example: septet restore analog-clock v2")
 @click.argument("name")
-@click.argument("point")
-def restore(name: str, point: str) -> int:
+@click.argument("point", required=False)
+@click.option("--yes", is_flag=True, help="Without POINT: back to before the last act, without asking.")
+@click.option("--json", "as_json", is_flag=True, help="Points, or what was done, as JSON objects.")
+def restore(name: str, point: str | None, yes: bool, as_json: bool) -> int:
     """Bring the workspace back to a version (v2) or a snapshot (s3), byte by byte.
 
-    What is there now is kept as a snapshot first, so that this can be taken back.
+    Without POINT the points are listed and, on a terminal, the last one before an act is offered. What is
+    there now is kept as a snapshot first, so that this can be taken back.
     """
 
     async def work(session: "Session") -> str:
+        from septet.cli.tables import point_lines, point_objects
         from septet.wiring.upkeep import restore_workspace
 
-        return await restore_workspace(session, await session.find(name), point)
+        chat = await session.find(name)
+        chosen = point
+        if chosen is None:
+            log = await session.log(chat)
+            chosen = offered(chat, log, yes, as_json)
+            if chosen is None:
+                return point_objects(log) if as_json else point_lines(log)
+        if not chosen:
+            return f"{chat} stays as it is"
+        return restored(await restore_workspace(session, chat, chosen), as_json)
 
     return in_session(work)
+
+
+def offered(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) -> str | None:
+    """The point before the last act, nothing if the person does not want it; None where nobody is asked."""
+    from septet.chat.points import before_last_act
+    from septet.cli.tables import point_lines
+    from septet.errors import BadUsage
+
+    last = before_last_act(log)
+    if last is None and yes:
+        raise BadUsage(f"'{chat}' has no point before an act", "see septet restore NAME for those it has")
+    if last is None or yes or as_json or not sys.stdin.isatty():
+        return last.point if last and yes else None
+    click.echo(point_lines(log), err=True)
+    wanted = click.confirm(f"bring {chat} back to {last.point}, before the last act?", err=True)
+    return last.point if wanted else ""
+
+
+def restored(done: "Restored", as_json: bool) -> str:
+    from septet.domain.codec import ENCODER
+
+    if as_json:
+        return ENCODER.encode(done).decode()
+    undo = f"septet restore {done.chat} {done.undo} takes that back"
+    return f"{done.chat}: the workspace is as it was at {done.point}; {undo}"
 
 
 @click.command(epilog="Example: septet rename analog-clock-k3f clock")

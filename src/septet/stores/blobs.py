@@ -1,6 +1,8 @@
 """Blobs in a folder: each content is a file named by its sha256, written whole or not at all."""
 
+import fcntl
 import os
+import threading
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -11,10 +13,28 @@ from septet.errors import LogDamaged, StoreFailed
 
 
 class FolderBlobs:
-    """`ab/cdef…`: two letters of the address are the folder. The folder is made by the first `put`."""
+    """`ab/cdef…`: two letters of the address are the folder. The folder is made by the first `put`.
+
+    From then on until `close` nothing is swept away: an event that names a content may be under way.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._held: int | None = None
+        self._holding = threading.Lock()
+
+    def close(self) -> None:
+        with self._holding:
+            if self._held is not None:
+                os.close(self._held)
+                self._held = None
+
+    def _hold(self) -> None:
+        with self._holding:
+            if self._held is None:
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._held = os.open(self._folder, os.O_RDONLY)
+                fcntl.flock(self._held, fcntl.LOCK_SH)
 
     async def put(self, content: bytes) -> str:
         return await anyio.to_thread.run_sync(self._put, bytes(content))
@@ -26,6 +46,7 @@ class FolderBlobs:
         address = sha256(content).hexdigest()
         path = self._path(address)
         try:
+            self._hold()
             if not intact(path, address):
                 write_whole(path, content)
         except OSError as error:

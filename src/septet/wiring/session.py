@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ from septet.domain.events import (
 from septet.domain.plans import Plan
 from septet.domain.reduce import fold
 from septet.domain.state import State
-from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.domain.teams import TALKERS, Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage
 from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox
 from septet.runtime.conductor import perform
@@ -71,8 +71,7 @@ class Session:
     ) -> str:
         """Put a new chat into the log; `conduct` does the rest. `workspace` is an absolute path."""
         goal = checked_goal(goal)
-        for member in thinking(team):
-            self.models.open(member.model)
+        self.check_models(team)
         chat = checked_name(name) if name else new_name(goal)
         folder = workspace or self.home.workspaces / chat
         await Workspace(folder).check()
@@ -82,6 +81,11 @@ class Session:
         for number, event in enumerate([started, *data]):
             await self.store.append(chat, event, after=number)
         return chat
+
+    def check_models(self, team: TeamSpec) -> None:
+        """A name that stands for no model is said before the chat begins."""
+        for member in thinking(team):
+            self.models.open(member.model)
 
     async def propose(self, chat: str, plan: Plan) -> None:
         """A plan that the person brings along: the planner need not write one."""
@@ -185,9 +189,9 @@ async def open_session(
 ) -> AsyncGenerator[Session, None]:
     """The session of this machine's person; nothing is written before something happens."""
     home = home or find_home()
-    blobs = FolderBlobs(home.blobs)
-    async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
-        yield Session(home, store, blobs, MemoryBus(), models)
+    with closing(FolderBlobs(home.blobs)) as blobs:
+        async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
+            yield Session(home, store, blobs, MemoryBus(), models)
 
 
 def with_model(team: TeamSpec, model: str) -> TeamSpec:
@@ -201,7 +205,7 @@ def with_model(team: TeamSpec, model: str) -> TeamSpec:
 
 def thinking(team: TeamSpec) -> list[RoleSpec]:
     """The members that think with a model."""
-    roles = (*INTERPRETERS, "manager", *(("proxy",) if team.floor == "direct" else ()))
+    roles = (*INTERPRETERS, *TALKERS, "manager", *(("proxy",) if team.floor == "direct" else ()))
     return [member for member in team.members if member.role in roles]
 
 

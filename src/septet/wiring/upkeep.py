@@ -10,8 +10,11 @@ from septet.chat.names import checked_name
 from septet.chat.versions import version_named
 from septet.domain.events import SnapshotTaken
 from septet.domain.state import State
+from septet.domain.values import Value
 from septet.errors import BadUsage
+from septet.settings.homes import Home
 from septet.stores.sqlite_upkeep import forget_chat, rename_chat
+from septet.stores.sweeping import named_in, sweep
 from septet.tools.snapshots import keep, recall, restore, take
 from septet.tools.workspace import Workspace
 from septet.wiring.session import Session
@@ -19,7 +22,15 @@ from septet.wiring.session import Session
 SNAPSHOT = re.compile(r"s(\d+)", re.IGNORECASE)
 
 
-async def restore_workspace(session: Session, chat: str, point: str) -> str:
+class Restored(Value, omit_defaults=False):
+    """What was brought back, and the point that takes it back."""
+
+    chat: str
+    point: str
+    undo: str
+
+
+async def restore_workspace(session: Session, chat: str, point: str) -> Restored:
     """Bring back a snapshot (`s3`) or a version (`v2`); what is there now is kept as a snapshot first."""
     state = await session.state(chat)
     workspace = Workspace(Path(state.workspace))
@@ -39,7 +50,7 @@ async def restore_workspace(session: Session, chat: str, point: str) -> str:
     if version is not None:
         others = {file.path: file.sha256 for one in state.versions for file in one.files}
         await workspace.show(version.files, session.blobs, gone=others)
-    return f"{chat}: the workspace is as it was at {point}; septet restore {chat} s{number} takes that back"
+    return Restored(chat=chat, point=point, undo=f"s{number}")
 
 
 def snapshot_named(state: State, name: str) -> str:
@@ -60,10 +71,17 @@ async def rename(session: Session, chat: str, name: str) -> str:
 
 
 async def remove(session: Session, chat: str) -> str:
-    """The chat and, where it is ours, its workspace. A folder of the person's stays."""
+    """The chat, what only it kept and, where it is ours, its workspace. A folder of the person's stays."""
     folder = Path((await session.state(chat)).workspace)
     await forget_chat(session.home.database, chat)
+    freed = await to_thread.run_sync(free, session.home)
+    told = "" if freed is None else f" ({freed:,} bytes of contents are freed)"
     if not folder.is_relative_to(session.home.workspaces):
-        return f"{chat} is gone; its folder {folder} is yours and stays"
+        return f"{chat} is gone{told}; its folder {folder} is yours and stays"
     await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
-    return f"{chat} is gone, and its workspace with it"
+    return f"{chat} is gone, and its workspace with it{told}"
+
+
+def free(home: Home) -> int | None:
+    """What no chat names; nothing while somebody is at work: the next removal does it then."""
+    return sweep(home.blobs, lambda: named_in(home.database, home.blobs))
