@@ -20,6 +20,8 @@ def status(state: State) -> str:
     """Where the chat stands, in a few words."""
     if state.ended is not None and state.ended.reason == "done" and state.answered is not None:
         return "answered"
+    if state.ended is not None and state.ended.reason == "done" and state.plan is None and not state.versions:
+        return f"done, {state.ended.detail}"
     if state.ended is not None:
         detail = state.ended.detail if state.ended.reason != "done" else ""
         return ENDINGS[state.ended.reason] + (f" ({detail})" if detail else "")

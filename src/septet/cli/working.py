@@ -26,6 +26,7 @@ from septet.domain.state import State
 from septet.domain.talk import Request
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadConfig, BadUsage
+from septet.team.talking import last_words
 from septet.team.teams import TEAMS
 from septet.tools.documents import read_text
 from septet.wiring.session import Session, checked_goal, open_session, thinking, with_model
@@ -230,6 +231,9 @@ def conclude(state: State, options: Options) -> None:
         return
     if state.answered is not None:
         write_line(sys.stdout, answer_words(state.answered))
+        return
+    if state.team.floor == "group_chat":
+        write_line(sys.stdout, last_words(state) or status(state))
         return
     width = shutil.get_terminal_size((120, 24)).columns
     parts = [

@@ -2,11 +2,14 @@
 
 from typing import Literal
 
-from septet.domain.runs import Limits
+from septet.domain.runs import Limits, Network
 from septet.domain.values import Value
 
-ROLES = ("planner", "coder", "runner", "reviewer", "manager", "proxy", "exemplar")
+TALKERS = ("writer", "editor")
+"""Who only talk: the members of a group chat."""
+ROLES = ("planner", "coder", "runner", "reviewer", "manager", "proxy", "exemplar", *TALKERS)
 
+RunAs = Literal["auto", "script", "screen", "server", "cells"]
 EndReason = Literal["done", "accepted", "bound", "no_progress", "error", "stopped"]
 
 
@@ -43,6 +46,7 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     `help_after` is how often the same failure comes before the exemplar is asked.
     `consult` asks the person before every review; `refusals`, `stuck_after` and `please_after` bound how often
     in a row a reply may be unusable, the same code may come, and a reviewer may want more of what is green.
+    `run` is how programs are run where the plan does not say it; `network` is what they can reach.
     """
 
     name: str
@@ -58,6 +62,8 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     help_after: int = 2
     stuck_after: int = 3
     please_after: int = 3
+    run: RunAs = "auto"
+    network: Network = "off"
 
     def member(self, role: str) -> RoleSpec | None:
         """The first member with that role."""

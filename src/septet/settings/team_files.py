@@ -8,9 +8,10 @@ from septet.domain.runs import Limits
 from septet.domain.teams import ROLES, Budget, RoleSpec, TeamSpec
 from septet.domain.values import Value
 from septet.errors import BadConfig
+from septet.settings.group_chats import is_group_chat, parse_group_chat
 from septet.team.floors import FLOORS
 from septet.team.teams import TEAMS
-from septet.tools.documents import read_document
+from septet.tools.documents import parse_document, read_text
 
 
 class MemberForm(Value, forbid_unknown_fields=True):
@@ -49,7 +50,10 @@ def load_team(name: str) -> TeamSpec:
     path = Path(name)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
         raise BadConfig(f"there is no team '{name}'", f"use {', '.join(TEAMS)} or the path of a team.yaml")
-    form = read_document(path, TeamForm)
+    text = read_text(path)
+    if is_group_chat(text):
+        return parse_group_chat(text, str(path)).team
+    form = parse_document(text, TeamForm, str(path))
     return TeamSpec(
         name=form.name or path.stem,
         members=checked([member(one, str(path)) for one in form.members], str(path)),

@@ -22,6 +22,7 @@ from septet.team.limits import (
 )
 from septet.team.moves import End, Floor, Move, Speak
 from septet.team.reason_and_act import autocoding
+from septet.team.talking import talking
 
 
 def plan_then_iterate(state: State) -> Move:
@@ -85,6 +86,7 @@ FLOORS: dict[str, Callable[[TeamSpec, Budget], Floor]] = {
     "direct": assisting,
     "plan_then_iterate": iterating,
     "round_robin": taking_turns,
+    "group_chat": talking,
 }
 
 

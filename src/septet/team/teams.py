@@ -7,6 +7,9 @@ STARTS_WITH_MAIN = (
     "Its tests stand in files like test_main.py."
 )
 
+WRITES = "You are the writer. Answer with one sentence of content each time, improved by the feedback so far."
+EDITS = "You are the editor. Give feedback on the writer's newest sentence in at most 15 words."
+
 TEAMS = {
     "plan": TeamSpec(
         name="plan",
@@ -50,6 +53,17 @@ TEAMS = {
         floor="reason_and_act",
         budget=Budget(rounds=20),
         approve="auto",
+    ),
+    "writer-editor": TeamSpec(
+        name="writer-editor",
+        members=(
+            RoleSpec(name="writer", role="writer", instructions=WRITES),
+            RoleSpec(name="editor", role="editor", instructions=EDITS),
+            RoleSpec(name="proxy", role="proxy"),
+        ),
+        floor="group_chat",
+        budget=Budget(rounds=6),
+        keepsakes=("history",),
     ),
     "assistant": TeamSpec(
         name="assistant",

@@ -5,6 +5,7 @@ from septet.agents.assisting import assisting
 from septet.agents.pairing import managing, pairing, running_newest
 from septet.agents.reasoning import reasoning
 from septet.agents.runner import Bench
+from septet.agents.talking import talking
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.ports import Agent
 from septet.tools.actions import known_actions
@@ -19,6 +20,8 @@ def craft(member: RoleSpec, team: TeamSpec, models: Models, bench: Bench) -> Age
         return autocoder_craft(member, models, bench)
     if team.floor == "direct":
         return assistant_craft(member, models, bench)
+    if team.floor == "group_chat" and member.role != "proxy":
+        return talking(member, models.open(member.model), bench.bus)
     if team.floor == "pair":
         return pair_craft(member, models, bench)
     return None

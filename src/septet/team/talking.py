@@ -1,0 +1,75 @@
+"""A group chat of members who talk in turn: whose turn it is, and what a speaker knows before it speaks."""
+
+from septet.domain.events import ModelAnswered, PersonSpoke
+from septet.domain.state import State
+from septet.domain.talk import Message
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.team.moves import End, Floor, Move, Speak
+
+LONGEST_TALK = 60_000
+"""Characters of the newest messages that a speaker is shown; the task is always shown."""
+
+
+def speakers_of(team: TeamSpec) -> list[RoleSpec]:
+    """Everybody but the person, who may say something at any time and is never asked."""
+    return [member for member in team.members if member.role != "proxy"]
+
+
+def talking(team: TeamSpec, budget: Budget) -> Floor:
+    """Round robin: the i-th turn is that of speaker i mod n, and exactly as many turns open as there are rounds."""
+    speakers = speakers_of(team)
+
+    def floor(state: State) -> Move:
+        taken = sum(state.turns.get(member.name, 0) for member in speakers)
+        if budget.rounds is not None and taken >= budget.rounds:
+            return End(reason="done", detail=f"all {budget.rounds} rounds were spoken")
+        return Speak(speaker=speakers[taken % len(speakers)].name)
+
+    return floor
+
+
+def talk_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
+    """The member's part, the task, and all that was said: its own words as its own, the others' with their names."""
+    others = ", ".join(one.name for one in speakers_of(state.team) if one.name != member.name)
+    part = f"You are the {member.name} in a group chat with {others or 'a person'}."
+    system = Message(role="system", text="\n\n".join(filter(None, [member.instructions, part])))
+    return (system, *merged([Message(role="user", text=f"user: {state.goal}"), *said(member, state)]))
+
+
+def said(member: RoleSpec, state: State) -> list[Message]:
+    """The newest messages that there is room for, in order."""
+    messages: list[Message] = []
+    room = LONGEST_TALK
+    for one in reversed(list(state.messages)):
+        if not isinstance(one, ModelAnswered | PersonSpoke):
+            continue
+        mine = isinstance(one, ModelAnswered) and one.role == member.name
+        text = one.text if isinstance(one, PersonSpoke) else one.answer.text
+        name = "user" if isinstance(one, PersonSpoke) else one.role
+        room -= len(text)
+        if room < 0 and messages:
+            break
+        messages.append(
+            Message(role="assistant" if mine else "user", text=text if mine else f"{name}: {text}")
+        )
+    return messages[::-1]
+
+
+def merged(messages: list[Message]) -> list[Message]:
+    """Providers want turns that alternate: what several others said in a row is one message."""
+    joined: list[Message] = []
+    for one in messages:
+        if joined and joined[-1].role == one.role:
+            joined[-1] = Message(role=one.role, text=f"{joined[-1].text}\n\n{one.text}")
+        else:
+            joined.append(one)
+    return joined
+
+
+def last_words(state: State) -> str:
+    """What a finished talk has come to: the newest words of whoever speaks first in it."""
+    first = speakers_of(state.team)[0].name
+    texts = [
+        one.answer.text for one in state.messages if isinstance(one, ModelAnswered) and one.role == first
+    ]
+    return texts[-1] if texts else ""

@@ -1,0 +1,69 @@
+"""The group chat: round robin that is bounded, and speakers who know everything that was said."""
+
+from hypothesis import given
+from hypothesis.strategies import integers
+
+from septet.domain.events import ChatStarted, Event, ModelAnswered, PersonSpoke, Recorded, TurnOpened
+from septet.domain.reduce import fold
+from septet.domain.state import State
+from septet.domain.talk import Answer
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.team.floors import floor_for
+from septet.team.moves import End, Speak
+from septet.team.talking import LONGEST_TALK, last_words, talk_briefing
+from septet.team.teams import TEAMS
+
+TEAM = TEAMS["writer-editor"]
+
+
+def state_of(*events: Event, team: TeamSpec = TEAM) -> State:
+    log = [ChatStarted(goal="a poem", team=team, workspace="/w"), *events]
+    return fold(Recorded(chat="c", seq=n, at=0.0, event=event) for n, event in enumerate(log, start=1))
+
+
+def says(name: str, text: str) -> list[Event]:
+    return [TurnOpened(speaker=name), ModelAnswered(role=name, answer=Answer(text=text))]
+
+
+@given(integers(1, 5), integers(1, 30))
+def test_the_turn_i_is_that_of_speaker_i_mod_n_and_exactly_k_are_opened(speakers: int, rounds: int) -> None:
+    names = [f"m{number}" for number in range(speakers)]
+    members = tuple(RoleSpec(name=name, role="writer") for name in names)
+    team = TeamSpec(name="t", members=members, floor="group_chat", budget=Budget(rounds=rounds))
+    floor, opened = floor_for(team, team.budget), list[Event]()
+    while isinstance(move := floor(state_of(*opened, team=team)), Speak):
+        opened.append(TurnOpened(speaker=move.speaker))
+
+    assert opened == [TurnOpened(speaker=names[i % speakers]) for i in range(rounds)]
+    assert move == End(reason="done", detail=f"all {rounds} rounds were spoken")
+
+
+def test_turns_of_the_person_do_not_count() -> None:
+    move = floor_for(TEAM, TEAM.budget)(state_of(TurnOpened(speaker="proxy"), *says("writer", "one")))
+    assert move == Speak(speaker="editor")
+
+
+def test_a_speaker_knows_all_earlier_messages_and_which_were_its_own() -> None:
+    state = state_of(*says("writer", "one"), PersonSpoke(text="shorter"), *says("editor", "two"))
+    writer, editor, _ = TEAM.members
+
+    assert [(one.role, one.text) for one in talk_briefing(writer, state)[1:]] == [
+        ("user", "user: a poem"),
+        ("assistant", "one"),
+        ("user", "user: shorter\n\neditor: two"),
+    ]
+    assert [one.role for one in talk_briefing(editor, state)[1:]] == ["user", "assistant"]
+
+
+def test_a_long_talk_keeps_the_task_and_the_newest_words() -> None:
+    talk = [event for n in range(9) for event in says("writer", f"{n}" + "x" * (LONGEST_TALK // 4))]
+    told = "\n".join(one.text for one in talk_briefing(TEAM.members[1], state_of(*talk)))
+
+    assert "a poem" in told
+    assert "8x" in told
+    assert "4x" not in told
+
+
+def test_a_talk_comes_to_the_last_words_of_its_first_speaker() -> None:
+    assert last_words(state_of(*says("writer", "one"), *says("editor", "two"))) == "one"
+    assert last_words(state_of()) == ""
