@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
 from septet.domain.talk import Answer, Delta, Message, Request, ToolOffer
 from septet.models.anthropic import AnthropicModel
 from septet.models.azure import azure_address, azure_credentials
 from septet.models.credentials import bearer, header
 from septet.models.encoding import Loader
 from septet.models.openai import OpenAIModel
+from septet.models.pydantic_ai import PydanticAIModel
 from septet.models.wire import Wire
 from septet.ports import Model
 from septet.testing.server import MockServer
@@ -41,7 +45,17 @@ def open_anthropic(server: MockServer, wire: Wire, load: Loader | None = None) -
     return AnthropicModel(f"{server.url}/messages", "mock", header("x-api-key", KEY), wire, load)
 
 
-WIRES: dict[str, Open] = {"openai": open_openai, "azure": open_azure, "anthropic": open_anthropic}
+def open_pydantic_ai(server: MockServer, wire: Wire, load: Loader | None = None) -> Model:
+    provider = OpenAIProvider(base_url=server.url, api_key=KEY)
+    return PydanticAIModel(OpenAIChatModel("mock", provider=provider), wire, load, silent_seconds=0.5)
+
+
+WIRES: dict[str, Open] = {
+    "openai": open_openai,
+    "azure": open_azure,
+    "anthropic": open_anthropic,
+    "pydantic-ai": open_pydantic_ai,
+}
 
 
 def question(*texts: str, role: str = "coder", step: int = 1) -> Request:

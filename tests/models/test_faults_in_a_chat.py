@@ -37,7 +37,7 @@ def opened(kind: str, server: MockServer, wire: Wire, patience: Patience = QUICK
     return sturdy([(kind, WIRES[kind](server, wire, None))], patience, print)
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "pydantic-ai"])
 @pytest.mark.parametrize("fault", PASSING)
 async def test_a_fault_that_comes_once_leaves_no_trace_in_the_chat(kind: str, fault: Fault) -> None:
     async with serving(scripted, faults={5: fault}, retry_after="0.05") as server, quick_wire() as wire:

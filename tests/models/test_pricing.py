@@ -34,6 +34,8 @@ def test_an_unknown_model_has_no_price_rather_than_a_wrong_one() -> None:
         ("url:http://127.0.0.1:1234/v1#m", True),
         ("url:https://example.com/v1#m", False),
         ("openai/gpt-4o", False),
+        ("pydantic-ai:ollama:llama3", True),
+        ("pydantic-ai:groq:local", False),
     ],
 )
 def test_only_models_on_this_machine_are_free(name: str, free: bool) -> None:
@@ -41,7 +43,14 @@ def test_only_models_on_this_machine_are_free(name: str, free: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cost"), [("openai/gpt-4o", 12.5), ("local/m", 0.0), ("url:https://example.com#m", None)]
+    ("name", "cost"),
+    [
+        ("openai/gpt-4o", 12.5),
+        ("pydantic-ai:openai-chat:gpt-4o", 12.5),
+        ("pydantic-ai:nobody:m", None),
+        ("local/m", 0.0),
+        ("url:https://example.com#m", None),
+    ],
 )
 async def test_the_answer_says_what_it_cost(name: str, cost: float | None) -> None:
     async with serving(in_order(Reply(text="x", usage=MILLION))) as server, Wire() as wire:

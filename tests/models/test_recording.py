@@ -33,12 +33,16 @@ async def test_a_recorded_chat_plays_back_the_same(tmp_path: Path) -> None:
     assert len(server.seen) == len(expected())
 
 
-async def test_secrets_are_not_in_the_recording(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "variable", ["OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN", "SEPTET_URL_KEY", "GROQ_API_KEY", "kept"]
+)
+async def test_secrets_are_not_in_the_recording(tmp_path: Path, variable: str) -> None:
     tape = tmp_path / "chat.jsonl"
     leaking = Reply(text=f"your key is {SECRET}, and {SECRET}", reasoning=SECRET)
     async with serving(in_order(leaking)) as server:
-        around = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": server.url}
+        around = {variable: SECRET, "OPENAI_BASE_URL": server.url}
         async with Models(home(tmp_path), around) as models:
+            models.keys.set("anthropic", SECRET if variable == "kept" else "")
             models.record(tape)
             await ask(models.open(["openai/m"]), question("go"))
     assert SECRET not in tape.read_text()

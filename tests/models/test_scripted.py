@@ -89,3 +89,14 @@ async def test_a_recorded_chat_answers_as_it_did(tmp_path: Path) -> None:
 async def test_a_recording_that_ends_says_so() -> None:
     with pytest.raises(BadConfig, match="has no answer 2 of the coder"):
         await answers(ReplayModel(recorded(), "log"), request("coder", 2))
+
+
+async def test_a_script_can_repeat_what_it_is_told() -> None:
+    turn = ScriptedTurn(role="coder", say="open {{path}}", take={"path": r"file (\S+)"})
+    (*_, last) = await answers(
+        ScriptedModel(Script(turns=(turn,)), "s"), request("coder", 1, "file a.csv now")
+    )
+    assert isinstance(last, Answer)
+    assert last.text == "open a.csv"
+    with pytest.raises(BadConfig, match="disagree at step 1 of the coder"):
+        await answers(ScriptedModel(Script(turns=(turn,)), "s"), request("coder", 1, "nothing"))

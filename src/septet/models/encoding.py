@@ -75,13 +75,22 @@ class Picture:
     """An image as a wire wants it: its media type and its content in base64."""
 
     def __init__(self, content: bytes) -> None:
-        self.kind = next((kind for magic, kind in MAGIC if content.startswith(magic)), "image/png")
+        self.kind = media_type(content)
         self.text = base64.b64encode(content).decode()
 
 
+def media_type(content: bytes) -> str:
+    return next((kind for magic, kind in MAGIC if content.startswith(magic)), "image/png")
+
+
 async def pictures(load: Loader | None, message: Message) -> list[Picture]:
+    return [Picture(content) for content in await contents(load, message)]
+
+
+async def contents(load: Loader | None, message: Message) -> list[bytes]:
+    """The images of a message."""
     if not message.images:
         return []
     if load is None:
         raise BadConfig("a message has images and this model was opened without a blob store")
-    return [Picture(await load(address)) for address in message.images]
+    return [await load(address) for address in message.images]

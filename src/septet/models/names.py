@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from septet.domain.values import Value
 from septet.errors import BadConfig, NoModel
 
-Wires = Literal["openai", "azure", "anthropic", "local"]
+Wires = Literal["openai", "azure", "anthropic", "local", "pydantic-ai"]
 
 PROVIDERS = ("openai", "azure", "anthropic", "ollama", "local")
 KEY_VARIABLES = {
@@ -19,10 +19,11 @@ KEY_VARIABLES = {
 }
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
+LIBRARY = "pydantic-ai:"
 OLLAMA = "http://127.0.0.1:11434"
 FORMS = (
     "openai/NAME, azure/DEPLOYMENT, anthropic/NAME, ollama/NAME, local/NAME, url:http://…#NAME, "
-    "scripted:FILE or replay:FILE"
+    "pydantic-ai:PROVIDER:NAME, scripted:FILE or replay:FILE"
 )
 
 
@@ -60,6 +61,8 @@ def resolve(name: str, around: Surroundings) -> Endpoint:
     """The endpoint that a name stands for. Raises NoModel where its key is missing, BadConfig for no name."""
     if name.startswith("url:"):
         return from_url(name, around)
+    if name.startswith(LIBRARY):
+        return Endpoint(wire="pydantic-ai", url="", model=name.removeprefix(LIBRARY))
     provider, _, model = name.partition("/")
     if provider == "local":
         return Endpoint(wire="local", url="", model=model)

@@ -1,5 +1,6 @@
 """What an answer cost, by the public price lists; a model on this machine costs nothing."""
 
+import re
 from collections.abc import AsyncGenerator
 from urllib.parse import urlsplit
 
@@ -8,9 +9,18 @@ from msgspec.structs import replace
 
 from septet.domain.talk import Answer, Request, Usage
 from septet.models.asked import Item, asked
+from septet.models.names import LIBRARY
 from septet.ports import Model
 
 FREE = ("local", "ollama")
+PRICED_AS = {
+    "google-cloud": "google",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "xai": "x-ai",
+    "bedrock": "aws",
+}
+"""Providers whose name in the price lists is another one than in the library."""
 HERE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -27,10 +37,10 @@ class Priced:
                 yield await self._priced(item) if isinstance(item, Answer) else item
 
     async def _priced(self, answer: Answer) -> Answer:
-        provider, _, model = self._name.partition("/")
         if is_free(self._name):
             return replace(answer, cost=0.0)
-        if provider not in ("openai", "azure", "anthropic"):
+        provider, model = vendor(self._name)
+        if not provider:
             return answer
         # The price lists take most of a second to load, once.
         cost = await to_thread.run_sync(price, answer.usage, provider, answer.model or model)
@@ -42,7 +52,15 @@ class Priced:
 def is_free(name: str) -> bool:
     if name.startswith("url:"):
         return urlsplit(name.removeprefix("url:")).hostname in HERE
-    return name.partition("/")[0] in FREE
+    return re.split("[/:]", name.removeprefix(LIBRARY))[0] in FREE
+
+
+def vendor(name: str) -> tuple[str, str]:
+    """Who asks for money under which name; nobody known for a bare address."""
+    mark = ":" if name.startswith(LIBRARY) else "/"
+    provider, _, model = name.removeprefix(LIBRARY).partition(mark)
+    known = mark == ":" or provider in ("openai", "azure", "anthropic")
+    return (PRICED_AS.get(provider, provider), model) if known else ("", "")
 
 
 def price(usage: Usage, provider: str, model: str) -> float | None:

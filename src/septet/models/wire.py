@@ -1,6 +1,6 @@
 """HTTP to a model's service: a warm, bounded pool of connections whose failures are faults."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -47,6 +47,11 @@ class Wire:
         self._connect_seconds = connect_seconds
         self._silent_seconds = silent_seconds
         self._session: aiohttp.ClientSession | None = None
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+
+    def at_the_end(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Have something else closed together with these connections."""
+        self._closers.append(close)
 
     def _opened(self) -> "aiohttp.ClientSession":
         if self._session is None:
@@ -95,6 +100,8 @@ class Wire:
                 return body
 
     async def aclose(self) -> None:
+        while self._closers:
+            await self._closers.pop()()
         if self._session is not None:
             await self._session.close()
             self._session = None

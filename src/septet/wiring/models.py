@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -33,6 +34,8 @@ from septet.settings.homes import Home
 from septet.wiring.sturdy import sturdy
 
 CANDIDATES = 3
+SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
+"""Variables whose values are in no recording: those of every provider are named so."""
 DEMOS = Path(__file__).parent.parent / "demos"
 
 
@@ -77,12 +80,21 @@ class Models:
 
     def record(self, path: Path) -> None:
         """Write every answer of models that are opened from now on to a file that `replay:` reads."""
-        around = self._around()
-        self._tape = Tape(path, [*around.keys.values(), *map(around.key, KEY_VARIABLES), around.token])
+        named = (value for name, value in self._environment.items() if SECRET_NAME.search(name))
+        self._tape = Tape(path, [*self._around().keys.values(), *named])
 
     def _opened(self, name: str) -> Model:
         endpoint = resolve(name, self._around())
+        if endpoint.wire == "pydantic-ai":
+            return self._by_library(endpoint.model)
         return self._embedded(endpoint.model) if endpoint.wire == "local" else self._wired(endpoint)
+
+    def _by_library(self, name: str) -> Model:
+        try:
+            from septet.models.pydantic_ai import open_pydantic_ai
+        except ImportError as error:
+            raise NoModel("pydantic-ai is not installed", "install 'septet[providers]'") from error
+        return open_pydantic_ai(name, self._wire, self._load)
 
     def _wired(self, endpoint: Endpoint) -> Model:
         if endpoint.wire == "anthropic":
