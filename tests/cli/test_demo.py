@@ -1,11 +1,13 @@
 """The demos: no key, no network; the words are scripted, everything else is real."""
 
+import csv
 import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 import pytest
+from assistant.impressions import clicks, rate, rates
 from cli.commands import PATIENCE, Septet
 
 from septet.domain.pictures import recognise
@@ -59,3 +61,41 @@ def test_the_clock_survives_a_kill_between_its_second_script_and_the_review(
         assert (workspace / name).stat().st_size > 0
     assert (workspace / "script_v2.py").read_text() == (workspace / "clock.py").read_text()
     assert recognise((workspace / "clock.png").read_bytes()).kind == "320×320 PNG"
+
+
+def test_a_broken_project_is_mended_and_the_guilty_one_is_named(septet: Septet, tmp_path: Path) -> None:
+    done = septet("demo", "hello", "--json", "-C", "project")
+    assert done.returncode == 0, done.stderr
+    events = [msgspec.json.decode(line) for line in done.stdout.splitlines()[:-1]]
+    decisions = [event["data"] for event in events if event["type"] == "septet.decision_recorded"]
+    assert [one["case"] for one in decisions if "case" in one] == ["broken", *["disagreement"] * 2, "green"]
+    assert [one["what"] for one in decisions if "case" not in one] == [
+        "the code is wrong, by P1",
+        "the test is wrong, by P2",
+    ]
+    ran = subprocess.run(
+        [sys.executable, "main.py"], cwd=tmp_path / "project", check=True, capture_output=True, text=True
+    )
+    assert ran.stdout == "hello, world\n"
+    again = septet("demo", "hello", "-C", "project")
+    assert again.returncode == 2
+    assert "holds a main.py already" in again.stderr
+
+
+def test_questions_about_a_log_are_answered_with_printed_numbers(septet: Septet, tmp_path: Path) -> None:
+    done = septet("demo", "ctr", "--json", "-C", "answers")
+    assert done.returncode == 0, done.stderr
+    events = [msgspec.json.decode(line) for line in done.stdout.splitlines()[:-1]]
+    (refused,) = [event["data"] for event in events if event["type"] == "septet.reply_refused"]
+    assert "no program printed 4:" in refused["reason"]
+    answer = msgspec.json.decode(done.stdout.splitlines()[-1])["answer"]
+    with (septet.home / "demo" / "impressions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 9_500
+    assert f"{rate(rows)} %" in answer
+    assert all(f"{name} {share} %" in answer for name, share in rates(rows, "osName").items())
+    for column in ("mm_dma", "site_id"):
+        name, count = clicks(rows, column)[0]
+        assert f"{name} ({count})" in answer
+    assert f"{sum(row['tag'].startswith('v') for row in rows):,} view-throughs" in answer
+    assert (tmp_path / "answers" / "hours.svg").read_text().startswith("<svg")

@@ -54,3 +54,10 @@ def test_a_printed_number_is_always_found(number: int) -> None:
 @given(st.text(), st.text())
 def test_any_text_can_be_traced(answer: str, output: str) -> None:
     traced(answer, [Output(script="s.py", text=output)])
+
+
+def test_a_label_is_no_amount() -> None:
+    outputs = [Output(script="a.py", text="hour 04: 9 clicks")]
+    assert traced("about 4 %", outputs).unfounded == ("4",)
+    assert traced("the hour 04 has 9", outputs).unfounded == ()
+    assert traced("03.9 % in hour 04", outputs).unfounded == ("03.9",)

@@ -259,3 +259,12 @@ def test_somebody_who_watches_does_not_keep_it_from_stopping(tmp_path: Path) -> 
     chat = web.begin()
     with web.watch(chat):
         assert web.stop() == 143
+
+
+@pytest.mark.parametrize(("demo", "sign"), [("hello", "version_written"), ("ctr", "answer_given")])
+def test_every_demo_brings_its_own_team(done: tuple[Web, str], demo: str, sign: str) -> None:
+    web, _ = done
+    chat = str(web.post("/api/chats", {"demo": demo}).json()["chat"])
+    events = web.until(chat, "chat_ended")
+    assert sign in kinds(events)
+    assert web.get(f"/api/chats/{chat}").json()["status"] == "done"

@@ -1,6 +1,7 @@
 """What a person sees while the team works: a line for each thing that happens, on stderr."""
 
 import sys
+from collections.abc import Sequence
 from difflib import unified_diff
 from typing import TextIO
 
@@ -31,6 +32,7 @@ from septet.domain.events import (
     VersionWritten,
     WorkAccepted,
 )
+from septet.domain.files import FileChange
 from septet.domain.plans import Plan, check_text, plan_text
 from septet.domain.pytest_report import parse_report
 from septet.domain.reduce import reduce
@@ -46,6 +48,7 @@ COLOURS = {
     "person": "blue",
     "septet": "bright_black",
 }
+MODES = {"": "", "screen": " (on a screen)", "server": " (asked as a server)", "cell": " (in the kernel)"}
 Words = tuple[str, str]
 
 
@@ -127,8 +130,9 @@ def words_of_tools(event: ToolCalled | ToolAnswered | DataDescribed | AnswerGive
     match event:
         case ToolCalled(by=by, name=name, arguments=arguments):
             return by, f"{name} {arguments if verbose else arguments[:100]}"
-        case ToolAnswered(text=text, failed=failed):
-            shown = text if verbose or failed else last_line(text)
+        case ToolAnswered(text=text, failed=failed, changes=changes):
+            brief = changed_lines(text, changes) if changes else last_line(text)
+            shown = text if verbose or failed else brief
             return ("septet", f"{'✗ ' if failed else ''}{shown}") if shown else ("", "")
         case DataDescribed(path=path, card=card):
             return "septet", f"data: {path}\n{card}"
@@ -181,8 +185,15 @@ def tell_run(event: RunFinished) -> Words:
     made = [change.path for change in result.changes if change.kind != "deleted"]
     facts = [ending, f"{result.seconds:.2f} s", *counts, *made]
     shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)
-    what = "tests" if report else f"{event.purpose}: {event.command}"
+    what = "tests" if report else f"{event.purpose}: {event.command}{MODES[event.mode]}"
     return "runner", f"{what} → {' · '.join(facts)}{shown}"
+
+
+def changed_lines(diff: str, changes: Sequence[FileChange]) -> str:
+    """The files that a tool changed, and how much."""
+    lines = [line for line in diff.splitlines() if not line.startswith(("+++", "---"))]
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    return f"{', '.join(change.path for change in changes)}: {added} lines added, {removed} removed"
 
 
 def last_line(text: str) -> str:

@@ -7,6 +7,8 @@ import click
 
 from septet.cli.options import Options, run_options
 
+DEMOS = ("bars", "clock", "ctr", "hello", "midi")
+
 
 @click.command(epilog="Example: septet run 'an analog clock' -C clock --yes")
 @click.argument("goal", required=False)
@@ -46,13 +48,19 @@ def plan(goal: str, name: str, options: Options) -> int:
 
 
 @click.command(epilog="Example: septet demo clock")
-@click.argument("which", type=click.Choice(["clock", "bars", "midi"]), default="clock")
+@click.argument("which", type=click.Choice(DEMOS), default="clock")
 @click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
 @run_options
 def demo(which: str, workspace: Path | None, options: Options) -> int:
     """Watch a rehearsed team at work, with no key and no network.
 
     The team's words were written beforehand; its code, tests and pictures are really run and made here.
+
+    \b
+    clock, bars   a team plans, codes, runs, reviews and mends
+    hello         an autocoder finds a broken project: is the code wrong, or the test?
+    midi          an autocoder writes music from an empty folder
+    ctr           a proxy and its assistant answer questions about a log of ad impressions
     """
     from septet.cli.working import rehearse, work
 

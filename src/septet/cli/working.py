@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from septet.agents.proxy import present, question, understood
 from septet.chat.exports import answer_words
-from septet.chat.names import new_name
 from septet.chat.reports import report_table, status
 from septet.chat.results import result_of
 from septet.cli.live import Screen, write_line
@@ -27,8 +26,8 @@ from septet.domain.talk import Request
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadConfig, BadUsage
 from septet.team.talking import last_words
-from septet.team.teams import TEAMS
 from septet.tools.documents import read_text
+from septet.wiring.rehearsals import load_rehearsal, start_rehearsal, team_of
 from septet.wiring.session import Session, checked_goal, open_session, thinking, with_model
 
 Prepare = Callable[[Session], Awaitable[str]]
@@ -37,12 +36,6 @@ REHEARSAL = (
     "a rehearsal: the team's words were written beforehand; its code, tests and pictures are really run here"
 )
 UNSAFE = "WITHOUT A SANDBOX: programs run here with all your rights (--unsafe-local)"
-GOALS = {
-    "clock": "Make me a python app that displays the current time on an analog clock face.",
-    "bars": "Draw a bar chart of the totals per category in a CSV file.",
-    "midi": "Generate a 2 minute midi track with multiple instruments.",
-}
-DEMO_TEAMS = {"midi": "autocoder"}
 
 
 class Start(NamedTuple):
@@ -106,9 +99,8 @@ def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
 
     async def prepare(session: Session) -> str:
         write_line(sys.stderr, f"septet: {REHEARSAL}")
-        team = replace(bounded(TEAMS[DEMO_TEAMS.get(which, "iterate")], options), approve="auto")
-        spec = with_model(team, f"scripted:demo/{which}")
-        return await session.start(GOALS[which], spec, absolute(workspace), new_name(which))
+        team = bounded(team_of(load_rehearsal(which)), options)
+        return await start_rehearsal(session, which, replace(team, approve="auto"), absolute(workspace))
 
     return prepare
 

@@ -12,6 +12,8 @@ NO_AMOUNTS = re.compile(
     r"\d{4}-\d{2}-\d{2}|\d{1,2}:\d{2}(?::\d{2})?|[\w.-]*/(?=[\w.-]*[A-Za-z])[\w./-]+|[A-Za-z][\w.-]*/[\w./-]+"
 )
 """Dates, times and paths: names of things, not findings."""
+LABEL = re.compile(r"0\d+")
+"""An hour, a month, a number of a thing: 04 is no four."""
 RANGE = re.compile(r"(?<=\d)[-\u2013](?=\d)")
 LISTED = re.compile(r"^\s*(?:#+\s*)?\d+[.)]\s", re.MULTILINE)
 
@@ -58,8 +60,12 @@ def traced(answer: str, outputs: Iterable[Output], given: str = "") -> Traced:
 
 
 def numbers(text: str) -> list[str]:
-    """Numbers that stand alone: not parts of names, dates, times, paths or versions."""
-    return NUMBER.findall(RANGE.sub(" ", NO_AMOUNTS.sub(" ", text)))
+    """Numbers that stand alone: not labels, nor parts of names, dates, times, paths or versions."""
+    return amounts(RANGE.sub(" ", NO_AMOUNTS.sub(" ", text)))
+
+
+def amounts(text: str) -> list[str]:
+    return [found for found in NUMBER.findall(text) if not LABEL.fullmatch(found)]
 
 
 def value(number: str) -> Decimal:
@@ -70,5 +76,5 @@ def places(outputs: Iterable[Output]) -> Iterator[tuple[Decimal, Source]]:
     """Every number that was printed; the newest output first."""
     for output in reversed(list(outputs)):
         for line, text in enumerate(output.text.splitlines(), start=1):
-            for number in NUMBER.findall(text):
+            for number in amounts(text):
                 yield value(number), Source(number=number, script=output.script, line=line, text=text.strip())

@@ -18,7 +18,10 @@ PIECES = re.compile(r"\S+\s*|\s+")
 
 
 class ScriptedTurn(Value, forbid_unknown_fields=True):
-    """What a role says at its n-th step; `expect` must stand in what it is told, `files` become blocks."""
+    """What a role says at its n-th step; `expect` must stand in what it is told, `files` become blocks.
+
+    `take` finds pieces of what it is told by patterns with one group; {{name}} stands for them in what it says.
+    """
 
     role: str
     say: str = ""
@@ -26,6 +29,7 @@ class ScriptedTurn(Value, forbid_unknown_fields=True):
     expect: str = ""
     files: Mapping[str, str] = {}
     calls: tuple["ScriptedCall", ...] = ()
+    take: Mapping[str, str] = {}
 
 
 class ScriptedCall(Value, forbid_unknown_fields=True):
@@ -36,9 +40,13 @@ class ScriptedCall(Value, forbid_unknown_fields=True):
 
 
 class Script(Value, forbid_unknown_fields=True):
+    """Words for the members of a team; a demo also says what it is for and which `files` it begins with."""
+
     turns: tuple[ScriptedTurn, ...]
     about: str = ""
     goal: str = ""
+    team: str = "iterate"
+    files: Mapping[str, str] = {}
 
 
 class ScriptedModel:
@@ -56,11 +64,16 @@ class ScriptedModel:
 
     async def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
         turn = self.turn(request)
-        text = words(turn)
+        taken = self.taken(turn, request)
+        text = filled(words(turn), taken)
         for piece in PIECES.findall(text):
             yield Delta(text=piece)
         calls = tuple(
-            ToolCall(id=f"{request.role}-{request.step}-{number}", name=call.name, arguments=json(call))
+            ToolCall(
+                id=f"{request.role}-{request.step}-{number}",
+                name=call.name,
+                arguments=filled(json(call), taken),
+            )
             for number, call in enumerate(turn.calls, start=1)
         )
         yield Answer(text=text, model=f"scripted:{self.name}", calls=calls, cost=0.0)
@@ -73,13 +86,30 @@ class ScriptedModel:
                 f"the script {self.name} runs dry at step {request.step} of the {request.role} (it has {has})"
             )
             raise BadConfig(cause, "add the step, or lower --rounds")
-        told = "\n".join(message.text for message in request.messages)
-        if turn.expect not in told:
-            cause = (
-                f"the script {self.name} and the run disagree at step {request.step} of the {request.role}"
-            )
-            raise BadConfig(cause, f"'{turn.expect}' was expected in what it is told")
+        if turn.expect not in told(request):
+            raise self.disagreement(request, turn.expect)
         return turn
+
+    def taken(self, turn: ScriptedTurn, request: Request) -> Mapping[str, str]:
+        found = {name: re.search(pattern, told(request)) for name, pattern in turn.take.items()}
+        for name, match in found.items():
+            if match is None:
+                raise self.disagreement(request, turn.take[name])
+        return {name: match[1] for name, match in found.items() if match}
+
+    def disagreement(self, request: Request, expected: str) -> BadConfig:
+        cause = f"the script {self.name} and the run disagree at step {request.step} of the {request.role}"
+        return BadConfig(cause, f"'{expected}' was expected in what it is told")
+
+
+def told(request: Request) -> str:
+    return "\n".join(message.text for message in request.messages)
+
+
+def filled(text: str, taken: Mapping[str, str]) -> str:
+    for name, piece in taken.items():
+        text = text.replace("{{" + name + "}}", piece)
+    return text
 
 
 def words(turn: ScriptedTurn) -> str:

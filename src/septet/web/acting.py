@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from anyio import to_thread
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,11 +22,11 @@ from septet.domain.events import (
 )
 from septet.domain.plans import Refusal, parse_plan, plan_digest
 from septet.domain.state import State
+from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict
 from septet.settings.team_files import known
 from septet.team.teams import TEAMS
 from septet.web.answers import body, json_answer
-from septet.web.demos import demo_goal
 from septet.web.forms import (
     ACTS,
     NEW_CHATS,
@@ -33,6 +34,7 @@ from septet.web.forms import (
     Approve,
     EditPlan,
     Fork,
+    NewChat,
     Pause,
     Restore,
     Resume,
@@ -42,7 +44,15 @@ from septet.web.forms import (
 )
 from septet.web.histories import fork, renewed, restore
 from septet.web.place import Place
+from septet.wiring.rehearsals import load_rehearsal, start_rehearsal, team_of
 from septet.wiring.session import with_model
+
+
+def bounded(team: TeamSpec, form: NewChat) -> TeamSpec:
+    """The team as the form wants it."""
+    approve = "auto" if form.yes else team.approve
+    team = replace(team, stepwise=form.step, consult=form.consult, approve=approve)
+    return replace(team, budget=form.bounds(team.budget))
 
 
 class Acting:
@@ -54,19 +64,18 @@ class Acting:
     async def begin(self, request: Request) -> Response:
         """A new chat, conducted here."""
         form = await body(request, NEW_CHATS)
-        team = TEAMS[known(form.team, list(TEAMS), "team", "a new chat")]
-        team = replace(team, stepwise=form.step, consult=form.consult)
-        team = replace(team, approve="auto" if form.yes else team.approve)
-        team = replace(team, budget=form.bounds(team.budget))
-        goal = await demo_goal(form.demo) if form.demo else form.goal
-        model = f"scripted:demo/{form.demo}" if form.demo else form.model or self.place.model
-        if not model:
-            model = (await self.place.session.models.choose()).name
-        chat = await self.place.session.start(
-            goal, with_model(team, model), None, new_name(form.demo or goal)
-        )
+        chat = await (self.rehearsed(form) if form.demo else self.started(form))
         self.conducting.go_on(await self.place.shelf.state(chat))
         return json_answer({"chat": chat}, 201)
+
+    async def started(self, form: NewChat) -> str:
+        team = bounded(TEAMS[known(form.team, list(TEAMS), "team", "a new chat")], form)
+        model = form.model or self.place.model or (await self.place.session.models.choose()).name
+        return await self.place.session.start(form.goal, with_model(team, model), None, new_name(form.goal))
+
+    async def rehearsed(self, form: NewChat) -> str:
+        script = await to_thread.run_sync(load_rehearsal, form.demo)
+        return await start_rehearsal(self.place.session, form.demo, bounded(team_of(script), form))
 
     async def act(self, request: Request) -> Response:
         state = await self.place.shelf.state(request.path_params["chat"])

@@ -16,8 +16,8 @@ from septet.errors import BadUsage, NoModel
 from septet.ports import Blobs
 from septet.team.teams import TEAMS
 from septet.web.answers import json_answer, number
-from septet.web.demos import demo_names
 from septet.web.place import Place
+from septet.wiring.rehearsals import rehearsals
 
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -73,7 +73,7 @@ class Reading:
 
     async def setup(self, request: Request) -> Response:
         """What a new chat can be made with."""
-        return json_answer({"teams": list(TEAMS), "demos": await demo_names()})
+        return json_answer({"teams": list(TEAMS), "demos": await anyio.to_thread.run_sync(rehearsals)})
 
     async def model(self, request: Request) -> Response:
         """What a new chat would think with, and why; looking for one may take a moment."""

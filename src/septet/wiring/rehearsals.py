@@ -1,0 +1,66 @@
+"""The demos: scripts that name their team, the files they begin with, and the data that they are about."""
+
+from pathlib import Path
+
+from anyio import to_thread
+
+from septet.chat.names import new_name
+from septet.domain.events import DataDescribed
+from septet.domain.teams import TeamSpec
+from septet.errors import BadUsage
+from septet.models.scripted import Script, load_script
+from septet.settings.homes import Home
+from septet.settings.team_files import known
+from septet.team.teams import TEAMS
+from septet.tools.workspace import Workspace
+from septet.wiring.models import DEMOS
+from septet.wiring.session import Session, with_model
+
+WITH_DATA = "ctr"
+
+
+def rehearsals() -> list[str]:
+    return sorted(path.stem for path in DEMOS.glob("*.yaml"))
+
+
+def load_rehearsal(name: str) -> Script:
+    known(name, rehearsals(), "demo", "a new chat")
+    return load_script(DEMOS / f"{name}.yaml")
+
+
+def team_of(script: Script) -> TeamSpec:
+    return TEAMS[script.team]
+
+
+async def start_rehearsal(session: Session, name: str, team: TeamSpec, folder: Path | None = None) -> str:
+    """A new chat whose members read from the script, in a folder that holds what the script begins with."""
+    script = await to_thread.run_sync(load_rehearsal, name)
+    chat = new_name(name)
+    place = folder or session.home.workspaces / chat
+    await fill(Workspace(place), script)
+    data = await data_for(name, session.home)
+    return await session.start(script.goal, with_model(team, f"scripted:demo/{name}"), place, chat, data)
+
+
+async def fill(workspace: Workspace, script: Script) -> None:
+    """Nothing of the person's is overwritten."""
+    await workspace.check()
+    if taken := [path for path in script.files if await workspace.content(path) is not None]:
+        raise BadUsage(f"{workspace.root} holds a {taken[0]} already", "name an empty folder with -C")
+
+    def write() -> None:
+        for path, text in script.files.items():
+            workspace.make(path, text.encode())
+
+    await to_thread.run_sync(write)
+
+
+async def data_for(name: str, home: Home) -> list[DataDescribed]:
+    if name != WITH_DATA:
+        return []
+    from septet.tools.data_cards import describe
+    from septet.wiring.impressions import DICTIONARY, write_impressions
+
+    path = home.data / "demo" / "impressions.csv"
+    await to_thread.run_sync(write_impressions, path)
+    return [await describe(str(path), {column.lower(): text for column, text in DICTIONARY.items()})]
