@@ -6,13 +6,15 @@ import pytest
 from models.asking import ask, question
 from models.chatting import chat, expected, scripted, transcript
 
-from septet.errors import BadUsage
+from septet.domain.talk import Answer
+from septet.errors import BadConfig, BadUsage
+from septet.models.recording import Tape
 from septet.models.replay import ReplayModel, load_recording
 from septet.settings.homes import Home
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
-from septet.wiring.models import Models
+from septet.wiring.models import Models, settled_name
 
 pytestmark = pytest.mark.anyio
 
@@ -53,3 +55,39 @@ async def test_a_file_that_cannot_be_written_is_named_before_anything_is_paid(tm
     async with Models(home(tmp_path), {}) as models:
         with pytest.raises(BadUsage, match="cannot be written"):
             models.record(tmp_path / "missing" / "chat.jsonl")
+
+
+async def recorded_answer(tape: Path, answer: Answer) -> None:
+    await Tape(tape, []).add("coder", answer)
+
+
+async def test_played_back_with_its_timing_an_answer_takes_as_long_as_it_took(tmp_path: Path) -> None:
+    tape = tmp_path / "chat.jsonl"
+    whole = Answer(text="one two  three\n", reasoning="so it is", seconds=3.0)
+    await recorded_answer(tape, whole)
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    deltas, answer = await ask(ReplayModel(load_recording(tape), "chat", sleep), question("go"))
+    assert answer == whole
+    assert "".join(delta.text for delta in deltas) == whole.text
+    assert "".join(delta.reasoning for delta in deltas) == whole.reasoning
+    assert slept == [0.5] * 6
+
+
+@pytest.mark.parametrize("ending", ["", "?timing=none", "?timing=original"])
+async def test_the_name_says_whether_the_timing_is_kept(tmp_path: Path, ending: str) -> None:
+    tape = tmp_path / "chat.jsonl"
+    await recorded_answer(tape, Answer(text="one two", seconds=0.01))
+    async with Models(home(tmp_path), {}) as models:
+        deltas, answer = await ask(models.open([settled_name(f"replay:{tape}{ending}")]), question("go"))
+    assert answer.text == "one two"
+    assert len(deltas) == (2 if ending.endswith("original") else 1)
+
+
+async def test_a_timing_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    async with Models(home(tmp_path), {}) as models:
+        with pytest.raises(BadConfig, match="timing 'fast'"):
+            models.open([f"replay:{tmp_path / 'chat.jsonl'}?timing=fast"])

@@ -25,7 +25,7 @@ from septet.models.openai import OpenAIModel
 from septet.models.overheard import Overhear, Overheard
 from septet.models.probing import Found, known_servers, probe
 from septet.models.recording import Recording, Tape
-from septet.models.replay import ReplayModel, load_recording
+from septet.models.replay import open_replay
 from septet.models.retrying import Patience
 from septet.models.scripted import ScriptedModel, load_script
 from septet.models.wire import Wire
@@ -174,7 +174,7 @@ def rehearsal(name: str) -> Model | None:
     if scheme == "scripted" and rest:
         return ScriptedModel(load_script(script_path(rest)), rest.rsplit("/", 1)[-1].removesuffix(".yaml"))
     if scheme == "replay" and rest:
-        return ReplayModel(load_recording(Path(rest)), Path(rest).name)
+        return open_replay(rest)
     return None
 
 
