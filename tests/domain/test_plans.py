@@ -13,6 +13,8 @@ from septet.domain.plans import (
     Plan,
     Refusal,
     Requirement,
+    Serves,
+    ShowsWindow,
     TestsPass,
     parse_check,
     parse_plan,
@@ -28,7 +30,9 @@ CHECKS: st.SearchStrategy[Check] = st.one_of(
     PATHS.map(lambda path: PictureExists(path=path)),
     PATHS.map(lambda path: CommandSucceeds(command=f"python {path}")),
     PATHS.map(lambda path: CommandSucceeds(command=f"python {path} -v", prints="a => b")),
-    st.sampled_from([Judged(), Judged(by="person")]),
+    PATHS.map(lambda path: Serves(path=f"/{path}")),
+    PATHS.map(lambda path: Serves(path=f"/{path}", prints="a => b")),
+    st.sampled_from([Judged(), Judged(by="person"), ShowsWindow()]),
 )
 
 
@@ -67,6 +71,8 @@ def test_planners_may_decorate_their_lists() -> None:
         ("1. Adds\n```python\nadd()\n```", "no code blocks"),
         ("1. Adds\n   check: hope", "is none of"),
         ("1. Adds\n   check: tests", "is none of"),
+        ("1. Adds\n   check: serves", "is none of"),
+        ("1. Adds\n   check: serves hope", "is none of"),
         ("", "no numbered requirement"),
     ],
 )

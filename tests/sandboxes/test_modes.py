@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from septet.domain.pictures import recognise
-from septet.domain.runs import Job, Limits, RunResult
+from septet.domain.runs import Job, Limits, Mode, RunResult, Screen, Server
+from septet.errors import SandboxFailed
 from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.modes import as_server, with_screen
+from septet.sandboxes.workbench import Workbench
 
 pytestmark = pytest.mark.anyio
 
@@ -35,13 +36,15 @@ needs_a_screen = pytest.mark.skipif(
 )
 
 
-def job(workspace: Path, code: str) -> Job:
+async def run(workspace: Path, code: str, mode: Mode) -> RunResult:
     (workspace / "program.py").write_text(code)
-    return Job(command=("python", "program.py"), workspace=str(workspace), limits=Limits(seconds=40))
+    command = ("python", "program.py")
+    job = Job(command=command, workspace=str(workspace), limits=Limits(seconds=40), mode=mode)
+    return await Workbench(Bubblewrap.found()).run(job)
 
 
 async def shown(workspace: Path, code: str, seconds: float = 15.0) -> RunResult:
-    return await Bubblewrap.found().run(with_screen(job(workspace, code), seconds=seconds))
+    return await run(workspace, code, Screen(seconds=seconds, needed=True))
 
 
 @needs_a_screen
@@ -68,18 +71,42 @@ async def test_a_program_that_shows_nothing_is_a_failure_that_says_so(tmp_path: 
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (404, 0), (500, 1)])
 async def test_a_server_is_asked_and_ended(tmp_path: Path, status: int, code: int) -> None:
-    asked = as_server(job(tmp_path, SERVER.format(status=status)), 8123, "/page")
-    result = await Bubblewrap.found().run(asked)
+    result = await run(tmp_path, SERVER.format(status=status), Server(path="/page", needed=True))
     assert result.exit_code == code, result
+    assert "on port 8123" in result.stdout
     assert f"HTTP {status}" in result.stdout
     assert "hello from /page" in result.stdout
     assert "GET /page" in result.stderr
 
 
 async def test_a_server_that_ends_or_never_answers_is_a_failure(tmp_path: Path) -> None:
-    result = await Bubblewrap.found().run(as_server(job(tmp_path, "raise SystemExit(4)"), 8123))
-    assert result.exit_code == 4
-    result = await Bubblewrap.found().run(
-        as_server(job(tmp_path, "import time; time.sleep(600)"), 8123, seconds=1.0)
-    )
-    assert (result.exit_code, "nobody answered" in result.stderr) == (1, True)
+    ended = await run(tmp_path, "raise SystemExit(4)", Server(needed=True))
+    assert (ended.exit_code, "ended before it answered" in ended.stderr) == (4, True)
+    silent = await run(tmp_path, "import time; time.sleep(600)", Server(seconds=1.0, needed=True))
+    assert (silent.exit_code, "nobody answered" in silent.stderr) == (1, True)
+    elsewhere = await run(tmp_path, SERVER.format(status=200), Server(port=8124, seconds=1.0, needed=True))
+    assert (elsewhere.exit_code, "on port 8124" in elsewhere.stderr) == (1, True)
+
+
+async def test_what_only_looks_like_a_server_or_a_window_may_just_end(tmp_path: Path) -> None:
+    for mode in (Server(), Screen()):
+        result = await run(tmp_path, "print('over')", mode)
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "over\n", "")
+        assert (await run(tmp_path, "raise SystemExit(5)", mode)).exit_code == 5
+
+
+@needs_a_screen
+async def test_tests_of_windows_run_to_their_end_and_leave_no_picture(tmp_path: Path) -> None:
+    code = "import time, tkinter\nw = tkinter.Tk(); w.update(); time.sleep(1); w.update(); print(w.winfo_width() > 1)"
+    result = await run(tmp_path, code, Screen(picture=""))
+    assert (result.exit_code, result.stdout, result.changes) == (0, "True\n", ())
+
+
+@needs_a_screen
+async def test_without_xvfb_a_window_that_is_needed_is_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxFailed, match="apt install xvfb"):
+        await run(tmp_path, CLOCK, Screen(needed=True))
+    assert (await run(tmp_path, "print('over')", Screen())).stdout == "over\n"

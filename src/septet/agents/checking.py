@@ -10,8 +10,11 @@ from septet.domain.plans import (
     Judged,
     PictureExists,
     Requirement,
+    Serves,
+    ShowsWindow,
     TestsPass,
 )
+from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.ports import Blobs
@@ -39,12 +42,14 @@ async def look(state: State, item: Requirement, blobs: Blobs) -> Observation:
     match item.check:
         case TestsPass(target=target):
             return about_tests(state, target)
-        case CommandSucceeds(prints=prints):
+        case CommandSucceeds(prints=prints) | Serves(prints=prints):
             return about_command(run_for(state, f"check {item.id}"), prints)
         case FileExists(path=path):
             return about_file(state, path)
         case PictureExists(path=path):
             return await about_picture(state, path, blobs)
+        case ShowsWindow():
+            return await about_window(state, blobs)
         case Judged():
             return Observation(passed=False, detail="needs a judgement")
         case _:
@@ -97,6 +102,16 @@ async def about_picture(state: State, path: str, blobs: Blobs) -> Observation:
     picture = recognise(await blobs.get(address))
     passed = not picture.trouble
     return Observation(passed=passed, detail=picture.kind or picture.trouble, run=found.run)
+
+
+async def about_window(state: State, blobs: Blobs) -> Observation:
+    """The picture that the run on a screen left, if that run ended well."""
+    run = run_for(state, "run")
+    if run is None or run.mode != "screen":
+        return Observation(passed=False, detail="the program was not run on a screen")
+    if not run.result.succeeded:
+        return about_command(run, "")
+    return await about_picture(state, Screen().picture, blobs)
 
 
 def run_for(state: State, purpose: str) -> RunFinished | None:

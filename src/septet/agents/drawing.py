@@ -6,10 +6,9 @@ from itertools import combinations, product
 from msgspec.structs import replace
 
 from septet.agents.asking import ask
-from septet.agents.runner import is_test
 from septet.agents.speaking import sources, write_version
 from septet.domain.events import DecisionRecorded, Event, ModelAnswered, ReplyRefused, VersionWritten
-from septet.domain.files import FileRef, tree_of
+from septet.domain.files import FileRef, is_test, tree_of
 from septet.domain.plans import Refusal
 from septet.domain.reduce import reduce_answer
 from septet.domain.state import State

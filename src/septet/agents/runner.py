@@ -1,6 +1,6 @@
 """The runner: no opinion, no model. It runs the newest version in the sandbox and reports what it saw."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,17 +13,19 @@ from msgspec.structs import replace
 
 from septet.agents.asking import ENCODER, Live, live_topic
 from septet.agents.checking import evidence
+from septet.agents.speaking import sources
 from septet.domain.events import Event, EvidenceFound, RunFinished, RunStarted, VersionWritten
-from septet.domain.files import FileChange
-from septet.domain.plans import CommandSucceeds, Judged
+from septet.domain.files import FileChange, is_test
+from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
 from septet.domain.reduce import reduce_work
-from septet.domain.runs import Job, RunResult
+from septet.domain.runs import Job, Mode, RunResult, Server, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Sandbox
 from septet.team.calls import driver
 from septet.team.evidence import purposes, run_of, tests_of
+from septet.team.modes import mode_of_run, mode_of_tests
 from septet.tools.workspace import Workspace
 
 ALONE = "tests alone"
@@ -40,15 +42,17 @@ class Bench:
         self.blobs = blobs
         self.bus = bus
 
-    async def run(self, state: State, speaker: str, started: RunStarted) -> RunFinished:
+    async def run(
+        self, state: State, speaker: str, started: RunStarted, mode: Mode | None = None
+    ) -> RunFinished:
         """One run, told live, its files kept."""
         if started.purpose == ALONE:
             async with tests_only(state, self.blobs) as folder:
-                result = replace(
-                    await self.told(job_for(state, started, folder), state.chat, speaker), changes=()
-                )
+                job = replace(job_for(state, started, folder), mode=mode)
+                result = replace(await self.told(job, state.chat, speaker), changes=())
         else:
-            result = await self.told(job_for(state, started, self.workspace), state.chat, speaker)
+            job = replace(job_for(state, started, self.workspace), mode=mode)
+            result = await self.told(job, state.chat, speaker)
             result = replace(result, changes=tuple([await self.kept(change) for change in result.changes]))
         return RunFinished(
             id=started.id,
@@ -56,6 +60,7 @@ class Bench:
             command=started.command,
             tree=started.tree,
             result=result,
+            mode=started.mode,
         )
 
     async def told(self, job: Job, chat: str, speaker: str) -> RunResult:
@@ -107,22 +112,38 @@ async def one_run(
     state: State, speaker: str, bench: Bench, purpose: str
 ) -> AsyncGenerator[RunStarted | RunFinished, None]:
     assert state.version is not None
+    mode = mode_for(state, purpose, await sources(state, bench.blobs))
     started = RunStarted(
         id=f"v{state.version.number} {purpose}",
         purpose=purpose,
         command=command_for(state, purpose),
         tree=state.version.tree,
+        mode=name_of(mode),
     )
     yield started
-    yield await bench.run(state, speaker, started)
+    yield await bench.run(state, speaker, started, mode)
 
 
 def command_for(state: State, purpose: str) -> str:
-    if purpose == "run":
+    check = check_for(state, purpose)
+    if purpose == "run" or isinstance(check, Serves):
         return state.plan.run if state.plan else ""
-    checks = {f"check {item.id}": item.check for item in (state.plan.items if state.plan else ())}
-    check = checks.get(purpose)
     return check.command if isinstance(check, CommandSucceeds) else " ".join(PYTEST)
+
+
+def check_for(state: State, purpose: str) -> Check | None:
+    checks = {f"check {item.id}": item.check for item in (state.plan.items if state.plan else ())}
+    return checks.get(purpose)
+
+
+def mode_for(state: State, purpose: str, texts: Mapping[str, str]) -> Mode | None:
+    """How that run is done. A check that is a command says itself when it has seen enough: it runs to its end."""
+    check = check_for(state, purpose)
+    if isinstance(check, Serves):
+        return Server(path=check.path, needed=True)
+    if purpose == "run":
+        return mode_of_run(state, texts)
+    return mode_of_tests(texts)
 
 
 def leftovers(state: State) -> dict[str, str]:
@@ -138,12 +159,6 @@ def needs_doubt(state: State) -> bool:
     return program and bool(tests_of(state).passed) and run_of(state, ALONE) is None
 
 
-def is_test(path: str) -> bool:
-    """By pytest's naming convention."""
-    name = path.rsplit("/", 1)[-1]
-    return name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
-
-
 @asynccontextmanager
 async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, None]:
     """A passing workspace that holds the tests and not the program."""
@@ -156,12 +171,15 @@ async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, No
 
 def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
-    if started.purpose in ("tests", ALONE):
-        return Job(
-            command=PYTEST, workspace=folder, limits=limits, environment=PLAIN_PYTEST, readable=state.data
-        )
-    command = ("sh", "-c", started.command)
-    return Job(command=command, workspace=folder, limits=limits, readable=state.data)
+    testing = started.purpose in ("tests", ALONE)
+    return Job(
+        command=PYTEST if testing else ("sh", "-c", started.command),
+        workspace=folder,
+        limits=limits,
+        environment=PLAIN_PYTEST if testing else {},
+        readable=state.data,
+        network=state.team.network,
+    )
 
 
 async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str, speaker: str) -> None:

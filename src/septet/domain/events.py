@@ -11,7 +11,7 @@ from septet.domain.facts import Change
 from septet.domain.files import FileChange, FileRef
 from septet.domain.plans import Check, Plan
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
-from septet.domain.runs import RunResult
+from septet.domain.runs import ModeName, RunResult
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, EndReason, TeamSpec
 from septet.domain.values import Value
@@ -110,6 +110,7 @@ class RunStarted(Value):
     purpose: str
     command: str
     tree: str
+    mode: ModeName = ""
 
 
 class RunFinished(Value):
@@ -120,6 +121,7 @@ class RunFinished(Value):
     command: str
     tree: str
     result: RunResult
+    mode: ModeName = ""
 
 
 class EvidenceFound(Value):

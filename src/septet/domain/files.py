@@ -32,6 +32,13 @@ def main_of(files: Iterable[FileRef], run: str = "") -> FileRef | None:
     return next(iter([*named, *mains, *programs]), None)
 
 
+def is_test(path: str) -> bool:
+    """By pytest's naming convention, and by the usual one of other languages (`clock.test.js`)."""
+    name = path.rsplit("/", 1)[-1]
+    stem = name.partition(".")[0]
+    return name == "conftest.py" or stem.startswith("test_") or stem.endswith("_test") or ".test." in name
+
+
 def tree_of(files: Iterable[FileRef]) -> str:
     """One hash for a set of files: evidence counts only for the tree that it was found on."""
     digest = sha256()

@@ -34,13 +34,24 @@ class PictureExists(Value, tag="picture"):
     path: str
 
 
+class ShowsWindow(Value, tag="window"):
+    """The program opens a window that is not empty: its picture is the evidence."""
+
+
+class Serves(Value, tag="serves"):
+    """The program, started as a server, answers a request for `path`; the answer contains `prints`."""
+
+    path: str
+    prints: str = ""
+
+
 class Judged(Value, tag="judged"):
     """Nothing but a judgement can tell: the last resort."""
 
     by: Literal["reviewer", "person"] = "reviewer"
 
 
-Check = TestsPass | CommandSucceeds | FileExists | PictureExists | Judged
+Check = TestsPass | CommandSucceeds | FileExists | PictureExists | ShowsWindow | Serves | Judged
 
 
 class Requirement(Value):
@@ -75,6 +86,10 @@ def check_text(check: Check) -> str:
             return f"file {path}"
         case PictureExists(path=path):
             return f"picture {path}"
+        case ShowsWindow():
+            return "window"
+        case Serves(path=path, prints=prints):
+            return f"serves {path} => {prints}" if prints else f"serves {path}"
         case Judged(by=by):
             return f"judged {by}"
 
@@ -97,7 +112,9 @@ def plan_digest(plan: Plan) -> str:
 ITEM = re.compile(r"^\s{0,3}(?:#+\s*)?(?:\*\*)?(\d+)[.)]\s+(.+?)(?:\*\*)?\s*$")
 CHECK = re.compile(r"^\s*(?:[-*]\s*)?(?:\*\*)?check(?:\*\*)?\s*:\s*(?:\*\*)?\s*(.+?)\s*$", re.IGNORECASE)
 RUN = re.compile(r"^\s*(?:\*\*)?run(?:\*\*)?\s*:\s*(?:\*\*)?\s*`?(.+?)`?\s*$", re.IGNORECASE)
-CHECK_FORMS = "tests TARGET | command CMD [=> TEXT] | file PATH | picture PATH | judged"
+CHECK_FORMS = (
+    "tests TARGET | command CMD [=> TEXT] | file PATH | picture PATH | window | serves PATH | judged"
+)
 FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 
 
@@ -126,15 +143,23 @@ def parse_check(text: str) -> Check | Refusal:
     """Read what follows `check:`."""
     kind, _, rest = text.strip().strip("`").partition(" ")
     rest = rest.strip().strip("`")
-    if kind.lower() == "judged":
-        return Judged(by="person" if rest.lower() == "person" else "reviewer")
-    if rest and kind.lower() == "command":
-        command, _, prints = (part.strip() for part in rest.partition(" => "))
-        return CommandSucceeds(command=command, prints=prints)
-    if rest and kind.lower() in {"test", "tests"}:
-        return TestsPass(target=rest)
-    if rest and kind.lower() == "file":
-        return FileExists(path=rest)
-    if rest and kind.lower() == "picture":
-        return PictureExists(path=rest)
-    return Refusal(reason=f"'check: {text}' is none of: {CHECK_FORMS}")
+    first, _, prints = (part.strip() for part in rest.partition(" => "))
+    found: Check | None = None
+    match kind.lower():
+        case "judged":
+            return Judged(by="person" if rest.lower() == "person" else "reviewer")
+        case "window":
+            return ShowsWindow()
+        case "serves" if first.startswith("/"):
+            found = Serves(path=first, prints=prints)
+        case "command":
+            found = CommandSucceeds(command=first, prints=prints)
+        case "test" | "tests":
+            found = TestsPass(target=rest)
+        case "file":
+            found = FileExists(path=rest)
+        case "picture":
+            found = PictureExists(path=rest)
+        case _:
+            pass
+    return found if found and rest else Refusal(reason=f"'check: {text}' is none of: {CHECK_FORMS}")

@@ -25,6 +25,43 @@ class Limits(Value):
     kept_output: int = 64 << 10
 
 
+class Screen(Value, tag="screen"):
+    """The program has a screen: once what it shows has settled, or after `seconds`, a picture is left and it is ended.
+
+    Without a `picture` it runs to its end, as tests of windows do. One that only might show something (not
+    `needed`) may also just end.
+    """
+
+    picture: str = "screenshot.png"
+    seconds: float = 10.0
+    needed: bool = False
+
+
+class Server(Value, tag="server"):
+    """The program is asked once for `path` on the port that it opens (or on `port`), its answer shown, then ended."""
+
+    path: str = "/"
+    port: int = 0
+    seconds: float = 20.0
+    needed: bool = False
+
+
+class Cell(Value, tag="cell"):
+    """Code in a kernel that has run the `earlier` cells, and no others; the job's command is not used."""
+
+    code: str
+    earlier: tuple[str, ...] = ()
+
+
+Mode = Screen | Server | Cell
+"""Ways to run what does not simply end, or does not begin anew."""
+
+ModeName = Literal["", "screen", "server", "cell"]
+
+Network = Literal["off", "on"] | tuple[str, ...]
+"""What a program can reach: nothing, everything public, or these hosts (`name`, or `name:port`)."""
+
+
 class Job(Value):
     """A command to run with the workspace as its working directory and the only writable place.
 
@@ -37,6 +74,21 @@ class Job(Value):
     environment: Mapping[str, str] = {}
     readable: tuple[str, ...] = ()
     stdin: bytes = b""
+    mode: Mode | None = None
+    network: Network = "off"
+
+
+def name_of(mode: Mode | None) -> ModeName:
+    """What a log calls it."""
+    match mode:
+        case Screen():
+            return "screen"
+        case Server():
+            return "server"
+        case Cell():
+            return "cell"
+        case None:
+            return ""
 
 
 class RunResult(Value):

@@ -1,27 +1,59 @@
 """Ways to run a program that does not simply end: each makes a job of a job."""
 
+import shutil
 from functools import cache
 from pathlib import Path
+from typing import assert_never
 
 from msgspec.structs import replace
 
-from septet.domain.runs import Job
+from septet.domain.runs import Cell, Job, Screen, Server
+from septet.errors import SandboxFailed
 
 _HERE = Path(__file__).parent
+_SETTLED, _SURELY_SETTLED = 0.6, 3.0
+"""How long a picture stays the same until it is taken; longer where the program might go on to something else."""
 
 
-def with_screen(job: Job, picture: str = "screenshot.png", seconds: float = 10.0) -> Job:
-    """The program on a screen of its own; once what it shows has settled, a picture is left and it is ended."""
-    return _inside(job, "screens.py", picture, str(seconds))
+def in_its_mode(job: Job) -> Job:
+    """The job whose command does what the mode asks for. Cells are no commands: see `kernels`."""
+    match job.mode:
+        case None:
+            return job
+        case Screen():
+            return with_screen(job, job.mode)
+        case Server():
+            return as_server(job, job.mode)
+        case Cell():
+            raise SandboxFailed("a cell runs in a kernel only", "run it as a file")
+        case _:
+            assert_never(job.mode)
 
 
-def as_server(job: Job, port: int, path: str = "/", seconds: float = 20.0) -> Job:
+def with_screen(job: Job, screen: Screen) -> Job:
+    """The program on a screen of its own; one that only might use it does without where there is none."""
+    if shutil.which("Xvfb") is None:
+        if screen.needed:
+            raise SandboxFailed("a program with a window needs Xvfb", "apt install xvfb")
+        return replace(job, mode=None)
+    settled = _SETTLED if screen.needed else _SURELY_SETTLED
+    times = str(screen.seconds), str(settled)
+    return _inside(job, "screens.py", screen.picture, *times, _word(screen.needed))
+
+
+def as_server(job: Job, server: Server) -> Job:
     """The program as a server: asked once on its port inside the sandbox, its answer shown, then ended."""
-    return _inside(job, "serving.py", str(port), path, str(seconds))
+    where = str(server.port), server.path
+    return _inside(job, "serving.py", *where, str(server.seconds), _word(server.needed))
+
+
+def _word(needed: bool) -> str:
+    return "needed" if needed else "perhaps"
 
 
 def _inside(job: Job, program: str, *arguments: str) -> Job:
-    return replace(job, command=("python3", "-c", _source(program), *arguments, *job.command))
+    command = ("python3", "-c", _source(program), *arguments, *job.command)
+    return replace(job, command=command, mode=None)
 
 
 @cache

@@ -1,8 +1,9 @@
 """Runs a program with a screen of its own inside a sandbox and leaves a picture of it.
 
-Run as `python -c SOURCE PICTURE SECONDS COMMAND…`: when what is on the screen has settled, or after the seconds,
-the picture is written and the program is ended. Ends with 0 if the program was showing something or had ended
-well, with the program's own code if it had failed, with 1 if nothing was ever shown.
+Run as `python -c SOURCE PICTURE SECONDS SETTLED NEEDED COMMAND…`: when what is on the screen has stayed the same for
+the settled time, or after the seconds, the picture is written and the program is ended. Ends with 0 if the program was
+showing something or had ended well, with the program's own code if it had failed, with 1 if nothing was ever shown.
+A program that need not show anything may take its time until it does; without a name for the picture it is left alone.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ import tempfile
 import time
 import zlib
 
-_LOOK, _SETTLED = 0.05, 0.6
+_LOOK = 0.05
 _SIZE = "1024x768x24"
 
 
@@ -67,12 +68,14 @@ def png(dump: bytes) -> bytes:
     )
 
 
-def watch(screen: Screen, program: "subprocess.Popen[bytes]", seconds: float) -> tuple[bytes, bool]:
+def watch(
+    screen: Screen, program: "subprocess.Popen[bytes]", seconds: float, settled: float, needed: bool
+) -> tuple[bytes, bool]:
     """The last picture before the end, and whether it ever was another one than the empty screen."""
     empty = last = screen.picture()
     shown, seen = last, hashlib.sha256(last).digest()
     end, since = time.monotonic() + seconds, time.monotonic()
-    while time.monotonic() < end and program.poll() is None:
+    while program.poll() is None and (time.monotonic() < end or (shown == empty and not needed)):
         time.sleep(_LOOK)
         last = screen.picture()
         digest = hashlib.sha256(last).digest()
@@ -80,16 +83,22 @@ def watch(screen: Screen, program: "subprocess.Popen[bytes]", seconds: float) ->
             seen, since = digest, time.monotonic()
         if last != empty:
             shown = last
-            if time.monotonic() - since > _SETTLED:
+            if time.monotonic() - since > settled:
                 break
     return shown, shown != empty
 
 
+def shell_code(code: int) -> int:
+    return 128 - code if code < 0 else code
+
+
 def main() -> int:
-    picture, seconds, *command = sys.argv[1:]
+    picture, seconds, settled, needed, *command = sys.argv[1:]
     screen = Screen(tempfile.mkdtemp())
     program = subprocess.Popen(command, env={**os.environ, "DISPLAY": screen.display})
-    shown, anything = watch(screen, program, float(seconds))
+    if not picture:
+        return shell_code(program.wait())
+    shown, anything = watch(screen, program, float(seconds), float(settled), needed == "needed")
     if anything:
         with open(picture, "wb") as file:  # noqa: PTH123
             file.write(png(shown))
@@ -100,7 +109,7 @@ def main() -> int:
     if code is None and not anything:
         sys.stderr.write(f"nothing was shown within {seconds} seconds\n")
         return 1
-    return (128 - code if code < 0 else code) if code is not None else 0
+    return shell_code(code) if code is not None else 0
 
 
 if __name__ == "__main__":

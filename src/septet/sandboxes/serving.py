@@ -1,21 +1,24 @@
 """Runs a server inside a sandbox, asks it once, shows the answer and ends it.
 
-Run as `python -c SOURCE PORT PATH SECONDS COMMAND…`: prints `HTTP STATUS REASON` and the beginning of the answer,
+Run as `python -c SOURCE PORT PATH SECONDS NEEDED COMMAND…`: prints `HTTP STATUS REASON` and the answer's beginning,
 and ends with 0 when the server answered with less than 500; with the server's own code if it ended before, with
-1 if it never answered. A port that is open but speaks something else is an answer too.
+1 if it never answered. A port that is open but speaks something else is an answer too. With 0 for the port, the
+first one that the server opens is asked. A program that need not be a server may end with 0.
 """
 
 import http.client
+import os
 import subprocess
 import sys
 import time
 
 _PAUSE, _PATIENCE, _SHOWN = 0.05, 5.0, 2000
+_LISTENING = "0A"
 
 
-def asked(port: int, path: str) -> tuple[bool, str] | None:
+def asked(port: int, path: str) -> "tuple[bool, str] | None":
     """Whether the answer is a good one, and what it says; None where nobody listens yet."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    connection = http.client.HTTPConnection("localhost", port, timeout=_PATIENCE)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -26,17 +29,51 @@ def asked(port: int, path: str) -> tuple[bool, str] | None:
         return True, f"port {port} is open but does not speak HTTP ({type(error).__name__})"
     finally:
         connection.close()
-    return answer.status < 500, f"HTTP {answer.status} {answer.reason}\n{body}"
+    return answer.status < 500, f"GET {path} on port {port}\nHTTP {answer.status} {answer.reason}\n{body}"
+
+
+def opened(session: int) -> "int | None":
+    """The lowest port that a process of the session listens on."""
+    ours = sockets_of(session)
+    ports: list[int] = []
+    for name in ("tcp", "tcp6"):
+        with open(f"/proc/net/{name}") as table:  # noqa: PTH123  this module imports as little as it can
+            rows = [line.split() for line in table.readlines()[1:]]
+        ports += [
+            int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == _LISTENING and row[9] in ours
+        ]
+    return min(ports, default=None)
+
+
+def sockets_of(session: int) -> "set[str]":
+    """The numbers of the sockets that processes of the session hold."""
+    found: set[str] = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  as above
+        try:
+            if os.getsid(int(pid)) != session:
+                continue
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+                target = os.readlink(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH115
+                found |= {target[8:-1]} if target.startswith("socket:[") else set()
+        except OSError:
+            continue
+    return found
+
+
+def probed(server: "subprocess.Popen[bytes]", port: int, path: str, end: float) -> "tuple[bool, str] | None":
+    while server.poll() is None and time.monotonic() < end:
+        where = port or opened(server.pid)
+        answer = asked(where, path) if where else None
+        if answer is not None:
+            return answer
+        time.sleep(_PAUSE)
+    return None
 
 
 def main() -> int:
-    port, path, seconds, *command = sys.argv[1:]
-    server = subprocess.Popen(command)
-    end = time.monotonic() + float(seconds)
-    answer = None
-    while answer is None and server.poll() is None and time.monotonic() < end:
-        answer = asked(int(port), path)
-        time.sleep(_PAUSE)
+    port, path, seconds, needed, *command = sys.argv[1:]
+    server = subprocess.Popen(command, start_new_session=True)
+    answer = probed(server, int(port), path, time.monotonic() + float(seconds))
     code = server.poll()
     server.terminate()
     try:
@@ -46,10 +83,13 @@ def main() -> int:
     if answer is not None:
         print(answer[1])  # noqa: T201  it is what this program is for
         return 0 if answer[0] else 1
+    where = f"port {port}" if int(port) else "any port"
+    if code == 0 and needed != "needed":
+        return 0
     if code is not None:
-        sys.stderr.write(f"the server ended before it answered on port {port}\n")
-        return code or 1
-    sys.stderr.write(f"nobody answered on port {port} within {seconds} seconds\n")
+        sys.stderr.write(f"the server ended before it answered on {where}\n" if needed == "needed" else "")
+        return 128 - code if code < 0 else code or 1
+    sys.stderr.write(f"nobody answered on {where} within {seconds} seconds\n")
     return 1
 
 

@@ -4,8 +4,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from septet.domain.runs import Limits
-from septet.domain.teams import ROLES, Budget, RoleSpec, TeamSpec
+from septet.domain.hosts import host_trouble
+from septet.domain.runs import Limits, Network
+from septet.domain.teams import ROLES, Budget, RoleSpec, RunAs, TeamSpec
 from septet.domain.values import Value
 from septet.errors import BadConfig
 from septet.settings.group_chats import is_group_chat, parse_group_chat
@@ -41,6 +42,8 @@ class TeamForm(Value, forbid_unknown_fields=True):
     help_after: int = 2
     stuck_after: int = 3
     please_after: int = 3
+    run: RunAs = "auto"
+    network: bool | Literal["off", "on"] | tuple[str, ...] = "off"
 
 
 def load_team(name: str) -> TeamSpec:
@@ -68,7 +71,22 @@ def load_team(name: str) -> TeamSpec:
         please_after=form.please_after,
         refusals=form.refusals,
         stuck_after=form.stuck_after,
+        run=form.run,
+        network=reachable(form.network, str(path)),
     )
+
+
+def reachable(network: bool | Network, source: str) -> Network:
+    """What programs can reach; YAML takes `off` and `on` for truth values."""
+    if isinstance(network, bool):
+        return "on" if network else "off"
+    return network if isinstance(network, str) else checked_hosts(network, source)
+
+
+def checked_hosts(hosts: tuple[str, ...], source: str) -> tuple[str, ...]:
+    if troubles := [trouble for host in hosts if (trouble := host_trouble(host))]:
+        raise BadConfig(f"{source}: {troubles[0]}", "write api.example.org, or name:port for another port")
+    return tuple(host.lower() for host in hosts)
 
 
 def member(form: MemberForm, source: str) -> RoleSpec:

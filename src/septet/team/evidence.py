@@ -1,6 +1,6 @@
 """Done is decided by evidence about the newest version, not by what a model claims."""
 
-from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement
+from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves
 from septet.domain.pytest_report import TestReport, parse_report
 from septet.domain.state import State
 from septet.domain.values import Value
@@ -20,9 +20,9 @@ def run_of(state: State, purpose: str) -> str | None:
 
 
 def purposes(state: State) -> list[str]:
-    """What has to be run for the newest version: the program, its tests, the checks that are commands."""
+    """What has to be run for the newest version: the program, its tests, the checks that are runs of their own."""
     plan = state.plan or Plan(items=())
-    commands = [f"check {item.id}" for item in plan.items if isinstance(item.check, CommandSucceeds)]
+    commands = [f"check {item.id}" for item in plan.items if isinstance(item.check, CommandSucceeds | Serves)]
     return [*(["run"] if plan.run else []), "tests", *commands]
 
 

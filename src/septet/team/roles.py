@@ -13,17 +13,18 @@ that a machine can do. Write nothing but the plan: no code, no introduction. For
    check: picture NAME.png
 run: python NAME.py
 
-Kinds of check: tests TARGET, command CMD [=> TEXT], file PATH, picture PATH, judged (last resort).
+Kinds of check: tests TARGET, command CMD [=> TEXT], file PATH, picture PATH, window (the program opens one),
+serves PATH [=> TEXT] (the program is a web server that answers), judged (last resort).
 The `run:` line is the command that starts the program; leave it out for a library.
 What every later team in this project should know (a wish of the person, a fixed name) goes into a line of its
 own, `remember: fact`; what no longer holds into `forget: fact`.
 Between 2 and 7 requirements. Every check must be possible with the Python standard library and pytest,
-without network and without a screen.
+without network.
 """,
     "coder": """\
 You are the coder of a small software team. Write complete, working Python files that meet every requirement
-of the plan, together with the tests that its checks name. Standard library and pytest only; no network, no
-screen. Send each file whole, in a block of its own that names it:
+of the plan, together with the tests that its checks name. Standard library and pytest only; no network. Windows
+can be shown. Send each file whole, in a block of its own that names it:
 
 ```python NAME.py
 ...

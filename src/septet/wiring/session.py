@@ -33,10 +33,11 @@ from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import TALKERS, Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage
-from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox
+from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox, Speaker
 from septet.runtime.conductor import perform
 from septet.runtime.log import Log
 from septet.sandboxes.ladder import choose_sandbox
+from septet.sandboxes.workbench import Workbench
 from septet.settings.homes import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.examples import ExampleShelf
@@ -123,7 +124,7 @@ class Session:
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         """Where programs will run; NoSandbox is raised before anything else has happened."""
-        return await choose_sandbox(unsafe=unsafe)
+        return Workbench(await choose_sandbox(unsafe=unsafe))
 
     async def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
@@ -141,11 +142,11 @@ class Session:
                 yield recorded
         await self.learn_from(chat)
 
-    def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:
+    def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Speaker]:
         """The team's members by name."""
         return {member.name: self.agent(member, state, sandbox, person) for member in state.team.members}
 
-    def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
+    def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Speaker:
         bench = Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus)
         if (crafted := craft(member, state.team, self.models, bench)) is not None:
             return crafted

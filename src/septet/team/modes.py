@@ -1,0 +1,67 @@
+"""How a program is run: as it is, on a screen, as a server. Named by plan or team, or seen in the code. Pure."""
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from septet.domain.files import is_test
+from septet.domain.plans import Serves, ShowsWindow
+from septet.domain.runs import Mode, Screen, Server
+from septet.domain.state import State
+
+WINDOWS = {
+    *("tkinter", "turtle", "pygame", "pyglet", "arcade", "kivy", "wx", "gi", "customtkinter", "ursina"),
+    *("PyQt5", "PyQt6", "PySide2", "PySide6", "dearpygui", "pyray"),
+}
+FRAMEWORKS = {"flask", "uvicorn", "bottle", "quart", "sanic", "aiohttp", "cherrypy", "hypercorn"}
+SERVING = {"serve_forever", "run_app"}
+"""Calls that do not come back: a server's last word."""
+
+
+def mode_of_run(state: State, sources: Mapping[str, str]) -> Mode | None:
+    """For the program itself. What plan or team say is needed; what the code only suggests is not."""
+    named = state.team.run
+    checks = [item.check for item in (state.plan.items if state.plan else ())]
+    if named == "screen" or (named == "auto" and any(isinstance(one, ShowsWindow) for one in checks)):
+        return Screen(needed=True)
+    served = [one.path for one in checks if isinstance(one, Serves)]
+    if named == "server" or (named == "auto" and served):
+        return Server(path=served[0] if served else "/", needed=True)
+    return suggested(sources) if named == "auto" else None
+
+
+def suggested(sources: Mapping[str, str]) -> Mode | None:
+    """What the program's own files (path → text) look like."""
+    trees = [tree for path, text in sources.items() if not is_test(path) and (tree := parsed(path, text))]
+    modules = {name for tree in trees for name in imported(tree)}
+    if modules & WINDOWS:
+        return Screen()
+    calls = {name for tree in trees for name in called(tree)}
+    return Server() if calls & SERVING or ("run" in calls and modules & FRAMEWORKS) else None
+
+
+def mode_of_tests(sources: Mapping[str, str]) -> Mode | None:
+    """Tests of windows need a screen too, and run to their end."""
+    trees = [tree for path, text in sources.items() if (tree := parsed(path, text))]
+    windows = WINDOWS & {name for tree in trees for name in imported(tree)}
+    return Screen(picture="") if windows else None
+
+
+def parsed(path: str, text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text) if path.endswith(".py") else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def called(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield node.func.attr
