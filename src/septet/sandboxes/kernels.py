@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,7 +24,7 @@ from septet.sandboxes import workspace as files
 from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.handles import Handle
 from septet.sandboxes.runs import Disk
-from septet.sandboxes.supervision import Started, Watch, count_down, hear, look
+from septet.sandboxes.supervision import Started, Watch, hear, look
 from septet.sandboxes.usage import children
 
 _CELLS = Path(__file__).with_name("cells.py")
@@ -86,10 +86,14 @@ class Session:
 
 @dataclass(slots=True)
 class Kernel:
-    """Runs cells in a workspace. `job` says where and within what limits, which hold for each cell."""
+    """Runs cells in a workspace. `job` says where and within what limits, which hold for each cell.
+
+    `preamble` is run, unheard, before the first cell of every start.
+    """
 
     sandbox: Bubblewrap
     job: Job
+    preamble: str = ""
     succeeded: list[str] = field(default_factory=list[str])
     session: Session | None = None
 
@@ -120,9 +124,9 @@ class Kernel:
         if self.session is not None:
             self.session.interrupt()
 
-    async def restart(self) -> None:
-        """Forget everything."""
-        self.succeeded.clear()
+    async def restart(self, succeeded: Iterable[str] = ()) -> None:
+        """Forget everything but these cells, which are run again before the next one."""
+        self.succeeded[:] = succeeded
         await self._lost()
 
     async def _lost(self) -> None:
@@ -133,7 +137,7 @@ class Kernel:
 
     async def _rebuilt(self, workspace: Path) -> Session:
         session = await self._begun(workspace)
-        for code in self.succeeded:
+        for code in [*filter(None, [self.preamble]), *self.succeeded]:
             if not await self._cell(session, code, Watch.of(self.job.limits, None)):
                 await self._lost()
                 raise SandboxFailed("the kernel's state could not be rebuilt", "restart the kernel")
@@ -183,7 +187,6 @@ def _watch(group: TaskGroup, session: Session, watch: Watch) -> None:
     process = session.started.process
     group.start_soon(hear, process.stdout, "stdout", watch)
     group.start_soon(hear, process.stderr, "stderr", watch)
-    group.start_soon(count_down, watch)
     group.start_soon(look, session.started, watch)
     group.start_soon(_stop, session, watch)
 

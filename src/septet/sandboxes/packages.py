@@ -7,7 +7,6 @@ import sysconfig
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +19,7 @@ from septet.errors import SandboxFailed
 from septet.ports import Sandbox
 from septet.sandboxes.distributions import distribution_of
 from septet.sandboxes.environment import environment
+from septet.sandboxes.networks import relayed
 from septet.sandboxes.proxies import proxy
 
 Policy = Literal["off", "ask", "auto"]
@@ -27,7 +27,6 @@ Approve = Callable[[tuple[str, ...]], Awaitable[bool]]
 """Asks the person whether these distributions may be installed."""
 
 PYPI = frozenset({"pypi.org", "files.pythonhosted.org"})
-_RELAY = Path(__file__).with_name("relay.py")
 _LIMITS = Limits(
     seconds=600.0, cpu_seconds=600.0, memory=2048 * MEBIBYTE, file_size=4096 * MEBIBYTE, disk=8192 * MEBIBYTE
 )
@@ -90,7 +89,7 @@ class Packages:
             socket = Path(place) / "proxy"
             async with proxy(socket, self.hosts):
                 job = Job(
-                    command=("python", "-c", _relay(), str(socket), *self._command(wanted, cache_folder)),
+                    command=relayed(socket, "", *self._command(wanted, cache_folder)),
                     workspace=str(self.folder),
                     limits=_LIMITS,
                     environment={"UV_OFFLINE": "0", "PIP_NO_INDEX": "0", "UV_NO_CONFIG": "1"},
@@ -122,8 +121,3 @@ def _uv() -> str:
     if found is None:
         raise SandboxFailed("uv is not installed beside Septet", "pip install uv")
     return found
-
-
-@cache
-def _relay() -> str:
-    return _RELAY.read_text()

@@ -1,4 +1,4 @@
-"""A proxy on a unix socket that lets connections through to named hosts only."""
+"""A proxy on a unix socket that lets connections through to named hosts only, or to whatever is public."""
 
 import ipaddress
 from collections.abc import AsyncGenerator
@@ -15,6 +15,9 @@ _LONGEST_HEAD = 1 << 16
 _REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _FAILED = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _THROUGH = b"HTTP/1.1 200 Connection established\r\n\r\n"
+Hosts = frozenset[str] | None
+"""Names (ports 80 and 443) or `name:port`; None for every public address."""
+
 _FAILURES = (OSError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
@@ -26,8 +29,10 @@ class Target:
     port: int
     first: bytes
 
-    def allowed(self, hosts: frozenset[str]) -> bool:
+    def allowed(self, hosts: Hosts) -> bool:
         """By its name on the usual port, or by name and port."""
+        if hosts is None:
+            return True
         usual = self.port in (80, 443) and self.host in hosts
         return usual or f"{self.host}:{self.port}" in hosts
 
@@ -52,9 +57,9 @@ def target_of(head: bytes) -> Target | None:
     return Target(host, port or 80, f"{method} {path} {version}\r\n".encode() + rest)
 
 
-async def address_of(target: Target, hosts: frozenset[str]) -> str | None:
+async def address_of(target: Target, hosts: Hosts) -> str | None:
     """The address to go to; a name may not lead to this machine or its own network."""
-    if f"{target.host}:{target.port}" in hosts:
+    if hosts is not None and f"{target.host}:{target.port}" in hosts:
         return target.host
     for *_, place in await anyio.getaddrinfo(target.host, target.port):
         if ipaddress.ip_address(place[0]).is_global:
@@ -63,8 +68,8 @@ async def address_of(target: Target, hosts: frozenset[str]) -> str | None:
 
 
 @asynccontextmanager
-async def proxy(socket: Path, hosts: frozenset[str]) -> AsyncGenerator[None]:
-    """Serves while the context lasts. `hosts` are names (ports 80 and 443) or `name:port`."""
+async def proxy(socket: Path, hosts: Hosts) -> AsyncGenerator[None]:
+    """Serves while the context lasts."""
 
     async def serve(client: SocketStream) -> None:
         async with client:
@@ -82,7 +87,7 @@ async def proxy(socket: Path, hosts: frozenset[str]) -> AsyncGenerator[None]:
             group.cancel_scope.cancel()
 
 
-async def _serve(client: SocketStream, hosts: frozenset[str]) -> None:
+async def _serve(client: SocketStream, hosts: Hosts) -> None:
     head = b""
     while b"\r\n\r\n" not in head and len(head) < _LONGEST_HEAD:
         head += await _received(client)

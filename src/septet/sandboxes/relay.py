@@ -1,4 +1,7 @@
-"""Runs a command inside a sandbox with a proxy that is a unix socket: `python -c SOURCE SOCKET COMMAND…`."""
+"""Gives programs inside a sandbox a proxy that is a unix socket outside: `python -c SOURCE SOCKET DIRECT COMMAND…`.
+
+DIRECT are the names, separated by commas, that are reached without the proxy: the sandbox's own loopback.
+"""
 
 import os
 import socket
@@ -35,15 +38,23 @@ def _listen(listener: socket.socket, place: str) -> None:
         _connect(client, place)
 
 
-def main() -> int:
-    place, *command = sys.argv[1:]
+def start(place: str, direct: str) -> "dict[str, str]":
+    """Serve from now on; the variables that tell programs of it."""
     listener = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=_listen, args=(listener, place), daemon=True).start()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
-    return subprocess.run(
-        command, env={**os.environ, **dict.fromkeys(names, address)}, check=False
-    ).returncode
+    return {**dict.fromkeys(names, address), "NO_PROXY": direct, "no_proxy": direct}
+
+
+def main() -> int:
+    place, direct, *command = sys.argv[1:]
+    try:
+        code = subprocess.run(command, env={**os.environ, **start(place, direct)}, check=False).returncode
+    except FileNotFoundError:
+        sys.stderr.write(f"{command[0]}: not found\n")
+        return 127
+    return 128 - code if code < 0 else code
 
 
 if __name__ == "__main__":

@@ -1,17 +1,94 @@
-"""A rung with everything that a run may ask for around it: its mode, a kernel, packages, a way to the network."""
+"""A rung with everything that a run may ask for around it: its mode, a kernel, a way to the network, plots."""
 
-from dataclasses import dataclass
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from septet.domain.runs import Job, RunResult
+import anyio
+from msgspec.structs import replace
+
+from septet.domain.runs import Cell, Job, RunResult
+from septet.errors import SandboxFailed
 from septet.ports import Listener, Sandbox
+from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.kernels import Kernel
 from septet.sandboxes.modes import in_its_mode
+from septet.sandboxes.networks import hosts_of, reaching, relaying
+from septet.sandboxes.proxies import proxy
+
+_MOST_KERNELS = 4
+
+Fitting = Callable[[Job], Job]
+"""Something that every job gets, such as the packages of its workspace."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class KeptKernel:
+    """A kernel that waits for its next cell, the job that it was made for and the place of its proxy."""
+
+    kernel: Kernel
+    job: Job
+    place: Path
+
+    async def run(self, cell: Cell, listen: Listener | None) -> RunResult:
+        if tuple(self.kernel.succeeded) != cell.earlier:
+            await self.kernel.restart(cell.earlier)
+        async with AsyncExitStack() as stack:
+            if self.job.network != "off":
+                socket = self.place / "proxy"
+                socket.unlink(missing_ok=True)
+                await stack.enter_async_context(proxy(socket, hosts_of(self.job.network)))
+            return await self.kernel.run(cell.code, listen)
+
+    async def end(self) -> None:
+        await self.kernel.restart()
+        shutil.rmtree(self.place, ignore_errors=True)
+
+
+@dataclass(slots=True)
 class Workbench:
-    """Makes a plain job of any job and gives it to the rung."""
+    """Makes a plain job of any job and gives it to the rung. Kernels wait here between their cells."""
 
     rung: Sandbox
+    fittings: tuple[Fitting, ...] = ()
+    kernels: dict[str, KeptKernel] = field(default_factory=dict[str, KeptKernel])
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        return await self.rung.run(in_its_mode(job), listen)
+        for fit in self.fittings:
+            job = fit(job)
+        if isinstance(job.mode, Cell):
+            return await (await self._kernel(job)).run(job.mode, listen)
+        async with reaching(in_its_mode(job)) as plain:
+            return await self.rung.run(plain, listen)
+
+    async def _kernel(self, job: Job) -> KeptKernel:
+        """The workspace's own; one that was made for other circumstances gives way."""
+        wanted = replace(job, mode=None, command=())
+        kept = self.kernels.pop(job.workspace, None)
+        if kept is not None and kept.job != wanted:
+            await kept.end()
+            kept = None
+        kept = kept or _made(self.rung, wanted)
+        self.kernels[job.workspace] = kept
+        if len(self.kernels) > _MOST_KERNELS:
+            await self.kernels.pop(next(iter(self.kernels))).end()
+        return kept
+
+    async def rest(self, workspace: str) -> None:
+        """Nobody works there for now: its kernel is ended; what it knew is in the log."""
+        if kept := self.kernels.pop(workspace, None):
+            with anyio.CancelScope(shield=True):
+                await kept.end()
+
+
+def _made(rung: Sandbox, job: Job) -> KeptKernel:
+    if not isinstance(rung, Bubblewrap):
+        raise SandboxFailed("only bubblewrap has a kernel", "run the code as files")
+    place = Path(tempfile.mkdtemp(prefix="septet-kernel-"))
+    if job.network == "off":
+        return KeptKernel(Kernel(rung, job), job, place)
+    seen = replace(job, readable=(*job.readable, str(place)))
+    return KeptKernel(Kernel(rung, seen, relaying(place / "proxy", job.network)), job, place)

@@ -37,6 +37,7 @@ from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox, Speak
 from septet.runtime.conductor import perform
 from septet.runtime.log import Log
 from septet.sandboxes.ladder import choose_sandbox
+from septet.sandboxes.showing import with_pictures
 from septet.sandboxes.workbench import Workbench
 from septet.settings.homes import Home, find_home
 from septet.stores.blobs import FolderBlobs
@@ -124,7 +125,7 @@ class Session:
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         """Where programs will run; NoSandbox is raised before anything else has happened."""
-        return Workbench(await choose_sandbox(unsafe=unsafe))
+        return Workbench(await choose_sandbox(unsafe=unsafe), (with_pictures,))
 
     async def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
