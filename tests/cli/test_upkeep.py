@@ -1,14 +1,11 @@
 """`restore`, `rename` and `rm` as a person uses them."""
 
-import shlex
-import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from autocoder.hello import CASES, fill, write_script
 from cli.commands import SMALL, Septet, envelopes
-from cli.test_terminal import Terminal
+from cli.terminals import needs_terminal, on_terminal
 
 
 @pytest.fixture
@@ -114,19 +111,13 @@ def test_nothing_before_an_act_is_said(septet: Septet) -> None:
     assert "has no point before an act" in refused.stderr
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+@needs_terminal
 @pytest.mark.parametrize(("answer", "text"), [("n", "return a + b"), ("y", "return a - b")])
 def test_on_a_terminal_the_person_confirms(adding: Septet, answer: str, text: str) -> None:
-    settings = [f"{name}={value}" for name, value in adding.environment.items()]
-    command = shlex.join(["env", *settings, sys.executable, "-m", "septet", "restore", "adding"])
-    terminal = Terminal(str(adding.home.parent / "tmux"))
-    terminal.tmux("-f", "/dev/null", "new-session", "-d", "-x", "140", f"{command}; echo exit code $?; cat")
-    try:
+    with on_terminal(adding, "restore", "adding") as terminal:
         terminal.wait_for("bring adding back to v1, before the last act?")
         terminal.type(answer)
         assert "exit code 0" in terminal.wait_for("exit code")
-    finally:
-        terminal.tmux("kill-server")
     assert text in (adding.home / "work" / "adding" / "add.py").read_text()
 
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from septet.chat.expenses import spent, spent_now
 from septet.chat.exports import answer_words
-from septet.chat.reports import spent
 from septet.domain.events import (
     AnswerGiven,
     ChatEnded,
@@ -75,12 +75,12 @@ class Screen:
         if self.footer:
             self.footer.stop()
 
-    def hear(self, recorded: Recorded) -> None:
+    def hear(self, recorded: Recorded, aloud: bool = True) -> None:
         before, self.state = self.state.plan, reduce(self.state, recorded)
         who, text = words(recorded.event, self.verbose)
         if isinstance(recorded.event, PlanProposed) and before is not None:
             text = f"the plan, changed\n{plan_changes(before, recorded.event.plan)}"
-        if text:
+        if text and aloud:
             self.say(who, text)
         if self.footer:
             self.footer.update(footer(self.state))
@@ -102,7 +102,7 @@ def footer(state: State) -> str:
     total = len(state.plan.items) if state.plan else 0
     met = sum(found.passed for found in state.evidence.values())
     checks = f"{met}/{total} checks met" if total else ""
-    return " · ".join(filter(None, [rounds, speaker, checks, spent(state)]))
+    return " · ".join(filter(None, [rounds, speaker, checks, spent(state), spent_now(state)]))
 
 
 def words(event: Event, verbose: bool = False) -> Words:

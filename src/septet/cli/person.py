@@ -13,6 +13,8 @@ PROMPTS = {
     "review": "try it, then say what you saw; [Enter] goes on, accept takes it as it is, q quits: ",
     "step": "[Enter] do · c continue · q quit, or say something: ",
 }
+NEXT = "ask on, or exit (Ctrl-D): "
+ENDS = {"exit", "quit", "q", "bye"}
 WELCOME = "What python creation would you like? Type below:"
 
 
@@ -25,6 +27,17 @@ async def ask_line(prompt: str) -> str:
         return await session.prompt_async(prompt)
     except EOFError as error:
         raise NeedsPerson("the terminal was closed", "septet resume goes on") from error
+
+
+async def ask_next() -> str | None:
+    """The next question of a talk; None when the person has had enough."""
+    said = ""
+    while not said:
+        try:
+            said = (await ask_line(NEXT)).strip()
+        except NeedsPerson:
+            return None
+    return None if said.lower() in ENDS else said
 
 
 def asking(rest: Callable[[], None]):

@@ -17,14 +17,15 @@ from septet.chat.reports import report_table, status
 from septet.chat.results import result_of
 from septet.cli.live import Screen, write_line
 from septet.cli.options import Options
-from septet.cli.person import WELCOME, ask_line, asking, at_terminal
+from septet.cli.person import WELCOME, ask_line, ask_next, asking, at_terminal
 from septet.domain.codec import ENCODER, encode
-from septet.domain.events import DataDescribed, PersonSpoke, Recorded
+from septet.domain.events import AnswerGiven, DataDescribed, PersonSpoke, Recorded
 from septet.domain.plans import Plan, Refusal, parse_plan, plan_text
 from septet.domain.state import State
 from septet.domain.talk import Request
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadConfig, BadUsage
+from septet.ports import Sandbox
 from septet.team.talking import last_words
 from septet.tools.documents import read_text
 from septet.wiring.rehearsals import load_rehearsal, start_rehearsal, team_of
@@ -177,19 +178,43 @@ async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
         chat = await prepare(session)
         if options.debug:
             session.models.overhear = overhearing(session.home.data / "logs" / f"{chat}.log")
-        before = await session.state(chat)
-        with Screen(before, options.plain, options.verbose) as screen:
-            if not options.quiet:
-                screen.say("septet", f"{chat}: {before.goal.splitlines()[0][:120]}")
-            if options.unsafe_local:
-                write_line(sys.stderr, f"septet: {UNSAFE}")
-            person = present(asking(screen.rest)) if at_terminal() else None
-            async with interruptible(chat), aclosing(session.perform(chat, sandbox, person)) as performance:
-                async for recorded in performance:
-                    tell(recorded, screen, options)
-        state = await session.state(chat)
-        conclude(state, options)
-        return result_of(state).exit_code
+        if options.unsafe_local:
+            write_line(sys.stderr, f"septet: {UNSAFE}")
+        if not options.quiet:
+            introduce(await session.state(chat), options)
+        while True:
+            await follow(session, chat, sandbox, options)
+            state = await session.state(chat)
+            conclude(state, options)
+            if not await goes_on(session, state, options):
+                return result_of(state).exit_code
+
+
+def introduce(state: State, options: Options) -> None:
+    Screen(state, options.plain).say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
+
+
+async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options) -> None:
+    """Perform until the chat ends, seen by whoever watches."""
+    before = await session.state(chat)
+    with Screen(before, options.plain, options.verbose) as screen:
+        person = present(asking(screen.rest)) if at_terminal() else None
+        async with interruptible(chat), aclosing(session.perform(chat, sandbox, person)) as performance:
+            async for recorded in performance:
+                tell(recorded, screen, options)
+
+
+async def goes_on(session: Session, state: State, options: Options) -> bool:
+    """After an answer, a person at the terminal may ask on; the threads and the workspace stay."""
+    if state.answered is None or options.yes or options.json or not at_terminal():
+        return False
+    asked = await ask_next()
+    if asked is None:
+        write_line(sys.stderr, f"septet: ask on another day: septet resume {state.chat} 'your question'")
+        return False
+    await session.tell(state.chat, PersonSpoke(text=asked))
+    await session.reopen(state.chat, more(await session.state(state.chat), options))
+    return True
 
 
 def overhearing(path: Path) -> Callable[[Request], None]:
@@ -210,7 +235,8 @@ def tell(recorded: Recorded, screen: Screen, options: Options) -> None:
     if options.json:
         write_line(sys.stdout, encode(recorded).decode())
     if not options.quiet:
-        screen.hear(recorded)
+        shown_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not options.json
+        screen.hear(recorded, aloud=not shown_last)
 
 
 def conclude(state: State, options: Options) -> None:

@@ -1,0 +1,65 @@
+"""A real terminal: keys in, screen out."""
+
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cli.commands import PATIENCE, Septet
+
+needs_terminal = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+class Terminal:
+    """A window of tmux: keys in, screen out."""
+
+    def __init__(self, socket: str) -> None:
+        self.socket = socket
+
+    def tmux(self, *args: str) -> str:
+        return subprocess.run(
+            ["tmux", "-S", self.socket, *args], capture_output=True, text=True, check=False
+        ).stdout
+
+    def type(self, text: str) -> None:
+        self.tmux("send-keys", "-l", text)
+        self.tmux("send-keys", "Enter")
+
+    def press(self, key: str) -> None:
+        self.tmux("send-keys", key)
+
+    def screen(self) -> str:
+        return self.tmux("capture-pane", "-p", "-J", "-S", "-400")
+
+    def wait_for(self, text: str, times: int = 1) -> str:
+        """The screen once it shows the text, so many times; a program that has ended shows nothing more."""
+        end = time.monotonic() + PATIENCE
+        while (screen := self.screen()).count(text) < times:
+            over = "exit code" in screen and self.screen().count(text) < times
+            assert not over, screen
+            assert time.monotonic() < end, screen
+            time.sleep(0.05)  # a look at the screen, not a guess how long something takes
+        return screen
+
+
+@contextmanager
+def on_terminal(
+    septet: Septet, *args: str, environment: Mapping[str, str] | None = None
+) -> Generator[Terminal]:
+    """`septet ARGS…` on a terminal of its own; its exit code is shown at the end."""
+    settings = [f"{name}={value}" for name, value in {**septet.environment, **(environment or {})}.items()]
+    command = shlex.join(["env", *settings, sys.executable, "-m", "septet", *args])
+    terminal = Terminal(str(Path(tempfile.mkdtemp(dir=septet.home.parent)) / "tmux"))
+    folder = str(septet.home.parent)
+    show = f"{command}; echo exit code $?; cat"
+    terminal.tmux("-f", "/dev/null", "new-session", "-d", "-x", "150", "-y", "60", "-c", folder, show)
+    try:
+        yield terminal
+    finally:
+        terminal.tmux("kill-server")
