@@ -24,8 +24,9 @@ from septet.domain.events import (
 from septet.domain.plans import CommandSucceeds, Plan, Requirement, TestsPass, plan_digest
 from septet.domain.reduce import fold
 from septet.domain.state import State
-from septet.domain.teams import RoleSpec, TeamSpec
-from septet.models.scripted import Script, ScriptedModel, ScriptedTurn
+from septet.domain.talk import Answer, Usage
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.models.scripted import Script, ScriptedModel, ScriptedTurn, words
 from septet.sandboxes.ladder import choose_sandbox
 from septet.stores.memory import MemoryBlobs
 from septet.team.forms import check_of
@@ -95,6 +96,20 @@ async def test_the_first_green_candidate_ends_the_drawing(tmp_path: Path) -> Non
     decision = events[2]
     assert isinstance(decision, DecisionRecorded)
     assert (decision.what, decision.why) == ("took candidate 2 of 2", "every check passes")
+
+
+async def test_no_candidate_is_drawn_that_the_budget_does_not_hold(tmp_path: Path) -> None:
+    said = ModelAnswered(
+        role="coder",
+        answer=Answer(
+            text=words(ScriptedTurn(role="coder", files=pair(WRONG, TEST))), usage=Usage(prompt=100)
+        ),
+    )
+    for budget, asked in ((199, 0), (200, 1)):
+        state = replace(told(said), budget=Budget(tokens=budget))
+        events = await turn(state, [pair(WRONG, TEST), pair(RIGHT, TEST)], tmp_path / str(budget))
+        assert sum(isinstance(event, ModelAnswered) for event in events) == asked
+        assert isinstance(events[-1], VersionWritten)
 
 
 async def test_a_right_program_and_right_tests_find_each_other(tmp_path: Path) -> None:

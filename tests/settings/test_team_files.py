@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.domain.teams import RoleSpec
+from septet.domain.teams import Allowance, RoleSpec
 from septet.errors import BadConfig
 from septet.settings.team_files import load_team
 from septet.team.teams import TEAMS
@@ -31,6 +31,11 @@ def test_a_file_describes_a_team(tmp_path: Path) -> None:
     )
 
 
+def test_a_member_may_have_a_budget_of_its_own(tmp_path: Path) -> None:
+    text = "members:\n- {role: coder, budget: {tokens: 5000, cost: 0.5, seconds: 60}}\n"
+    assert load_team(write(tmp_path, text)).members[0].budget == Allowance(tokens=5000, cost=0.5, seconds=60)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -40,6 +45,7 @@ def test_a_file_describes_a_team(tmp_path: Path) -> None:
         ("members: [{role: coder}]\nfloor: anarchy", "unknown floor 'anarchy'"),
         ("members: [{role: coder, model: 'url:http://x#y'}]", "may not choose the address"),
         ("members: [{role: coder}]\nbugdet: {}", "team.yaml:2: unknown key 'bugdet': did you mean 'budget'?"),
+        ("members: [{role: coder, budget: {tokns: 5}}]", "unknown key 'tokns': did you mean 'tokens'?"),
         ("- a", "expected `object`, got `array`"),
     ],
 )

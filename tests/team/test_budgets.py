@@ -1,14 +1,16 @@
 """Budgets stop a chat before the turn that would exceed them, with the reason named."""
 
 import pytest
+from msgspec.structs import replace
 from team.states import STARTED, chat
 
-from septet.domain.events import ModelAnswered
+from septet.domain.events import ChatContinued, ChatEnded, Event, ModelAnswered, RunFinished, TurnOpened
+from septet.domain.runs import RunResult
 from septet.domain.state import State
 from septet.domain.talk import Answer, Usage
-from septet.domain.teams import Budget
+from septet.domain.teams import Allowance, Budget, RoleSpec
+from septet.team.budgets import overdrawn, usual_spending, within_budget
 from septet.team.floors import round_robin
-from septet.team.limits import usual_spending, within_budget
 from septet.team.moves import End, Move, Speak
 
 
@@ -43,4 +45,54 @@ def test_what_is_used_up_is_said_so() -> None:
 
 def test_a_speaker_without_a_past_costs_nothing_yet() -> None:
     assert usual_spending(spent(100), "reviewer").usage.total == 0
-    assert usual_spending(spent(100, 200), "coder").usage.total == 150
+
+
+def test_the_next_answer_is_taken_to_cost_as_much_as_the_newest_or_the_average() -> None:
+    assert usual_spending(spent(100, 200), "coder").usage.total == 200
+    assert usual_spending(spent(200, 100), "coder").usage.total == 150
+
+
+def own(*events: Event, **limits: float) -> State:
+    """A chat whose coder has a budget of its own."""
+    allowed = Allowance(
+        tokens=int(limits["tokens"]) if "tokens" in limits else None,
+        cost=limits.get("cost"),
+        seconds=limits.get("seconds"),
+    )
+    members = (RoleSpec(name="coder", role="coder", budget=allowed), RoleSpec(name="editor", role="reviewer"))
+    started = replace(STARTED, team=replace(STARTED.team, members=members))
+    return chat([started, *events])
+
+
+def answered(role: str, tokens: int) -> ModelAnswered:
+    answer = Answer(text="x", usage=Usage(prompt=tokens), cost=tokens / 100, seconds=tokens / 10)
+    return ModelAnswered(role=role, answer=answer)
+
+
+@pytest.mark.parametrize("limits", [{"tokens": 300}, {"cost": 3.0}, {"seconds": 30.0}])
+def test_a_member_has_a_budget_of_its_own(limits: dict[str, float]) -> None:
+    free = Budget(rounds=None)
+    within = own(answered("coder", 100), answered("editor", 900), answered("coder", 100), **limits)
+    assert overdrawn(within, free, "coder") == ""
+    spent_most = own(answered("coder", 100), answered("coder", 140), **limits)
+    assert "would not do for its next turn" in overdrawn(spent_most, free, "coder")
+    assert overdrawn(spent_most, free, "editor") == ""
+    spent_all = own(answered("coder", 300), **limits)
+    assert overdrawn(spent_all, free, "coder").startswith("the coder's 3")
+    assert overdrawn(spent_all, free, "coder").endswith("are used up")
+
+
+def test_the_time_of_programs_is_the_members_who_ran_them() -> None:
+    ran = RunFinished(
+        id="1", purpose="run", command="x", result=RunResult(exit_code=0, seconds=40.0), tree="t"
+    )
+    state = own(TurnOpened(speaker="coder"), ran, seconds=30.0)
+    assert overdrawn(state, Budget(), "coder") == "the coder's 30 seconds are used up"
+
+
+def test_a_chat_that_is_opened_again_gives_a_member_as_much_again() -> None:
+    used_up = [answered("coder", 300), ChatEnded(reason="bound", detail="x")]
+    again = own(*used_up, ChatContinued(budget=Budget(rounds=None)), tokens=300)
+    assert overdrawn(again, Budget(rounds=None), "coder") == ""
+    further = own(*used_up, ChatContinued(budget=Budget(rounds=None)), answered("coder", 300), tokens=300)
+    assert overdrawn(further, Budget(rounds=None), "coder") == "the coder's 300 tokens are used up"

@@ -25,8 +25,9 @@ from septet.domain.plans import plan_digest
 from septet.domain.talk import Answer, Usage
 from septet.domain.teams import Budget
 from septet.errors import BadConfig
+from septet.team.budgets import within_budget
 from septet.team.floors import floor_for, plan_then_iterate, round_robin
-from septet.team.limits import at_most, stepwise, within_budget
+from septet.team.limits import at_most, stepwise
 from septet.team.moves import End, Move, Speak
 from septet.team.teams import TEAMS
 

@@ -16,6 +16,7 @@ from septet.domain.teams import RoleSpec
 from septet.domain.values import Value
 from septet.ports import Agent, Blobs, Bus, Model
 from septet.team.briefings import briefing
+from septet.team.budgets import overdrawn
 from septet.team.calls import AGREED, DOUBTED, alike, calls_like
 from septet.team.evidence import shortcomings
 
@@ -57,6 +58,8 @@ def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Tria
         while not draw.settled and draw.count < member.candidates:
             if waiting:
                 said = waiting.pop(0)
+            elif draw.count and overdrawn(state, state.budget, member.name):
+                break
             else:
                 said = await ask(warmer(member, draw.count), model, bus, state, messages)
                 yield said

@@ -1,5 +1,6 @@
 """What a chat came to, as text: the same words for `run`, `show` and exports."""
 
+from septet.chat.expenses import spent, spent_by_member
 from septet.domain.plans import check_text
 from septet.domain.state import State
 from septet.team.evidence import Line, report, shortcomings
@@ -74,6 +75,7 @@ def summary(state: State) -> str:
         f"{state.chat}: {status(state)}",
         f"goal: {clipped(' '.join(state.goal.split()), 200)}",
         f"team: {state.team.name} · {len(state.versions)} versions · {spent(state)}",
+        *spent_by_member(state),
         *versions(state),
         report_table(state),
         "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.versions else "",
@@ -97,11 +99,3 @@ def versions(state: State) -> list[str]:
 def artefacts(state: State) -> str:
     made = sorted(path for path in state.artefacts if not path.startswith("."))
     return f"made: {', '.join(made)}" if made else ""
-
-
-def spent(state: State) -> str:
-    total = state.spent
-    words = f"{total.answers} answers"
-    if total.usage.total:
-        words += f" · {total.usage.prompt} + {total.usage.completion} tokens · ${total.cost:.4f}"
-    return words

@@ -1,7 +1,9 @@
 """How a chat ended, for programs: the last line of `--json` and `team.result`."""
 
+from collections.abc import Mapping
+
 from septet.domain.plans import check_text
-from septet.domain.state import State
+from septet.domain.state import Spending, State
 from septet.domain.talk import Usage
 from septet.domain.values import Value
 from septet.team.evidence import report
@@ -19,7 +21,10 @@ class ReportLine(Value, omit_defaults=False):
 
 
 class Result(Value, omit_defaults=False):
-    """`status` is how the chat ended, or `unfinished`; `exit_code` is what a command line ends with."""
+    """`status` is how the chat ended, or `unfinished`; `exit_code` is what a command line ends with.
+
+    `members` says what each of them used.
+    """
 
     chat: str
     status: str
@@ -30,6 +35,7 @@ class Result(Value, omit_defaults=False):
     evidence: tuple[ReportLine, ...]
     usage: Usage
     cost: float
+    members: Mapping[str, Spending]
     answer: str = ""
     type: str = "result"
 
@@ -58,5 +64,6 @@ def result_of(state: State) -> Result:
         evidence=lines,
         usage=state.spent.usage,
         cost=state.spent.cost,
+        members=state.spending,
         answer=state.answered.text if state.answered else "",
     )

@@ -77,7 +77,7 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             return replace(begun, workspace=workspace, data=data, facts=facts)
         case ChatContinued(budget=budget):
             again = replace(state, budget=budget, ended=None, stop_requested=False, terminated=None)
-            return replace(again, refusals=0, repeats=0, unpleased=0, failing=0)
+            return replace(again, refusals=0, repeats=0, unpleased=0, failing=0, counted=state.spending)
         case ChatEnded():
             return replace(state, ended=event, turn=None)
         case TurnOpened(speaker=speaker):
@@ -101,7 +101,9 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             return replace(state, turn=closed(state.turn), refused=event, refusals=state.refusals + 1)
         case PersonSpoke():
             remarks, messages = (*state.remarks, event), state.messages.plus(event)
-            return replied(replace(state, remarks=remarks, messages=messages, answered=None))
+            return replied(
+                replace(state, remarks=remarks, messages=messages, answered=None, accepted=False)
+            )
         case WorkAccepted():
             return replied(replace(state, accepted=True))
         case PlanProposed(plan=plan):
@@ -132,7 +134,7 @@ def reduce_work(state: State, event: WorkEvent) -> State:
         case RunFinished(result=result):
             made = {change.path: change.sha256 for change in result.changes if change.kind != "deleted"}
             return replace(
-                noted(state, event),
+                noted(took(state, result.seconds), event),
                 runs=(*state.runs, event),
                 messages=state.messages.plus(event),
                 artefacts={**state.artefacts, **made},
@@ -178,25 +180,34 @@ def reduce_tools(state: State, event: ToolEvent) -> State:
 
 def reduce_answer(state: State, event: ModelAnswered) -> State:
     answer = event.answer
-    before = state.spending.get(event.role, Spending())
-    after = Spending(
-        answers=before.answers + 1,
-        usage=before.usage.plus(answer.usage),
-        cost=before.cost + (answer.cost or 0.0),
-    )
+    one = Spending(answers=1, usage=answer.usage, cost=answer.cost or 0.0, seconds=answer.seconds)
     turn = state.turn and replace(state.turn, answers=(*state.turn.answers, event))
     return replace(
         state,
         turn=turn,
         messages=state.messages.plus(event),
-        spending={**state.spending, event.role: after},
+        spending=charged(state, event.role, one),
+        latest={**state.latest, event.role: one},
         seconds=state.seconds + answer.seconds,
     )
 
 
+def took(state: State, seconds: float) -> State:
+    """A program's time is that of the member whose turn it is."""
+    if state.turn is None:
+        return state
+    return replace(state, spending=charged(state, state.turn.speaker, Spending(seconds=seconds)))
+
+
+def charged(state: State, member: str, more: Spending) -> dict[str, Spending]:
+    return {**state.spending, member: state.spending.get(member, Spending()).plus(more)}
+
+
 def reduce_version(state: State, event: VersionWritten) -> State:
     """New code empties what was known of the old one; the same code again changes only the count."""
-    state = replace(state, versions=state.versions.plus(event), remarks=unheard(state), diagnosis=None)
+    found = state.turn is not None and state.turn.speaker == "runner"  # code that nobody wrote answers nobody
+    remarks = state.remarks if found else unheard(state)
+    state = replace(state, versions=state.versions.plus(event), remarks=remarks, diagnosis=None)
     if len(state.versions) > 1 and state.versions[-2].tree == event.tree:
         return replace(state, repeats=state.repeats + 1)
     met = {item for item, found in state.evidence.items() if found.passed}

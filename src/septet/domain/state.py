@@ -45,11 +45,20 @@ class Turn(Value):
 
 
 class Spending(Value):
-    """What a member has cost; `answers` is how many it gave."""
+    """What a member has cost; `answers` is how many it gave, `seconds` what its model and programs took."""
 
     answers: int = 0
     usage: Usage = Usage()
     cost: float = 0.0
+    seconds: float = 0.0
+
+    def plus(self, other: "Spending") -> "Spending":
+        return Spending(
+            answers=self.answers + other.answers,
+            usage=self.usage.plus(other.usage),
+            cost=self.cost + other.cost,
+            seconds=self.seconds + other.seconds,
+        )
 
 
 class State(Value):
@@ -115,6 +124,10 @@ class State(Value):
     turns: Mapping[str, int] = {}
     steps: int = 0
     spending: Mapping[str, Spending] = {}
+    latest: Mapping[str, Spending] = {}
+    """What each member's newest answer cost."""
+    counted: Mapping[str, Spending] = {}
+    """What each member had spent when the chat was last opened: its own budget counts from there."""
     seconds: float = 0.0
     """Time that models and programs took; a person's thinking is not counted."""
     stop_requested: bool = False
@@ -130,9 +143,5 @@ class State(Value):
     def spent(self) -> Spending:
         total = Spending()
         for part in self.spending.values():
-            total = Spending(
-                answers=total.answers + part.answers,
-                usage=total.usage.plus(part.usage),
-                cost=total.cost + part.cost,
-            )
+            total = total.plus(part)
         return total

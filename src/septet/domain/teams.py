@@ -13,12 +13,21 @@ RunAs = Literal["auto", "script", "screen", "server", "cells"]
 EndReason = Literal["done", "accepted", "bound", "no_progress", "error", "stopped"]
 
 
+class Allowance(Value, forbid_unknown_fields=True):
+    """What one member may use; None is unbounded. `cost` in US dollars, `seconds` of models and programs."""
+
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+
+
 class RoleSpec(Value, forbid_unknown_fields=True):
     """A member: what it does (`role`), what it is called (`name`), what it thinks with.
 
     `stronger` is the model that takes over when the same failure comes again and again;
     `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
-    is briefed and replies: in the usual text, or in the short forms that small models keep to better.
+    is briefed and replies: in the usual text, or in the short forms that small models keep to better;
+    `budget` is the member's own, beside the chat's.
     """
 
     name: str
@@ -29,6 +38,7 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     candidates: int = 1
     stronger: str = ""
     form: Literal["text", "small"] = "text"
+    budget: Allowance = Allowance()
 
 
 class Budget(Value, forbid_unknown_fields=True):

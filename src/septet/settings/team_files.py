@@ -6,7 +6,7 @@ from typing import Literal
 
 from septet.domain.hosts import host_trouble
 from septet.domain.runs import Limits, Network
-from septet.domain.teams import ROLES, Budget, RoleSpec, RunAs, TeamSpec
+from septet.domain.teams import ROLES, Allowance, Budget, RoleSpec, RunAs, TeamSpec
 from septet.domain.values import Value
 from septet.errors import BadConfig
 from septet.settings.group_chats import is_group_chat, parse_group_chat
@@ -26,6 +26,7 @@ class MemberForm(Value, forbid_unknown_fields=True):
     candidates: int = 1
     stronger: str = ""
     form: Literal["text", "small"] = "text"
+    budget: Allowance = Allowance()
 
 
 class TeamForm(Value, forbid_unknown_fields=True):
@@ -104,6 +105,7 @@ def member(form: MemberForm, source: str) -> RoleSpec:
         candidates=form.candidates,
         stronger=form.stronger,
         form=form.form,
+        budget=form.budget,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadConfig
+from septet.team.budgets import within_budget
 from septet.team.direct import assisting
 from septet.team.evidence import done, examined
 from septet.team.graph import PAIR, graph
@@ -18,7 +19,6 @@ from septet.team.limits import (
     unless_stuck,
     until_accepted,
     until_done,
-    within_budget,
 )
 from septet.team.moves import End, Floor, Move, Speak
 from septet.team.reason_and_act import autocoding

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-from septet.domain.state import Spending, State
-from septet.domain.talk import Usage
-from septet.domain.teams import Budget
+from septet.domain.state import State
 from septet.team.moves import End, Floor, Move, Speak
 
 HELPED = 2
@@ -31,40 +29,6 @@ def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
         return End(reason="bound", detail=f"{turns} rounds are used up")
 
     return bounded
-
-
-def within_budget(budget: Budget, floor: Floor) -> Floor:
-    """End when tokens, cost or time are used up, or would be by the next turn."""
-
-    def bounded(state: State) -> Move:
-        move = floor(state)
-        if isinstance(move, End):
-            return move
-        spent, usual = state.spent, usual_spending(state, move.speaker)
-        used = [
-            (budget.tokens, spent.usage.total, usual.usage.total, "tokens"),
-            (budget.cost, spent.cost, usual.cost, "US dollars"),
-            (budget.seconds, state.seconds, 0.0, "seconds"),
-        ]
-        for limit, amount, more, unit in used:
-            if limit is not None and amount >= limit:
-                return End(reason="bound", detail=f"{limit:g} {unit} are used up")
-            if limit is not None and amount + more > limit:
-                detail = (
-                    f"{limit:g} {unit} would not do for the {move.speaker}'s next turn ({amount:g} are used)"
-                )
-                return End(reason="bound", detail=detail)
-        return move
-
-    return bounded
-
-
-def usual_spending(state: State, speaker: str) -> Spending:
-    """What one answer of that speaker costs, going by those it gave; nothing is known of a first one."""
-    past = state.spending.get(speaker, Spending())
-    count = max(1, past.answers)
-    usage = Usage(prompt=past.usage.prompt // count, completion=past.usage.completion // count)
-    return Spending(answers=1, usage=usage, cost=past.cost / count)
 
 
 def unless_refused(times: int, floor: Floor) -> Floor:

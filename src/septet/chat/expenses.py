@@ -1,0 +1,44 @@
+"""What a chat and its members have used, and of how much: the same words live, in `show` and in exports."""
+
+from septet.domain.state import Spending, State
+from septet.domain.teams import Allowance
+from septet.team.budgets import allowance, own_spending
+
+
+def spent(state: State) -> str:
+    """The whole chat: answers, and what they cost where that is known."""
+    limits = Allowance(tokens=state.budget.tokens, cost=state.budget.cost)
+    return " · ".join([f"{state.spent.answers} answers", *measures(state.spent, limits)])
+
+
+def spent_by_member(state: State) -> list[str]:
+    """A line for each member whose answers were counted, with its own budget."""
+    counted = {name: one for name, one in state.spending.items() if one.usage.total}
+    width = max(map(len, counted), default=0)
+    return [
+        f"  {name:<{width}}  {one.answers} answers · {' · '.join(measures(one, allowance(state, name)))}"
+        for name, one in counted.items()
+    ]
+
+
+def spent_now(state: State) -> str:
+    """What a watcher sees of the member at work: how far it is into its own budget."""
+    speaker = state.turn.speaker if state.turn else ""
+    limits, used = allowance(state, speaker), own_spending(state, speaker)
+    figures = [
+        f"{used.usage.total}/{limits.tokens} tokens" if limits.tokens is not None else "",
+        f"${used.cost:.4f}/{limits.cost:g}" if limits.cost is not None else "",
+        f"{used.seconds:.0f}/{limits.seconds:g} s" if limits.seconds is not None else "",
+    ]
+    shown = " ".join(filter(None, figures))
+    return f"{speaker} {shown}" if shown else ""
+
+
+def measures(used: Spending, limits: Allowance) -> list[str]:
+    usage = used.usage
+    if not usage.total:
+        return []
+    cached = f" ({usage.cached} cached)" if usage.cached else ""
+    tokens = f" of {limits.tokens}" if limits.tokens is not None else ""
+    cost = f" of {limits.cost:g}" if limits.cost is not None else ""
+    return [f"{usage.prompt} + {usage.completion} tokens{cached}{tokens}", f"${used.cost:.4f}{cost}"]

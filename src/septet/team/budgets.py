@@ -1,0 +1,82 @@
+"""Budgets of a chat and of its members: no answer is asked for that would exceed one. Pure."""
+
+from septet.domain.state import Spending, State
+from septet.domain.talk import Usage
+from septet.domain.teams import Allowance, Budget
+from septet.team.moves import End, Floor, Move
+
+
+def within_budget(budget: Budget, floor: Floor) -> Floor:
+    """End when tokens, cost or time are used up, or would be by the next turn: the chat's or the member's."""
+
+    def bounded(state: State) -> Move:
+        move = floor(state)
+        if isinstance(move, End):
+            return move
+        why = overdrawn(state, budget, move.speaker)
+        return End(reason="bound", detail=why) if why else move
+
+    return bounded
+
+
+def overdrawn(state: State, budget: Budget, speaker: str) -> str:
+    """Why that speaker may not be asked for one more answer; nothing where it may."""
+    usual = usual_spending(state, speaker)
+    whole = Allowance(tokens=budget.tokens, cost=budget.cost, seconds=budget.seconds)
+    total = Spending(usage=state.spent.usage, cost=state.spent.cost, seconds=state.seconds)
+    own, used = allowance(state, speaker), own_spending(state, speaker)
+    return beyond(whole, total, usual, ("", f"the {speaker}'s")) or beyond(
+        own, used, usual, (f"the {speaker}'s ", "its")
+    )
+
+
+def beyond(limits: Allowance, used: Spending, more: Spending, names: tuple[str, str]) -> str:
+    """Which limit is reached, or would be by `more`; `names` say whose limit and whose turn it is."""
+    whose, turn = names
+    measured = [
+        (limits.tokens, used.usage.total, more.usage.total, "tokens"),
+        (limits.cost, used.cost, more.cost, "US dollars"),
+        (limits.seconds, used.seconds, more.seconds, "seconds"),
+    ]
+    for limit, amount, extra, unit in measured:
+        if limit is not None and amount >= limit:
+            return f"{whose}{limit:.10g} {unit} are used up"
+        if limit is not None and amount + extra > limit:
+            return f"{whose}{limit:.10g} {unit} would not do for {turn} next turn ({amount:.6g} are used)"
+    return ""
+
+
+def allowance(state: State, speaker: str) -> Allowance:
+    """The member's own budget; unbounded for who is none."""
+    found = (one.budget for one in state.team.members if speaker in (one.name, one.role))
+    return next(found, Allowance())
+
+
+def own_spending(state: State, speaker: str) -> Spending:
+    """What a member has used of its own budget: an opened chat gives it as much again."""
+    whole, before = state.spending.get(speaker, Spending()), state.counted.get(speaker, Spending())
+    return Spending(
+        usage=Usage(
+            prompt=whole.usage.prompt - before.usage.prompt,
+            completion=whole.usage.completion - before.usage.completion,
+        ),
+        cost=whole.cost - before.cost,
+        seconds=whole.seconds - before.seconds,
+    )
+
+
+def usual_spending(state: State, speaker: str) -> Spending:
+    """What one more answer of that speaker costs: like its newest or like the average, whichever is more.
+
+    Nothing is known of a first one.
+    """
+    past, newest = state.spending.get(speaker, Spending()), state.latest.get(speaker, Spending())
+    if not past.answers:
+        return Spending()
+    usage = Usage(
+        prompt=max(newest.usage.prompt, past.usage.prompt // past.answers),
+        completion=max(newest.usage.completion, past.usage.completion // past.answers),
+    )
+    return Spending(
+        answers=1, usage=usage, cost=max(newest.cost, past.cost / past.answers), seconds=newest.seconds
+    )
