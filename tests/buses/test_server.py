@@ -78,7 +78,7 @@ async def test_an_address_that_others_can_reach_needs_tls(tmp_path: Path) -> Non
     error = await failing(ServerPlan(folder=tmp_path, host="0.0.0.0"))
 
     assert isinstance(error, BadUsage)
-    assert "--tls-cert" in str(error)
+    assert "--tls CERT KEY" in str(error)
 
 
 async def test_a_killed_server_is_started_again_on_the_same_port(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """A connection to a NATS server that is new enough, that reconnects by itself and whose errors are ours."""
 
+import logging
 import re
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address
+from pathlib import Path
 from time import monotonic
 
 import anyio
@@ -12,35 +15,57 @@ import nats.js.errors
 from nats.aio.client import Client
 from nats.js.manager import JetStreamManager
 
+from septet.buses.rights import inbox
 from septet.domain.values import Value
-from septet.errors import BadConfig, Unreachable
+from septet.errors import BadConfig, BadUsage, Unreachable
 
 OLDEST = (2, 11)
 """The fence compares the last sequence of a whole chat: older servers reject every append after the first."""
 PAUSE = 0.2
 """Seconds between two tries to connect."""
 TRIES = 4
+SECRET = re.compile(r"//([^@/]*)@")
+ADDRESS = re.compile(r"(nats|tls|ws|wss)://([^@/\s]+@)?(?P<host>\[[0-9a-fA-F:]+\]|[^@/\s:]+)(:\d+)?/?")
 PENDING = 64 << 20
 """Bytes that may wait while the server is away."""
 
 
 class Link(Value):
-    """Where a server is and what opens it. `token` may also be part of the address."""
+    """Where a server is and what opens it.
+
+    `token` is `NAME:SECRET`, or a bare token of somebody else's server; it may also be part of the address, or in
+    `token_file`, which is read whenever it is needed: the host may not have written it yet.
+    """
 
     address: str
     token: str = ""
+    token_file: str = ""
     authority: str = ""
     """A file with the certificate that signed the server's (TLS)."""
+    certificate: str = ""
+    """A file with the server's own certificate, to be trusted as it is (TLS)."""
     name: str = "septet"
+
+    @property
+    def encrypted(self) -> bool:
+        return bool(self.authority or self.certificate) or self.address.startswith(("tls:", "wss:"))
+
+
+class Connection(Client):
+    """A client that remembers what the server would not let it do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[str] = []
 
 
 @asynccontextmanager
-async def connect(link: Link, patience: float = 5.0, wait: float = 0.0) -> AsyncGenerator[Client]:
+async def connect(link: Link, patience: float = 5.0, wait: float = 0.0) -> AsyncGenerator[Connection]:
     """A client that reconnects for ever. A server that is not there yet is waited for `wait` seconds.
 
     Raises Unreachable or BadConfig where the first connection fails.
     """
-    check_address(link.address)
+    check_address(link)
     client = await first_connection(link, patience, wait)
     try:
         yield client
@@ -49,7 +74,7 @@ async def connect(link: Link, patience: float = 5.0, wait: float = 0.0) -> Async
             await client.close()
 
 
-async def first_connection(link: Link, patience: float, wait: float) -> Client:
+async def first_connection(link: Link, patience: float, wait: float) -> Connection:
     deadline = monotonic() + wait
     while True:
         try:
@@ -60,14 +85,8 @@ async def first_connection(link: Link, patience: float, wait: float) -> Client:
         await anyio.sleep(PAUSE)
 
 
-async def open_client(link: Link, patience: float) -> Client:
-    client, faults = Client(), list[Exception]()
-
-    async def note(fault: Exception) -> None:
-        """Every broken connection is reported here; the client mends it by itself."""
-        faults.append(fault)
-        del faults[:-TRIES]
-
+async def open_client(link: Link, patience: float) -> Connection:
+    client, faults = Connection(), Faults()
     options: dict[str, object] = {
         "name": link.name,
         "connect_timeout": patience,
@@ -75,21 +94,85 @@ async def open_client(link: Link, patience: float) -> Client:
         "reconnect_time_wait": PAUSE,
         "ping_interval": 10,
         "pending_size": PENDING,
-        "error_cb": note,
-        "token": link.token or None,
-        "tls": ssl.create_default_context(cafile=link.authority) if link.authority else None,
+        "error_cb": faults.note,
+        **credentials(client, link),
+        **({"tls": trust(link)} if link.encrypted else {}),
     }
     try:
-        await client.connect([link.address], **options)  # pyright: ignore[reportArgumentType]  # its options are typed one by one
+        with faults.first:
+            await client.connect([shown(link.address)], **options)  # pyright: ignore[reportArgumentType]  # its options are typed one by one
+        if faults.first.cancelled_caught:
+            raise faults.all[-1]
         client.options["max_reconnect_attempts"] = -1
         await check_server(client, link)
     except BaseException as error:
-        with anyio.move_on_after(patience, shield=True), suppress(OSError):
+        with anyio.move_on_after(min(patience, 1.0), shield=True), suppress(OSError):
             await client.close()
         if isinstance(error, (nats.errors.Error, OSError)):
-            raise refusal(link, [error, *faults]) from error
+            raise refusal(link, [error, *faults.all]) from error
         raise
+    client.refused = faults.refused
     return client
+
+
+class Faults:
+    """Every broken connection is reported here; the client mends it by itself."""
+
+    def __init__(self) -> None:
+        self.all: list[Exception] = []
+        self.refused: list[str] = []
+        self.first = anyio.CancelScope()
+        """Left as soon as TLS fails: that does not mend, and the client would wait for an end that never comes."""
+
+    async def note(self, fault: Exception) -> None:
+        self.all = [*self.all, fault][-TRIES:]
+        if isinstance(fault, ssl.SSLError):
+            self.first.cancel()
+        if "permissions violation" in str(fault).lower():
+            self.refused.append(str(fault))
+            del self.refused[:-TRIES]
+            logging.getLogger("septet.cluster").warning("the server refused: %s", fault)
+
+
+def credentials(client: Client, link: Link) -> dict[str, object]:
+    """What is told to the server; the secret is handed out when it is asked for, and only to who may hear it."""
+    user, colon, secret = secret_of(link).partition(":")
+
+    def hand_out() -> str:
+        if link.encrypted and not client._server_info.get("tls_required"):  # pyright: ignore[reportPrivateUsage]  # nothing public tells
+            raise nats.errors.Error("it does not speak TLS")
+        return secret if colon else user
+
+    if colon:
+        return {"user": user, "password": hand_out, "inbox_prefix": inbox(user)}
+    return {"token": hand_out} if user else {}
+
+
+def secret_of(link: Link) -> str:
+    if link.token:
+        return link.token
+    if found := SECRET.search(link.address):
+        return found[1]
+    if not link.token_file:
+        return ""
+    try:
+        return Path(link.token_file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise Unreachable(f"{link.token_file} cannot be read ({error.strerror})", "start the host") from error
+
+
+def trust(link: Link) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=link.certificate or link.authority or None)
+    except (OSError, ssl.SSLError) as error:
+        raise BadConfig(
+            f"{link.certificate or link.authority} holds no certificate ({error})", "name a PEM file"
+        ) from error
+    if link.certificate:
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.check_hostname = False
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context
 
 
 async def check_server(client: Client, link: Link) -> None:
@@ -114,15 +197,34 @@ def refusal(link: Link, faults: list[Exception]) -> BadConfig | Unreachable:
         return BadConfig(
             f"the server at {where} refused the token", "pass the one that `septet host` printed"
         )
+    if "does not speak tls" in words:
+        return BadConfig(f"the server at {where} does not speak TLS", "is it the right one?")
+    if "certificate" in words:
+        return BadConfig(
+            f"the certificate of the server at {where} is not trusted", "name its signer with --tls-ca"
+        )
     reason = str(faults[-1]) or type(faults[-1]).__name__
     return Unreachable(f"no server answers at {where} ({reason})", "is it running, and is the token right?")
 
 
 def shown(address: str) -> str:
     """The address without the secret that may be in it."""
-    return re.sub(r"//[^@/]*@", "//", address)
+    return SECRET.sub("//", address)
 
 
-def check_address(address: str) -> None:
-    if not re.fullmatch(r"(nats|tls|ws|wss)://([^@/\s]+@)?[^@/\s:]+(:\d+)?/?", address):
-        raise BadConfig(f"'{shown(address)}' is no address of a server", "write nats://HOST:PORT")
+def check_address(link: Link) -> None:
+    found = ADDRESS.fullmatch(link.address)
+    if not found:
+        raise BadConfig(f"'{shown(link.address)}' is no address of a server", "write nats://HOST:PORT")
+    if not link.encrypted and not is_loopback(found["host"]):
+        raise BadUsage(
+            f"{found['host']} is another machine, and the token would be readable on the way",
+            "write tls://HOST:PORT, and name the certificate with --tls-ca where it is your own",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -4,18 +4,22 @@ import fcntl
 import json
 import os
 import re
-import secrets
 import shutil
+import signal
+import socket
 import sysconfig
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from subprocess import DEVNULL
 
 import anyio
 from anyio.abc import Process
 
-from septet.buses.connection import OLDEST, Link
+from septet.buses.connection import OLDEST, Link, is_loopback
+from septet.buses.rights import CONDUCTOR
+from septet.buses.users import User, Users, write_private
 from septet.domain.values import Value
 from septet.errors import BadConfig, BadUsage, StoreFailed, Unreachable
 
@@ -23,6 +27,7 @@ READY = 20.0
 """Seconds that a server may take to recover its store and listen."""
 ATTEMPTS = 7
 BIGGEST_MESSAGE = 8 << 20
+ANY = ("0.0.0.0", "::")  # noqa: S104  # read, not bound
 CONFIG = """\
 server_name: {name}
 listen: "{host}:{port}"
@@ -30,7 +35,8 @@ ports_file_dir: "{folder}"
 log_file: "{folder}/server.log"
 logfile_size_limit: 10MB
 max_payload: {payload}
-authorization {{ token: "{token}" }}
+pid_file: "{folder}/server.pid"
+include "users.conf"
 jetstream {{ store_dir: "{folder}/store", sync_interval: {sync} }}
 {tls}
 """
@@ -45,6 +51,8 @@ class ServerPlan(Value):
     sync: str = "2m"
     certificate: str = ""
     key: str = ""
+    roles: Mapping[str, Sequence[str]] = {}
+    """For each of these a user is made, who may serve it and nothing else, by these names in teams."""
 
 
 class Server:
@@ -52,6 +60,7 @@ class Server:
 
     def __init__(self, plan: ServerPlan, binary: str, token: str) -> None:
         self._plan = plan
+        self.name = sha256(token.encode()).hexdigest()[:6]
         self._binary = binary
         self._process: Process | None = None
         self._port = plan.port or -1
@@ -62,7 +71,19 @@ class Server:
 
     @property
     def link(self) -> Link:
-        return Link(address=f"nats://{self._plan.host}:{self._port}", token=self.token)
+        """For this machine's own clients: they know the certificate, so whatever name is in it will do."""
+        own = "127.0.0.1" if self._plan.host in ANY else self._plan.host
+        certificate = self._plan.certificate
+        return Link(address=self._address(own), token=self.token, certificate=certificate)
+
+    @property
+    def address(self) -> str:
+        """For others."""
+        return self._address(socket.gethostname() if self._plan.host in ANY else self._plan.host)
+
+    def _address(self, host: str) -> str:
+        scheme = "tls" if self._plan.certificate else "nats"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     @property
     def pid(self) -> int:
@@ -124,12 +145,11 @@ class Server:
         plan = self._plan
         tls = f'tls {{ cert_file: "{plan.certificate}", key_file: "{plan.key}", min_version: "1.3" }}'
         return CONFIG.format(
-            name=f"septet-{self.token[:6]}",
+            name=f"septet-{self.name}",
             host=plan.host,
             port=self._port,
             folder=plan.folder,
             payload=BIGGEST_MESSAGE,
-            token=self.token,
             sync=plan.sync,
             tls=tls if plan.certificate else "",
         )
@@ -165,7 +185,11 @@ async def serve(plan: ServerPlan) -> AsyncGenerator[Server]:
     check_exposure(plan)
     binary = await find_binary()
     with sole_use(plan.folder):
-        server = Server(plan, binary, keep_token(plan.folder))
+        users = Users(plan.folder)
+        token = users.ensure(CONDUCTOR).token
+        for role, called in plan.roles.items():
+            users.ensure(role, [role], called)
+        server = Server(plan, binary, token)
         await server.start()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.supervise)
@@ -177,11 +201,14 @@ async def serve(plan: ServerPlan) -> AsyncGenerator[Server]:
 
 
 def check_exposure(plan: ServerPlan) -> None:
-    if plan.host not in ("127.0.0.1", "localhost", "::1") and not plan.certificate:
+    if not is_loopback(plan.host) and not plan.certificate:
         raise BadUsage(
             f"{plan.host} can be reached by others, and the talk would be readable",
-            "pass --tls-cert and --tls-key",
+            "pass --tls CERT KEY",
         )
+    for path in filter(None, (plan.certificate, plan.key)):
+        if not os.access(path, os.R_OK):
+            raise BadConfig(f"{path} cannot be read", "name PEM files: --tls CERT KEY")
 
 
 @contextmanager
@@ -201,17 +228,24 @@ def sole_use(folder: Path) -> Generator[None]:
         os.close(lock)
 
 
-def keep_token(folder: Path) -> str:
-    """The same after a restart, so that members find their way back."""
-    path = folder / "token"
-    if not path.exists():
-        write_private(path, secrets.token_urlsafe(24))
-    return path.read_text().strip()
+def invite(folder: Path, name: str, roles: Sequence[str], called: Sequence[str] = ()) -> User:
+    """A user who may serve these roles from now on, also where the host runs already."""
+    user = Users(folder).ensure(name, roles, called)
+    reload(folder)
+    return user
 
 
-def write_private(path: Path, text: str) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
+def uninvite(folder: Path, name: str) -> None:
+    Users(folder).remove(name)
+    reload(folder)
+
+
+def reload(folder: Path) -> None:
+    """Let the server of that folder, if there is one, read its users again."""
+    try:
+        os.kill(int((folder / "server.pid").read_text()), signal.SIGHUP)
+    except (OSError, ValueError):  # it is down, and will read them when it starts
+        return
 
 
 def first_address(text: str) -> str:
@@ -219,7 +253,7 @@ def first_address(text: str) -> str:
         found: list[str] = json.loads(text)["nats"]
     except (ValueError, KeyError):  # half written
         return ""
-    return found[0].removeprefix("nats://") if found else ""
+    return found[0].split("//")[-1] if found else ""
 
 
 def die_with_parent() -> list[str]:

@@ -1,0 +1,90 @@
+"""What each kind of user may publish and hear, as subjects of NATS."""
+
+from collections.abc import Sequence
+
+from septet.domain.tokens import token
+from septet.domain.values import Value
+
+API = "$JS.API"
+LOG, LOG_STREAM = "septet.log", "SEPTET_LOG"
+BLOBS, BLOB_STREAM = "septet-blobs", "OBJ_septet-blobs"
+PRESENCE, PRESENCE_STREAM = "septet-presence", "KV_septet-presence"
+CONDUCTOR = "conductor"
+NEVER = (f"{API}.STREAM.DELETE.>", f"{API}.STREAM.PURGE.{LOG_STREAM}", f"{API}.STREAM.MSG.DELETE.>")
+"""What nobody may do over the network: a log is only ever added to."""
+
+NAMED = (
+    "model_answered",
+    "reply_refused",
+    "facts_changed",
+    "decision_recorded",
+    "tool_called",
+    "answer_given",
+)
+"""Events that say whose they are: every member may store its own."""
+MADE = {
+    "planner": ("plan_proposed",),
+    "coder": ("version_written", "tool_answered", "snapshot_taken"),
+    "runner": (
+        "version_written",
+        "tool_answered",
+        "snapshot_taken",
+        "run_started",
+        "run_finished",
+        "evidence_found",
+    ),
+    "reviewer": ("review_given",),
+    "manager": ("speaker_chosen", "terminated"),
+    "exemplar": ("example_given",),
+}
+"""Events that only some roles make. A coder cannot claim a run, nor judge its own work."""
+
+
+class Rights(Value):
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+    never: tuple[str, ...] = NEVER
+
+
+def inbox(name: str) -> str:
+    """Answers to a user come to a place of its own, which no other member can hear."""
+    return f"_INBOX_{token(name)}"
+
+
+def conductor_rights() -> Rights:
+    return Rights(publish=(">",), subscribe=(">",))
+
+
+def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rights:
+    """Hear the orders of its roles, store what they make, read logs, keep contents, say that it is there.
+
+    `called` are the names under which it speaks in chats.
+    """
+    return Rights(
+        publish=(
+            f"{API}.INFO",
+            *(f"{API}.STREAM.INFO.{stream}" for stream in (LOG_STREAM, BLOB_STREAM, PRESENCE_STREAM)),
+            *(subject for stream in (LOG_STREAM, BLOB_STREAM) for subject in reading(stream)),
+            *keeping(),
+            *(f"{LOG}.*.t.{kind}.{token(one)}" for kind in NAMED for one in called),
+            *sorted({f"{LOG}.*.t.{kind}.*" for role in roles for kind in MADE.get(role, ())}),
+            "septet.bus.>",
+            f"$KV.{PRESENCE}.member.{token(name)}.*",
+            f"{inbox(CONDUCTOR)}.>",
+        ),
+        subscribe=(f"{inbox(name)}.>", *(f"septet.work.{role}" for role in roles)),
+    )
+
+
+def reading(stream: str) -> tuple[str, ...]:
+    return (f"{API}.STREAM.MSG.GET.{stream}", f"{API}.DIRECT.GET.{stream}", f"{API}.DIRECT.GET.{stream}.>")
+
+
+def keeping() -> tuple[str, ...]:
+    """Contents are named by their sha256 and checked when they are read: a wrong one harms nobody."""
+    return (
+        f"$O.{BLOBS}.>",
+        f"{API}.CONSUMER.CREATE.{BLOB_STREAM}.>",
+        f"{API}.CONSUMER.DELETE.{BLOB_STREAM}.>",
+        f"$JS.FC.{BLOB_STREAM}.>",
+    )
