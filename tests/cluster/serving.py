@@ -4,13 +4,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from nats.aio.client import Client
-
-from septet.buses.connection import connect
+from septet.buses.connection import Connection, connect
 from septet.buses.server import ServerPlan, serve
 
 
 @asynccontextmanager
-async def served_client(folder: Path) -> AsyncGenerator[Client]:
+async def served_client(folder: Path) -> AsyncGenerator[Connection]:
     async with serve(ServerPlan(folder=folder)) as server, connect(server.link) as client:
         yield client

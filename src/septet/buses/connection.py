@@ -24,6 +24,8 @@ OLDEST = (2, 11)
 PAUSE = 0.2
 """Seconds between two tries to connect."""
 TRIES = 4
+ANYONE = "anyone"
+"""The name of who has none: a server of somebody else may know tokens only."""
 SECRET = re.compile(r"//([^@/]*)@")
 ADDRESS = re.compile(r"(nats|tls|ws|wss)://([^@/\s]+@)?(?P<host>\[[0-9a-fA-F:]+\]|[^@/\s:]+)(:\d+)?/?")
 PENDING = 64 << 20
@@ -52,10 +54,11 @@ class Link(Value):
 
 
 class Connection(Client):
-    """A client that remembers what the server would not let it do."""
+    """A client that knows its name and remembers what the server would not let it do."""
 
-    def __init__(self) -> None:
+    def __init__(self, user: str) -> None:
         super().__init__()
+        self.user = user
         self.refused: list[str] = []
 
 
@@ -86,7 +89,8 @@ async def first_connection(link: Link, patience: float, wait: float) -> Connecti
 
 
 async def open_client(link: Link, patience: float) -> Connection:
-    client, faults = Connection(), Faults()
+    user, colon, secret = secret_of(link).partition(":")
+    client, faults = Connection(user if colon else ANYONE), Faults()
     options: dict[str, object] = {
         "name": link.name,
         "connect_timeout": patience,
@@ -95,7 +99,7 @@ async def open_client(link: Link, patience: float) -> Connection:
         "ping_interval": 10,
         "pending_size": PENDING,
         "error_cb": faults.note,
-        **credentials(client, link),
+        **credentials(client, link, secret if colon else user),
         **({"tls": trust(link)} if link.encrypted else {}),
     }
     try:
@@ -134,18 +138,17 @@ class Faults:
             logging.getLogger("septet.cluster").warning("the server refused: %s", fault)
 
 
-def credentials(client: Client, link: Link) -> dict[str, object]:
+def credentials(client: Connection, link: Link, secret: str) -> dict[str, object]:
     """What is told to the server; the secret is handed out when it is asked for, and only to who may hear it."""
-    user, colon, secret = secret_of(link).partition(":")
 
     def hand_out() -> str:
         if link.encrypted and not client._server_info.get("tls_required"):  # pyright: ignore[reportPrivateUsage]  # nothing public tells
             raise nats.errors.Error("it does not speak TLS")
-        return secret if colon else user
+        return secret
 
-    if colon:
-        return {"user": user, "password": hand_out, "inbox_prefix": inbox(user)}
-    return {"token": hand_out} if user else {}
+    if client.user != ANYONE:
+        return {"user": client.user, "password": hand_out, "inbox_prefix": inbox(client.user)}
+    return {"token": hand_out} if secret else {}
 
 
 def secret_of(link: Link) -> str:
