@@ -4,9 +4,10 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
 import anyio
@@ -15,12 +16,12 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes import seccomp, view
-from septet.sandboxes.cgroups import COMPANIONS, Cage, caged
+from septet.sandboxes.cgroups import COMPANIONS, Cage
 from septet.sandboxes.environment import environment
 from septet.sandboxes.identities import Identities, Identity
+from septet.sandboxes.porters import Numbers, Porter, Porters, called, porters
 from septet.sandboxes.rlimits import by_shell, limiting
 from septet.sandboxes.runs import carry_out
-from septet.sandboxes.spawning import spawned
 from septet.sandboxes.supervision import Started, Watch
 
 _ISOLATION = (
@@ -40,6 +41,7 @@ class Bubblewrap:
     program: str
     rung: str = "bubblewrap"
     identities: Identities = field(default_factory=Identities, repr=False)
+    porters: Porters = field(default_factory=porters, repr=False)
 
     @classmethod
     def found(cls) -> "Bubblewrap":
@@ -59,29 +61,32 @@ class Bubblewrap:
         self, job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
     ) -> AsyncGenerator[Started]:
         """Starts the program of a job, which also gets the descriptors to inherit, under their numbers."""
-        with (
-            caged(job.limits) as cage,
-            _status_pipe() as (status, reporter),
-            _filter(cage.counts_memory) as rules,
-        ):
-            identity = await self.identities.identity(view.needed(workspace, job.readable))
-            _check_that_it_holds(cage, identity)
-            options = ["--seccomp", str(rules), "--json-status-fd", str(reporter)]
-            command = self._command(job, workspace, identity, options)
+        identity = await self.identities.identity(view.needed(workspace, job.readable))
+        porter = called(inherited) if inherited else self.porters.take()
+        with closing(porter):
+            _check_that_it_holds(porter.cage, identity)
+            identity.own_pipes(porter.process)
+            options = [*_ISOLATION, *_variables(job, porter), *view.arguments(workspace, job, identity)]
             limits = limiting(job.limits, COMPANIONS) if identity.own else ""
-            inside = by_shell(cage.entering() + limits, identity.entering(command))
-            given = (rules, reporter, *inherited)
-            with spawned(inside, environment(job.environment), inherited=given) as process:
-                os.close(reporter)
-                identity.own_pipes(process)
-                report = await _until(status, b"\n")
-                yield Started(process, _child(report, process), cage=cage)
-                if process.returncode == _NOT_RUN and watch.stopped_by is None:
-                    _look_why(report + await _until(status), watch)
+            await porter.tell(job.limits, options, limits, self._command(job, identity, porter.numbers))
+            if not inherited:
+                self.porters.call_the_next()
+            report = await _until(porter.status, b"\n")
+            yield Started(porter.process, _child(report, porter.process), cage=porter.cage)
+            if porter.process.returncode == _NOT_RUN and watch.stopped_by is None:
+                _look_why(report + await _until(porter.status), watch)
 
-    def _command(self, job: Job, workspace: Path, identity: Identity, options: list[str]) -> list[str]:
-        isolation = [self.program, *_ISOLATION, *options, *view.arguments(workspace, job, identity)]
-        return [*isolation, "--", *by_shell("" if identity.own else limiting(job.limits), job.command)]
+    def _command(self, job: Job, identity: Identity, numbers: Numbers) -> list[str]:
+        """Options come by descriptor: the program can read bubblewrap's command line. So is the script's closed."""
+        behind = ["--args", str(numbers.script), "--args", str(numbers.options)]
+        reports = ["--seccomp", str(numbers.rules), "--json-status-fd", str(numbers.reporter)]
+        program = by_shell("" if identity.own else limiting(job.limits), job.command)
+        return identity.entering([self.program, *behind, *reports, "--", *program])
+
+
+def _variables(job: Job, porter: Porter) -> list[str]:
+    wanted = environment(job.environment).items() - porter.variables.items()
+    return [word for name, value in wanted for word in ("--setenv", name, value)]
 
 
 def _check_that_it_holds(cage: Cage, identity: Identity) -> None:
@@ -110,33 +115,13 @@ def _look_why(report: bytes, watch: Watch) -> None:
         raise SandboxFailed(f"bubblewrap could not start the program ({said})", "septet doctor")
 
 
-async def _until(descriptor: int, mark: bytes | None = None) -> bytes:
-    """What the descriptor gives, to its end or to the mark."""
+async def _until(source: FileIO, mark: bytes | None = None) -> bytes:
+    """What the source gives, to its end or to the mark."""
     content = b""
     while mark is None or mark not in content:
-        await anyio.wait_readable(descriptor)
-        piece = os.read(descriptor, 4096)
+        await anyio.wait_readable(source)
+        piece = source.read(4096)
         if not piece:
             break
         content += piece
     return content
-
-
-@contextmanager
-def _status_pipe() -> Generator[tuple[int, int]]:
-    reading, writing = os.pipe()
-    try:
-        yield reading, writing
-    finally:
-        os.close(reading)
-
-
-@contextmanager
-def _filter(counted: bool) -> Generator[int]:
-    reading, writing = os.pipe()
-    try:
-        with os.fdopen(writing, "wb") as sink:
-            sink.write(seccomp.filter_program(counted=counted))
-        yield reading
-    finally:
-        os.close(reading)

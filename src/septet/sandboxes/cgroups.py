@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +12,7 @@ from pathlib import Path
 from shlex import quote
 
 from septet.domain.runs import Bound, Limits
+from septet.errors import SandboxFailed
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _MEMBERSHIPS = Path("/proc/self/cgroup")
@@ -21,6 +22,7 @@ COMPANIONS = 8
 above the program's, so that the watch meets it first and can name it."""
 
 _TRIES = 2000
+_OPEN = {"pids.max": "max", "memory.max": "max", "memory.limit_in_bytes": "-1"}
 _numbers = count(1)
 
 
@@ -37,6 +39,12 @@ class Cage:
     @property
     def counts_memory(self) -> bool:
         return any((folder / "memory.stat").exists() for folder in self.folders)
+
+    def limit(self, limits: Limits) -> None:
+        """From now on; a group that does not take its limits could hold nobody, so it is an error."""
+        for folder in self.folders:
+            if not _settled(folder, _values(limits)):
+                raise SandboxFailed(f"the control group {folder.name} took no limits", "septet doctor")
 
     def entering(self) -> str:
         """A script by which a shell walks into the cage."""
@@ -75,16 +83,16 @@ def _killed(folder: Path) -> bool:
 
 
 @contextmanager
-def caged(limits: Limits) -> Generator[Cage]:
-    """A cage with these limits; an empty one, which holds nobody, where none can be made."""
-    cage = _made(limits)
+def caged(limits: Limits | None = None) -> Generator[Cage]:
+    """A cage with these limits, if they are known yet; an empty one, which holds nobody, where none can be made."""
+    cage = _made(_values(limits) if limits else _OPEN)
     try:
         yield cage
     finally:
         cage.end()
 
 
-def _made(limits: Limits) -> Cage:
+def _made(values: Mapping[str, str]) -> Cage:
     name = f"septet-{os.getpid()}-{next(_numbers)}"
     made: list[Path] = []
     for parent in _own_parents():
@@ -93,26 +101,31 @@ def _made(limits: Limits) -> Cage:
             folder.mkdir()
         except OSError:
             continue
-        if _settled(folder, limits):
+        if _settled(folder, values):
             made.append(folder)
         else:
             folder.rmdir()
     return Cage(tuple(made))
 
 
-def _settled(folder: Path, limits: Limits) -> bool:
-    values = {
-        "pids.max": limits.processes + COMPANIONS,
-        "memory.max": limits.memory,
-        "memory.swap.max": 0,
-        "memory.oom.group": 0,
-        "memory.limit_in_bytes": limits.memory,
-        "memory.memsw.limit_in_bytes": limits.memory,
+def _values(limits: Limits) -> dict[str, str]:
+    """By the names of both versions; swap last, because it may not be less than what it is added to."""
+    memory = str(limits.memory)
+    return {
+        "pids.max": str(limits.processes + COMPANIONS),
+        "memory.max": memory,
+        "memory.swap.max": "0",
+        "memory.oom.group": "0",
+        "memory.limit_in_bytes": memory,
+        "memory.memsw.limit_in_bytes": memory,
     }
+
+
+def _settled(folder: Path, values: Mapping[str, str]) -> bool:
     for name, value in values.items():
         if (folder / name).exists():
             try:
-                (folder / name).write_text(str(value))
+                (folder / name).write_text(value)
             except OSError:
                 return False
     return True

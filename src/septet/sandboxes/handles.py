@@ -1,6 +1,7 @@
 """A process held by descriptor: waiting and signalling can never hit another one with its number."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -39,7 +40,7 @@ class Handle:
 
     async def gone(self) -> None:
         """Returns when the process has ended; a namespace's first process ends after all the others."""
-        if self.descriptor is not None:
+        if self.descriptor is not None and not _over(self.descriptor):
             await anyio.wait_readable(self.descriptor)
         while self.process is not None and self.process.poll() is None:  # noqa: ASYNC110  nothing tells us here
             await anyio.sleep(_PAUSE)
@@ -48,3 +49,9 @@ class Handle:
         if self.descriptor is not None:
             os.close(self.descriptor)
         self.descriptor = self.process = None
+
+
+def _over(descriptor: int) -> bool:
+    looked = select.poll()
+    looked.register(descriptor, select.POLLIN)
+    return bool(looked.poll(0))

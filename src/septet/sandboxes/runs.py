@@ -17,6 +17,7 @@ from septet.sandboxes.usage import written
 from septet.sandboxes.verdict import bound_of, outgrown
 
 _WRITTEN_PER_LIMIT = 4
+_SMALL = 100
 
 Launch = Callable[[Job, Path, Watch], AbstractAsyncContextManager[Started]]
 """Starts the program of a job; on leaving, raises SandboxFailed if it was the sandbox that broke."""
@@ -44,17 +45,27 @@ class Disk:
         return outgrown(self.before, after, self.job.limits)
 
 
+async def _surveyed(workspace: Path) -> files.Survey:
+    """A small workspace is looked through faster than a thread is woken."""
+    return files.quick_survey(workspace, _SMALL) or await to_thread.run_sync(files.survey, workspace)
+
+
+async def _compared(disk: Disk) -> tuple[files.Survey, tuple[FileChange, ...]]:
+    if files.quick_survey(disk.workspace, _SMALL) == disk.before:
+        return disk.before, ()
+    return await to_thread.run_sync(disk.compared)
+
+
 async def carry_out(
     job: Job, workspace: Path, rung: str, launch: Launch, listen: Listener | None
 ) -> RunResult:
-    disk = Disk(workspace, await to_thread.run_sync(files.survey, workspace), job)
+    disk = Disk(workspace, await _surveyed(workspace), job)
     watch = Watch.of(job.limits, listen)
-    began = time.monotonic()
     async with launch(job, workspace, watch) as started:
         await supervise(started, job.stdin, watch, disk.outgrown)
-    seconds = time.monotonic() - began
+        seconds = time.monotonic() - watch.began
     code = _exit_code(started.process.returncode) if watch.exit_code is None else watch.exit_code
-    after, changes = await to_thread.run_sync(disk.compared)
+    after, changes = await _compared(disk)
     return RunResult(
         exit_code=code,
         stdout=watch.stdout.text(),

@@ -10,6 +10,7 @@ from typing import IO, Literal
 
 import anyio
 from anyio import to_thread
+from anyio.abc import TaskGroup
 
 from septet.domain.runs import Bound, Limits
 from septet.ports import Listener
@@ -37,6 +38,10 @@ class Started:
     cage: Cage = field(default_factory=Cage)
 
 
+def _nothing() -> None:
+    return
+
+
 @dataclass(slots=True)
 class Watch:
     """What is known of a run while it goes on; the first limit that is passed ends it and names it."""
@@ -50,14 +55,20 @@ class Watch:
     met: Bound | None = None
     exit_code: int | None = None
     stopped: anyio.Event = field(default_factory=anyio.Event)
+    ending: Callable[[], None] = field(default=_nothing)
 
     @classmethod
     def of(cls, limits: Limits, listen: Listener | None) -> "Watch":
         return cls(limits, Capture(limits.kept_output), Capture(limits.kept_output), listen)
 
     def stop(self, bound: Bound) -> None:
-        self.stopped_by = self.stopped_by or bound
-        self.stopped.set()
+        if self.stopped_by is None:
+            self.stopped_by = bound
+            self.stopped.set()
+            self.ending()
+
+    def seconds_left(self) -> float:
+        return max(0.0, self.began + self.limits.seconds - time.monotonic())
 
     def hear(self, stream: Stream, piece: bytes) -> None:
         capture = self.stdout if stream == "stdout" else self.stderr
@@ -68,6 +79,8 @@ class Watch:
             self.stop("output")
 
     def see(self, usage: Usage) -> None:
+        if not self.seconds_left():
+            self.stop("time")
         if usage.cpu_seconds > self.limits.cpu_seconds:
             self.stop("cpu")
         if usage.tasks >= self.limits.processes:
@@ -84,16 +97,16 @@ async def supervise(started: Started, stdin: bytes, watch: Watch, outgrown: Grow
     """Until the program has ended by itself or by a limit; on the way out, also by cancellation, all die."""
     process = Handle.of(started.process.pid, started.process)
     leader = Handle.of(started.leader, started.process)
+    watch.began = time.monotonic()
+    watch.ending = lambda: leader.send(started.killer)
     try:
         async with anyio.create_task_group() as streams:
             streams.start_soon(hear, started.process.stdout, "stdout", watch)
             streams.start_soon(hear, started.process.stderr, "stderr", watch)
             async with anyio.create_task_group() as watchers:
-                watchers.start_soon(_feed, started.process.stdin, stdin)
-                watchers.start_soon(count_down, watch)
+                _feed(watchers, started.process.stdin, stdin)
                 watchers.start_soon(look, started, watch)
                 watchers.start_soon(_look_at_disk, started.leader, watch, outgrown)
-                watchers.start_soon(_end_when_stopped, watch, leader, started.killer)
                 await process.gone()
                 watchers.cancel_scope.cancel()
             leader.send(started.killer)
@@ -128,8 +141,15 @@ async def hear(pipe: IO[bytes] | None, stream: Stream, watch: Watch) -> None:
         watch.hear(stream, piece)
 
 
-async def _feed(pipe: IO[bytes] | None, content: bytes) -> None:
+def _feed(group: TaskGroup, pipe: IO[bytes] | None, content: bytes) -> None:
     assert pipe is not None
+    if content:
+        group.start_soon(_pour, pipe, content)
+    else:
+        pipe.close()
+
+
+async def _pour(pipe: IO[bytes], content: bytes) -> None:
     os.set_blocking(pipe.fileno(), False)
     rest = memoryview(content)
     with pipe:
@@ -143,14 +163,10 @@ async def _feed(pipe: IO[bytes] | None, content: bytes) -> None:
                 return
 
 
-async def count_down(watch: Watch) -> None:
-    await anyio.sleep(watch.limits.seconds)
-    watch.stop("time")
-
-
 async def look(started: Started, watch: Watch) -> None:
+    """Again and again, and at the very moment at which the time is over."""
     while True:
-        await anyio.sleep(_LOOK)
+        await anyio.sleep(_LOOK if watch.stopped_by else min(_LOOK, watch.seconds_left()))
         if met := started.cage.met():
             watch.stop(met)
         watch.see(usage_of(started.leader))
@@ -165,8 +181,3 @@ async def _look_at_disk(leader: int, watch: Watch, outgrown: Growth) -> None:
         if await to_thread.run_sync(outgrown, usage_of(leader).pids, abandon_on_cancel=True):
             watch.stop("disk")
         pause = max(_LOOK_AT_DISK, 10 * (time.monotonic() - began))
-
-
-async def _end_when_stopped(watch: Watch, leader: Handle, killer: signal.Signals) -> None:
-    await watch.stopped.wait()
-    leader.send(killer)

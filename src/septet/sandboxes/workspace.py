@@ -2,9 +2,10 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from septet.domain.files import FileChange
@@ -35,9 +36,19 @@ class Survey:
 
 def survey(workspace: Path) -> Survey:
     """One walk, one look per entry. What vanishes meanwhile or may not be read is left out."""
+    return _counted(_walk(os.fsencode(workspace)))
+
+
+def quick_survey(workspace: Path, at_most: int) -> Survey | None:
+    """The same for a workspace with few entries; of one with more, not much more than those is looked at."""
+    found = _counted(islice(_walk(os.fsencode(workspace), at_most), at_most + 1))
+    return found if found.entries <= at_most else None
+
+
+def _counted(found: Iterable[tuple[bytes, os.stat_result]]) -> Survey:
     files: dict[bytes, Stamp] = {}
     space = entries = 0
-    for name, status in _walk(os.fsencode(workspace)):
+    for name, status in found:
         entries += 1
         space += status.st_blocks * 512
         if stat.S_ISREG(status.st_mode):
@@ -45,11 +56,11 @@ def survey(workspace: Path) -> Survey:
     return Survey(files, space, entries)
 
 
-def _walk(top: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
+def _walk(top: bytes, at_most: int | None = None) -> Iterator[tuple[bytes, os.stat_result]]:
     folders = [(b"", 0)]
     while folders:
         folder, depth = folders.pop()
-        for entry in _entries(os.path.join(top, folder)):  # noqa: PTH118  names may be no text at all
+        for entry in _entries(os.path.join(top, folder), at_most):  # noqa: PTH118  names may be no text at all
             name = folder + entry.name
             try:
                 status = entry.stat(follow_symlinks=False)
@@ -60,10 +71,10 @@ def _walk(top: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
                 folders.append((name + b"/", depth + 1))
 
 
-def _entries(folder: bytes) -> list[os.DirEntry[bytes]]:
+def _entries(folder: bytes, at_most: int | None) -> list[os.DirEntry[bytes]]:
     try:
         with os.scandir(folder) as found:
-            return list(found)
+            return list(found if at_most is None else islice(found, at_most + 1))
     except OSError:
         return []
 
