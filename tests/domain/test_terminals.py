@@ -1,12 +1,13 @@
 """Text for a person's terminal: whatever goes in, nothing that commands a terminal comes out."""
 
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.terminals import neutral
+from septet.domain.terminals import Pieces, neutral
 
 _ANY = (
     st.text(st.sampled_from("\x1b[]0;mHJ\x07\\\x9b\x9d\x90\x9cP+q8:/x \n\r\t\x00\x7f\u202ea漢")) | st.text()
@@ -45,3 +46,35 @@ def test_ordinary_text_is_untouched(text: str) -> None:
 )
 def test_what_becomes_of_known_tricks(text: str, shown: str) -> None:
     assert neutral(text) == shown
+
+
+def piecewise(text: str, cuts: list[int]) -> str:
+    content = text.encode()
+    edges = [0, *sorted(cut % (len(content) + 1) for cut in cuts), len(content)]
+    pieces = Pieces()
+    said = [pieces.take(content[start:end]) for start, end in pairwise(edges)]
+    return "".join([*said, pieces.rest()])
+
+
+CUTS = st.lists(st.integers(0, 200), max_size=6)
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"], include_characters="\r\n\t")), CUTS)
+def test_pieces_say_the_same_as_the_whole(text: str, cuts: list[int]) -> None:
+    assert piecewise(text, cuts) == neutral(text)
+
+
+@given(_ANY, CUTS)
+def test_no_control_character_comes_out_of_pieces(text: str, cuts: list[int]) -> None:
+    left = {character for character in piecewise(text, cuts) if unicodedata.category(character) == "Cc"}
+    assert left <= {"\n", "\t"}
+
+
+@pytest.mark.parametrize(
+    "text", ["a\x1b[31mred\x1b[0m", "\x1b]0;title\x07b", "x\r\ny", "\x1b]8;;u\x1b\\l", "\x1b(B"]
+)
+def test_a_sequence_in_two_pieces_is_still_one(text: str) -> None:
+    for cut in range(len(text)):
+        pieces = Pieces()
+        said = pieces.take(text[:cut].encode()) + pieces.take(text[cut:].encode()) + pieces.rest()
+        assert said == neutral(text)

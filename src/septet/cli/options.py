@@ -5,9 +5,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import click
+
+if TYPE_CHECKING:
+    from septet.domain.runs import Network
 
 P = ParamSpec("P")
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -43,6 +46,24 @@ class Duration(click.ParamType[float]):
         if found is None or not float(found[1]):
             self.fail(f"'{value}' is no time, write 90s, 20m or 1.5h", param, ctx)
         return float(found[1]) * UNITS[found[2]]
+
+
+class Reach(click.ParamType["Network"]):
+    """`off`, `on`, or hosts separated by commas."""
+
+    name = "hosts"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "Network":
+        from septet.domain.hosts import host_trouble
+
+        words = [word.strip().lower() for word in str(value).split(",") if word.strip()]
+        if words == ["on"]:
+            return "on"
+        if words in (["off"], []):
+            return "off"
+        if trouble := next((one for one in map(host_trouble, words) if one), ""):
+            self.fail(f"{trouble}; write off, on, or api.example.org,localhost:8000", param, ctx)
+        return tuple(words)
 
 
 OPTIONS = [

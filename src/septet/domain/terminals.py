@@ -1,5 +1,6 @@
 """Foreign text for a person's terminal: nothing in it may command the terminal."""
 
+import codecs
 import re
 
 _KEPT = frozenset("\n\t")
@@ -10,6 +11,10 @@ _SEQUENCE = re.compile(
     r"|\x9b[0-?]*[ -/]*[@-~]?"  # control sequences begun with one character
     r"|[\x90\x98\x9d-\x9f][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)"
 )
+_BEGUN = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?|[ -/]*)$|[\x9b\x90\x98\x9d-\x9f][^\x07\x1b\x9c\n@-~]*$|\r$"
+)
+_LONGEST = 4096
 _REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
 
@@ -21,6 +26,25 @@ def neutral(text: str) -> str:
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return "".join(map(_shown, _SEQUENCE.sub("", lines)))
+
+
+class Pieces:
+    """Foreign bytes as they come: what may be the beginning of a sequence waits for the rest of it."""
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._waiting = ""
+
+    def take(self, piece: bytes) -> str:
+        text = self._waiting + self._decode(piece)
+        begun = _BEGUN.search(text)
+        cut = begun.start() if begun and len(text) - begun.start() < _LONGEST else len(text)
+        self._waiting = text[cut:]
+        return neutral(text[:cut])
+
+    def rest(self) -> str:
+        """What is left when nothing more comes."""
+        return neutral(self._waiting + self._decode(b"", final=True))
 
 
 def _shown(character: str) -> str:

@@ -4,7 +4,6 @@ import os
 import platform
 import sys
 
-from septet.domain.runs import Job, RunResult
 from septet.domain.values import Value
 from septet.errors import SeptetError
 from septet.sandboxes.ladder import choose_sandbox
@@ -46,11 +45,6 @@ async def about_sandbox() -> Diagnosis:
         else f"{check.rung} let through: {', '.join(broken)}"
     )
     return Diagnosis(what="sandbox", well=check.holds, detail=detail, exit_code=6)
-
-
-async def run_once(job: Job, unsafe: bool) -> RunResult:
-    """One run as the runner would do it."""
-    return await (await choose_sandbox(unsafe=unsafe)).run(job)
 
 
 async def about_log(home: Home) -> Diagnosis:

@@ -36,8 +36,6 @@ from septet.errors import BadUsage
 from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox, Speaker
 from septet.runtime.conductor import perform
 from septet.runtime.log import Log
-from septet.sandboxes.ladder import choose_sandbox
-from septet.sandboxes.showing import with_pictures
 from septet.sandboxes.workbench import Workbench
 from septet.settings.homes import Home, find_home
 from septet.stores.blobs import FolderBlobs
@@ -47,6 +45,7 @@ from septet.team.floors import floor_for
 from septet.tools.memory import Memory
 from septet.tools.workspace import Workspace
 from septet.wiring.crafts import craft
+from septet.wiring.execution import workbench
 from septet.wiring.models import Models, settled_name, suited
 
 LONGEST_GOAL = 100_000
@@ -125,7 +124,7 @@ class Session:
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         """Where programs will run; NoSandbox is raised before anything else has happened."""
-        return Workbench(await choose_sandbox(unsafe=unsafe), (with_pictures,))
+        return await workbench(unsafe)
 
     async def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
@@ -136,11 +135,14 @@ class Session:
         agents = self.agents(log.state, sandbox, person)
         keepsakes = Keepsakes(Workspace(Path(log.state.workspace)), self.blobs)
         await keepsakes.catch_up(log.state, await self.log(chat))
-        async with aclosing(perform(log, floor, agents)) as performance:
-            async for recorded in performance:
-                await keepsakes.keep(log.state, recorded)
-                self.remember(log.state, recorded)
-                yield recorded
+        try:
+            async with aclosing(perform(log, floor, agents)) as performance:
+                async for recorded in performance:
+                    await keepsakes.keep(log.state, recorded)
+                    self.remember(log.state, recorded)
+                    yield recorded
+        finally:
+            await left(sandbox, log.state.workspace)
         await self.learn_from(chat)
 
     def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Speaker]:
@@ -194,6 +196,12 @@ async def open_session(
     with closing(FolderBlobs(home.blobs)) as blobs:
         async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
             yield Session(home, store, blobs, MemoryBus(), models)
+
+
+async def left(sandbox: Sandbox, workspace: str) -> None:
+    """Nobody works there for now: nothing of the sandbox waits there any longer."""
+    if isinstance(sandbox, Workbench):
+        await sandbox.rest(workspace)
 
 
 def with_model(team: TeamSpec, model: str) -> TeamSpec:

@@ -1,0 +1,206 @@
+"""What `exec` does: makes a job of words, lets its output through as it comes, tells how it ended."""
+
+import shlex
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from msgspec.structs import replace
+
+from septet.domain.cells import cells_of, notebook_cells
+from septet.domain.codec import ENCODER
+from septet.domain.languages import runner_of
+from septet.domain.runs import MEBIBYTE, Bound, Job, Limits, Mode, Network, RunResult, Screen, Server
+from septet.domain.terminals import Pieces
+from septet.domain.values import Value
+from septet.errors import BadUsage
+from septet.team.modes import suggested
+from septet.tools.documents import read_text
+from septet.wiring.execution import run_cells, run_once
+
+Way = Literal["auto", "script", "screen", "server"]
+Stream = Literal["stdout", "stderr"]
+REASONS: dict[Bound, str] = {
+    "time": "timed_out",
+    "cpu": "cpu_limit",
+    "memory": "out_of_memory",
+    "processes": "process_limit",
+    "output": "output_limit",
+    "disk": "disk_limit",
+    "file size": "file_size_limit",
+    "stopped": "stopped",
+}
+HIGHEST_SIGNAL = 64
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the command line asks for."""
+
+    command: tuple[str, ...]
+    workspace: Path
+    kernel: bool
+    time: float
+    memory: int
+    way: Way
+    network: Network
+    as_json: bool
+    unsafe_local: bool
+
+    @property
+    def folder(self) -> Path:
+        return self.workspace.expanduser().absolute()
+
+
+class Outcome(Value, omit_defaults=False):
+    """A result as `--json` tells it."""
+
+    exit_code: int
+    signal: int | None
+    reason: str
+    stdout: str
+    stderr: str
+    duration_s: float
+    files_new: tuple[str, ...]
+    files_changed: tuple[str, ...]
+    truncated: bool
+    sandbox: str
+
+
+class Cells(Outcome, omit_defaults=False):
+    """The same for all cells together, and each for itself."""
+
+    cells: tuple[Outcome, ...] = ()
+
+
+@dataclass
+class Ear:
+    """Hears a program: lets it be heard at once, made harmless for a terminal, and counts."""
+
+    silent: bool
+    heard: dict[Stream, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0})
+    pieces: dict[Stream, Pieces] = field(default_factory=lambda: {"stdout": Pieces(), "stderr": Pieces()})
+
+    def hear(self, stream: Stream, piece: bytes) -> None:
+        self.heard[stream] += len(piece)
+        if not self.silent:
+            self.say(stream, self.pieces[stream].take(piece), piece)
+
+    def rest(self) -> None:
+        for stream, pieces in self.pieces.items():
+            self.say(stream, pieces.rest(), b"")
+
+    def say(self, stream: Stream, text: str, piece: bytes) -> None:
+        sink = sys.stdout if stream == "stdout" else sys.stderr
+        if sink.isatty():
+            sink.write(text)
+        else:
+            sink.flush()
+            sink.buffer.write(piece)
+        sink.flush()
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What was run and how much of it was heard."""
+
+    results: list[RunResult]
+    truncated: bool
+    in_cells: bool
+
+
+async def carried_out(wish: Wish) -> Shown:
+    limits = Limits(seconds=wish.time, cpu_seconds=wish.time, memory=wish.memory * MEBIBYTE)
+    job = Job(command=(), workspace=str(wish.folder), limits=limits, network=wish.network)
+    ear = Ear(silent=wish.as_json)
+    if wish.kernel:
+        cells = cells_in(file_of(wish, wish.command[0]))
+        results = await run_cells(job, cells, wish.unsafe_local, ear.hear)
+    else:
+        results = [await run_once(meant(job, wish), wish.unsafe_local, ear.hear)]
+    ear.rest()
+    return Shown(results, max(ear.heard.values()) > limits.kept_output, wish.kernel)
+
+
+def meant(job: Job, wish: Wish) -> Job:
+    """A single word that is a file of a kind that we know is run by what runs such files."""
+    first = wish.command[0]
+    runner = runner_of(first)
+    if not runner:
+        return replace(job, command=wish.command, mode=mode_of(wish, ""))
+    path = file_of(wish, first)
+    command = (*shlex.split(runner), *wish.command)
+    return replace(job, command=command, mode=mode_of(wish, read_text(path) if path.suffix == ".py" else ""))
+
+
+def mode_of(wish: Wish, source: str) -> Mode | None:
+    named: dict[str, Mode] = {"screen": Screen(needed=True), "server": Server(needed=True)}
+    return suggested({"main.py": source}) if wish.way == "auto" else named.get(wish.way)
+
+
+def file_of(wish: Wish, name: str) -> Path:
+    path = wish.folder / name
+    if not path.is_file():
+        raise BadUsage(f"there is no file '{name}' in {wish.folder}", "name one with -C DIR FILE")
+    return path
+
+
+def cells_in(path: Path) -> tuple[str, ...]:
+    if path.suffix not in (".py", ".ipynb"):
+        raise BadUsage(f"{path.name} has no cells of Python", "name a .py file or a .ipynb")
+    try:
+        found = notebook_cells(path.read_bytes()) if path.suffix == ".ipynb" else cells_of(read_text(path))
+    except ValueError as error:
+        raise BadUsage(f"{path} is no notebook ({error})", "name a .py file or a .ipynb") from error
+    if not found:
+        raise BadUsage(f"{path} has no code", "is it the right file?")
+    return found
+
+
+def concluded(shown: Shown, as_json: bool) -> int:
+    """The exit code is the program's; one that a limit ended is never 0."""
+    last = shown.results[-1]
+    if as_json:
+        sys.stdout.write(ENCODER.encode(told(shown)).decode() + "\n")
+    elif last.stopped_by:
+        sys.stderr.write(f"septet: stopped by the {last.stopped_by} limit\n")
+    return last.exit_code or (1 if last.stopped_by else 0)
+
+
+def told(shown: Shown) -> Outcome:
+    if not shown.in_cells:
+        return outcome(shown.results[0], shown.truncated)
+    parts = tuple(outcome(result, shown.truncated) for result in shown.results)
+    last = parts[-1]
+    return Cells(
+        exit_code=last.exit_code,
+        signal=last.signal,
+        reason=last.reason,
+        stdout="".join(part.stdout for part in parts),
+        stderr="".join(part.stderr for part in parts),
+        duration_s=round(sum(part.duration_s for part in parts), 4),
+        files_new=tuple(dict.fromkeys(path for part in parts for path in part.files_new)),
+        files_changed=tuple(dict.fromkeys(path for part in parts for path in part.files_changed)),
+        truncated=shown.truncated,
+        sandbox=last.sandbox,
+        cells=parts,
+    )
+
+
+def outcome(result: RunResult, truncated: bool) -> Outcome:
+    number = result.exit_code - 128
+    signal = number if 0 < number <= HIGHEST_SIGNAL else None
+    ended = REASONS[result.stopped_by] if result.stopped_by else "killed" if signal else "exited"
+    return Outcome(
+        exit_code=result.exit_code,
+        signal=signal,
+        reason=ended,
+        stdout=result.stdout,
+        stderr=result.stderr,
+        duration_s=result.seconds,
+        files_new=tuple(change.path for change in result.changes if change.kind == "new"),
+        files_changed=tuple(change.path for change in result.changes if change.kind == "changed"),
+        truncated=truncated,
+        sandbox=result.rung,
+    )
