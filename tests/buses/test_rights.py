@@ -20,7 +20,7 @@ from septet.buses.rights import MADE, NAMED
 from septet.buses.server import Server, ServerPlan, invite, serve, uninvite
 from septet.buses.users import Users
 from septet.domain.codec import KINDS
-from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
+from septet.errors import BadConfig, BadUsage, SeptetError
 
 pytestmark = pytest.mark.anyio
 OTHER = "127.0.0.2"
@@ -288,21 +288,22 @@ async def test_an_address_of_another_machine_is_not_talked_to_in_the_clear() -> 
     assert "readable on the way" in str(error)
 
 
-async def test_a_token_file_that_is_not_written_yet_is_waited_for(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server:
-        file = tmp_path / "later"
-        link = Link(address=server.link.address, token_file=str(file))
-        assert isinstance(await refused(link), Unreachable)
+async def test_a_token_file_that_is_written_later_is_read_then(tmp_path: Path) -> None:
+    """A member may be started before the first host ever was."""
+    with anyio.fail_after(30):
+        async with serve(ServerPlan(folder=tmp_path / "probe")) as probe:
+            port = int(probe.link.address.rsplit(":", 1)[1])
+        folder = tmp_path / "host"
+        link = Link(address=f"nats://127.0.0.1:{port}", token_file=str(folder / "token"))
         connected = anyio.Event()
 
         async def join() -> None:
-            async with connect(link, wait=30):
+            async with connect(link, wait=60):
                 connected.set()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(join)
-            file.write_text(server.token)
-            with anyio.fail_after(30):
+            async with serve(ServerPlan(folder=folder, port=port)):
                 await connected.wait()
 
 

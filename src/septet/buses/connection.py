@@ -5,6 +5,7 @@ import re
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from time import monotonic
@@ -19,6 +20,7 @@ from septet.buses.rights import inbox
 from septet.domain.values import Value
 from septet.errors import BadConfig, BadUsage, Unreachable
 
+LOG = logging.getLogger("septet.cluster")
 OLDEST = (2, 11)
 """The fence compares the last sequence of a whole chat: older servers reject every append after the first."""
 PAUSE = 0.2
@@ -80,10 +82,14 @@ async def connect(link: Link, patience: float = 5.0, wait: float = 0.0) -> Async
 async def first_connection(link: Link, patience: float, wait: float) -> Connection:
     deadline = monotonic() + wait
     while True:
+        secret = secret_of(link)
         try:
             return await open_client(link, patience)
         except Unreachable:
             if monotonic() > deadline:
+                raise
+        except BadConfig:
+            if secret_of(link) == secret:  # else the host wrote its token while we tried without
                 raise
         await anyio.sleep(PAUSE)
 
@@ -99,6 +105,8 @@ async def open_client(link: Link, patience: float) -> Connection:
         "ping_interval": 10,
         "pending_size": PENDING,
         "error_cb": faults.note,
+        "disconnected_cb": partial(tell_lost, client, link),
+        "reconnected_cb": partial(tell_back, link),
         **credentials(client, link, secret if colon else user),
         **({"tls": trust(link)} if link.encrypted else {}),
     }
@@ -119,6 +127,15 @@ async def open_client(link: Link, patience: float) -> Connection:
     return client
 
 
+async def tell_lost(client: Connection, link: Link) -> None:
+    if client.is_reconnecting:
+        LOG.warning("the connection to %s is lost; trying again until it is back", shown(link.address))
+
+
+async def tell_back(link: Link) -> None:
+    LOG.warning("the connection to %s is back", shown(link.address))
+
+
 class Faults:
     """Every broken connection is reported here; the client mends it by itself."""
 
@@ -135,7 +152,7 @@ class Faults:
         if "permissions violation" in str(fault).lower():
             self.refused.append(str(fault))
             del self.refused[:-TRIES]
-            logging.getLogger("septet.cluster").warning("the server refused: %s", fault)
+            LOG.warning("the server refused: %s", fault)
 
 
 def credentials(client: Connection, link: Link, secret: str) -> dict[str, object]:
@@ -160,8 +177,8 @@ def secret_of(link: Link) -> str:
         return ""
     try:
         return Path(link.token_file).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise Unreachable(f"{link.token_file} cannot be read ({error.strerror})", "start the host") from error
+    except OSError:  # the host may be started later, or the server may need no token
+        return ""
 
 
 def trust(link: Link) -> ssl.SSLContext:
