@@ -28,31 +28,34 @@ from septet.buses.connection import Link, connect
 from septet.buses.mailbox import Handlers, serve_agents
 from septet.buses.member import Member
 from septet.buses.post import Desk, open_post
-from septet.buses.remote import remote
+from septet.buses.recall import taking
+from septet.buses.remote import open_line, remote
 from septet.buses.server import Server, ServerPlan, serve
-from septet.buses.turns import Order
-from septet.buses.work import make_work
 from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.state import State
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.ports import Speaker
 from septet.runtime.conductor import conduct
 from septet.stores.nats import NatsStore, open_nats_store
 from septet.team.floors import floor_for
-from septet.wiring.cluster import Recall
 
 MEMBERS = (RoleSpec(name="writer", role="coder"), RoleSpec(name="editor", role="reviewer"))
 REQUESTS = 300
+AT_ONCE = 200
 PEER = Path(__file__).parent / "peers" / "autogen_chats.py"
 
 
-async def be_member(client: Client, store: NatsStore, role: str) -> None:
-    recall = Recall(store)
-
-    async def turn(order: Order) -> AsyncGenerator[Event, None]:
-        state = await recall.state(order.chat)
+def speaking(_: State, name: str) -> Speaker:
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
         assert state.turn is not None
-        yield ModelAnswered(role=order.speaker, answer=Answer(text="x" * 200))
+        assert not state.turn.answers
+        yield ModelAnswered(role=name, answer=Answer(text="x" * 200))
 
+    return turn
+
+
+async def be_member(client: Client, store: NatsStore, role: str) -> None:
     async def asked(_: msgspec.Raw, __: Desk) -> object:
         return "x" * 200
 
@@ -61,19 +64,20 @@ async def be_member(client: Client, store: NatsStore, role: str) -> None:
 
     async with open_post(client) as post, anyio.create_task_group() as tasks:
         await tasks.start(serve_agents, post, role, make)
-        tasks.start_soon(Member(client, role, turn).serve, role)
+        await tasks.start(Member(client, taking(store, speaking)).serve, role)
         say("ready")
 
 
 async def be_conductor(client: Client, store: NatsStore, chats: int, turns: int) -> None:
     team = TeamSpec(name="pair", members=MEMBERS, floor="round_robin", budget=Budget(rounds=turns))
-    agents = {member.name: remote(client, member) for member in MEMBERS}
-    room = anyio.CapacityLimiter(200)
+    room = anyio.CapacityLimiter(AT_ONCE)
 
     async def run(chat: str) -> None:
         async with room:
-            await store.append(chat, ChatStarted(goal=chat, team=team, workspace=""), after=0)
-            await conduct(chat, store, floor_for(team, team.budget), agents)
+            (started,) = await store.append(chat, ChatStarted(goal=chat, team=team, workspace=""), after=0)
+            async with open_line(client, store, chat, started.seq) as line:
+                agents = {member.name: remote(line, member) for member in MEMBERS}
+                await conduct(chat, store, floor_for(team, team.budget), agents, line.note)
 
     say("ready")
     await heard()
@@ -153,8 +157,6 @@ def measure(name: str, leader: Actor, pids: list[int], turns: int) -> None:
 async def run_septet(name: str, sync: str, chats: int, turns: int) -> None:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         async with serve(ServerPlan(folder=Path(folder) / "nats", sync=sync)) as server:
-            async with connect(server.link) as client:
-                await make_work(client)
             await anyio.to_thread.run_sync(play, name, server, chats, turns)
 
 

@@ -11,17 +11,17 @@ from nats.aio.client import Client
 
 from septet.buses.connection import connect
 from septet.buses.member import Member, Perform
-from septet.buses.remote import remote
+from septet.buses.recall import Cast, taking
+from septet.buses.remote import Line, open_line, remote
 from septet.buses.server import Server, ServerPlan, serve
-from septet.buses.turns import ENCODER, ORDERS, REPLIES, Hello, Order, Reply, made
-from septet.buses.work import make_queue, make_work, take_orders
-from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.buses.turns import Order
+from septet.domain.events import ChatStarted, Event, ModelAnswered, PersonSpoke, Recorded, TurnOpened
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.errors import ModelFailed, RemoteFailed
-from septet.ports import EventStore
+from septet.errors import Conflict, ModelFailed, RemoteFailed
+from septet.ports import EventStore, Speaker
 from septet.runtime.conductor import conduct as loop
 from septet.stores.nats import NatsStore, open_nats_store
 from septet.team.floors import floor_for
@@ -40,8 +40,6 @@ PAIR = TeamSpec(
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncGenerator[Server]:
     async with serve(ServerPlan(folder=tmp_path / "nats")) as running:
-        async with connect(running.link) as client:
-            await make_work(client)
         yield running
 
 
@@ -52,8 +50,9 @@ async def start(store: EventStore, chat: str) -> None:
 async def conduct(client: Client, chat: str) -> State:
     """The loop of every chat, with members that are elsewhere."""
     store = await open_nats_store(client)
-    agents = {member.name: remote(client, member, LEASE) for member in PAIR.members}
-    return await loop(chat, store, floor_for(PAIR, PAIR.budget), agents)
+    async with open_line(client, store, chat, 0, LEASE) as line:
+        agents = {member.name: remote(line, member) for member in PAIR.members}
+        return await loop(chat, store, floor_for(PAIR, PAIR.budget), agents, line.note)
 
 
 def words(state: State) -> list[str]:
@@ -63,19 +62,24 @@ def words(state: State) -> list[str]:
 EXPECTED = [f"{name} {number}" for number, name in enumerate(["writer", "editor"] * 3, start=1)]
 
 
-def answering(store: NatsStore, name: str = "", taken: list[str] | None = None) -> Perform:
+def saying(name: str, taken: list[str] | None = None) -> Cast:
     """A member that says its name and the number of its turn, unless the log has it already."""
 
-    async def turn(order: Order) -> AsyncGenerator[Event, None]:
-        state = fold(await store.read(order.chat))
-        assert state.turn is not None
-        if taken is not None:
-            taken.append(f"{name}:{order.chat}:{state.turn.number}")
-        if not state.turn.answers:
-            text = f"{order.speaker} {state.turn.number}"
-            yield ModelAnswered(role=order.speaker, answer=Answer(text=text))
+    def cast(_: State, speaker: str) -> Speaker:
+        async def turn(state: State) -> AsyncGenerator[Event, None]:
+            assert state.turn is not None
+            if taken is not None:
+                taken.append(f"{name}:{state.chat}:{state.turn.number}")
+            if not state.turn.answers:
+                yield ModelAnswered(role=speaker, answer=Answer(text=f"{speaker} {state.turn.number}"))
 
-    return turn
+        return turn
+
+    return cast
+
+
+def answering(store: NatsStore, name: str = "", taken: list[str] | None = None) -> Perform:
+    return taking(store, saying(name, taken))
 
 
 Make = Callable[[NatsStore], Perform]
@@ -87,7 +91,7 @@ async def members(server: Server, *makes: Make) -> AsyncGenerator[None]:
 
     async def run(make: Make) -> None:
         async with connect(server.link, wait=30) as client, anyio.create_task_group() as roles:
-            member = Member(client, "member", make(await open_nats_store(client)), LEASE)
+            member = Member(client, make(await open_nats_store(client)), LEASE)
             roles.start_soon(member.serve, "coder")
             roles.start_soon(member.serve, "reviewer")
 
@@ -149,10 +153,10 @@ async def test_several_members_share_the_turns_and_each_is_taken_once(server: Se
 async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
     started = anyio.Event()
 
-    async def hanging(order: Order) -> AsyncGenerator[Event, None]:
+    async def hanging(_: Order) -> int:
         started.set()
         await anyio.sleep_forever()
-        yield ModelAnswered(role=order.speaker, answer=Answer(text="never"))
+        return 0
 
     states: list[State] = []
     ended = anyio.Event()
@@ -165,7 +169,7 @@ async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
 
         tasks.start_soon(run)
         async with connect(server.link) as dying, anyio.create_task_group() as doomed:
-            doomed.start_soon(Member(dying, "doomed", hanging, LEASE).serve, "coder")
+            doomed.start_soon(Member(dying, hanging, LEASE).serve, "coder")
             await started.wait()
             await dying.close()
             doomed.cancel_scope.cancel()
@@ -175,48 +179,97 @@ async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
     assert words(states[0]) == EXPECTED
 
 
-async def ask(client: Client, order: Order, say: object) -> Reply:
-    return REPLIES.decode((await client.request(order.inbox, ENCODER.encode(say), timeout=5)).data)
-
-
-async def take_order(client: Client) -> Order:
-    await make_queue(client, "coder", LEASE)
-    async with aclosing(take_orders(client, "coder", anyio.Semaphore(1))) as orders:
-        return ORDERS.decode((await anext(orders)).data)
-
-
 async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
-    async with connect(server.link) as client, anyio.create_task_group() as tasks:
-        await start(await open_nats_store(client), "essay")
-        tasks.start_soon(conduct, client, "essay")
-        order = await take_order(client)
-        zombie = Hello(attempt="zombie", member="z")
+    """It took the turn, was believed dead, and has something to say when another has said it."""
+    took, go_on = anyio.Event(), anyio.Event()
 
-        assert (await ask(client, order, zombie)).grant == 1
-        assert (await ask(client, order, zombie)).grant == 1
-        rival = await ask(client, order, Hello(attempt="rival", member="r"))
-        assert rival.refused == "another member has the turn"
-        await anyio.sleep(LEASE * 1.5)  # the zombie's lease runs out: this is the clock under test
-        assert (await ask(client, order, Hello(attempt="heir", member="h"))).grant == 2
-        event = ModelAnswered(role="writer", answer=Answer(text="from the grave"))
-        late = await ask(client, order, made(1, 1, event))
-        assert late.refused == "the turn was given to another member"
-        tasks.cancel_scope.cancel()
+    def sleepy(_: State, speaker: str) -> Speaker:
+        async def turn(_: State) -> AsyncGenerator[Event, None]:
+            took.set()
+            await go_on.wait()
+            yield ModelAnswered(role=speaker, answer=Answer(text="from the grave"))
 
+        return turn
 
-async def test_an_event_that_is_told_twice_is_stored_once(server: Server) -> None:
-    async with connect(server.link) as client, anyio.create_task_group() as tasks:
+    async with connect(server.link) as client:
         store = await open_nats_store(client)
         await start(store, "essay")
-        tasks.start_soon(conduct, client, "essay")
-        order = await take_order(client)
-        grant = (await ask(client, order, Hello(attempt="a", member="m"))).grant
-        event = made(grant, 1, ModelAnswered(role="writer", answer=Answer(text="once")))
+        seq = fold(await store.read("essay")).seq
+        await store.append("essay", TurnOpened(speaker="writer"), after=seq)
+        order = Order(chat="essay", speaker="writer", role="coder", turn=1)
 
-        for _ in range(3):
-            assert not (await ask(client, order, event)).refused
-        assert words(fold(await store.read("essay"))) == ["once"]
-        tasks.cancel_scope.cancel()
+        async def rise() -> None:
+            with pytest.raises(Conflict):
+                await taking(store, sleepy)(order)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(rise)
+            await took.wait()
+            await answering(store)(order)
+            go_on.set()
+        assert words(fold(await store.read("essay"))) == ["writer 1"]
+
+
+async def test_a_turn_that_is_ordered_twice_is_taken_once(server: Server) -> None:
+    taken: list[str] = []
+    async with connect(server.link) as client, members(server, partial(answering, name="m", taken=taken)):
+        store = await open_nats_store(client)
+        await start(store, "essay")
+        async with open_line(client, store, "essay", 0, LEASE) as line:
+            agents = {member.name: twice(line, remote(line, member), member) for member in PAIR.members}
+            state = await loop("essay", store, floor_for(PAIR, PAIR.budget), agents)
+
+    assert words(state) == EXPECTED
+
+
+def twice(line: Line, speaker: Speaker, member: RoleSpec) -> Speaker:
+    """A speaker whose every order is placed once more, as after a silence."""
+
+    def turn(state: State) -> AsyncGenerator[Event | Recorded, None]:
+        async def both() -> AsyncGenerator[Event | Recorded, None]:
+            assert state.turn is not None
+            await line.order(member, state.turn.number)
+            async with aclosing(speaker(state)) as events:
+                async for event in events:
+                    yield event
+
+        return both()
+
+    return turn
+
+
+async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(server: Server) -> None:
+    def interrupted(store: NatsStore) -> Perform:
+        async def turn(order: Order) -> int:
+            if order.turn == 1:
+                await store.append(order.chat, PersonSpoke(text="shorter"), after=None)
+            return await answering(store)(order)
+
+        return turn
+
+    async with connect(server.link) as client, members(server, interrupted):
+        await start(await open_nats_store(client), "essay")
+        state = await conduct(client, "essay")
+
+    assert words(state) == EXPECTED
+    assert [remark.text for remark in state.messages if isinstance(remark, PersonSpoke)] == ["shorter"]
+
+
+async def test_a_conductor_whose_chat_another_one_took_says_so(server: Server) -> None:
+    async with connect(server.link) as client:
+        store = await open_nats_store(client)
+        await start(store, "essay")
+
+        async def lose() -> None:
+            with pytest.raises(Conflict, match="another conductor has the chat"):
+                await conduct(client, "essay")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lose)
+            async for recorded in store.watch("essay"):
+                if isinstance(recorded.event, TurnOpened):
+                    await store.append("essay", TurnOpened(speaker="editor"), after=recorded.seq)
+                    break
 
 
 @pytest.mark.parametrize(
@@ -229,9 +282,8 @@ async def test_an_event_that_is_told_twice_is_stored_once(server: Server) -> Non
 async def test_a_members_failure_reaches_the_conductor_with_type_and_text(
     server: Server, error: Exception, kind: type[Exception], text: str
 ) -> None:
-    async def failing(order: Order) -> AsyncGenerator[Event, None]:
+    async def failing(_: Order) -> int:
         raise error
-        yield
 
     async with connect(server.link) as client, members(server, lambda _: failing):
         await start(await open_nats_store(client), "essay")

@@ -10,15 +10,15 @@ import anyio
 from nats.aio.client import Client
 
 from septet.buses.connection import Link, connect
-from septet.buses.member import Member, patiently
-from septet.buses.remote import remote
-from septet.buses.turns import Order
-from septet.buses.work import make_work
+from septet.buses.member import Member
+from septet.buses.recall import taking
+from septet.buses.remote import open_line, remote
 from septet.domain.events import ChatStarted, Event, ModelAnswered
-from septet.domain.reduce import fold
+from septet.domain.state import State
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import Conflict
+from septet.ports import Speaker
 from septet.runtime.conductor import conduct
 from septet.stores.nats import NatsStore, open_nats_store
 from septet.team.floors import floor_for
@@ -33,28 +33,30 @@ PAIR = TeamSpec(
 )
 
 
-async def be_member(client: Client, store: NatsStore) -> None:
-    async def turn(order: Order) -> AsyncGenerator[Event, None]:
-        state = fold(await store.read(order.chat))
+def speaking(_: State, name: str) -> Speaker:
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
         if state.turn is not None and not state.turn.answers:
             await anyio.sleep(0.02)  # a model that thinks, so that kills hit it while it does
-            text = f"{order.speaker} {state.turn.number}"
-            yield ModelAnswered(role=order.speaker, answer=Answer(text=text))
+            yield ModelAnswered(role=name, answer=Answer(text=f"{name} {state.turn.number}"))
 
-    member = Member(client, "actor", turn, LEASE)
+    return turn
+
+
+async def be_member(client: Client, store: NatsStore) -> None:
+    member = Member(client, taking(store, speaking), LEASE)
     async with anyio.create_task_group() as roles:
         roles.start_soon(member.serve, "coder")
         roles.start_soon(member.serve, "reviewer")
 
 
 async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> None:
-    agents = {member.name: remote(client, member, LEASE) for member in PAIR.members}
-
     async def run(chat: str) -> None:
         try:
             if not await store.read(chat):
                 await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
-            await conduct(chat, store, floor_for(PAIR, PAIR.budget), agents)
+            async with open_line(client, store, chat, 0, LEASE) as line:
+                agents = {member.name: remote(line, member) for member in PAIR.members}
+                await conduct(chat, store, floor_for(PAIR, PAIR.budget), agents, line.note)
         except Conflict:  # an append of a killed predecessor came in late: look again
             await run(chat)
 
@@ -66,7 +68,6 @@ async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> No
 async def main(kind: str, address: str, chats: list[str]) -> None:
     async with connect(Link(address=address), wait=60) as client:
         store = await open_nats_store(client)
-        await patiently(lambda: make_work(client))
         if kind == "member":
             await be_member(client, store)
         else:

@@ -12,8 +12,8 @@ from nats.aio.msg import Msg
 
 from septet.buses.addresses import AgentId, Subscription, agent_id, heard_by, topic_id
 from septet.buses.mail import DIRECT, LEASE, TOPICS
-from septet.buses.member import LONG_POLL, patiently
 from septet.buses.parcels import ENCODER, PARCELS, Answered, DeadLetter, Parcel
+from septet.buses.patience import patiently
 from septet.buses.post import Desk, Post
 from septet.buses.registry import CHANGED
 from septet.domain.tokens import text_of, token
@@ -25,6 +25,7 @@ Make = Callable[[AgentId], Handlers]
 
 GLANCE = 5.0
 """Seconds after which a host looks for new keys by itself: the server's hint may have been lost on the way."""
+LONG_POLL = 5.0
 TRIES = 3
 UNKNOWN = "UnknownMessage"
 

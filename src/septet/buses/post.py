@@ -14,8 +14,8 @@ from nats.aio.msg import Msg
 
 from septet.buses.addresses import AgentId, Subscription, agent_id, topic_id
 from septet.buses.mail import Mail
-from septet.buses.member import patiently
 from septet.buses.parcels import ANSWERS, ENCODER, PARCELS, Answered, Caller, DeadLetter, Parcel, new_parcel
+from septet.buses.patience import patiently
 from septet.buses.registry import Registry, open_registry
 from septet.errors import BadUsage, RemoteFailed, Unreachable
 

@@ -1,123 +1,191 @@
-"""An agent whose body is elsewhere: it orders its turn from whoever serves the role and hands on what comes."""
+"""A member elsewhere, from the conductor's side: its turn is ordered, and what it stores is heard from the log."""
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from time import monotonic
 
+import anyio
 import msgspec
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
-from septet.buses.turns import (
-    ENCODER,
-    LEASE,
-    SAYS,
-    Failed,
-    Finished,
-    Hello,
-    Left,
-    Made,
-    Order,
-    Reply,
-    Say,
-    as_error,
-)
-from septet.buses.work import place
-from septet.domain.events import Event
+from septet.buses.turns import ENCODER, LEASE, SAYS, WORK, Failed, Finished, Left, Order, Say, as_error
+from septet.domain.codec import encode
+from septet.domain.events import ChatEnded, Recorded, TurnOpened
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Agent
+from septet.domain.values import Value
+from septet.errors import Conflict, SeptetError
+from septet.ports import EventStore, Speaker
 
-REORDER = 60.0
-"""Seconds without a taker after which the order is placed again: the first may have been given up as stale."""
+PAUSE = 0.2
+"""Seconds after which a turn is ordered again that nobody was there to take."""
+REMEMBERED = 32
+MOST_NEWS = 256 << 10
+"""Events and bytes at most that an order carries."""
 
 
-def remote(client: Client, member: RoleSpec, lease: float = LEASE) -> Agent:
-    """The member as an Agent of this process; its turns wait until somebody serves its role."""
+class Nobody(Value):
+    """The server's word that nobody serves the role now."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
-        async with listening(client) as heard:
-            order = Order(chat=state.chat, speaker=member.name, role=member.role, inbox=heard.subject)
-            async with aclosing(Exchange(client, heard, order, lease).events()) as events:
-                async for event in events:
-                    yield event
+
+class Line:
+    """A conductor's ear for one chat: what is stored of it, and what the members at work say."""
+
+    def __init__(self, client: Client, chat: str, lease: float) -> None:
+        self._client = client
+        self._chat = chat
+        self._heard: deque[Recorded | Say | Nobody | SeptetError] = deque()
+        self._news: asyncio.Future[None] | None = None
+        self._recent: deque[Recorded] = deque(maxlen=REMEMBERED)
+        self._seen: dict[str, int] = {}
+        self.inbox = client.new_inbox()
+        self.lease = lease
+
+    def note(self, recorded: Recorded) -> None:
+        """What the conductor knows, to be sent along with an order."""
+        self._recent.append(recorded)
+
+    async def order(self, member: RoleSpec, turn: int) -> None:
+        """Ask for one who takes the turn. A lost order is placed again, and so is one that was cut off."""
+        since = self._seen.get(member.name, -1)
+        news = [encode(recorded) for recorded in self._recent if recorded.seq > since >= 0]
+        if len(news) == REMEMBERED or sum(map(len, news)) > MOST_NEWS:
+            since, news = -1, []
+        order = Order(
+            chat=self._chat,
+            speaker=member.name,
+            role=member.role,
+            turn=turn,
+            since=since,
+            news=tuple(map(msgspec.Raw, news)),
+        )
+        with suppress(nats.errors.Error):
+            if self._client.is_connected:
+                await self._client.publish(f"{WORK}.{member.role}", ENCODER.encode(order), reply=self.inbox)
+
+    def finished(self, member: RoleSpec, seq: int) -> None:
+        """The member has seen the chat until there, if it is the same one that takes the next turn."""
+        self._seen[member.name] = seq
+
+    async def hear(self, message: Msg) -> None:
+        with suppress(msgspec.MsgspecError):  # not from a member
+            self._put(SAYS.decode(message.data) if message.data else Nobody())
+
+    async def follow(self, store: EventStore, after: int) -> None:
+        try:
+            async for recorded in store.watch(self._chat, after):
+                self._put(recorded)
+        except SeptetError as error:
+            self._put(error)
+
+    async def next(self, patience: float) -> Recorded | Say | Nobody | SeptetError | None:
+        """The next thing that is heard, or nothing for so many seconds."""
+        if not self._heard:
+            loop = asyncio.get_running_loop()
+            self._news = loop.create_future()
+            timer = loop.call_later(patience, self._wake)
+            try:
+                await self._news
+            finally:
+                timer.cancel()
+                self._news = None
+        return self._heard.popleft() if self._heard else None
+
+    def _put(self, heard: Recorded | Say | Nobody | SeptetError) -> None:
+        self._heard.append(heard)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+
+@asynccontextmanager
+async def open_line(
+    client: Client, store: EventStore, chat: str, after: int, lease: float = LEASE
+) -> AsyncGenerator[Line]:
+    """The line of a chat that was seen until `after`, for as long as it is conducted here."""
+    line = Line(client, chat, lease)
+    said = await client.subscribe(line.inbox, cb=line.hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+    # A plain task: it outlives no one, and a cancel scope may not be left open between the events of a generator.
+    following = asyncio.create_task(line.follow(store, after))
+    try:
+        yield line
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+        if not client.is_closed:
+            await said.unsubscribe()
+
+
+def remote(line: Line, member: RoleSpec) -> Speaker:
+    """The member as a speaker of this process; its turns wait until somebody serves its role."""
+
+    async def turn(state: State) -> AsyncGenerator[Recorded, None]:
+        assert state.turn is not None
+        exchange = Exchange(line, member, state.turn.number, state.seq)
+        while (recorded := await exchange.next()) is not None:
+            yield recorded
+        line.finished(member, exchange.seq)
 
     return turn
 
 
-@asynccontextmanager
-async def listening(client: Client) -> AsyncGenerator[Subscription]:
-    heard = await client.subscribe(client.new_inbox())  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-    try:
-        yield heard
-    finally:
-        if not client.is_closed:
-            await heard.unsubscribe()
-
-
 class Exchange:
-    """One turn from the conductor's side: who has it, since when, and what came of it."""
+    """One turn: who is silent for too long is replaced, and who has finished is followed to the last event."""
 
-    def __init__(self, client: Client, heard: Subscription, order: Order, lease: float) -> None:
-        self._client = client
-        self._heard = heard
-        self._order = order
-        self._lease = lease
-        self._holder: str = ""
-        self._grant = 0
-        self._number = 0
-        self._last_beat = 0.0
+    def __init__(self, line: Line, member: RoleSpec, turn: int, seq: int) -> None:
+        self._line = line
+        self._member = member
+        self._turn = turn
+        self._ending: Finished | Failed | None = None
+        self._sign = float("-inf")
+        self.seq = seq
 
-    async def events(self) -> AsyncGenerator[Event, None]:
-        """What the holders of the turn make, each once, until one of them has finished."""
-        while True:
-            message, say = await self._next()
-            if refused := self._refusal(say):
-                await self._reply(message, Reply(refused=refused))
-                continue
-            if isinstance(say, Made) and say.number > self._number:
-                yield say.event
-                self._number = say.number
-            self._note(say)
-            await self._reply(message, Reply(grant=self._grant))
-            if isinstance(say, Failed):
-                raise as_error(say, self._order.speaker)
-            if isinstance(say, Finished):
-                return
+    async def next(self) -> Recorded | None:
+        """The next event of the chat, or nothing when the turn is over. Raises what the member raised."""
+        while not self._over():
+            if monotonic() - self._sign > self._line.lease:
+                await self._order()
+            heard = await self._line.next(self._line.lease)
+            if isinstance(heard, SeptetError):
+                raise heard
+            if isinstance(heard, Recorded):
+                if heard.seq > self.seq:
+                    return self._seen(heard)
+            elif heard is not None:
+                await self._hear(heard)
+        return None
 
-    def _refusal(self, say: Say) -> str:
-        if isinstance(say, Hello):
-            taken = self._holder not in ("", say.attempt) and monotonic() - self._last_beat < self._lease
-            return "another member has the turn" if taken else ""
-        return "" if say.grant == self._grant else "the turn was given to another member"
+    def _over(self) -> bool:
+        if isinstance(self._ending, Failed):
+            raise as_error(self._ending, self._member.name)
+        return self._ending is not None and self._ending.seq <= self.seq
 
-    def _note(self, say: Say) -> None:
-        self._last_beat = monotonic()
-        if isinstance(say, Hello) and say.attempt != self._holder:
-            self._holder = say.attempt
-            self._grant += 1
-            self._number = 0
-        if isinstance(say, Left):
-            self._holder = ""
+    def _seen(self, recorded: Recorded) -> Recorded:
+        if isinstance(recorded.event, TurnOpened | ChatEnded):
+            cause = f"another conductor has the chat '{recorded.chat}'"
+            raise Conflict(cause, "resume it when that one has stopped")
+        self._sign = monotonic()
+        self.seq = recorded.seq
+        return recorded
 
-    async def _next(self) -> tuple[Msg, Say]:
-        """The next thing a member says; the order is placed at first and whenever nobody has taken it for long."""
-        while True:
-            if not self._last_beat or monotonic() - self._last_beat > self._longest_silence():
-                await place(self._client, self._order)
-                self._last_beat = monotonic()
-            try:
-                message = await self._heard.next_msg(timeout=self._lease)
-                return message, SAYS.decode(message.data)
-            except (nats.errors.TimeoutError, msgspec.MsgspecError):
-                continue
+    async def _hear(self, say: Say | Nobody) -> None:
+        if isinstance(say, Nobody):
+            await anyio.sleep(PAUSE)
+            await self._order()
+        elif say.turn == self._turn:
+            self._sign = monotonic()
+            if isinstance(say, Left):
+                await self._order()
+            elif isinstance(say, Finished | Failed):
+                self._ending = say
 
-    def _longest_silence(self) -> float:
-        """A member that had the turn should have been heard; with nobody at work, waiting is normal."""
-        return 3 * self._lease if self._holder else REORDER
-
-    async def _reply(self, message: Msg, reply: Reply) -> None:
-        if message.reply:
-            await self._client.publish(message.reply, ENCODER.encode(reply))
+    async def _order(self) -> None:
+        self._sign = monotonic()
+        await self._line.order(self._member, self._turn)

@@ -1,67 +1,53 @@
 """What a conductor and a member on another machine say to each other during a turn.
 
-    conductor  -- Order -->  work stream (kept until somebody has done it, one queue per role)
-    member     -- Hello -->  conductor: "may I?"            <-- Reply: a grant, or why not
-    member     -- Made  -->  conductor: an event            <-- Reply, once the event is in the log
-    member     -- Beat  -->  conductor: "I am still at it"  <-- Reply, or: the turn is another's now
-    member     -- Finished | Failed | Left --> conductor
+    conductor  -- Order -->  one of those who serve the role; while nobody does, it is asked again
+    member     -- events --> the log, under its fence; the log tells the conductor and everybody else
+    member     -- Beat | Finished | Failed | Left --> conductor
 
-The conductor alone gives grants, one at a time: whoever holds an old one is refused. It alone writes the log,
-under the log's own fence: a conductor that was replaced cannot grant anything that counts.
+Nothing here is kept, and nothing of it counts: the turn is open in the log, and so is what it brought. An order that
+got lost is placed again after a silence, and a member that takes a turn goes on where the log says it is. A member
+that was slow and believed dead finds its next event refused: the fence lets one of two go on.
 """
 
 import msgspec
 
-from septet.domain.codec import decode_event, encode_event, kind_of
-from septet.domain.events import Event
 from septet.domain.values import Value
 from septet.errors import RemoteFailed, SeptetError
 
-STREAM = "SEPTET_WORK"
 WORK = "septet.work"
 LEASE = 5.0
-"""Seconds without a beat after which a member counts as dead and its turn is given to another."""
+"""Seconds of silence after which a member counts as dead and its turn is given to another."""
 
 
 class Order(Value):
-    """A turn that somebody must take; `inbox` is where the conductor listens."""
+    """A turn that somebody must take.
+
+    `news` are the chat's events after `since`, for one who saw it until then: the log need not be read.
+    """
 
     chat: str
     speaker: str
     role: str
-    inbox: str
-
-
-class Hello(Value, tag="hello"):
-    """`attempt` names one try of one member, so that a repeated question gets the same answer."""
-
-    attempt: str
-    member: str
+    turn: int
+    since: int = -1
+    news: tuple[msgspec.Raw, ...] = ()
 
 
 class Beat(Value, tag="beat"):
-    grant: int
+    """The member is still at it."""
 
-
-class Made(Value, tag="made"):
-    """The `number`-th event of the grant."""
-
-    grant: int
-    number: int
-    kind: str
-    data: msgspec.Raw
-
-    @property
-    def event(self) -> Event:
-        return decode_event(self.kind, bytes(self.data))
+    turn: int
 
 
 class Finished(Value, tag="finished"):
-    grant: int
+    """The turn has nothing left to do; `seq` is the last event that it brought."""
+
+    turn: int
+    seq: int
 
 
 class Failed(Value, tag="failed"):
-    grant: int
+    turn: int
     error: str
     cause: str
     remedy: str = ""
@@ -70,30 +56,19 @@ class Failed(Value, tag="failed"):
 class Left(Value, tag="left"):
     """The member goes away in order: somebody else may take the turn at once."""
 
-    grant: int
+    turn: int
 
 
-class Reply(Value):
-    grant: int = 0
-    refused: str = ""
-
-
-Granted = Beat | Made | Finished | Failed | Left
-Say = Hello | Granted
+Say = Beat | Finished | Failed | Left
 ENCODER = msgspec.json.Encoder()
 SAYS: msgspec.json.Decoder[Say] = msgspec.json.Decoder(Say)
-REPLIES = msgspec.json.Decoder(Reply)
 ORDERS = msgspec.json.Decoder(Order)
 
 
-def made(grant: int, number: int, event: Event) -> Made:
-    return Made(grant=grant, number=number, kind=kind_of(event), data=msgspec.Raw(encode_event(event)))
-
-
-def failed(grant: int, error: Exception) -> Failed:
+def failed(turn: int, error: Exception) -> Failed:
     if isinstance(error, SeptetError):
-        return Failed(grant=grant, error=type(error).__name__, cause=error.cause, remedy=error.remedy)
-    return Failed(grant=grant, error=type(error).__name__, cause=" ".join(str(error).split())[:500])
+        return Failed(turn=turn, error=type(error).__name__, cause=error.cause, remedy=error.remedy)
+    return Failed(turn=turn, error=type(error).__name__, cause=" ".join(str(error).split())[:500])
 
 
 def as_error(failure: Failed, speaker: str) -> SeptetError:

@@ -6,11 +6,11 @@ from contextlib import aclosing
 from septet.domain.events import ChatEnded, Recorded, TurnOpened
 from septet.domain.state import State
 from septet.errors import BadConfig
-from septet.ports import Agent, EventStore
+from septet.ports import EventStore, Speaker
 from septet.runtime.log import Hear, Log
 from septet.team.moves import End, Floor
 
-Agents = Mapping[str, Agent]
+Agents = Mapping[str, Speaker]
 
 
 async def perform(log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
@@ -45,7 +45,7 @@ async def conduct(
     return log.state
 
 
-def speaker(name: str, agents: Agents) -> Agent:
+def speaker(name: str, agents: Agents) -> Speaker:
     if name not in agents:
         raise BadConfig(f"the team has no '{name}' to give the floor to", f"it has {', '.join(agents)}")
     return agents[name]

@@ -5,7 +5,7 @@ no cache, lease or leader on our side: two conductors on two machines meet at th
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from secrets import token_hex
 from time import monotonic, time
@@ -23,6 +23,7 @@ from septet.domain.tokens import token
 from septet.errors import StoreFailed
 from septet.ports import ChatHead
 from septet.stores.fence import check_fence
+from septet.stores.nats_feed import EXPECTED, Feed
 from septet.stores.nats_stream import LogStream, Outdated, Stored
 from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, whole_chat
 
@@ -30,11 +31,8 @@ T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds to go on trying while the server is away."""
 PAUSE = 0.2
-GLANCE = 2.0
-"""Seconds after which a watcher looks by itself: the server's hint may have been lost on the way."""
 AT_ONCE = 32
 MESSAGE_ID = "Nats-Msg-Id"
-EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 
@@ -106,29 +104,26 @@ class NatsStore:
         return sorted((self._heads[chat][1] for chat in sizes), key=lambda head: head.changed, reverse=True)
 
     async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
-        async with self._hints(chat) as hinted:
+        async with self._feed(chat) as feed:
             while True:
                 for recorded in await self.read(chat, after):
                     yield recorded
                     after = recorded.seq
-                await hinted()
+                while (stored := await feed.next(after)) is not None:
+                    yield self._noted(as_recorded(stored))
+                    after = stored.seq
 
     @asynccontextmanager
-    async def _hints(self, chat: str) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
-        """Returns when something may have been stored; hints that came meanwhile count as one."""
-        subject = f"{STORED}.{token(chat)}.>"
-        hints = await self._client.subscribe(subject, pending_msgs_limit=1)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        await self._client.flush()
-
-        async def hinted() -> None:
-            with suppress(nats.errors.TimeoutError):
-                await hints.next_msg(timeout=GLANCE)
-
+    async def _feed(self, chat: str) -> AsyncGenerator[Feed]:
+        """From here on nothing is missed, or it is known that something was."""
+        feed = Feed()
+        heard = await self._client.subscribe(f"{STORED}.{token(chat)}.>", cb=feed.hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        await self._patiently(self._client.flush)
         try:
-            yield hinted
+            yield feed
         finally:
             if not self._client.is_closed:
-                await hints.unsubscribe()
+                await heard.unsubscribe()
 
     async def _since(self, chat: str, after: int) -> list[Stored]:
         """What the leader has stored of the chat, also where another replica that answers is behind."""

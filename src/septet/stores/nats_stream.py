@@ -2,25 +2,23 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from typing import TypeVar
 
-import anyio
 import msgspec
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.domain.values import Value
 from septet.errors import BadConfig, StoreFailed
+from septet.stores.nats_answers import Answers
 from septet.stores.nats_subjects import LOG, STORED, STREAM
 
 T = TypeVar("T")
 API = "$JS.API"
+SEQUENCE = "Nats-Sequence"
 PAGE = 1000
 PAGE_BYTES = 4 << 20
-ANSWER = 2.0
-"""Seconds for one answer of the server; how often to try again is the caller's choice."""
 WRONG_LAST = {10071, 10164}
 NAME_IN_USE = 10058
 
@@ -69,54 +67,16 @@ class Outdated(Exception):
 
 @dataclass(slots=True)
 class Page:
-    """An answer in many messages; `more` says that the subject goes on."""
+    """A part of a subject; `more` says that it goes on."""
 
-    messages: list[Stored] = field(default_factory=list[Stored])
-    more: bool = False
-    done: anyio.Event = field(default_factory=anyio.Event)
-
-    def add(self, message: Msg) -> None:
-        headers = message.headers or {}
-        if "Nats-Sequence" in headers:
-            subject, seq = headers["Nats-Subject"], int(headers["Nats-Sequence"])
-            self.messages.append(Stored(subject=subject, seq=seq, headers=headers, body=message.data))
-        else:
-            self.more = headers.get("Nats-Num-Pending", "0") != "0"
-            self.done.set()
-
-
-class Pages:
-    """One subscription for all pages that are on their way: subscribing for each would cost more than reading."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._inbox = ""
-        self._numbers = count()
-        self._open: dict[str, Page] = {}
-
-    async def ask(self, subject: str, query: bytes) -> Page:
-        if not self._inbox:
-            self._inbox = self._client.new_inbox()
-            await self._client.subscribe(f"{self._inbox}.*", cb=self._hear, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        name, page = str(next(self._numbers)), Page()
-        self._open[name] = page
-        try:
-            await self._client.publish(subject, query, reply=f"{self._inbox}.{name}")
-            with anyio.fail_after(ANSWER):
-                await page.done.wait()
-        finally:
-            del self._open[name]
-        return page
-
-    async def _hear(self, message: Msg) -> None:
-        if page := self._open.get(message.subject.rsplit(".", 1)[1]):
-            page.add(message)
+    messages: list[Stored]
+    more: bool
 
 
 class LogStream:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._pages = Pages(client)
+        self._answers = Answers(client)
         self.replicated = True
         """Whether another copy than the leader's may answer, and may be behind."""
 
@@ -132,7 +92,7 @@ class LogStream:
             "deny_delete": True,
             "deny_purge": True,
             "allow_direct": True,
-            "republish": {"src": f"{LOG}.>", "dest": f"{STORED}.>", "headers_only": True},
+            "republish": {"src": f"{LOG}.>", "dest": f"{STORED}.>"},
         }
         made = await self.ask(f"{API}.STREAM.CREATE.{STREAM}", config, Info)
         if made.error is not None and made.error.err_code != NAME_IN_USE:
@@ -146,7 +106,7 @@ class LogStream:
             raise StoreFailed(
                 f"an event of {len(body):,} bytes is too big for the server", "keep it as a blob"
             )
-        answer = await self._client.request(subject, body, timeout=ANSWER, headers=headers)
+        answer = await self._answers.ask(subject, body, headers)
         ack = decoded(answer.data, Ack)
         if ack.error is None:
             return ack.seq
@@ -177,7 +137,9 @@ class LogStream:
         query = msgspec.json.encode(
             {"seq": first, "next_by_subj": subject, "batch": PAGE, "max_bytes": PAGE_BYTES}
         )
-        return await self._pages.ask(f"{API}.DIRECT.GET.{STREAM}", query)
+        *found, end = await self._answers.ask_for_many(f"{API}.DIRECT.GET.{STREAM}", query, ends_page)
+        more = (end.headers or {}).get("Nats-Num-Pending", "0") != "0"
+        return Page(messages=[as_stored(message) for message in found], more=more)
 
     async def subjects(self) -> dict[str, int]:
         """Every subject and how many messages it has."""
@@ -190,7 +152,7 @@ class LogStream:
                 return found
 
     async def ask(self, subject: str, query: Mapping[str, object], answer: type[T]) -> T:
-        reply = await self._client.request(subject, msgspec.json.encode(query), timeout=ANSWER)
+        reply = await self._answers.ask(subject, msgspec.json.encode(query))
         return decoded(reply.data, answer)
 
 
@@ -204,6 +166,18 @@ class Message(Value):
 class Found(Value):
     message: Message | None = None
     error: Fault | None = None
+
+
+def ends_page(message: Msg) -> bool:
+    return SEQUENCE not in (message.headers or {})
+
+
+def as_stored(message: Msg) -> Stored:
+    """A message that the server took from the stream, by its headers."""
+    headers = message.headers or {}
+    return Stored(
+        subject=headers["Nats-Subject"], seq=int(headers[SEQUENCE]), headers=headers, body=message.data
+    )
 
 
 def decoded(data: bytes, form: type[T]) -> T:

@@ -10,12 +10,13 @@ from nats.aio.client import Client
 
 from septet.agents.runner import leftovers
 from septet.buses.connection import Link, connect
-from septet.buses.member import Member, Perform, patiently
+from septet.buses.member import Member
 from septet.buses.nats import NatsBus
-from septet.buses.remote import remote
+from septet.buses.patience import patiently
+from septet.buses.recall import Cast, taking
+from septet.buses.remote import Line, open_line, remote
 from septet.buses.server import Server, ServerPlan, serve
-from septet.buses.turns import LEASE, Order
-from septet.buses.work import make_work
+from septet.buses.turns import LEASE
 from septet.domain.events import Event, Recorded, RunFinished, VersionWritten
 from septet.domain.files import FileRef
 from septet.domain.reduce import fold
@@ -23,7 +24,7 @@ from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadUsage, NoSandbox
-from septet.ports import Agent, EventStore, Listener, Sandbox
+from septet.ports import Agent, Listener, Sandbox, Speaker
 from septet.settings.homes import find_home
 from septet.stores.nats import open_nats_store
 from septet.stores.nats_blobs import open_nats_blobs
@@ -33,9 +34,6 @@ from septet.wiring.session import Session
 
 SERVED = ("planner", "coder", "runner", "reviewer", "manager", "exemplar")
 """The roles that can be elsewhere; the person's own place is where the chat is conducted."""
-
-
-RECALLED = 500
 
 
 @asynccontextmanager
@@ -48,10 +46,9 @@ async def open_host(plan: ServerPlan, replicas: int = 1) -> AsyncGenerator[Serve
 
 
 async def prepare(client: Client, replicas: int = 1) -> None:
-    """What lives on the server: the log, the blobs, the queue of turns. What exists stays as it is."""
+    """What lives on the server: the log and the blobs. What exists stays as it is."""
     await open_nats_store(client, replicas)
     await patiently(lambda: open_nats_blobs(client, replicas))
-    await patiently(lambda: make_work(client, replicas))
 
 
 async def check_existing(link: Link, replicas: int) -> None:
@@ -74,13 +71,14 @@ class ClusterSession(Session):
         super().__init__(shared.home, shared.store, shared.blobs, shared.bus, shared.models)
         self._client = client
         self._lease = lease
+        self._lines: dict[str, Line] = {}
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         return Elsewhere()
 
-    def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
+    def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Speaker:
         if member.role in SERVED:
-            return remote(self._client, member, self._lease)
+            return remote(self._lines[state.chat], member)
         return super().agent(member, state, sandbox, person)
 
     async def perform(
@@ -88,11 +86,14 @@ class ClusterSession(Session):
     ) -> AsyncGenerator[Recorded, None]:
         """As at home; the workspace here is kept as an image of what was made elsewhere."""
         state = await self.state(chat)
-        async with aclosing(super().perform(chat, sandbox, person)) as performance:
-            async for recorded in performance:
-                state = fold([recorded], state)
-                await self._show(state, recorded.event)
-                yield recorded
+        async with open_line(self._client, self.store, chat, state.seq, self._lease) as line:
+            self._lines[chat] = line
+            async with aclosing(super().perform(chat, sandbox, person)) as performance:
+                async for recorded in performance:
+                    line.note(recorded)
+                    state = fold([recorded], state)
+                    await self._show(state, recorded.event)
+                    yield recorded
 
     async def _show(self, state: State, event: Event) -> None:
         workspace = Workspace(Path(state.workspace))
@@ -111,7 +112,6 @@ async def open_shared(link: Link, wait: float) -> AsyncGenerator[tuple[Session, 
     async with connect(link, wait=wait) as client:
         store = await open_nats_store(client)
         blobs = await patiently(lambda: open_nats_blobs(client))
-        await patiently(lambda: make_work(client))
         async with Models(home, load=blobs.get) as models:
             yield Session(home, store, blobs, NatsBus(client), models), client
 
@@ -131,39 +131,19 @@ async def serve_roles(
         raise BadUsage(f"nobody can join as '{unknown[0]}'", f"use some of {', '.join(SERVED)}")
     async with open_shared(link, wait=float("inf")) as (session, client):
         sandbox = await session.sandbox(unsafe) if "runner" in roles else Elsewhere()
-        member = Member(client, name, performing(session, sandbox), lease)
+        member = Member(client, taking(session.store, casting(session, sandbox)), lease)
         async with anyio.create_task_group() as tasks:
             for role in roles:
                 tasks.start_soon(member.serve, role)
 
 
-class Recall:
-    """Chats as this member last saw them: only what has happened since is read. Logs never change behind it."""
+def casting(session: Session, sandbox: Sandbox) -> Cast:
+    """The same agents as at home, on this machine's own workspace."""
 
-    def __init__(self, store: EventStore) -> None:
-        self._store = store
-        self._known: dict[str, State] = {}
-
-    async def state(self, chat: str) -> State:
-        known = self._known.pop(chat, State(chat=chat))
-        self._known[chat] = fold(await self._store.read(chat, known.seq), known)
-        if len(self._known) > RECALLED:
-            del self._known[next(iter(self._known))]
-        return self._known[chat]
-
-
-def performing(session: Session, sandbox: Sandbox) -> Perform:
-    """A turn of whoever is asked for, by the same agents as at home, on this machine's own workspace."""
-
-    recall = Recall(session.store)
-
-    async def turn(order: Order) -> AsyncGenerator[Event, None]:
-        state = await recall.state(order.chat)
-        here = replace(state, workspace=str(session.home.workspaces / order.chat))
-        spec = next(member for member in state.team.members if member.name == order.speaker)
+    def cast(state: State, name: str) -> Speaker:
+        here = replace(state, workspace=str(session.home.workspaces / state.chat))
+        spec = next(member for member in state.team.members if member.name == name)
         agent = session.agent(spec, here, sandbox, None)
-        async with aclosing(agent(here)) as events:
-            async for event in events:
-                yield event
+        return lambda known: agent(replace(known, workspace=here.workspace))
 
-    return turn
+    return cast

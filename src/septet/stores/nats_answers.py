@@ -1,0 +1,75 @@
+"""Questions to the server: one subscription hears all answers, because subscribing for each would cost more."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+ANSWER = 2.0
+"""Seconds for one answer of the server; how often to try again is the caller's choice."""
+
+Whole = Callable[[Msg], bool]
+"""Whether an answer is complete with this message."""
+
+
+class Waiting:
+    """One who has asked and not heard everything yet."""
+
+    def __init__(self, whole: Whole) -> None:
+        loop = asyncio.get_running_loop()
+        self._whole = whole
+        self._heard: list[Msg] = []
+        self._answer: asyncio.Future[list[Msg]] = loop.create_future()
+        self._timer = loop.call_later(ANSWER, self._give_up)
+
+    def hear(self, message: Msg) -> None:
+        self._heard.append(message)
+        if self._whole(message) and not self._answer.done():
+            self._answer.set_result(self._heard)
+
+    async def answer(self) -> list[Msg]:
+        try:
+            return await self._answer
+        finally:
+            self._timer.cancel()
+
+    def _give_up(self) -> None:
+        if not self._answer.done():
+            self._answer.set_exception(nats.errors.TimeoutError())
+
+
+class Answers:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._inbox = ""
+        self._numbers = count()
+        self._waiting: dict[str, Waiting] = {}
+
+    async def ask(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> Msg:
+        """The one message that answers. Raises an error of the client."""
+        (answer,) = await self.ask_for_many(subject, body, lambda _: True, headers)
+        if answer.headers and answer.headers.get("Status") == "503":
+            raise nats.errors.NoRespondersError
+        return answer
+
+    async def ask_for_many(
+        self, subject: str, body: bytes, whole: Whole, headers: dict[str, str] | None = None
+    ) -> list[Msg]:
+        """All messages that answer, the one that completes them last."""
+        if not self._inbox:
+            self._inbox = self._client.new_inbox()
+            await self._client.subscribe(f"{self._inbox}.*", cb=self._hear, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        name, waiting = str(next(self._numbers)), Waiting(whole)
+        self._waiting[name] = waiting
+        try:
+            await self._client.publish(subject, body, reply=f"{self._inbox}.{name}", headers=headers)
+            return await waiting.answer()
+        finally:
+            del self._waiting[name]
+
+    async def _hear(self, message: Msg) -> None:
+        if waiting := self._waiting.get(message.subject.rsplit(".", 1)[1]):
+            waiting.hear(message)

@@ -1,0 +1,50 @@
+"""What the server tells of one chat as it stores it; where that has a gap, the log must be read."""
+
+import asyncio
+from collections import deque
+
+from nats.aio.msg import Msg
+
+from septet.stores.nats_stream import SEQUENCE, Stored, as_stored
+
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+"""Stored with every event of a conductor or member: the event of the chat that it comes right after."""
+WITHOUT_BODY = "Nats-Msg-Size"
+GLANCE = 2.0
+"""Seconds after which one should look by oneself: what the server told may have been lost on the way."""
+KEPT = 1000
+
+
+class Feed:
+    def __init__(self) -> None:
+        self._told: deque[Msg] = deque(maxlen=KEPT)
+        self._news: asyncio.Future[bool] | None = None
+
+    async def hear(self, message: Msg) -> None:
+        self._told.append(message)
+        self._wake(True)
+
+    async def next(self, after: int) -> Stored | None:
+        """The event right after `after`, or nothing where only the log knows what came next."""
+        while self._told or await self._wait():
+            message = self._told.popleft()
+            headers = message.headers or {}
+            if int(headers.get(SEQUENCE, "0")) > after:
+                follows = headers.get(EXPECTED) == str(after) and WITHOUT_BODY not in headers
+                return as_stored(message) if follows else None
+        return None
+
+    async def _wait(self) -> bool:
+        """Whether something was told before it was time to look."""
+        loop = asyncio.get_running_loop()
+        self._news = loop.create_future()
+        timer = loop.call_later(GLANCE, self._wake, False)
+        try:
+            return await self._news
+        finally:
+            timer.cancel()
+            self._news = None
+
+    def _wake(self, told: bool) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(told)
