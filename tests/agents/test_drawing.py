@@ -60,11 +60,13 @@ def told(*events: Event, plan: Plan = PLAN) -> State:
     return fold([Recorded(chat="c", seq=seq, at=float(seq), event=event) for seq, event in numbered])
 
 
-async def turn(state: State, answers: Sequence[dict[str, str]], folder: Path) -> list[Event]:
+async def turn(
+    state: State, answers: Sequence[dict[str, str]], folder: Path, blobs: MemoryBlobs | None = None
+) -> list[Event]:
     """What a coder who says these things one after the other does in its turn."""
     turns = tuple(ScriptedTurn(role="coder", say="words", files=files) for files in answers)
     model = ScriptedModel(Script(turns=turns), "drawn")
-    blobs = MemoryBlobs()
+    blobs = blobs or MemoryBlobs()
     sandbox = await choose_sandbox(unsafe=True)
     places = iter(range(100))
 
@@ -146,7 +148,34 @@ async def test_one_dissent_is_a_doubt(tmp_path: Path, last: str) -> None:
     answers = [pair(BY_CHANCE, TEST), pair(RIGHT, TEST), pair(last, TEST)]
     version = (await turn(told(plan=EXAMPLES), answers, tmp_path))[-1]
     assert isinstance(version, VersionWritten)
-    assert version.note.startswith("other candidates do not confirm it")
+    assert version.note.startswith(
+        "other candidates do not confirm it: double(0) gives 3 here and 0 elsewhere"
+    )
+
+
+async def test_a_single_green_program_is_worth_as_many_draws_again(tmp_path: Path) -> None:
+    answers = [pair(RIGHT, TEST), *[pair(WRONG, WRONG_TEST)] * 3, pair(OTHERWISE, TEST)]
+    events = await turn(told(plan=EXAMPLES), answers, tmp_path)
+    decision, version = events[-2:]
+    assert isinstance(decision, DecisionRecorded)
+    assert isinstance(version, VersionWritten)
+    assert decision.what == "took candidate 1 of 5"
+    assert version.note.startswith("2 candidates behave alike on ")
+
+
+@pytest.mark.parametrize(("before", "believed"), [(OTHERWISE, True), (BY_CHANCE, False)])
+async def test_the_version_before_may_confirm_a_single_green_program(
+    tmp_path: Path, before: str, believed: bool
+) -> None:
+    lonely = [*[pair(WRONG, WRONG_TEST)] * 5]
+    blobs = MemoryBlobs()
+    first = (await turn(told(plan=EXAMPLES), [pair(before, TEST), *lonely], tmp_path / "1", blobs))[-1]
+    assert isinstance(first, VersionWritten)
+    assert first.note == "other candidates do not confirm it on calls like the plan's"
+    state = told(first, TurnOpened(speaker="coder"), plan=EXAMPLES)
+    second = (await turn(state, [pair(RIGHT, TEST), *lonely], tmp_path / "2", blobs))[-1]
+    assert isinstance(second, VersionWritten)
+    assert ("behave alike" in second.note) is believed
 
 
 async def test_without_a_green_one_the_best_is_taken_and_its_faults_are_told(tmp_path: Path) -> None:

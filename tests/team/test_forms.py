@@ -21,7 +21,7 @@ from septet.team.forms import (
 
 def plan(*examples: str, kind: str = "function") -> Plan:
     text = msgspec.json.encode({"file": "double.py", "kind": kind, "examples": examples}).decode()
-    found = plan_in_form("write double(n)\n with tests", text)
+    found = plan_in_form("write double(n)\n with tests", text, lenient=True)
     assert isinstance(found, Plan)
     return found
 
@@ -57,6 +57,14 @@ def test_a_program_is_also_run() -> None:
 )
 def test_what_a_machine_cannot_check_is_no_example(example: str) -> None:
     assert not is_checkable(example)
+
+
+def test_a_plan_without_one_good_example_is_asked_for_once_more() -> None:
+    text = '{"file": "total.py", "kind": "function", "examples": ["total(\'data.csv\') == 3"]}'
+    assert isinstance(plan_in_form("goal", text), Refusal)
+    assert isinstance(plan_in_form("goal", text, lenient=True), Plan)
+    assert isinstance(plan_in_form("goal", text.replace("data.csv", "1,2")), Plan)
+    assert isinstance(plan_in_form("goal", '{"file": "x.py", "kind": "program", "examples": []}'), Plan)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"file": 1}', '{"kind": "function"}'])

@@ -17,7 +17,7 @@ from septet.domain.values import Value
 from septet.ports import Agent, Blobs, Bus, Model
 from septet.team.briefings import briefing
 from septet.team.budgets import overdrawn
-from septet.team.calls import AGREED, DOUBTED, alike, calls_like
+from septet.team.calls import AGREED, DOUBTED, UNCONFIRMED, alike, calls_like, difference
 from septet.team.evidence import shortcomings
 
 VARIETY = 0.8
@@ -55,7 +55,7 @@ def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Tria
         draw = Draw(state, trials)
         waiting = list(state.turn.answers)
         messages = briefing(member, state, await sources(state, blobs))
-        while not draw.settled and draw.count < member.candidates:
+        while draw.wants_more(member.candidates):
             if waiting:
                 said = waiting.pop(0)
             elif draw.count and overdrawn(state, state.budget, member.name):
@@ -65,6 +65,7 @@ def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Tria
                 yield said
                 state = reduce_answer(state, said)
             await draw.add(said, blobs)
+        await draw.ask_the_version_before()
         for event in draw.result(member.name):
             yield event
 
@@ -79,7 +80,8 @@ class Draw:
     """The candidates of one turn. Programs and tests are tried in every pairing: either may be the wrong one.
 
     Where the plan has examples, a green program is believed only when a second one behaves like it, and none
-    otherwise, on more calls than those: small models repeat their examples as tests.
+    otherwise, on more calls than those: small models repeat their examples as tests. A single green one is
+    worth as many draws again, for somebody to confirm it or not.
     """
 
     def __init__(self, state: State, trials: Trials) -> None:
@@ -90,12 +92,16 @@ class Draw:
         self._refused: Refusal | None = None
         self._best: Tried | None = None
         self._green: dict[int, Tried] = {}
+        self._troubles: dict[str, tuple[str, ...]] = {}
         self._agreed: str = ""
+        self._dissent: str = ""
         self.count = 0
 
-    @property
-    def settled(self) -> bool:
-        return bool(self._agreed) or (bool(self._green) and not self._calls)
+    def wants_more(self, candidates: int) -> bool:
+        if self._agreed or (self._green and not self._calls):
+            return False
+        alone = bool(self._calls) and len(self._green) == 1
+        return self.count < (2 * candidates if alone else candidates)
 
     async def add(self, said: ModelAnswered, blobs: Blobs) -> None:
         """Take one more answer in and try what has become possible with it."""
@@ -120,8 +126,11 @@ class Draw:
         if program in self._green:
             return
         version = paired(self._versions[program], self._versions[tests])
-        after = await self._trials.rehearse(self._state, version)
-        tried = Tried(version=version, troubles=tuple(shortcomings(after)), label=labelled(program, tests))
+        if version.tree not in self._troubles:
+            after = await self._trials.rehearse(self._state, version)
+            self._troubles[version.tree] = tuple(shortcomings(after))
+        label, troubles = labelled(program, tests), self._troubles[version.tree]
+        tried = Tried(version=version, troubles=troubles, label=label)
         if not tried.troubles:
             self._green[program] = tried
         if self._best is None or len(tried.troubles) < len(self._best.troubles):
@@ -135,13 +144,27 @@ class Draw:
         if counts and all(counts):
             self._best = green[0]
             self._agreed = f"{len(green)} {AGREED} on {min(counts)} calls"
+        else:
+            self._dissent = difference(self._calls, outcomes)
+
+    async def ask_the_version_before(self) -> None:
+        """A single green program may find its like in the version before, if nothing else spoke against that."""
+        before = self._state.version
+        if self._agreed or len(self._green) != 1 or before is None or before.note != UNCONFIRMED:
+            return
+        (only,) = self._green.values()
+        outcomes = await self._trials.compare(self._state, [only.version, before], self._calls)
+        if len(outcomes) == 2 and (count := alike(*outcomes)):
+            self._best = only
+            self._agreed = f"this and the version before: {AGREED} on {count} calls"
 
     def result(self, speaker: str) -> list[Event]:
         """The best of them, with the reason; a refusal where none could be read."""
         if self._best is None:
             reason = self._refused.reason if self._refused else "no candidate could be read"
             return [ReplyRefused(role=speaker, reason=reason)]
-        note = self._agreed or (f"{DOUBTED} on calls like the plan's" if self._calls and self._green else "")
+        doubt = f"{DOUBTED}: {self._dissent}" if self._dissent else UNCONFIRMED
+        note = self._agreed or (doubt if self._calls and self._green else "")
         why = "; ".join(filter(None, [*(self._best.troubles or ("every check passes",)), note]))
         what = f"took {self._best.label} of {self.count}"
         version = replace(self._best.version, note=note or self._best.version.note)

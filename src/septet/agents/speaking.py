@@ -74,7 +74,8 @@ def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
 
 async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal:
-    plan = plan_in_form(state.goal, text) if in_form(text) else parse_plan(text)
+    again = state.refused is not None
+    plan = plan_in_form(state.goal, text, lenient=again) if in_form(text) else parse_plan(text)
     return plan if isinstance(plan, Refusal) else PlanProposed(plan=plan)
 
 

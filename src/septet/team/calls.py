@@ -12,6 +12,8 @@ MOST = 40
 
 AGREED = "candidates behave alike"
 DOUBTED = "other candidates do not confirm it"
+UNCONFIRMED = f"{DOUBTED} on calls like the plan's"
+LONGEST_OUTCOME = 120
 
 
 def calls_like(plan: Plan | None) -> list[str]:
@@ -98,3 +100,13 @@ def alike(one: Sequence[str | None], other: Sequence[str | None]) -> int:
         if left is not None and right is not None
     ]
     return len(both) if all(left == right for left, right in both) else 0
+
+
+def difference(calls: Sequence[str], outcomes: Sequence[Sequence[str | None]]) -> str:
+    """The first call on which the first program and another one disagree, in words."""
+    first, *rest = outcomes or [[]]
+    for place, (call, own) in enumerate(zip(calls, first, strict=False)):
+        others = [told for one in rest if (told := one[place]) is not None and told != own]
+        if own is not None and others:
+            return f"{call} gives {own[:LONGEST_OUTCOME]} here and {others[0][:LONGEST_OUTCOME]} elsewhere"
+    return ""

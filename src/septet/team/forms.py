@@ -30,6 +30,10 @@ FILE_NAME = re.compile(r"[\w./-]+\.[a-z]{2,4}")
 LONGEST_REPLY = 500
 """Tokens: a small model that has lost its way goes on for ever."""
 
+UNCHECKABLE = """\
+none of the examples can be checked; write calls with literal arguments and their literal result, like
+"first('a b', 1) == ['a']"; files do not exist, put what they hold into the call"""
+
 HEADS = {
     "planner": """\
 You plan small Python programs. Reply in compact JSON on one line.
@@ -94,8 +98,11 @@ def in_form(text: str) -> bool:
     return text.lstrip().startswith("{")
 
 
-def plan_in_form(goal: str, text: str) -> Plan | Refusal:
-    """The goal itself is the first requirement, word for word: a small planner cannot lose any of it."""
+def plan_in_form(goal: str, text: str, lenient: bool = False) -> Plan | Refusal:
+    """The goal itself is the first requirement, word for word: a small planner cannot lose any of it.
+
+    A plan none of whose examples a machine can check is taken only if `lenient`.
+    """
     form = read(text, PlanForm)
     if isinstance(form, Refusal):
         return form
@@ -103,6 +110,8 @@ def plan_in_form(goal: str, text: str) -> Plan | Refusal:
     whole = Requirement(id="P1", text=" ".join(goal.split()), check=TestsPass(target=f"test_{module}.py"))
     said = [one.strip().removeprefix("assert ") for one in form.examples]
     examples = [one for one in dict.fromkeys(said) if is_checkable(one)]
+    if form.examples and not examples and not lenient:
+        return Refusal(reason=UNCHECKABLE)
     others = [
         Requirement(id=f"P{number}", text=one, check=check_of(module, one))
         for number, one in enumerate(examples, start=2)
