@@ -10,6 +10,7 @@ import msgspec
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 SMALL = f"scripted:{SCRIPTS / 'small.yaml'}"
+MORE = f"scripted:{SCRIPTS / 'more.yaml'}"
 PATIENCE = 120
 
 

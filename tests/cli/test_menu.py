@@ -1,42 +1,73 @@
-"""The menu of projects, on a real terminal."""
+"""The menu of projects, on a real terminal: every entry of it."""
 
-import shlex
-import shutil
-import sys
 from collections.abc import Generator
+from pathlib import Path
 
+import anyio
 import pytest
-from cli.commands import SMALL, Septet
-from cli.test_terminal import Terminal
+from cli.commands import MORE, SMALL, Septet
+from cli.terminals import Terminal, needs_terminal, on_terminal
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+from septet.settings.homes import find_home
+from septet.team.teams import TEAMS
+from septet.wiring.session import open_session, with_model
+
+TOP = "a number opens a project"
+
+
+async def begin(home: Path, names: list[str]) -> None:
+    """Chats that nobody has conducted yet."""
+    async with open_session(find_home({"SEPTET_HOME": str(home)})) as session:
+        for name in names:
+            await session.start(f"goal of {name}", with_model(TEAMS["iterate"], SMALL), None, name)
 
 
 @pytest.fixture
 def terminal(septet: Septet) -> Generator[Terminal]:
     """More than ten projects, one of them finished."""
-    assert septet("run", "add two numbers", "-m", SMALL, "--yes", "-q", "-n", "adding").returncode == 0
-    for number in range(11):
-        assert septet("run", f"goal {number}", "-m", SMALL, "-q", "-n", f"waiting-{number}").returncode == 4
-    opened = Terminal(str(septet.home.parent / "tmux"))
-    settings = [f"{name}={value}" for name, value in {**septet.environment, "SEPTET_MODEL": SMALL}.items()]
-    command = shlex.join(["env", *settings, sys.executable, "-m", "septet"])
-    opened.tmux(
-        "-f", "/dev/null", "new-session", "-d", "-x", "150", "-y", "60", f"{command}; echo exit code $?; cat"
-    )
-    yield opened
-    opened.tmux("kill-server")
+    assert septet("run", "add two numbers", "-m", MORE, "--yes", "-q", "-n", "adding").returncode == 0
+    anyio.run(begin, septet.home, [f"waiting-{number}" for number in range(11)])
+    with on_terminal(septet, environment={"SEPTET_MODEL": SMALL}) as opened:
+        yield opened
 
 
-def test_run_edit_delete_and_leave(terminal: Terminal, septet: Septet) -> None:
-    screen = terminal.wait_for("a number opens a project")
+@needs_terminal
+def test_every_entry_of_the_menu(terminal: Terminal, septet: Septet) -> None:
+    screen = terminal.wait_for(TOP)
     assert " 12  adding" in screen
+    run_it(terminal)
+    delete(terminal)
+    edit(terminal, septet)
+    go_on(terminal)
+    terminal.type("o")
+    terminal.wait_for("step mode off · says what happens · model scripted:")
+    terminal.type("s")
+    terminal.type("o")
+    terminal.wait_for("step mode on")
+    terminal.type("s")
+    options(terminal)
+    make_new(terminal)
+    terminal.type("q")
+    terminal.wait_for("exit code 0")
+    left = septet("list").stdout
+    assert "adding" in left
+    assert "subtract" in left
+    assert "waiting-10" not in left
+
+
+def run_it(terminal: Terminal) -> None:
     terminal.type("12")
     terminal.wait_for("adding: c continue")
     terminal.type("r")
     terminal.wait_for("python add.py 1 1: exit 0")
     terminal.type("99")
     terminal.wait_for("'99' is none of that")
+    terminal.type("12")
+    terminal.wait_for("adding: c continue", times=2)
+    terminal.type("b")
+
+
+def delete(terminal: Terminal) -> None:
     terminal.type("12")
     terminal.type("d")
     terminal.wait_for("delete adding for good?")
@@ -47,14 +78,78 @@ def test_run_edit_delete_and_leave(terminal: Terminal, septet: Septet) -> None:
     terminal.wait_for("delete waiting-10 for good?")
     terminal.type("y")
     terminal.wait_for("waiting-10 is gone")
-    terminal.type("o")
-    terminal.wait_for("step mode off")
-    terminal.type("s")
+
+
+def edit(terminal: Terminal, septet: Septet) -> None:
+    terminal.type("11")
+    terminal.wait_for("adding: c continue", times=4)
+    terminal.type("e")
+    terminal.wait_for("what shall be different?")
+    terminal.type("say what the sum is of")
+    terminal.wait_for("version 2: add.py")
+    terminal.wait_for("adding: done, all checks passed")
+    assert "give" in (septet.home / "work" / "adding" / "add.py").read_text()
+
+
+def go_on(terminal: Terminal) -> None:
+    """The project that waits for its plan to be approved; it was edited last, so it is the second now."""
+    terminal.type("2")
+    terminal.wait_for("waiting-9: c continue")
+    terminal.type("c")
+    terminal.wait_for("approve the plan [Enter]")
     terminal.type("q")
-    assert "exit code 0" in terminal.wait_for("exit code")
-    left = septet("list").stdout
-    assert "adding" in left
-    assert "waiting-10" not in left
+    terminal.wait_for("waiting-9: stopped by the person")
+
+
+def options(terminal: Terminal) -> None:
+    terminal.type("o")
+    terminal.wait_for("step mode off", times=2)
+    terminal.type("v")
+    terminal.type("o")
+    terminal.wait_for("says all")
+    terminal.type("q")
+    terminal.type("o")
+    terminal.wait_for("says only results")
+    terminal.type("m")
+    terminal.type("nonsense/model")
+    terminal.type("o")
+    terminal.wait_for("model nonsense/model")
+    terminal.type("b")
+
+
+def make_new(terminal: Terminal) -> None:
+    """A mistake is said in a line and the menu stays; then it works."""
+    terminal.type("n")
+    terminal.wait_for("Type below:")
+    terminal.type("subtract")
+    terminal.wait_for("septet: 'nonsense/model' names no model")
+    terminal.type("o")
+    terminal.wait_for("model nonsense/model", times=2)
+    terminal.type("m")
+    terminal.type(SMALL)
+    terminal.type("n")
+    terminal.wait_for("Type below:", times=2)
+    terminal.type("subtract")
+    terminal.wait_for("approve the plan [Enter]", times=2)
+    terminal.type("q")
+    terminal.wait_for("  1  subtract-")
+
+
+@needs_terminal
+def test_without_projects_the_menu_begins_one(septet: Septet) -> None:
+    with on_terminal(septet, environment={"SEPTET_MODEL": SMALL}) as terminal:
+        terminal.wait_for("What python creation would you like? Type below:\n>")
+        terminal.press("C-d")
+        terminal.wait_for("exit code 4")
+
+
+@needs_terminal
+def test_a_closed_terminal_leaves_the_menu(septet: Septet) -> None:
+    assert septet("run", "add", "-m", SMALL, "-q", "-n", "waiting").returncode == 4
+    with on_terminal(septet, environment={"SEPTET_MODEL": SMALL}) as terminal:
+        terminal.wait_for(TOP)
+        terminal.press("C-d")
+        terminal.wait_for("exit code 0")
 
 
 def test_the_menu_needs_a_terminal(septet: Septet) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.commands import PATIENCE, SMALL, Septet, envelopes, kinds
+from cli.commands import MORE, PATIENCE, SMALL, Septet, envelopes, kinds
 
 
 def test_a_scripted_team_builds_until_the_checks_pass(septet: Septet, tmp_path: Path) -> None:
@@ -117,3 +117,12 @@ def test_unsafe_local_is_said_loudly(septet: Septet) -> None:
     assert done.returncode == 0, done.stderr
     assert "WITHOUT A SANDBOX" in done.stderr
     assert "unsafe" in septet("export", "adding", "--format", "jsonl").stdout
+
+
+def test_what_the_person_wants_after_the_end_is_done(septet: Septet, tmp_path: Path) -> None:
+    assert septet("run", "add", "-m", MORE, "--yes", "-q", "-n", "adding", "-C", "w").returncode == 0
+    assert "v1" in septet("resume", "adding", "-q").stdout, "nothing new is wanted"
+    more = septet("resume", "adding", "say what the sum is of", "-q")
+    assert more.returncode == 0, more.stderr
+    program = str(tmp_path / "w" / "add.py")
+    assert subprocess.check_output([sys.executable, program, "2", "3"], text=True) == "2 3 give 5\n"

@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 import click
@@ -27,17 +28,34 @@ def menu(options: Options) -> int:
     while True:
         known = anyio.run(projects)
         show(known)
-        choice = asked(TOP)
+        choice = asked(TOP, at_end="q")
         if choice == "q":
             return 0
-        if choice == "n":
-            new(options)
-        elif choice == "o":
+        if choice == "o":
             options = changed(options)
-        elif choice.isdecimal() and 1 <= int(choice) <= len(known):
-            opened(known[int(choice) - 1][0], options)
         else:
-            click.echo(f"'{choice}' is none of that", err=True)
+            attempt(partial(chosen, choice, known, options))
+
+
+def attempt(deed: Callable[[], object]) -> None:
+    """What goes wrong is said in a line; the menu stays."""
+    from septet.cli.failures import explanation
+
+    try:
+        deed()
+    except (SystemExit, click.Abort):
+        return
+    except Exception as error:  # the menu is not the place to end for any of them
+        click.echo(f"septet: {explanation(error)[0]}", err=True)
+
+
+def chosen(choice: str, known: Projects, options: Options) -> None:
+    if choice == "n":
+        new(options)
+    elif choice.isdecimal() and 1 <= int(choice) <= len(known):
+        opened(known[int(choice) - 1][0], options)
+    elif choice:
+        click.echo(f"'{choice}' is none of that", err=True)
 
 
 async def projects() -> Projects:
@@ -55,8 +73,14 @@ def show(known: Projects) -> None:
         click.echo(f"{number:>3}  {line}", err=True)
 
 
-def asked(prompt: str) -> str:
-    return str(click.prompt(prompt, default="", show_default=False, err=True)).strip()
+def asked(prompt: str, at_end: str | None = None) -> str:
+    """What the person types; `at_end` stands for a closed terminal."""
+    try:
+        return str(click.prompt(prompt, default="", show_default=False, err=True)).strip()
+    except click.Abort:
+        if at_end is None:
+            raise
+        return at_end
 
 
 def opened(chat: str, options: Options) -> None:

@@ -101,9 +101,7 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             return replace(state, turn=closed(state.turn), refused=event, refusals=state.refusals + 1)
         case PersonSpoke():
             remarks, messages = (*state.remarks, event), state.messages.plus(event)
-            return replied(
-                replace(state, remarks=remarks, messages=messages, answered=None, accepted=False)
-            )
+            return replied(replace(state, remarks=remarks, messages=messages, answered=None, accepted=False))
         case WorkAccepted():
             return replied(replace(state, accepted=True))
         case PlanProposed(plan=plan):

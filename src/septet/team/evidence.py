@@ -101,5 +101,9 @@ def unmet(state: State) -> list[str]:
 
 
 def done(state: State) -> bool:
-    """All items met, tests pass, the run exits 0 and the reviewer accepts, all for the newest version."""
-    return state.approved and examined(state) and accepted(state) and not shortcomings(state)
+    """All items met, tests pass, the run exits 0 and the reviewer accepts, all for the newest version.
+
+    What the person has said since comes first.
+    """
+    green = state.approved and examined(state) and accepted(state) and not shortcomings(state)
+    return green and not state.remarks
