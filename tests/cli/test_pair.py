@@ -1,6 +1,10 @@
 """The coder–runner pair (seed 000, scenario A): step plan, code, run, feedback, until the manager says so."""
 
+import http.server
 import json
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cli.commands import PATIENCE, SCRIPTS, Septet, kinds
@@ -19,6 +23,54 @@ def prepared(tmp_path: Path) -> Path:
     workspace.mkdir()
     (workspace / "pulls.json").write_text(json.dumps(PULLS))
     return workspace
+
+
+class Repository(http.server.BaseHTTPRequestHandler):
+    """The part of a pull-request API that the task needs."""
+
+    def do_GET(self) -> None:
+        known = self.path == "/repos/septet/septet/pulls?state=all"
+        self.send_response(200 if known else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps(PULLS).encode() if known else b"{}")
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  the library's own name
+        return
+
+
+@contextmanager
+def api() -> Generator[str]:
+    """Serves on this machine's loopback, which programs in the sandbox cannot reach by themselves."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Repository) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_the_newest_pull_request_is_fetched_through_the_allow_list(septet: Septet, tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    with api() as place:
+        (tmp_path / "w" / "api.txt").write_text(f"http://{place}\n")
+        model = f"scripted:{SCRIPTS / 'pull_request_http.yaml'}"
+        done = septet(*RUN, "-m", model, "--network", place)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "w" / "pr.txt").read_text() == "#42 Add a clock\n"
+    assert f"network for programs: only {place}" in done.stderr
+    assert "elsewhere: HTTP Error 403: Forbidden" in (tmp_path / "w" / "chat_history.txt").read_text()
+    assert f"network: only {place}" in septet("show", "pull").stdout
+
+
+def test_without_the_allow_list_the_same_program_reaches_nothing(septet: Septet, tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    with api() as place:
+        (tmp_path / "w" / "api.txt").write_text(f"http://{place}\n")
+        done = septet(*RUN, "-m", f"scripted:{SCRIPTS / 'pull_request_http.yaml'}")
+    assert done.returncode != 0
+    assert "Connection refused" in (tmp_path / "w" / "chat_history.txt").read_text()
 
 
 def test_the_newest_pull_request_is_written(septet: Septet, tmp_path: Path) -> None:

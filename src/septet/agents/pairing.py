@@ -1,19 +1,23 @@
 """The members of the coder–runner pair: manager and coder with a model, the runner with the sandbox."""
 
+import shlex
 from collections.abc import AsyncGenerator
 
 from septet.agents.runner import Bench
-from septet.agents.speaking import Brief, kept, saying
-from septet.domain.events import Event, RunStarted, SpeakerChosen, Terminated, VersionWritten
+from septet.agents.speaking import Brief, kept, saying, sources
+from septet.domain.events import Event, RunFinished, RunStarted, SpeakerChosen, Terminated, VersionWritten
 from septet.domain.files import main_of, tree_of
+from septet.domain.languages import runner_of
 from septet.domain.plans import Refusal
 from septet.domain.replies import code_files
+from septet.domain.runs import Cell, Mode, name_of
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model
 from septet.team.graph import PAIR, candidates, failed
-from septet.team.pairing import Choice, pair_briefing, parse_manager
+from septet.team.modes import mode_of_run
+from septet.team.pairing import FORGET, Choice, pair_briefing, parse_manager
 
 
 def managing(member: RoleSpec, model: Model, bus: Bus) -> Agent:
@@ -61,18 +65,53 @@ def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
 
 def running_newest(member: RoleSpec, bench: Bench) -> Agent:
-    """The runner: runs what the coder sent last, once."""
+    """The runner: runs what the coder sent last, once: as a file, or in the kernel on top of the cells before it."""
 
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         version = state.version
         if version is None or state.runs:
             return
-        await bench.workspace.show(version.files, bench.blobs, gone=state.stale)
-        main = main_of(version.files)
-        command = f"python {main.path}" if main else "true"
-        number = version.number
-        started = RunStarted(id=f"v{number} run", purpose="run", command=command, tree=version.tree)
+        cells = state.team.run == "cells"
+        await bench.workspace.show(version.files, bench.blobs, gone={} if cells else state.stale)
+        main = main_of(version.files, languages=state.team.languages)
+        runner = runner_of(main.path, state.team.languages) if main else ""
+        mode = await cell_of(state, bench.blobs) if cells else await usual_mode(state, bench.blobs)
+        started = RunStarted(
+            id=f"v{version.number} run",
+            purpose="run",
+            command=f"{runner} {shlex.quote(main.path)}" if main else "true",
+            tree=version.tree,
+            mode=name_of(mode),
+        )
         yield started
-        yield await bench.run(state, member.name, started)
+        yield await bench.run(state, member.name, started, mode)
 
     return turn
+
+
+async def usual_mode(state: State, blobs: Blobs) -> Mode | None:
+    return mode_of_run(state, await sources(state, blobs))
+
+
+async def cell_of(state: State, blobs: Blobs) -> Cell | None:
+    """The newest code as a cell after the good ones: whatever became of the kernel, the log knows its state."""
+    code = await code_of(state.version, blobs) if state.version else ""
+    earlier = () if code.startswith(FORGET) else await good_cells(state, blobs)
+    return Cell(code=code, earlier=tuple(earlier)) if code else None
+
+
+async def good_cells(state: State, blobs: Blobs) -> list[str]:
+    """The cells that ran well since the kernel was last told to forget, in their order."""
+    versions = {version.tree: version for version in state.versions}
+    ran = [one for one in state.messages if isinstance(one, RunFinished) and one.mode == "cell"]
+    cells: list[str] = []
+    for run in ran:
+        if run.result.succeeded and run.tree in versions:
+            code = await code_of(versions[run.tree], blobs)
+            cells = [code] if code.startswith(FORGET) else [*cells, code]
+    return cells
+
+
+async def code_of(version: VersionWritten, blobs: Blobs) -> str:
+    main = main_of(version.files)
+    return (await blobs.get(main.sha256)).decode(errors="replace") if main else ""

@@ -128,7 +128,7 @@ def command_for(state: State, purpose: str) -> str:
     check = check_for(state, purpose)
     if purpose == "run" or isinstance(check, Serves):
         return state.plan.run if state.plan else ""
-    return check.command if isinstance(check, CommandSucceeds) else " ".join(PYTEST)
+    return check.command if isinstance(check, CommandSucceeds) else state.team.tests or " ".join(PYTEST)
 
 
 def check_for(state: State, purpose: str) -> Check | None:
@@ -171,7 +171,7 @@ async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, No
 
 def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
-    testing = started.purpose in ("tests", ALONE)
+    testing = started.purpose in ("tests", ALONE) and not state.team.tests
     return Job(
         command=PYTEST if testing else ("sh", "-c", started.command),
         workspace=folder,

@@ -1,13 +1,15 @@
 """The files that the seeds name, kept beside the program while the log grows. Each is written once, never changed.
 
 A team says which it wants: `plan` is MasterPlan.txt, `versions` are script_vN.py, `reviews` are review_vN.txt,
-`history` is chat_history.txt, to which every message is appended.
+`history` is chat_history.txt, to which every message is appended; `cells` is cells.py, to which every cell is
+appended that ran well in the kernel: `septet exec --kernel cells.py` runs them again.
 """
 
 from collections.abc import Sequence
 
+from septet.agents.pairing import good_cells
 from septet.chat.exports import entry, history
-from septet.domain.events import Event, PlanApproved, Recorded, ReviewGiven, VersionWritten
+from septet.domain.events import Event, PlanApproved, Recorded, ReviewGiven, RunFinished, VersionWritten
 from septet.domain.files import main_of
 from septet.domain.plans import plan_text
 from septet.domain.state import State
@@ -16,6 +18,7 @@ from septet.team.reviews import review_text
 from septet.tools.workspace import Workspace, in_thread
 
 HISTORY = "chat_history.txt"
+CELLS = "cells.py"
 
 
 class Keepsakes:
@@ -33,6 +36,7 @@ class Keepsakes:
             )
             if whole.startswith(there):
                 await self.append(whole.removeprefix(there))
+        await self.add_cells(state)
 
     async def keep(self, state: State, recorded: Recorded) -> None:
         """What this event adds; `state` is the one that it led to."""
@@ -40,6 +44,17 @@ class Keepsakes:
             await self.write_missing(state)
         if "history" in state.team.keepsakes:
             await self.append(entry(recorded))
+        if isinstance(recorded.event, RunFinished):
+            await self.add_cells(state)
+
+    async def add_cells(self, state: State) -> None:
+        """Those that are not there yet; a file that says something else is left alone."""
+        if "cells" not in state.team.keepsakes:
+            return
+        whole = "".join([f"# %%\n{code}\n" for code in await good_cells(state, self.blobs)]).encode()
+        there = await self.workspace.content(CELLS) or b""
+        if whole.startswith(there) and whole != there:
+            await in_thread(lambda: self.workspace.append(CELLS, whole.removeprefix(there)))
 
     async def write_missing(self, state: State) -> None:
         wanted = {**plan_file(state), **await self.version_files(state), **review_files(state)}

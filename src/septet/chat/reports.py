@@ -2,6 +2,7 @@
 
 from septet.chat.expenses import spent, spent_by_member
 from septet.domain.plans import check_text
+from septet.domain.runs import Network
 from septet.domain.state import State
 from septet.team.evidence import Line, report, shortcomings
 
@@ -80,9 +81,17 @@ def summary(state: State) -> str:
         report_table(state),
         "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.versions else "",
         artefacts(state),
+        f"network: {reach(state.team.network)}" if state.versions else "",
         f"workspace: {state.workspace}",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def reach(network: Network) -> str:
+    """What programs can reach, in words."""
+    if isinstance(network, str):
+        return "off" if network == "off" else "on, every public host"
+    return f"only {', '.join(network)}"
 
 
 def versions(state: State) -> list[str]:

@@ -181,7 +181,8 @@ def tell_run(event: RunFinished) -> Words:
         verdict = "they pass: they prove nothing" if result.succeeded else "they fail, as they should"
         return "runner", f"tests without the program → {verdict}"
     report = parse_report(result.stdout) if event.purpose == "tests" else None
-    counts = [f"{len(report.passed)} passed, {len(report.failed)} failed"] if report else []
+    counted = report is not None and bool(report.passed or report.failed)
+    counts = [f"{len(report.passed)} passed, {len(report.failed)} failed"] if report and counted else []
     made = [change.path for change in result.changes if change.kind != "deleted"]
     facts = [ending, f"{result.seconds:.2f} s", *counts, *made]
     shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)

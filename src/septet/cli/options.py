@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from septet.domain.runs import Network
+    from septet.domain.teams import RunAs
 
 P = ParamSpec("P")
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -34,6 +35,8 @@ class Options:
     data: tuple[Path, ...] = ()
     dictionary: Path | None = None
     debug: bool = False
+    run_as: "RunAs | None" = None
+    network: "Network | None" = None
 
 
 class Duration(click.ParamType[float]):
@@ -95,6 +98,14 @@ OPTIONS = [
     ),
     click.option(
         "--record", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers for replay:FILE."
+    ),
+    click.option(
+        "--run-as",
+        type=click.Choice(["auto", "script", "screen", "server", "cells"]),
+        help="How programs are run: cells is one kernel for all code (team pair).",
+    ),
+    click.option(
+        "--network", type=Reach(), help="What programs can reach: off (default), on, or HOST,HOST:PORT."
     ),
     click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights."),
 ]

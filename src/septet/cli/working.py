@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from septet.agents.proxy import present, question, understood
 from septet.chat.exports import answer_words
-from septet.chat.reports import report_table, status
+from septet.chat.reports import reach, report_table, status
 from septet.chat.results import result_of
 from septet.cli.live import Screen, write_line
 from septet.cli.options import Options
@@ -136,7 +136,9 @@ def bounded(team: TeamSpec, options: Options) -> TeamSpec:
     }
     budget = replace(team.budget, **{name: value for name, value in given.items() if value is not None})
     approve = "auto" if options.yes else "ask" if options.step else team.approve
-    return replace(team, budget=budget, approve=approve, stepwise=options.step or team.stepwise)
+    run, network = options.run_as or team.run, options.network or team.network
+    bound = replace(team, budget=budget, approve=approve, stepwise=options.step or team.stepwise)
+    return replace(bound, run=run, network=network)
 
 
 def more(state: State, options: Options) -> Budget:
@@ -191,7 +193,10 @@ async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
 
 
 def introduce(state: State, options: Options) -> None:
-    Screen(state, options.plain).say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
+    screen = Screen(state, options.plain)
+    screen.say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
+    if state.team.network != "off":
+        screen.say("septet", f"network for programs: {reach(state.team.network)}")
 
 
 async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options) -> None:

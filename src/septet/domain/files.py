@@ -1,9 +1,10 @@
 """Files as the log knows them: a path inside the workspace and the address of the content."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Literal
 
+from septet.domain.languages import runner_of
 from septet.domain.values import Value
 
 
@@ -24,11 +25,15 @@ class FileChange(Value):
     sha256: str = ""
 
 
-def main_of(files: Iterable[FileRef], run: str = "") -> FileRef | None:
+def main_of(
+    files: Iterable[FileRef], run: str = "", languages: Mapping[str, str] | None = None
+) -> FileRef | None:
     """The file that starts the program: the one that `run` names, main.py, or the first that is no test."""
-    programs = [file for file in files if file.path.endswith(".py") and not file.path.startswith("test_")]
+    known = [file for file in files if runner_of(file.path, languages) and not file.path.startswith("test_")]
+    python = [file for file in known if file.path.endswith(".py")]
+    programs = [*python, *(file for file in known if file not in python)]
     named = [file for file in programs if file.path in run.split()]
-    mains = [file for file in programs if file.path == "main.py"]
+    mains = [file for file in programs if file.path.startswith("main.")]
     return next(iter([*named, *mains, *programs]), None)
 
 

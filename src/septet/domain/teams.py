@@ -1,5 +1,6 @@
 """A team is data: roles, models, tools, a floor policy and stop rules."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from septet.domain.runs import Limits, Network
@@ -57,6 +58,8 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     `consult` asks the person before every review; `refusals`, `stuck_after` and `please_after` bound how often
     in a row a reply may be unusable, the same code may come, and a reviewer may want more of what is green.
     `run` is how programs are run where the plan does not say it; `network` is what they can reach.
+    `tests` is the command that tests the program, instead of pytest: its exit code decides. `languages` says
+    what runs a file (`.kt: kotlinc -script`), beside what is known anyway.
     """
 
     name: str
@@ -74,6 +77,8 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     please_after: int = 3
     run: RunAs = "auto"
     network: Network = "off"
+    tests: str = ""
+    languages: Mapping[str, str] = {}
 
     def member(self, role: str) -> RoleSpec | None:
         """The first member with that role."""

@@ -1,5 +1,6 @@
 """Teams by name or from a `team.yaml`, checked: a mistake is named with its path and line."""
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
@@ -38,13 +39,15 @@ class TeamForm(Value, forbid_unknown_fields=True):
     approve: Literal["ask", "auto"] = "ask"
     stepwise: bool = False
     consult: bool = False
-    keepsakes: tuple[Literal["plan", "versions", "reviews", "history"], ...] = ()
+    keepsakes: tuple[Literal["plan", "versions", "reviews", "history", "cells"], ...] = ()
     refusals: int = 3
     help_after: int = 2
     stuck_after: int = 3
     please_after: int = 3
     run: RunAs = "auto"
     network: bool | Literal["off", "on"] | tuple[str, ...] = "off"
+    tests: str = ""
+    languages: Mapping[str, str] = {}
 
 
 def load_team(name: str) -> TeamSpec:
@@ -74,6 +77,8 @@ def load_team(name: str) -> TeamSpec:
         stuck_after=form.stuck_after,
         run=form.run,
         network=reachable(form.network, str(path)),
+        tests=form.tests,
+        languages=form.languages,
     )
 
 
@@ -81,7 +86,7 @@ def reachable(network: bool | Network, source: str) -> Network:
     """What programs can reach; YAML takes `off` and `on` for truth values."""
     if isinstance(network, bool):
         return "on" if network else "off"
-    return network if isinstance(network, str) else checked_hosts(network, source)
+    return network if isinstance(network, str) else checked_hosts(network, source) or "off"
 
 
 def checked_hosts(hosts: tuple[str, ...], source: str) -> tuple[str, ...]:

@@ -35,9 +35,17 @@ def examined(state: State) -> bool:
 
 
 def tests_of(state: State) -> TestReport:
-    """The newest version's test report; empty where there was none or it was cut short."""
+    """The newest version's test report; empty where there was none or it was cut short.
+
+    Of tests that are not pytest's, only the exit code is known: they are one test.
+    """
     run = next((run for run in state.runs if run.purpose == "tests"), None)
-    return parse_report(run.result.stdout) if run else TestReport()
+    if run is None:
+        return TestReport()
+    if state.team.tests:
+        name = (run.command,)
+        return TestReport(passed=name) if run.result.succeeded else TestReport(failed=name)
+    return parse_report(run.result.stdout)
 
 
 def vacuous(state: State) -> bool:

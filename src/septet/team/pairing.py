@@ -34,6 +34,12 @@ The runner runs it and reports. Use the report to improve the code; never claim 
 """,
 }
 
+FORGET = "# restart the kernel"
+CELLS = f"""\
+The runner keeps one Python kernel: what earlier code that ran well has defined is still there, so send only what
+is new. To begin with nothing defined, start the code with the line `{FORGET}`.
+"""
+
 NEXT = re.compile(r"^\W*next\W*:\W*(?P<speaker>\w+)\W*$", re.IGNORECASE | re.MULTILINE)
 TERMINATE = re.compile(r"^\W*terminate\W*:\s*(?P<summary>.+)$", re.IGNORECASE | re.MULTILINE)
 
@@ -65,7 +71,8 @@ def pair_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
     parts = [f"# Task\n{state.goal}", *conversation(state), *example_section(state)]
     if state.refused is not None and state.refused.role == member.name:
         parts.append(f"# Your last message could not be used\n{state.refused.reason}")
-    head = "\n".join(filter(None, [PAIR_INSTRUCTIONS[member.role], member.instructions]))
+    cells = CELLS if member.role == "coder" and state.team.run == "cells" else ""
+    head = "\n".join(filter(None, [PAIR_INSTRUCTIONS[member.role], cells, member.instructions]))
     return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
 
 

@@ -39,7 +39,7 @@ TEAMS = {
         ),
         floor="pair",
         budget=Budget(rounds=30),
-        keepsakes=("history",),
+        keepsakes=("history", "cells"),
     ),
     "autocoder": TeamSpec(
         name="autocoder",
