@@ -3,7 +3,9 @@
 import subprocess
 from pathlib import Path
 
+import pytest
 from cli.commands import SMALL, Septet
+from cli.terminals import needs_terminal, on_terminal
 
 PLAN = """\
 1. add(a, b) gives the sum
@@ -95,3 +97,47 @@ def test_git_is_not_needed_to_see_that_nothing_else_was_written(septet: Septet, 
     names = subprocess.check_output(["ls", "-A", "w"], cwd=tmp_path, text=True).split()
     seeds = ["MasterPlan.txt", "review_v1.txt", "review_v2.txt", "script_v1.py", "script_v2.py"]
     assert sorted(names) == sorted([*seeds, "add.py", "test_add.py"])
+
+
+def editor(folder: Path, command: str) -> dict[str, str]:
+    """A program that edits the file it is given, as a person would."""
+    program = folder / "editor"
+    program.write_text(f"#!/bin/sh\n{command}\n")
+    program.chmod(0o755)
+    return {"EDITOR": str(program)}
+
+
+@needs_terminal
+def test_the_plan_is_edited_in_the_persons_editor(septet: Septet, tmp_path: Path) -> None:
+    settings = editor(tmp_path, "sed -i 's/gives the sum/gives the total/' \"$1\"")
+    with on_terminal(septet, "plan", "add", "-m", SMALL, "-n", "adding", environment=settings) as terminal:
+        terminal.wait_for("approve the plan [Enter]")
+        terminal.type("e")
+        screen = terminal.wait_for("approve the plan [Enter]", times=2)
+        assert "-1. add(a, b) gives the sum" in screen
+        assert "+1. add(a, b) gives the total" in screen
+        terminal.type("approve")
+        terminal.wait_for("exit code 0")
+    assert septet("resume", "adding", "-q").stdout == PLAN.replace("the sum", "the total")
+
+
+@needs_terminal
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("true", "approve the plan [Enter]"),
+        ('echo nonsense > "$1"', "that is no plan any more (no numbered requirement"),
+        ("exit 7", "the editor failed"),
+    ],
+)
+def test_an_editor_that_leaves_no_new_plan_approves_nothing(
+    septet: Septet, tmp_path: Path, command: str, said: str
+) -> None:
+    settings = editor(tmp_path, command)
+    with on_terminal(septet, "plan", "add", "-m", SMALL, "-n", "adding", environment=settings) as terminal:
+        terminal.wait_for("approve the plan [Enter]")
+        terminal.type("e")
+        assert said in terminal.wait_for("approve the plan [Enter]", times=2)
+        terminal.type("q")
+        terminal.wait_for("exit code 3")
+    assert "stopped by the person" in septet("list").stdout

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import click
 
 from septet.agents.proxy import Question
+from septet.domain.plans import Refusal, parse_plan
 from septet.errors import NeedsPerson
 
 PROMPTS = {
@@ -45,12 +46,28 @@ def asking(rest: Callable[[], None]):
 
     async def ask(question: Question) -> str:
         rest()
-        said = await ask_line(PROMPTS[question.kind])
-        if question.kind == "plan" and said.strip().lower() in ("e", "edit"):
-            return click.edit(question.text, extension=".txt") or ""
-        return said
+        while True:
+            said = await ask_line(PROMPTS[question.kind])
+            if question.kind != "plan" or said.strip().lower() not in ("e", "edit"):
+                return said
+            if edited := edited_plan(question.text):
+                return edited
 
     return ask
+
+
+def edited_plan(text: str) -> str | None:
+    """The plan as the person's editor leaves it; None where it is unchanged or no plan any more."""
+    try:
+        edited = click.edit(text, extension=".txt")
+    except click.ClickException as error:
+        click.echo(f"septet: the editor failed ({error.format_message()}): set EDITOR", err=True)
+        return None
+    plan = parse_plan(edited or text)
+    if isinstance(plan, Refusal):
+        click.echo(f"septet: that is no plan any more ({plan.reason}): edit it again", err=True)
+        return None
+    return edited if edited != text else None
 
 
 def at_terminal() -> bool:
