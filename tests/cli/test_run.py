@@ -99,17 +99,29 @@ def test_a_signal_saves_and_leaves(septet: Septet, number: signal.Signals, code:
     assert septet("resume", "adding", "-q").returncode == 0
 
 
-def test_without_bubblewrap_code_is_not_run(septet: Septet) -> None:
+def without_bubblewrap(septet: Septet, **variables: str) -> subprocess.CompletedProcess[str]:
     hide = f"mount --bind /dev/null {shutil.which('bwrap')}"
-    run = f"exec {sys.executable} -m septet run add -m {SMALL} --yes"
+    run = f"exec {sys.executable} -m septet run add -m {SMALL} --yes -n adding"
     command = ["unshare", "--mount", "sh", "-c", f"{hide} && {run}"]
-    refused = subprocess.run(command, env=septet.environment, capture_output=True, text=True, check=False)
-    if "Operation not permitted" in refused.stderr:
+    environment = {**septet.environment, **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if "Operation not permitted" in done.stderr:
         pytest.skip("a mount namespace is not permitted here")
+    return done
+
+
+def test_without_the_sandbox_that_was_named_code_is_not_run(septet: Septet) -> None:
+    refused = without_bubblewrap(septet, SEPTET_SANDBOX="bubblewrap")
     assert refused.returncode == 6, refused.stderr
     assert "bubblewrap" in refused.stderr
     assert "--unsafe-local" in refused.stderr
     assert not septet.home.exists()
+
+
+def test_without_bubblewrap_namespaces_are_made_by_ourselves(septet: Septet) -> None:
+    done = without_bubblewrap(septet)
+    assert done.returncode == 0, done.stderr
+    assert '"rung":"namespaces"' in septet("export", "adding", "--format", "jsonl").stdout
 
 
 def test_unsafe_local_is_said_loudly(septet: Septet) -> None:

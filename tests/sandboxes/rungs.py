@@ -6,12 +6,14 @@ from collections.abc import Callable
 import pytest
 
 from septet.ports import Sandbox
+from septet.sandboxes import namespaces
 from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.landlock import Landlock
 from septet.sandboxes.unsafe import UnsafeLocal
 
 RUNGS: dict[str, Callable[[], Sandbox]] = {
     "bubblewrap": Bubblewrap.found,
+    "namespaces": namespaces.found,
     "landlock": Landlock.found,
     "unsafe": UnsafeLocal,
 }

@@ -7,7 +7,8 @@ import pytest
 from septet.domain.runs import Job
 from septet.errors import BadUsage, NoSandbox
 from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.ladder import choose_sandbox, rungs, tried_out
+from septet.sandboxes.ladder import RUNGS, choose_sandbox, rungs, tried_out
+from septet.sandboxes.landlock import Landlock
 from septet.sandboxes.seatbelt import profile
 from septet.sandboxes.unsafe import UnsafeLocal
 
@@ -36,6 +37,41 @@ async def test_a_rung_can_be_named_and_an_unknown_one_is_refused() -> None:
         await choose_sandbox(rung="ladder")
     with pytest.raises(NoSandbox, match="seatbelt is not usable"):
         await choose_sandbox(rung="seatbelt")
+
+
+async def test_a_variable_names_a_rung(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SEPTET_SANDBOX", "landlock")
+    result = await (await choose_sandbox()).run(Job(command=("true",), workspace=str(tmp_path)))
+    assert result.rung == "landlock"
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    for name in names:
+        monkeypatch.setitem(RUNGS, name, lambda: Bubblewrap("/bin/false"))
+
+
+async def test_where_bubblewrap_does_not_work_the_next_rung_is_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken(monkeypatch, "bubblewrap")
+    result = await (await choose_sandbox()).run(Job(command=("true",), workspace=str(tmp_path)))
+    assert result.rung == "namespaces"
+
+
+async def test_a_weaker_rung_is_not_taken_silently(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken(monkeypatch, "bubblewrap", "namespaces")
+    assert isinstance(await choose_sandbox(), Landlock)
+    assert "under Landlock, which hides less" in caplog.text
+
+
+async def test_where_nothing_works_every_cause_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch, "bubblewrap", "namespaces", "landlock")
+    with pytest.raises(
+        NoSandbox, match=r"bubblewrap is not .*namespaces is not .*landlock is not .*--unsafe-local"
+    ):
+        await choose_sandbox()
 
 
 async def test_every_rung_is_reported_with_its_trouble() -> None:

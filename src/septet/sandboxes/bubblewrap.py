@@ -36,10 +36,11 @@ _NOT_RUN = 1
 
 @dataclass(frozen=True, slots=True)
 class Bubblewrap:
-    """A sandbox made anew for each run, by the bubblewrap program at `program`."""
+    """A sandbox made anew for each run, by bubblewrap, or by a program that takes its options after `arguments`."""
 
     program: str
     rung: str = "bubblewrap"
+    arguments: tuple[str, ...] = ()
     identities: Identities = field(default_factory=Identities, repr=False)
     porters: Porters = field(default_factory=porters, repr=False)
 
@@ -81,7 +82,8 @@ class Bubblewrap:
         behind = ["--args", str(numbers.script), "--args", str(numbers.options)]
         reports = ["--seccomp", str(numbers.rules), "--json-status-fd", str(numbers.reporter)]
         program = by_shell("" if identity.own else limiting(job.limits), job.command)
-        return identity.entering([self.program, *behind, *reports, "--", *program])
+        builder = [str(identity.source(Path(self.program))), *self.arguments]
+        return identity.entering([*builder, *behind, *reports, "--", *program])
 
 
 def _variables(job: Job, porter: Porter) -> list[str]:
@@ -101,7 +103,7 @@ def _child(report: bytes, process: subprocess.Popen[bytes]) -> int:
         return int(json.loads(report.partition(b"\n")[0])["child-pid"])
     _, errors = process.communicate()
     said = " ".join(errors.decode("utf-8", "replace").split())
-    raise SandboxFailed(f"bubblewrap did not start ({said})", "septet doctor")
+    raise SandboxFailed(f"the sandbox did not start ({said})", "septet doctor")
 
 
 def _look_why(report: bytes, watch: Watch) -> None:
@@ -109,10 +111,10 @@ def _look_why(report: bytes, watch: Watch) -> None:
     if b'"exit-code"' in report:
         return
     said = watch.stderr.text().strip().rpartition("\n")[2]
-    if said.startswith("bwrap: execvp "):
+    if ": execvp " in said:
         watch.exit_code = _NO_PROGRAM
     else:
-        raise SandboxFailed(f"bubblewrap could not start the program ({said})", "septet doctor")
+        raise SandboxFailed(f"the sandbox could not start the program ({said})", "septet doctor")
 
 
 async def _until(source: FileIO, mark: bytes | None = None) -> bytes:

@@ -1,5 +1,7 @@
 """Chooses the sandbox of this machine: the best rung that really works here, tried with its real settings."""
 
+import logging
+import os
 import tempfile
 from collections.abc import Callable
 
@@ -7,6 +9,7 @@ from septet.domain.runs import Job, Limits
 from septet.domain.values import Value
 from septet.errors import BadUsage, NoSandbox, SeptetError
 from septet.ports import Sandbox
+from septet.sandboxes import namespaces
 from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.landlock import Landlock
 from septet.sandboxes.seatbelt import Seatbelt
@@ -16,10 +19,21 @@ _REMEDY = "install it (apt install bubblewrap) or pass --unsafe-local"
 
 RUNGS: dict[str, Callable[[], Sandbox]] = {
     "bubblewrap": Bubblewrap.found,
+    "namespaces": namespaces.found,
     "seatbelt": Seatbelt.found,
     "landlock": Landlock.found,
 }
-"""The strongest first. A weaker one than the first is used only by a person who names it."""
+"""The strongest first; the first one that works is used, unless a person names another."""
+
+_WEAKER = {
+    "landlock": "no namespaces can be made here: programs run under Landlock, which hides less (docs/sandbox.md)"
+}
+"""What is said aloud when such a rung is used without having been asked for."""
+
+VARIABLE = "SEPTET_SANDBOX"
+"""By this variable a person names a rung; no other is used then."""
+
+_log = logging.getLogger(__name__)
 
 
 class Rung(Value):
@@ -33,10 +47,26 @@ class Rung(Value):
         return not self.trouble
 
 
-async def choose_sandbox(unsafe: bool = False, rung: str = "bubblewrap") -> Sandbox:
+async def choose_sandbox(unsafe: bool = False, rung: str = "") -> Sandbox:
     """The sandbox to use from now on. Raises NoSandbox with the cause and the remedy where there is none."""
     if unsafe:
         return UnsafeLocal()
+    if rung := rung or os.environ.get(VARIABLE, ""):
+        return await _opened(rung)
+    troubles: list[str] = []
+    for name in RUNGS:
+        try:
+            found = await _opened(name)
+        except NoSandbox as error:
+            troubles.append(error.cause)
+        else:
+            if name in _WEAKER:
+                _log.warning("septet: %s", _WEAKER[name])
+            return found
+    raise NoSandbox("; ".join(troubles), _REMEDY)
+
+
+async def _opened(rung: str) -> Sandbox:
     if rung not in RUNGS:
         raise BadUsage(f"there is no rung {rung!r}", f"name one of {', '.join(RUNGS)}")
     try:
@@ -53,7 +83,7 @@ async def rungs() -> tuple[Rung, ...]:
 
 async def _looked_at(name: str) -> Rung:
     try:
-        await choose_sandbox(rung=name)
+        await _opened(name)
     except NoSandbox as error:
         return Rung(name=name, trouble=error.cause)
     return Rung(name=name)
