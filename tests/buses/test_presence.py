@@ -7,9 +7,10 @@ import pytest
 from cluster.serving import served_client
 
 from septet.buses.connection import Connection, Link, connect
-from septet.buses.presence import Presence, Seen, Sign, make_presence, seen, signing
+from septet.buses.presence import Sign, make_presence, seen, signing
 from septet.buses.server import ServerPlan, serve
 from septet.buses.users import Users
+from septet.domain.presence import Presence, Seen
 
 pytestmark = pytest.mark.anyio
 

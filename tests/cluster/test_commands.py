@@ -94,15 +94,15 @@ def test_what_makes_no_sense_is_said_in_one_line(
 
 
 def test_a_stranger_is_refused(tmp_path: Path) -> None:
-    with serving(tmp_path, "host", "--port", "0") as host:
-        result = run(tmp_path, "join", host.url, "--as", "coder")
+    with serving(tmp_path / "there", "host", "--port", "0") as host:
+        result = run(tmp_path / "here", "join", host.url, "--as", "coder")
 
     assert result.returncode == 5
     assert "refused the token" in result.stderr
 
 
 def test_a_goal_is_built_by_members_in_other_processes(tmp_path: Path) -> None:
-    with serving(tmp_path / "there", "up", "--port", "0", "--unsafe-local") as there:
+    with serving(tmp_path / "there", "up", "--port", "0", "--no-web", "--unsafe-local") as there:
         token = str(tmp_path / "there" / "host" / "token")
         words = ("-m", SMALL, "--yes", "--plain", "--token-file", token)
         result = run(tmp_path / "here", "conduct", there.url, "add two numbers", *words)

@@ -229,6 +229,7 @@ const ENDINGS: Record<string, string> = {
 };
 
 function ending(reason: string, detail: string): string {
+  if (reason === 'done' && detail.endsWith('rounds were spoken')) return `Done: ${detail}`;
   const words = ENDINGS[reason] ?? `Ended: ${reason}`;
   return detail && reason !== 'done' && reason !== 'stopped' ? `${words} (${detail})` : words;
 }

@@ -14,7 +14,7 @@ export function Home() {
   const [trouble, setTrouble] = useState('');
   const [busy, setBusy] = useState(false);
   useEffect(() => {
-    get<Setup>('/api/setup').then(setSetup, (error: Error) => setTrouble(error.message));
+    get<Setup>('/api/setup').then((found) => { setSetup(found); setForm((before) => ({ ...before, team: found.team })); }, (error: Error) => setTrouble(error.message));
     get<ModelState>('/api/model').then(setModel, () => undefined);
   }, []);
   const begin = async (body: object) => {

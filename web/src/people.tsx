@@ -1,6 +1,6 @@
 // Who speaks: a name, a letter, a shape and a colour, never colour alone.
 
-const LETTERS: Record<string, string> = { planner: 'P', coder: 'C', runner: 'R', reviewer: 'V', manager: 'M', exemplar: 'E', proxy: 'U', person: 'U', septet: '7' };
+const LETTERS: Record<string, string> = { planner: 'P', coder: 'C', runner: 'R', reviewer: 'V', manager: 'M', exemplar: 'E', writer: 'W', editor: 'D', proxy: 'U', person: 'U', septet: '7' };
 
 export function roleOf(who: string, members: { name: string; role: string }[]): string {
   const role = members.find((member) => member.name === who)?.role ?? who;

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { Avatar, roleOf } from './people';
 import { chats, open, standing, view, where } from './state';
 import { visible } from './text';
-import { get, type Hit, type Summary } from './wire';
+import { get, type Hit, type Person, type Summary } from './wire';
 
 const MARKS: Record<string, [string, string]> = { going: ['●', 'unfinished'], waiting: ['◆', 'waits for you'], done: ['✓', 'done'], accepted: ['✓', 'accepted'], stopped: ['■', 'stopped'], bound: ['■', 'a bound was reached'], no_progress: ['■', 'no progress'], error: ['✗', 'an error'] };
 const SHOWN = 200;
@@ -70,7 +70,49 @@ function Hits({ hits }: { hits: Hit[] }) {
   );
 }
 
+const LOOK = 4000;
+const GONE = 12;
+
+function usePeople(): Person[] | undefined {
+  const [people, setPeople] = useState<Person[]>();
+  useEffect(() => {
+    let timer = 0;
+    const look = () => void get<Person[] | null>('/api/people').then((found) => {
+      if (!found) return; // everybody is here
+      setPeople(found);
+      timer = window.setTimeout(look, LOOK);
+    }, () => { timer = window.setTimeout(look, LOOK); });
+    look();
+    return () => clearTimeout(timer);
+  }, []);
+  return people;
+}
+
+function places(people: Person[], role: string): string {
+  const found = people.filter((one) => one.silent < GONE && one.presence.roles?.includes(role));
+  return found.map((one) => `${one.presence.name} on ${one.presence.machine}`).join(', ') || 'nobody is there';
+}
+
+function People({ people }: { people: Person[] }) {
+  const chat = view.value.chat;
+  return (
+    <section class="members" aria-label="Who is where">
+      <h2>Who is where</h2>
+      {!people.length && <p class="quiet">Nobody has joined.</p>}
+      <ul>{people.map(({ presence, silent }) => {
+        const does = presence.kind === 'member' ? (presence.roles ?? []).join(', ') : `conducts ${presence.chats?.includes(chat) ? 'this chat' : `${presence.chats?.length ?? 0} chats`}`;
+        return <li key={`${presence.machine} ${presence.pid} ${presence.kind}`}><span aria-hidden="true">{silent < GONE ? '●' : '○'}</span> {presence.name} <span class="quiet">{does} · {presence.machine} · {silent < GONE ? 'there' : `silent for ${Math.round(silent)} s`}</span></li>;
+      })}</ul>
+    </section>
+  );
+}
+
 function Members() {
+  const people = usePeople();
+  return <>{people && <People people={people} />}<Team people={people} /></>;
+}
+
+function Team({ people }: { people?: Person[] }) {
   const { team, turn, ended } = view.value;
   if (!team.members.length) return null;
   const here = standing.value?.conducted ? 'here' : '';
@@ -80,7 +122,7 @@ function Members() {
       <ul>{team.members.map((member) => {
         const role = roleOf(member.name, team.members);
         const active = !ended && turn?.speaker === member.name;
-        return <li key={member.name} class={active ? 'active' : ''}><Avatar role={role} /> {role === 'person' ? 'you' : member.name} <span class="quiet">{active ? (role === 'person' ? 'is asked' : 'has the floor') : role === 'person' ? '' : here}</span></li>;
+        return <li key={member.name} class={active ? 'active' : ''}><Avatar role={role} /> {role === 'person' ? 'you' : member.name} <span class="quiet">{active ? (role === 'person' ? 'is asked' : 'has the floor') : role === 'person' ? '' : people ? places(people, member.role) : here}</span></li>;
       })}</ul>
     </section>
   );

@@ -6,7 +6,8 @@ import type { Piece } from './live';
 export interface Summary { chat: string; goal: string; phase: string; status: string; seq: number; started: number; changed: number; versions: number; met: number; items: number }
 export interface Standing { chat: string; conducted: boolean; pausing: boolean; trouble: string; remedy: string }
 export interface ModelState { name: string; reason: string }
-export interface Setup { teams: string[]; demos: string[] }
+export interface Setup { teams: string[]; team: string; demos: string[] }
+export interface Person { presence: { kind: 'member' | 'conductor'; name: string; machine: string; pid: number; since: number; roles?: string[]; chats?: string[] }; silent: number }
 export interface Hit { chat: string; seq: number; who: string; words: string }
 export type Frame =
   | { kind: 'events'; events: Event[] }

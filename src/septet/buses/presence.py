@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from secrets import token_hex
 from time import time
-from typing import Literal
 
 import anyio
 import msgspec
@@ -18,42 +17,12 @@ from nats.js.client import JetStreamContext
 
 from septet.buses.connection import Connection
 from septet.buses.rights import PRESENCE, PRESENCE_STREAM
+from septet.domain.presence import BEAT, Kind, Presence, Seen
 from septet.domain.tokens import token
-from septet.domain.values import Value
 
-BEAT = 3.0
-"""Seconds between two signs of life."""
-GONE = 4 * BEAT
-"""Seconds of silence after which somebody counts as gone."""
 KEPT = 86_400.0
 """Seconds for which one who fell silent is still remembered."""
 OPERATION = "KV-Operation"
-
-Kind = Literal["member", "conductor"]
-
-
-class Presence(Value):
-    """Somebody who takes part, and what it does: `roles` that it serves, `chats` that it conducts."""
-
-    kind: Kind
-    name: str
-    machine: str
-    pid: int
-    since: float
-    roles: tuple[str, ...] = ()
-    chats: tuple[str, ...] = ()
-
-
-class Seen(Value, omit_defaults=False):
-    """`silent` is how many seconds ago it last said that it is there."""
-
-    presence: Presence
-    silent: float
-
-    @property
-    def there(self) -> bool:
-        return self.silent < GONE
-
 
 PRESENCES = msgspec.json.Decoder(Presence)
 

@@ -63,6 +63,7 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
     return Rights(
         publish=(
             f"{API}.INFO",
+            f"{API}.STREAM.NAMES",
             *(f"{API}.STREAM.INFO.{stream}" for stream in (LOG_STREAM, BLOB_STREAM, PRESENCE_STREAM)),
             *(subject for stream in (LOG_STREAM, BLOB_STREAM) for subject in reading(stream)),
             *keeping(),
@@ -84,6 +85,7 @@ def keeping() -> tuple[str, ...]:
     """Contents are named by their sha256 and checked when they are read: a wrong one harms nobody."""
     return (
         f"$O.{BLOBS}.>",
+        f"{API}.CONSUMER.CREATE.{BLOB_STREAM}",
         f"{API}.CONSUMER.CREATE.{BLOB_STREAM}.>",
         f"{API}.CONSUMER.DELETE.{BLOB_STREAM}.>",
         f"$JS.FC.{BLOB_STREAM}.>",

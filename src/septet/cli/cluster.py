@@ -2,24 +2,16 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec
 
 import click
 
 from septet.cli.options import Options, run_options
+from septet.settings.meetings import Meeting
 
 P = ParamSpec("P")
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """Where the server is and what opens it, as the command line says."""
-
-    url: str
-    token_file: Path | None
-    tls_ca: str
+FILE = click.Path(path_type=Path)
 
 
 def meeting_options(command: Callable[P, int]) -> Callable[..., int]:
@@ -27,58 +19,105 @@ def meeting_options(command: Callable[P, int]) -> Callable[..., int]:
 
     @functools.wraps(command)
     def collected(*args: P.args, **kwargs: P.kwargs) -> int:
-        given = {field: kwargs.pop(field) for field in Meeting.__dataclass_fields__}
-        kwargs["meeting"] = Meeting(**given)  # pyright: ignore[reportArgumentType]  # click has checked them
+        given = {
+            field: kwargs.pop(field, None) for field in ("url", "token_file", "tls_ca", "config", "store")
+        }
+        kwargs["meeting"] = Meeting(**{name: value for name, value in given.items() if value})  # pyright: ignore[reportArgumentType]  # click has checked them
         return command(*args, **kwargs)
 
-    file = click.Path(path_type=Path)
     for option in (
         click.option(
             "--tls-ca", default="", metavar="FILE", help="The certificate that signed the server's."
         ),
-        click.option("--token-file", type=file, help="The token; SEPTET_TOKEN does too."),
-        click.argument("url"),
+        click.option(
+            "--token-file", type=FILE, help="The token; SEPTET_TOKEN does too. On one machine: none."
+        ),
+        click.option("--config", type=FILE, help="A group chat's config.yaml: server, team and model."),
+        click.argument("url", default=""),
     ):
         collected = option(collected)
     return collected
 
 
-@click.command(epilog="Example: septet host --port 4222")
+@click.group(invoke_without_command=True, epilog="Example: septet host --port 4222")
 @click.option("--host", "address", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", default=4222, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
-@click.option("--store", type=click.Path(path_type=Path), help="The folder of the log (under SEPTET_HOME).")
+@click.option("--store", type=FILE, help="The folder of the log (under SEPTET_HOME).")
 @click.option("--sync", type=click.Choice(["default", "always"]), default="default", show_default=True)
 @click.option(
     "--tls", type=(str, str), default=("", ""), metavar="CERT KEY", help="Needed by other addresses."
 )
-def host(address: str, port: int, store: Path | None, sync: str, tls: tuple[str, str]) -> int:
+@click.option("--nats", "url", default="", metavar="URL", help="Use this server or cluster, start none.")
+@click.option("--replicas", default=1, type=click.IntRange(1, 5), help="Copies of the log in a cluster.")
+@click.option("--token-file", type=FILE, help="What opens the server of --nats.")
+@click.option("--tls-ca", default="", metavar="FILE", help="The certificate that signed that server's.")
+@click.option("--config", type=FILE, help="A group chat's config.yaml: where to listen.")
+@click.pass_context
+def host(ctx: click.Context, **given: object) -> int:
     """Start the server where chats and members of many machines meet.
 
-    It listens on this machine only unless told otherwise. The log is private to you, and so is the token that
-    members need. --sync always writes every event to the disk before it counts: safe against a power cut on a
-    single server, and several times slower.
+    It listens on this machine only unless told otherwise. The log is private to you, and so are the tokens that
+    members need: each opens no more than its role. --sync always writes every event to the disk before it counts:
+    safe against a power cut on a single server, and several times slower.
     """
-    from septet.cli.hosting import plan_for, run_host
+    if ctx.invoked_subcommand is not None:
+        return 0
+    from septet.cli.hosting import HostOptions, run_host
 
-    return run_host(plan_for(store, port, address, sync, tls))
+    return run_host(HostOptions(**given))  # pyright: ignore[reportArgumentType]  # click has checked them
+
+
+@host.command("status", epilog="Example: septet host status --json")
+@click.option("--store", type=FILE, help="The folder of the host (under SEPTET_HOME).")
+@click.option("--json", "as_json", is_flag=True, help="The same as one JSON object.")
+@meeting_options
+def host_status(meeting: Meeting, as_json: bool) -> int:
+    """Show the server, its streams, who is there and who conducts which chat."""
+    from septet.cli.host_status import show_status
+    from septet.wiring.links import link_to
+
+    return show_status(link_to(meeting), as_json)
+
+
+@host.command("invite", epilog="Example: septet host invite laptop --as coder,runner")
+@click.argument("name")
+@click.option("--as", "roles", required=True, metavar="ROLES", help="The roles that it may serve.")
+@click.option("--called", default="", metavar="NAMES", help="Its names in teams that rename their members.")
+@click.option("--store", type=FILE, help="The folder of the host (under SEPTET_HOME).")
+def host_invite(name: str, roles: str, called: str, store: Path | None) -> int:
+    """Make a token for a member: it opens what these roles need and nothing else."""
+    from septet.cli.hosting import run_invite
+
+    return run_invite(store, name, roles.split(","), called.split(",") if called else [])
+
+
+@host.command("dismiss", epilog="Example: septet host dismiss laptop")
+@click.argument("name")
+@click.option("--store", type=FILE, help="The folder of the host (under SEPTET_HOME).")
+def host_dismiss(name: str, store: Path | None) -> int:
+    """Make a member's token worthless, at once."""
+    from septet.cli.hosting import run_dismiss
+
+    return run_dismiss(store, name)
 
 
 @click.command(epilog="Example: septet join nats://127.0.0.1:4222 --as coder,runner --token-file TOKEN")
 @meeting_options
 @click.option("--as", "roles", required=True, metavar="ROLES", help="The roles to serve: coder,runner,...")
 @click.option("--name", default="", help="What to call this member (the machine's name).")
+@click.option(
+    "-m", "--model", default="", envvar="SEPTET_MODEL", help="What to think with where a team names nothing."
+)
 @click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights.")
-def join(meeting: Meeting, roles: str, name: str, unsafe_local: bool) -> int:
+def join(meeting: Meeting, roles: str, name: str, model: str, unsafe_local: bool) -> int:
     """Serve roles for chats that are conducted elsewhere.
 
     Several may serve one role: they share the turns. One that is killed is replaced by another, or by itself
     when it is back. The server may be started later.
     """
-    from septet.cli.hosting import link_to, run_member
+    from septet.cli.hosting import run_member
 
-    return run_member(
-        link_to(meeting.url, meeting.token_file, meeting.tls_ca), roles.split(","), name, unsafe_local
-    )
+    return run_member(meeting, roles.split(","), name, model, unsafe_local)
 
 
 @click.command(
@@ -94,23 +133,29 @@ def join(meeting: Meeting, roles: str, name: str, unsafe_local: bool) -> int:
 def conduct(meeting: Meeting, goal: str | None, name: str, team: str, options: Options) -> int:
     """Build GOAL with the members that have joined the server at URL.
 
-    Should this process die, anybody may go on with the chat: --resume NAME, from any machine.
+    Should this process die, anybody may go on with the chat: --resume NAME, from any machine. Keys are needed
+    where the members are, not here.
     """
-    from septet.cli.hosting import link_to, run_conductor
+    from septet.cli.hosting import run_conductor
 
-    return run_conductor(link_to(meeting.url, meeting.token_file, meeting.tls_ca), goal, name, team, options)
+    return run_conductor(meeting, goal, name, team, options)
 
 
 @click.command(epilog="Example: septet up team.yaml")
 @click.argument("team", default="iterate")
-@click.option("--port", default=4222, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
-@click.option("--store", type=click.Path(path_type=Path), help="The folder of the log (under SEPTET_HOME).")
+@click.option("--port", type=click.IntRange(0, 65535), help="Of the server (4222). 0: a free one.")
+@click.option(
+    "--web-port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Of the page."
+)
+@click.option("--no-web", is_flag=True, help="Without the page.")
+@click.option("--store", type=FILE, help="The folder of the log (under SEPTET_HOME).")
+@click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="What the members think with.")
 @click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights.")
-def up(team: str, port: int, store: Path | None, unsafe_local: bool) -> int:
-    """Start a host and a member for each role of TEAM on this machine; stop all of them together.
+def up(team: str, **given: object) -> int:
+    """Start a host, a member for each role of TEAM and the page on this machine; stop all of them together.
 
-    A member that dies is started again.
+    A part that dies is started again.
     """
-    from septet.cli.hosting import plan_for, run_all
+    from septet.cli.everything import UpOptions, run_all
 
-    return run_all(plan_for(store, port, "127.0.0.1", "default", ("", "")), team, unsafe_local)
+    return run_all(team, UpOptions(**given))  # pyright: ignore[reportArgumentType]  # click has checked them

@@ -1,67 +1,108 @@
-"""Processes that stay: a host, a member, or all of them, until a signal stops them in order."""
+"""Processes that stay: a host or a member, until a signal stops them in order."""
 
-import os
 import signal
 import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from subprocess import DEVNULL
 
 import anyio
+from msgspec.structs import replace
 
 from septet.cli.live import write_line
 from septet.cli.options import Options
 from septet.cli.working import Start, begin, proceed, work
-from septet.errors import BadConfig
-from septet.settings.homes import find_home
+from septet.errors import BadUsage
+from septet.settings.meetings import Meeting, adopt, host_folder, listening_name
 from septet.settings.team_files import load_team
-from septet.wiring.cluster import SERVED, Link, ServerPlan, open_cluster, open_host, serve_roles
-
-PAUSE = 1.0
-"""Seconds before a member that died is started again."""
-
-
-def link_to(url: str, token_file: Path | None, authority: str) -> Link:
-    """The server at `url` and the token that opens it."""
-    token = os.environ.get("SEPTET_TOKEN", "")
-    if token_file is not None:
-        try:
-            token = token_file.read_text(encoding="utf-8").strip()
-        except OSError as error:
-            cause = f"{token_file} cannot be read ({error.strerror})"
-            raise BadConfig(cause, "name the token file that `septet host` printed") from error
-    return Link(address=url, token=token, authority=authority, name=f"septet on {socket.gethostname()}")
+from septet.wiring.cluster import Membership, open_cluster, serve_roles, thinking_elsewhere
+from septet.wiring.hosts import (
+    ServerPlan,
+    adopt_server,
+    check_roles,
+    dismiss_member,
+    invite_member,
+    known_roles,
+    open_host,
+)
+from septet.wiring.links import Link, link_to
 
 
-def plan_for(store: Path | None, port: int, address: str, sync: str, tls: tuple[str, str]) -> ServerPlan:
-    return ServerPlan(
-        folder=(store or find_home().data / "host").expanduser().absolute(),
-        host=address,
-        port=port,
-        sync="always" if sync == "always" else "2m",
-        certificate=tls[0],
-        key=tls[1],
+@dataclass(frozen=True)
+class HostOptions:
+    address: str = "127.0.0.1"
+    port: int = 4222
+    store: Path | None = None
+    sync: str = "default"
+    tls: tuple[str, str] = ("", "")
+    url: str = ""
+    replicas: int = 1
+    token_file: Path | None = None
+    tls_ca: str = ""
+    config: Path | None = None
+
+
+def plan_for(options: HostOptions) -> ServerPlan:
+    plan = ServerPlan(
+        folder=host_folder(options.store),
+        host=options.address,
+        port=options.port,
+        sync="always" if options.sync == "always" else "2m",
+        certificate=options.tls[0],
+        key=options.tls[1],
+        roles=known_roles(),
     )
+    if options.config is None:
+        return plan
+    found = adopt(options.config)
+    return replace(plan, host=listening_name(found.hostname), port=found.port)
 
 
-def run_host(plan: ServerPlan) -> int:
-    return anyio.run(stay, partial(hosting, plan))
+def run_host(options: HostOptions) -> int:
+    if options.url:
+        meeting = Meeting(url=options.url, token_file=options.token_file, tls_ca=options.tls_ca)
+        return anyio.run(stay, partial(adopting, link_to(meeting), meeting, options))
+    return anyio.run(stay, partial(hosting, plan_for(options)))
 
 
-def run_member(link: Link, roles: Sequence[str], name: str, unsafe: bool) -> int:
-    return anyio.run(stay, partial(membership, link, roles, name or socket.gethostname(), unsafe))
+def run_invite(store: Path | None, name: str, roles: Sequence[str], called: Sequence[str]) -> int:
+    """The token's file on stdout: copy it to the member's machine."""
+    write_line(sys.stdout, str(invite_member(host_folder(store), name, roles, called)))
+    return 0
 
 
-def run_all(plan: ServerPlan, team: str, unsafe: bool) -> int:
-    roles = sorted({member.role for member in load_team(team).members} & set(SERVED))
-    return anyio.run(stay, partial(everything, plan, roles, unsafe))
+def run_dismiss(store: Path | None, name: str) -> int:
+    dismiss_member(host_folder(store), name)
+    return 0
 
 
-def run_conductor(link: Link, goal: str | None, name: str, team: str, options: Options) -> int:
-    prepare = proceed(name, goal, options) if name else begin(goal, load_team(team), Start(), options)
+def run_member(meeting: Meeting, roles: Sequence[str], name: str, model: str, unsafe: bool) -> int:
+    check_roles(roles)
+    if meeting.config is not None:
+        found = adopt(meeting.config)
+        model = model or next((names[0] for names in (one.model for one in found.team.members) if names), "")
+    joining = Membership(
+        link=link_to(meeting, roles),
+        roles=tuple(roles),
+        name=name or socket.gethostname(),
+        model=model,
+        unsafe=unsafe,
+    )
+    return anyio.run(stay, partial(membership, joining))
+
+
+def run_conductor(meeting: Meeting, goal: str | None, name: str, team: str, options: Options) -> int:
+    if goal is None and meeting.url and "://" not in meeting.url:
+        goal, meeting = meeting.url, replace(meeting, url="")
+    if meeting.config is not None:
+        adopt(meeting.config)
+        team = str(meeting.config) if team == "iterate" else team
+    link = link_to(meeting)
+    spec = load_team(team) if options.model else thinking_elsewhere(load_team(team))
+    prepare = proceed(name, goal, options) if name else begin(goal, spec, Start(), options)
     return work(prepare, options, partial(open_cluster, link))
 
 
@@ -77,44 +118,40 @@ async def stay(context: Callable[[], AbstractAsyncContextManager[object]]) -> in
 @asynccontextmanager
 async def hosting(plan: ServerPlan) -> AsyncGenerator[Link]:
     async with open_host(plan) as server:
-        token = plan.folder / "token"
-        write_line(sys.stdout, f"listening on {server.link.address}")
+        address, folder = server.address, plan.folder
+        (folder / "address").write_text(server.link.address)
+        write_line(sys.stdout, f"listening on {address}")
         write_line(
-            sys.stdout, f"join with: septet join {server.link.address} --as coder --token-file {token}"
+            sys.stdout,
+            f"join with: septet join {address} --as coder --token-file {folder / 'tokens' / 'coder'}",
         )
+        write_line(sys.stdout, f"conduct with: septet conduct {address} GOAL --token-file {folder / 'token'}")
         yield server.link
 
 
 @asynccontextmanager
-async def membership(link: Link, roles: Sequence[str], name: str, unsafe: bool) -> AsyncGenerator[None]:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve_roles, link, roles, name, unsafe)
-        write_line(sys.stderr, f"septet: {name} serves {', '.join(roles)}")
+async def adopting(link: Link, meeting: Meeting, options: HostOptions) -> AsyncGenerator[None]:
+    """Somebody else's server, made ready and kept in sight."""
+    if options.tls != ("", ""):
+        raise BadUsage("--tls is for a server that is started here", "leave it out with --nats")
+    async with adopt_server(link, options.replicas) as version:
+        how = "".join(
+            f" {option} {value}"
+            for option, value in (("--token-file", meeting.token_file), ("--tls-ca", meeting.tls_ca))
+            if value
+        )
+        write_line(sys.stdout, f"ready on {link.address} (nats-server {version})")
+        write_line(sys.stdout, f"join with: septet join {link.address} --as coder{how}")
+        write_line(sys.stdout, f"conduct with: septet conduct {link.address} GOAL{how}")
         yield
-        tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def everything(plan: ServerPlan, roles: Sequence[str], unsafe: bool) -> AsyncGenerator[None]:
-    async with hosting(plan) as link, anyio.create_task_group() as tasks:
-        for role in roles:
-            tasks.start_soon(keep_member, link, role, plan.folder / "token", unsafe)
+async def membership(joining: Membership) -> AsyncGenerator[None]:
+    def ready() -> None:
+        write_line(sys.stderr, f"septet: {joining.name} serves {', '.join(joining.roles)}")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve_roles, joining, ready)
         yield
         tasks.cancel_scope.cancel()
-
-
-async def keep_member(link: Link, role: str, token: Path, unsafe: bool) -> None:
-    """A process that serves the role, started again whenever it dies."""
-    command = [sys.executable, "-m", "septet", "join", link.address, "--as", role, "--token-file", str(token)]
-    while True:
-        process = await anyio.open_process(
-            [*command, *(["--unsafe-local"] if unsafe else [])], stdin=DEVNULL, stdout=None, stderr=None
-        )
-        try:
-            await process.wait()
-        finally:
-            with anyio.CancelScope(shield=True):
-                if process.returncode is None:
-                    process.terminate()
-                await process.wait()
-        await anyio.sleep(PAUSE)

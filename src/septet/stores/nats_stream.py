@@ -81,7 +81,14 @@ class LogStream:
         """Whether another copy than the leader's may answer, and may be behind."""
 
     async def make(self, replicas: int) -> None:
-        """Make the stream where there is none; an existing one stays as it is."""
+        """Make the stream where there is none; an existing one stays as it is. A member may only look."""
+        info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
+        if info.error is not None:
+            await self._create(replicas)
+            info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
+        self.replicated = info.config.num_replicas > 1
+
+    async def _create(self, replicas: int) -> None:
         config: dict[str, object] = {
             "name": STREAM,
             "subjects": [f"{LOG}.>"],
@@ -97,8 +104,6 @@ class LogStream:
         made = await self.ask(f"{API}.STREAM.CREATE.{STREAM}", config, Info)
         if made.error is not None and made.error.err_code != NAME_IN_USE:
             raise BadConfig(f"the server cannot keep a log ({made.error.description})", "check its JetStream")
-        info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
-        self.replicated = info.config.num_replicas > 1
 
     async def publish(self, subject: str, body: bytes, headers: dict[str, str]) -> int:
         """Store one message and return its sequence. Raises Outdated, StoreFailed or an error of the client."""

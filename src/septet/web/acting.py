@@ -25,7 +25,6 @@ from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict
 from septet.settings.team_files import known
-from septet.team.teams import TEAMS
 from septet.web.answers import body, json_answer
 from septet.web.forms import (
     ACTS,
@@ -45,7 +44,6 @@ from septet.web.forms import (
 from septet.web.histories import fork, renewed, restore
 from septet.web.place import Place
 from septet.wiring.rehearsals import load_rehearsal, start_rehearsal, team_of
-from septet.wiring.session import with_model
 
 
 def bounded(team: TeamSpec, form: NewChat) -> TeamSpec:
@@ -69,9 +67,10 @@ class Acting:
         return json_answer({"chat": chat}, 201)
 
     async def started(self, form: NewChat) -> str:
-        team = bounded(TEAMS[known(form.team, list(TEAMS), "team", "a new chat")], form)
-        model = form.model or self.place.model or (await self.place.session.models.choose()).name
-        return await self.place.session.start(form.goal, with_model(team, model), None, new_name(form.goal))
+        session = self.place.session
+        chosen = known(form.team or session.team, list(session.teams), "team", "a new chat")
+        team = await session.fitted(bounded(session.teams[chosen], form), form.model or self.place.model)
+        return await session.start(form.goal, team, None, new_name(form.goal))
 
     async def rehearsed(self, form: NewChat) -> str:
         script = await to_thread.run_sync(load_rehearsal, form.demo)

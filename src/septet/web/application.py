@@ -39,6 +39,7 @@ def api(place: Place) -> list[Route | WebSocketRoute]:
     addresses: list[tuple[str, Endpoint]] = [
         ("/setup", reading.setup),
         ("/model", reading.model),
+        ("/people", reading.people),
         ("/search", reading.search),
         ("/chats", reading.chats),
         ("/chats/{chat}", reading.chat),

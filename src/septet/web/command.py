@@ -15,13 +15,20 @@ import click
 )
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="What new chats think with.")
-def web(port: int, host: str, token_file: Path | None, no_open: bool, model: str) -> int:
+@click.option("--nats", "url", default="", metavar="URL", help="Show and conduct the chats of this server.")
+@click.option("--nats-token-file", type=click.Path(path_type=Path), help="What opens that server.")
+@click.option("--tls-ca", default="", metavar="FILE", help="The certificate that signed that server's.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="A group chat's config.yaml: server, team and model."
+)
+def web(**given: object) -> int:
     """Watch the team in a browser, steer it and see what it made.
 
-    The address is printed with a token that opens one browser once; a cookie remembers it.
+    The address is printed with a token that opens one browser once; a cookie remembers it. With --nats or --config
+    the chats are those of a server where members of many machines meet.
     """
     import anyio
 
-    from septet.web.serving import Address, serve
+    from septet.web.meeting import Choices, serving
 
-    return anyio.run(serve, Address(host=host, port=port, token_file=token_file), model, not no_open)
+    return anyio.run(serving, Choices(**given))  # pyright: ignore[reportArgumentType]  # click has checked them

@@ -19,7 +19,7 @@ class NewChat(Value, forbid_unknown_fields=True):
 
     goal: Text = ""
     demo: Name = ""
-    team: Name = "iterate"
+    team: Name = ""
     model: Name = ""
     step: bool = False
     yes: bool = False

@@ -14,7 +14,6 @@ from septet.chat.versions import difference, version_named
 from septet.domain.codec import encode
 from septet.errors import BadUsage, NoModel
 from septet.ports import Blobs
-from septet.team.teams import TEAMS
 from septet.web.answers import json_answer, number
 from septet.web.place import Place
 from septet.wiring.rehearsals import rehearsals
@@ -73,10 +72,17 @@ class Reading:
 
     async def setup(self, request: Request) -> Response:
         """What a new chat can be made with."""
-        return json_answer({"teams": list(TEAMS), "demos": await anyio.to_thread.run_sync(rehearsals)})
+        session, demos = self.place.session, await anyio.to_thread.run_sync(rehearsals)
+        return json_answer({"teams": list(session.teams), "team": session.team, "demos": demos})
+
+    async def people(self, request: Request) -> Response:
+        """Who is where, on many machines; null where everybody is here."""
+        return json_answer(await self.place.session.people())
 
     async def model(self, request: Request) -> Response:
         """What a new chat would think with, and why; looking for one may take a moment."""
+        if not self.place.model and self.place.session.elsewhere:
+            return json_answer({"name": "own", "reason": "members think with the models of their machines"})
         try:
             choice = await self.place.session.models.choose() if not self.place.model else None
             model = {

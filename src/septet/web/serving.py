@@ -5,8 +5,8 @@ import signal
 import socket
 import sys
 import webbrowser
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 
 import anyio
@@ -22,6 +22,7 @@ from septet.web.place import open_place
 from septet.wiring.session import Session, open_session
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+Opening = Callable[[], AbstractAsyncContextManager[Session]]
 LARGEST_MESSAGE = 1 << 16
 GRACE = 2
 
@@ -42,7 +43,7 @@ class Server(uvicorn.Server):
         yield
 
 
-async def serve(address: Address, model: str, open_browser: bool) -> int:
+async def serve(address: Address, model: str, open_browser: bool, opening: Opening = open_session) -> int:
     """Until SIGINT or SIGTERM; returns the exit code."""
     if not is_loopback(address.host) and address.token_file is None:
         raise BadUsage(
@@ -51,7 +52,7 @@ async def serve(address: Address, model: str, open_browser: bool) -> int:
     if not (ASSETS / "index.html").exists():
         raise BadUsage("the page is not built", "run npm ci && npm run build in web/")
     with listening(address) as listener:
-        async with open_session() as session:
+        async with opening() as session:
             return await run(session, listener, address, model, open_browser)
 
 

@@ -1,60 +1,43 @@
-"""Many machines: a host with a server, members that joined it, and sessions whose members are elsewhere."""
+"""Many machines: sessions whose members are elsewhere, and members that serve them."""
 
-from collections.abc import AsyncGenerator, Sequence
+import os
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import anyio
 from msgspec.structs import replace
-from nats.aio.client import Client
 
 from septet.agents.runner import leftovers
-from septet.buses.connection import Link, connect
+from septet.buses.connection import Connection, Link, connect
 from septet.buses.member import Member
 from septet.buses.nats import NatsBus
 from septet.buses.patience import patiently
+from septet.buses.presence import Sign, seen, signing
 from septet.buses.recall import Cast, taking
 from septet.buses.remote import Line, open_line, remote
-from septet.buses.server import Server, ServerPlan, serve
 from septet.buses.turns import LEASE
 from septet.domain.events import Event, Recorded, RunFinished, VersionWritten
 from septet.domain.files import FileRef
+from septet.domain.presence import Seen
 from septet.domain.reduce import fold
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
-from septet.domain.teams import RoleSpec
-from septet.errors import BadUsage, NoSandbox
+from septet.domain.teams import RoleSpec, TeamSpec
+from septet.domain.values import Value
+from septet.errors import BadConfig, NoModel, NoSandbox
 from septet.ports import Agent, Listener, Sandbox, Speaker
 from septet.settings.homes import find_home
+from septet.settings.team_files import load_team
 from septet.stores.nats import open_nats_store
 from septet.stores.nats_blobs import open_nats_blobs
 from septet.tools.workspace import Workspace
-from septet.wiring.models import Models
-from septet.wiring.session import Session
+from septet.wiring.hosts import SERVED, check_roles
+from septet.wiring.models import Models, settled_name, suited
+from septet.wiring.session import Session, thinking, with_model
 
-SERVED = ("planner", "coder", "runner", "reviewer", "manager", "exemplar")
-"""The roles that can be elsewhere; the person's own place is where the chat is conducted."""
-
-
-@asynccontextmanager
-async def open_host(plan: ServerPlan, replicas: int = 1) -> AsyncGenerator[Server]:
-    """A server with everything that chats need, ready for members and conductors."""
-    async with serve(plan) as server:
-        async with connect(server.link) as client:
-            await prepare(client, replicas)
-        yield server
-
-
-async def prepare(client: Client, replicas: int = 1) -> None:
-    """What lives on the server: the log and the blobs. What exists stays as it is."""
-    await open_nats_store(client, replicas)
-    await patiently(lambda: open_nats_blobs(client, replicas))
-
-
-async def check_existing(link: Link, replicas: int) -> None:
-    """Make somebody else's server or cluster ready."""
-    async with connect(link) as client:
-        await prepare(client, replicas)
+OWN = "own"
+"""The model of who thinks with whatever its machine has."""
 
 
 class Elsewhere:
@@ -67,14 +50,30 @@ class Elsewhere:
 class ClusterSession(Session):
     """A session whose log is shared and whose members are wherever somebody serves their roles."""
 
-    def __init__(self, shared: Session, client: Client, lease: float = LEASE) -> None:
+    def __init__(self, shared: Session, client: Connection, sign: Sign, lease: float = LEASE) -> None:
         super().__init__(shared.home, shared.store, shared.blobs, shared.bus, shared.models)
         self._client = client
+        self._sign = sign
+        self.elsewhere = True
         self._lease = lease
         self._lines: dict[str, Line] = {}
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         return Elsewhere()
+
+    def check_models(self, team: TeamSpec) -> None:
+        """Keys are where the members are: only what thinks here is looked at."""
+        super().check_models(
+            replace(team, members=tuple(one for one in team.members if one.role not in SERVED))
+        )
+
+    async def fitted(self, team: TeamSpec, model: str) -> TeamSpec:
+        """Without a word on the model the members think with their own, and only what thinks here needs one."""
+        team = team if model else thinking_elsewhere(team)
+        return await super().fitted(team, model) if model or needs_model(team) else with_model(team, "")
+
+    async def people(self) -> Sequence[Seen]:
+        return await patiently(lambda: seen(self._client))
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Speaker:
         if member.role in SERVED:
@@ -86,14 +85,18 @@ class ClusterSession(Session):
     ) -> AsyncGenerator[Recorded, None]:
         """As at home; the workspace here is kept as an image of what was made elsewhere."""
         state = await self.state(chat)
-        async with open_line(self._client, self.store, chat, state.seq, self._lease) as line:
-            self._lines[chat] = line
-            async with aclosing(super().perform(chat, sandbox, person)) as performance:
-                async for recorded in performance:
-                    line.note(recorded)
-                    state = fold([recorded], state)
-                    await self._show(state, recorded.event)
-                    yield recorded
+        await self._sign.conducts(chat)
+        try:
+            async with open_line(self._client, self.store, chat, state.seq, self._lease) as line:
+                self._lines[chat] = line
+                async with aclosing(super().perform(chat, sandbox, person)) as performance:
+                    async for recorded in performance:
+                        line.note(recorded)
+                        state = fold([recorded], state)
+                        await self._show(state, recorded.event)
+                        yield recorded
+        finally:
+            await self._sign.rests(chat)
 
     async def _show(self, state: State, event: Event) -> None:
         workspace = Workspace(Path(state.workspace))
@@ -106,7 +109,7 @@ class ClusterSession(Session):
 
 
 @asynccontextmanager
-async def open_shared(link: Link, wait: float) -> AsyncGenerator[tuple[Session, Client]]:
+async def open_shared(link: Link, wait: float) -> AsyncGenerator[tuple[Session, Connection]]:
     """A session on a server's log; the server may take `wait` seconds to come up."""
     home = find_home()
     async with connect(link, wait=wait) as client:
@@ -117,32 +120,80 @@ async def open_shared(link: Link, wait: float) -> AsyncGenerator[tuple[Session, 
 
 
 @asynccontextmanager
-async def open_cluster(link: Link, wait: float = 30.0) -> AsyncGenerator[Session]:
-    """The session of one who conducts chats with members elsewhere."""
-    async with open_shared(link, wait) as (session, client):
-        yield ClusterSession(session, client)
+async def open_cluster(link: Link, team: str = "", wait: float = 30.0) -> AsyncGenerator[Session]:
+    """The session of one who conducts chats with members elsewhere, by default with that team."""
+    name = os.environ.get("USER", "") or "somebody"
+    async with open_shared(link, wait) as (session, client), signing(client, "conductor", name) as sign:
+        cluster = ClusterSession(session, client, sign)
+        if team:
+            spec = load_team(team)
+            cluster.teams, cluster.team = {spec.name: spec, **cluster.teams}, spec.name
+        yield cluster
 
 
-async def serve_roles(
-    link: Link, roles: Sequence[str], name: str, unsafe: bool = False, lease: float = LEASE
-) -> None:
-    """Serve the roles, for ever: the turns of any chat that somebody conducts."""
-    if unknown := [role for role in roles if role not in SERVED]:
-        raise BadUsage(f"nobody can join as '{unknown[0]}'", f"use some of {', '.join(SERVED)}")
-    async with open_shared(link, wait=float("inf")) as (session, client):
-        sandbox = await session.sandbox(unsafe) if "runner" in roles else Elsewhere()
-        member = Member(client, taking(session.store, casting(session, sandbox)), lease)
+class Membership(Value):
+    """What one who joins brings along. `model` is what it thinks with where a team leaves that to it."""
+
+    link: Link
+    roles: tuple[str, ...]
+    name: str
+    model: str = ""
+    unsafe: bool = False
+    lease: float = LEASE
+
+
+async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
+    """Serve the roles, for ever: the turns of any chat that somebody conducts. `ready` when the first may come."""
+    check_roles(joining.roles)
+    async with open_shared(joining.link, wait=float("inf")) as (session, client):
+        sandbox = await session.sandbox(joining.unsafe) if "runner" in joining.roles else Elsewhere()
+        cast = casting(session, sandbox, await own_model(session.models, joining.model))
+        member = Member(client, taking(session.store, cast), joining.lease)
         async with anyio.create_task_group() as tasks:
-            for role in roles:
-                tasks.start_soon(member.serve, role)
+            for role in joining.roles:
+                await tasks.start(member.serve, role)
+            check_rights(client, joining)
+            async with signing(client, "member", joining.name, joining.roles):
+                ready()
+                await anyio.sleep_forever()
 
 
-def casting(session: Session, sandbox: Sandbox) -> Cast:
+def check_rights(client: Connection, joining: Membership) -> None:
+    if client.refused:
+        roles = ",".join(joining.roles)
+        raise BadConfig(
+            f"this token ({client.user}) may not serve {roles}",
+            f"ask for one: septet host invite NAME --as {roles}",
+        )
+
+
+async def own_model(models: Models, name: str) -> tuple[str, ...]:
+    """What a member thinks with where it may choose; nothing where there is nothing."""
+    try:
+        return (settled_name(name or (await models.choose()).name),)
+    except NoModel:
+        return ()
+
+
+def thinking_elsewhere(team: TeamSpec) -> TeamSpec:
+    """Members without a model think with what their machines have: the conductor needs no keys."""
+    chosen = {
+        one.name: replace(one, model=(OWN,)) for one in thinking(team) if one.role in SERVED and not one.model
+    }
+    return replace(team, members=tuple(chosen.get(one.name, one) for one in team.members))
+
+
+def needs_model(team: TeamSpec) -> bool:
+    return any(not member.model for member in thinking(team))
+
+
+def casting(session: Session, sandbox: Sandbox, own: tuple[str, ...] = ()) -> Cast:
     """The same agents as at home, on this machine's own workspace."""
 
     def cast(state: State, name: str) -> Speaker:
         here = replace(state, workspace=str(session.home.workspaces / state.chat))
         spec = next(member for member in state.team.members if member.name == name)
+        spec = suited(replace(spec, model=own)) if spec.model == (OWN,) else spec
         agent = session.agent(spec, here, sandbox, None)
         return lambda known: agent(replace(known, workspace=here.workspace))
 

@@ -29,6 +29,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.plans import Plan
+from septet.domain.presence import Seen
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import TALKERS, Budget, RoleSpec, TeamSpec
@@ -42,6 +43,7 @@ from septet.stores.blobs import FolderBlobs
 from septet.stores.examples import ExampleShelf
 from septet.stores.sqlite import open_store
 from septet.team.floors import floor_for
+from septet.team.teams import TEAMS
 from septet.tools.memory import Memory
 from septet.tools.workspace import Workspace
 from septet.wiring.crafts import craft
@@ -61,6 +63,11 @@ class Session:
         self.blobs = blobs
         self.bus = bus
         self.examples: Examples = ExampleShelf(home.examples)
+        self.teams: Mapping[str, TeamSpec] = TEAMS
+        self.team = "iterate"
+        """What a new chat is given to unless somebody chooses."""
+        self.elsewhere = False
+        """Whether members may be on other machines."""
 
     async def start(
         self,
@@ -87,6 +94,14 @@ class Session:
         """A name that stands for no model is said before the chat begins."""
         for member in thinking(team):
             self.models.open(member.model)
+
+    async def fitted(self, team: TeamSpec, model: str) -> TeamSpec:
+        """The team with something to think with: that model, or what is found here."""
+        return with_model(team, model or (await self.models.choose()).name)
+
+    async def people(self) -> Sequence[Seen] | None:
+        """Who is where; nothing where everybody is here."""
+        return None
 
     async def propose(self, chat: str, plan: Plan) -> None:
         """A plan that the person brings along: the planner need not write one."""

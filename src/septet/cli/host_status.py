@@ -1,0 +1,56 @@
+"""`septet host status`: the host, its members and its chats, for people and for programs."""
+
+import sys
+from collections.abc import Iterable
+from time import time
+
+import anyio
+import msgspec
+
+from septet.cli.live import write_line
+from septet.domain.presence import Seen
+from septet.wiring.links import Link
+from septet.wiring.standing import ChatStanding, Standing, standing
+
+
+def show_status(link: Link, as_json: bool) -> int:
+    found = anyio.run(standing, link)
+    write_line(sys.stdout, msgspec.json.encode(found).decode() if as_json else "\n".join(lines(found)))
+    return 0
+
+
+def lines(found: Standing) -> Iterable[str]:
+    yield f"server   {found.address}, nats-server {found.version}"
+    for stream in found.streams:
+        copies = f", {stream.replicas} copies, led by {stream.leader}" if stream.replicas > 1 else ""
+        yield f"stream   {stream.name}: {stream.messages:,} messages, {stream.bytes / 1e6:.1f} MB{copies}"
+    yield from section("members", [person(one) for one in found.people if one.presence.kind == "member"])
+    yield from section(
+        "conductors", [person(one) for one in found.people if one.presence.kind == "conductor"]
+    )
+    yield from section("chats", [row(chat) for chat in found.chats])
+
+
+def section(title: str, rows: list[tuple[str, ...]]) -> Iterable[str]:
+    yield ""
+    yield title if rows else f"{title}: none"
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for cells in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def person(one: Seen) -> tuple[str, ...]:
+    who = one.presence
+    does = ", ".join(who.roles) or f"{len(who.chats)} chats"
+    sign = f"{one.silent:.0f} s ago" if one.there else f"silent for {one.silent:.0f} s"
+    return (f"  {who.name}", does, f"{who.machine}, process {who.pid}", sign)
+
+
+def row(chat: ChatStanding) -> tuple[str, ...]:
+    by = ", ".join(chat.conductors) or ("" if chat.ended else "nobody")
+    return (f"  {chat.chat}", chat.status, f"conducted by {by}" if by else "", ago(chat.changed))
+
+
+def ago(moment: float) -> str:
+    seconds = max(0.0, time() - moment)
+    return f"{seconds:.0f} s ago" if seconds < 120 else f"{seconds / 60:.0f} min ago"
