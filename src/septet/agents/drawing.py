@@ -5,8 +5,8 @@ from itertools import combinations, product
 
 from msgspec.structs import replace
 
-from septet.agents.asking import ask
 from septet.agents.speaking import sources, write_version
+from septet.agents.together import ask_together
 from septet.domain.events import DecisionRecorded, Event, ModelAnswered, ReplyRefused, VersionWritten
 from septet.domain.files import FileRef, is_test, tree_of
 from septet.domain.plans import Refusal
@@ -56,15 +56,15 @@ def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Tria
         waiting = list(state.turn.answers)
         messages = briefing(member, state, await sources(state, blobs))
         while draw.wants_more(member.candidates):
-            if waiting:
-                said = waiting.pop(0)
-            elif draw.count and overdrawn(state, state.budget, member.name):
-                break
-            else:
-                said = await ask(warmer(member, draw.count), model, bus, state, messages)
-                yield said
-                state = reduce_answer(state, said)
-            await draw.add(said, blobs)
+            if not waiting:
+                if draw.count and overdrawn(state, state.budget, member.name):
+                    break
+                askers = [warmer(member, draw.count + place) for place in range(draw.at_once(member))]
+                for said in await ask_together(askers, model, bus, state, messages):
+                    yield said
+                    state = reduce_answer(state, said)
+                    waiting.append(said)
+            await draw.add(waiting.pop(0), blobs)
         await draw.ask_the_version_before()
         for event in draw.result(member.name):
             yield event
@@ -102,6 +102,10 @@ class Draw:
             return False
         alone = bool(self._calls) and len(self._green) == 1
         return self.count < (2 * candidates if alone else candidates)
+
+    def at_once(self, member: RoleSpec) -> int:
+        """Two where two are needed and cost nothing; else one, for the next may not be needed."""
+        return min(2, member.candidates) if member.form == "small" and self._calls else 1
 
     async def add(self, said: ModelAnswered, blobs: Blobs) -> None:
         """Take one more answer in and try what has become possible with it."""

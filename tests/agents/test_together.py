@@ -1,0 +1,71 @@
+"""Questions that are asked at the same time: each with its own step, and only one of them heard."""
+
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from septet.agents.asking import live_topic
+from septet.agents.together import ask_together
+from septet.buses.memory import MemoryBus
+from septet.domain.state import State
+from septet.domain.talk import Answer, Delta, Message, Request
+from septet.domain.teams import RoleSpec
+from septet.errors import ModelFailed
+
+pytestmark = pytest.mark.anyio
+
+CODER = RoleSpec(name="coder", role="coder")
+MESSAGES = (Message(role="user", text="go"),)
+
+
+class Rendezvous:
+    """A model that answers only when `crowd` questions are there at once; some steps fail."""
+
+    def __init__(self, crowd: int, failing: tuple[int, ...] = ()) -> None:
+        self._crowd = crowd
+        self._failing = failing
+        self._here = 0
+        self._all_here = anyio.Event()
+
+    async def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
+        self._here += 1
+        if self._here == self._crowd:
+            self._all_here.set()
+        await self._all_here.wait()
+        if request.step in self._failing:
+            raise ModelFailed(f"step {request.step} failed")
+        yield Delta(text=f"piece {request.step}")
+        yield Answer(text=f"{request.step} at {request.temperature}")
+
+
+async def asked(model: Rendezvous, bus: MemoryBus) -> list[str]:
+    askers = [CODER, replace(CODER, temperature=0.8)]
+    with anyio.fail_after(20):
+        said = await ask_together(askers, model, bus, State(chat="c"), MESSAGES)
+    return [one.answer.text for one in said]
+
+
+async def test_all_are_asked_at_once_and_come_back_in_order() -> None:
+    assert await asked(Rendezvous(2), MemoryBus()) == ["1 at None", "2 at 0.8"]
+
+
+async def test_only_the_first_is_heard_while_it_is_made() -> None:
+    bus = MemoryBus()
+    async with bus.subscribe(live_topic("c")) as heard:
+        await asked(Rendezvous(2), bus)
+        await bus.publish(live_topic("c"), b"the end")
+        told = [await anext(heard), await anext(heard)]
+    assert b"piece 1" in told[0]
+    assert told[1] == b"the end"
+
+
+@pytest.mark.parametrize(("failing", "left"), [((1,), ["2 at 0.8"]), ((2,), ["1 at None"])])
+async def test_what_came_is_used_although_another_failed(failing: tuple[int, ...], left: list[str]) -> None:
+    assert await asked(Rendezvous(2, failing), MemoryBus()) == left
+
+
+async def test_when_all_fail_the_error_is_as_usual() -> None:
+    with pytest.raises(ModelFailed, match="failed"):
+        await asked(Rendezvous(2, (1, 2)), MemoryBus())
