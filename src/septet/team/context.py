@@ -130,7 +130,7 @@ def context_of(
 ) -> Context:
     """The state as the seed's object; `faults` says what is wrong with which file."""
     code = tuple(file_of(state, path, sources, faults) for path in sorted(sources))
-    main = next((run for run in state.runs if run.purpose == "run"), None)
+    main = next((run for run in reversed(state.runs) if run.purpose == "run"), None)
     return Context(
         epoch=state.turns.get("runner", 0),
         name=state.chat,
@@ -210,11 +210,17 @@ def code_text(code: Sequence[ProjectFile], main: RunFinished | None) -> str:
     """Every file with numbered lines and what is known of it, for a prompt."""
     parts = [file_text(file) for file in code] or ["(no files)"]
     if main is not None:
-        parts.append(
-            f"`{main.command}`: "
-            + (trouble_of(main) or f"succeeded\n{shortened(main.result.stdout)}".rstrip())
-        )
+        parts.append(main_text(main))
     return "\n\n".join(parts)
+
+
+def main_text(main: RunFinished) -> str:
+    """How the program went: on a screen, as a server or as it is, what it said and what it left."""
+    how = {"screen": " on a screen", "server": " as a server"}.get(main.mode, "")
+    ending = trouble_of(main) or f"succeeded\n{shortened(main.result.stdout)}".rstrip()
+    made = [f"{one.path} ({one.size} bytes)" for one in main.result.changes if one.kind != "deleted"]
+    left = f"\nit left {', '.join(made)}" if made else ""
+    return f"`{main.command}`{how}: {ending}{left}"
 
 
 def file_text(file: ProjectFile) -> str:
