@@ -16,7 +16,7 @@ from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
 
 from septet.buses.connection import Connection, Link, connect
-from septet.buses.rights import MADE, NAMED
+from septet.buses.rights import FLOOR, MADE, NAMED
 from septet.buses.server import Server, ServerPlan, invite, serve, uninvite
 from septet.buses.users import Users
 from septet.domain.codec import KINDS
@@ -61,8 +61,8 @@ async def with_log(server: Server) -> AsyncGenerator[Client]:
         "$JS.API.STREAM.DELETE.SEPTET_LOG",
         "$JS.API.STREAM.PURGE.SEPTET_LOG",
         "$JS.API.STREAM.UPDATE.SEPTET_LOG",
-        "septet.log.chat.t.turn_opened.coder",
-        "septet.log.chat.t.chat_ended.=",
+        "septet.log.chat.t.chat_started.=",
+        "septet.log.chat.t.plan_approved.=",
         "septet.log.chat.t.review_given.=",
         "septet.log.chat.t.run_finished.=",
         "septet.log.chat.t.model_answered.reviewer",
@@ -98,9 +98,9 @@ async def test_a_member_may_store_what_its_role_makes_by_any_of_its_names(tmp_pa
 
 def test_every_event_is_somebodys() -> None:
     """A new kind of event must be thought of here: who may store it?"""
-    conductor = {"chat_started", "chat_continued", "chat_ended", "turn_opened", "data_described"}
+    conductor = {"chat_started", "chat_continued", "data_described"}
     person = {"step_granted", "stop_requested", "person_spoke", "work_accepted", "plan_approved"}
-    members = {*NAMED, *(kind for kinds in MADE.values() for kind in kinds)}
+    members = {*NAMED, *FLOOR, *(kind for kinds in MADE.values() for kind in kinds)}
 
     assert members | conductor | person == set(KINDS.values())
     assert not members & (conductor | person)

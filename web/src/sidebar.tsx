@@ -70,8 +70,8 @@ function Hits({ hits }: { hits: Hit[] }) {
   );
 }
 
-const LOOK = 4000;
-const GONE = 12;
+const LOOK = 3000;
+const GONE = 6;
 
 function usePeople(): Person[] | undefined {
   const [people, setPeople] = useState<Person[]>();

@@ -32,7 +32,7 @@ async def make_presence(client: Connection, replicas: int = 1) -> None:
     config = StreamConfig(
         name=PRESENCE_STREAM,
         subjects=[f"$KV.{PRESENCE}.>"],
-        storage=StorageType.MEMORY,
+        storage=StorageType.FILE,
         num_replicas=replicas,
         max_msgs_per_subject=1,
         max_age=KEPT,
@@ -108,6 +108,12 @@ async def seen(client: Connection) -> list[Seen]:
     return sorted((one for one in found if one is not None), key=lambda one: one.silent)
 
 
+async def forget(client: Connection, gone: Seen) -> None:
+    """Nothing more is expected of who fell silent."""
+    with suppress(nats.errors.Error):
+        await client.publish(gone.key, headers={OPERATION: "DEL"})
+
+
 async def last_sign(stream: JetStreamContext, subject: str) -> Seen | None:
     try:
         message = await stream.get_last_msg(PRESENCE_STREAM, subject)
@@ -116,7 +122,7 @@ async def last_sign(stream: JetStreamContext, subject: str) -> Seen | None:
     if not message.data:
         return None
     with suppress(msgspec.MsgspecError):
-        return Seen(presence=PRESENCES.decode(message.data), silent=age(message))
+        return Seen(presence=PRESENCES.decode(message.data), silent=age(message), key=subject)
     return None
 
 

@@ -38,6 +38,8 @@ MADE = {
     "exemplar": ("example_given",),
 }
 """Events that only some roles make. A coder cannot claim a run, nor judge its own work."""
+FLOOR = ("turn_opened", "chat_ended")
+"""Who has the floor passes it on, by the team's policy: every member may."""
 
 
 class Rights(Value):
@@ -69,12 +71,19 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
             *keeping(),
             *(f"{LOG}.*.t.{kind}.{token(one)}" for kind in NAMED for one in called),
             *sorted({f"{LOG}.*.t.{kind}.*" for role in roles for kind in MADE.get(role, ())}),
+            *(f"{LOG}.*.t.{kind}.*" for kind in FLOOR),
             "septet.bus.>",
+            "septet.said.*",
             f"$KV.{PRESENCE}.member.{token(name)}.*",
             f"{inbox(CONDUCTOR)}.>",
         ),
-        subscribe=(f"{inbox(name)}.>", *(f"septet.work.{role}" for role in roles)),
+        subscribe=(f"{inbox(name)}.>", *(subject for role in roles for subject in hearing(role))),
     )
+
+
+def hearing(role: str) -> tuple[str, ...]:
+    """Turns of the role: as they are opened, and as they are ordered again."""
+    return (f"septet.stored.*.t.turn_opened.{token(role)}", f"septet.work.{role}")
 
 
 def reading(stream: str) -> tuple[str, ...]:

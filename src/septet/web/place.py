@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
+from septet.domain.presence import BEAT
 from septet.web.channels import Channels
 from septet.web.conducting import Conducting
 from septet.web.overview import Overview
@@ -34,5 +35,15 @@ async def open_place(session: Session, model: str) -> AsyncGenerator[Place]:
         conducting = Conducting(session, channels, tasks)
         place = Place(session, model, channels, conducting, Shelf(session.store))
         tasks.start_soon(place.overview.follow)
+        if session.elsewhere:
+            tasks.start_soon(adopt_orphans, place)
         yield place
         tasks.cancel_scope.cancel()
+
+
+async def adopt_orphans(place: Place) -> None:
+    """Go on with chats whose conductor died, also our own before a restart. Should two do so, one wins."""
+    while True:
+        for chat in await place.session.orphans():
+            place.conducting.go_on(await place.shelf.state(chat))
+        await anyio.sleep(BEAT)

@@ -13,13 +13,13 @@ from septet.buses.connection import Connection, Link, connect
 from septet.buses.member import Member
 from septet.buses.nats import NatsBus
 from septet.buses.patience import patiently
-from septet.buses.presence import Sign, seen, signing
+from septet.buses.presence import Sign, forget, seen, signing
 from septet.buses.recall import Cast, taking
 from septet.buses.remote import Line, open_line, remote
 from septet.buses.turns import LEASE
 from septet.domain.events import Event, Recorded, RunFinished, VersionWritten
 from septet.domain.files import FileRef
-from septet.domain.presence import Seen
+from septet.domain.presence import Seen, orphaned
 from septet.domain.reduce import fold
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
@@ -79,6 +79,16 @@ class ClusterSession(Session):
         if member.role in SERVED:
             return remote(self._lines[state.chat], member)
         return super().agent(member, state, sandbox, person)
+
+    async def orphans(self) -> Sequence[str]:
+        """Chats whose conductor fell silent and that nobody has taken over yet."""
+        found: list[str] = []
+        for gone in orphaned(await self.people()):
+            left = [chat for chat in gone.presence.chats if (await self.state(chat)).ended is None]
+            if not left:
+                await forget(self._client, gone)
+            found += left
+        return found
 
     async def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None

@@ -103,6 +103,10 @@ class Session:
         """Who is where; nothing where everybody is here."""
         return None
 
+    async def orphans(self) -> Sequence[str]:
+        """Chats whose conductor died; here nobody else can tell, and the person resumes."""
+        return ()
+
     async def propose(self, chat: str, plan: Plan) -> None:
         """A plan that the person brings along: the planner need not write one."""
         await self.tell(chat, PlanProposed(plan=plan))
