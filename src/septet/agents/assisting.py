@@ -28,9 +28,9 @@ from septet.ports import Agent, Model
 from septet.team.direct import SCRIPT, answer, briefed, recipients
 from septet.team.threads import SEND, sending, served, waits_for
 from septet.tools.changes import Prepared, prepared, recorded
-from septet.tools.toolbox import Tool
+from septet.tools.toolbox import Usable
 
-Tools = Mapping[str, Tool]
+Tools = Mapping[str, Usable]
 
 
 class WorkingHands:

@@ -33,6 +33,7 @@ COMMANDS = {
     "keys": ("septet.cli.models:keys", "Keys of providers, kept where only you can read them."),
     "learn": ("septet.cli.learn:learn", "Teach the exemplar from files, folders and chats."),
     "facts": ("septet.cli.facts:facts", "What every team that works in a project is told."),
+    "mcp": ("septet.cli.foreign:mcp", "Servers whose tools the assistants may use too."),
     "exec": ("septet.cli.execute:execute", "Run something exactly as the runner would."),
     "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),
 }

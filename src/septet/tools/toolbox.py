@@ -45,6 +45,22 @@ class Hands(Protocol):
 Use = Callable[[Hands], str | Refusal | Awaitable[str | Refusal]]
 
 
+class Usable(Protocol):
+    """Whatever fits the toolbox. What is not repeatable is never used twice for one call."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def repeatable(self) -> bool: ...
+
+    def offer(self) -> ToolOffer: ...
+
+    async def use(self, arguments: str, hands: Hands) -> str | Refusal:
+        """`arguments` is the JSON text exactly as the model wrote it: to be checked first."""
+        ...
+
+
 class Tool:
     """A tool of a member. One that is not repeatable is never used twice for one call."""
 

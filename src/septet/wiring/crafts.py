@@ -1,25 +1,33 @@
 """Members whose way of working depends on the team's floor: the autocoder's runner and coder."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
 from septet.agents.acting import acting
 from septet.agents.assisting import assisting
 from septet.agents.pairing import managing, pairing, running_newest
 from septet.agents.reasoning import reasoning
 from septet.agents.runner import Bench
 from septet.agents.talking import talking
+from septet.domain.events import Event
+from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.ports import Agent
 from septet.tools.actions import known_actions
 from septet.tools.file_actions import file_actions
 from septet.tools.toolbox import toolbox
+from septet.wiring.foreign import Foreign
 from septet.wiring.models import Models
 
 
-def craft(member: RoleSpec, team: TeamSpec, models: Models, bench: Bench) -> Agent | None:
+def craft(
+    member: RoleSpec, team: TeamSpec, models: Models, bench: Bench, foreign: Foreign | None = None
+) -> Agent | None:
     """The agent for such a member; None for one that works as in any team."""
     if team.floor == "reason_and_act":
         return autocoder_craft(member, models, bench)
     if team.floor == "direct":
-        return assistant_craft(member, models, bench)
+        return assistant_craft(member, models, bench, foreign)
     if team.floor == "group_chat" and member.role != "proxy":
         return talking(member, models.open(member.model), bench.bus)
     if team.floor == "pair":
@@ -37,12 +45,22 @@ def pair_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:
     return None
 
 
-def assistant_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent:
-    """The proxy talks and does nothing else; the others have the toolbox."""
+def assistant_craft(member: RoleSpec, models: Models, bench: Bench, foreign: Foreign | None) -> Agent:
+    """The proxy talks and does nothing else; the others have the toolbox, with the tools of foreign servers."""
     from septet.tools.assistant_tools import assistant_tools
 
-    tools = {} if member.role == "proxy" else toolbox(assistant_tools())
-    return assisting(member, models.open(member.model), bench, tools)
+    model = models.open(member.model)
+    if member.role == "proxy":
+        return assisting(member, model, bench, {})
+    own = toolbox(assistant_tools())
+
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
+        tools = {**(await foreign.tools() if foreign else {}), **own}
+        async with aclosing(assisting(member, model, bench, tools)(state)) as events:
+            async for event in events:
+                yield event
+
+    return turn
 
 
 def autocoder_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:

@@ -48,6 +48,7 @@ from septet.tools.memory import Memory
 from septet.tools.workspace import Workspace
 from septet.wiring.crafts import craft
 from septet.wiring.execution import workbench
+from septet.wiring.foreign import Foreign
 from septet.wiring.models import Models, settled_name, suited
 
 LONGEST_GOAL = 100_000
@@ -63,6 +64,8 @@ class Session:
         self.blobs = blobs
         self.bus = bus
         self.examples: Examples = ExampleShelf(home.examples)
+        self.foreign: Foreign | None = None
+        """Servers whose tools the assistants have too."""
         self.teams: Mapping[str, TeamSpec] = TEAMS
         self.team = "iterate"
         """What a new chat is given to unless somebody chooses."""
@@ -170,7 +173,7 @@ class Session:
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Speaker:
         bench = Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus)
-        if (crafted := craft(member, state.team, self.models, bench)) is not None:
+        if (crafted := craft(member, state.team, self.models, bench, self.foreign)) is not None:
             return crafted
         if member.role == "proxy":
             return agreeing if state.team.approve == "auto" else person or away
@@ -214,7 +217,9 @@ async def open_session(
     home = home or find_home()
     with closing(FolderBlobs(home.blobs)) as blobs:
         async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
-            yield Session(home, store, blobs, MemoryBus(), models)
+            session = Session(home, store, blobs, MemoryBus(), models)
+            with closing(Foreign(home.config / "mcp.json")) as session.foreign:
+                yield session
 
 
 async def left(sandbox: Sandbox, workspace: str) -> None:
