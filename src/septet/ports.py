@@ -1,11 +1,12 @@
 """The ports: what the core needs from the world. Adapters prove that they fit in a contract suite."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from septet.domain.events import Event, Recorded
 from septet.domain.examples import Example
+from septet.domain.packages import Installation, Missing
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.talk import Answer, Delta, Request
@@ -32,6 +33,16 @@ class Model(Protocol):
 class Sandbox(Protocol):
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         """Run to the end or to a limit; every child is dead afterwards. Raises NoSandbox or SandboxFailed."""
+        ...
+
+
+class Packages(Protocol):
+    async def missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
+        """What the sources (path → text) import and nothing provides: not the system, not the workspace itself."""
+        ...
+
+    async def install(self, workspace: str, missing: Missing) -> Installation:
+        """Into the environment of the workspace, which only its programs see. A failure is told, not raised."""
         ...
 
 

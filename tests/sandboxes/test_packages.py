@@ -1,122 +1,101 @@
 """Packages come into an environment of the workspace's own, from the index only, as the policy says."""
 
-import http.server
-import threading
-import zipfile
-from collections.abc import Generator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
+from sandboxes.indexes import index
 
-from septet.domain.runs import Job
+from septet.domain.packages import Missing
+from septet.domain.runs import Job, RunResult
 from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.indexes import Index
 from septet.sandboxes.packages import Packages
 
 pytestmark = pytest.mark.anyio
 
-WHEEL = "emoji-9.9-py3-none-any.whl"
+
+def packages(tmp_path: Path, place: str) -> Packages:
+    return Packages(tmp_path / "environments", Bubblewrap.found(), Index(f"http://{place}/simple"))
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  the library's own name
-        return
+def workspace(tmp_path: Path) -> str:
+    folder = tmp_path / "work"
+    folder.mkdir(exist_ok=True)
+    return str(folder)
 
 
-@contextmanager
-def index(folder: Path) -> Generator[str]:
-    """A package index on this machine with one small distribution."""
-    page = folder / "simple" / "emoji"
-    page.mkdir(parents=True)
-    with zipfile.ZipFile(page / WHEEL, "w") as wheel:
-        wheel.writestr("emoji/__init__.py", "smile = ':)'\n")
-        wheel.writestr("emoji-9.9.dist-info/METADATA", "Metadata-Version: 2.1\nName: emoji\nVersion: 9.9\n")
-        wheel.writestr(
-            "emoji-9.9.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr("emoji-9.9.dist-info/RECORD", "")
-    (page / "index.html").write_text(f'<a href="{WHEEL}">{WHEEL}</a>')
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def packages(tmp_path: Path, place: str, policy: str = "auto") -> Packages:
-    assert policy in ("off", "ask", "auto")
-    return Packages(
-        folder=tmp_path / "environment",
-        sandbox=Bubblewrap.found(),
-        policy=policy,
-        hosts=frozenset({place}),
-        index=f"http://{place}/simple",
-    )
-
-
-def job(tmp_path: Path, code: str) -> Job:
-    workspace = tmp_path / "work"
-    workspace.mkdir(exist_ok=True)
-    return Job(command=("python", "-c", code), workspace=str(workspace))
+async def run(kept: Packages, tmp_path: Path, code: str) -> RunResult:
+    job = Job(command=("python", "-c", code), workspace=workspace(tmp_path))
+    return await kept.sandbox.run(kept.applied(job))
 
 
 async def test_a_package_is_installed_and_only_the_workspace_sees_it(tmp_path: Path) -> None:
-    with index(tmp_path / "index") as place:
+    with index(tmp_path / "index", "emoji") as place:
         kept = packages(tmp_path, place)
-        provision = await kept.provide(["emoji", "no_such_name"])
-    assert provision.installed == ("emoji",), provision
-    assert provision.unknown == ("no_such_name",)
-    wanted = job(tmp_path, "import emoji, pytest; print(emoji.smile)")
-    assert (await kept.sandbox.run(kept.applied(wanted))).stdout == ":)\n"
-    assert "ModuleNotFoundError" in (await kept.sandbox.run(wanted)).stderr
+        done = await kept.install(workspace(tmp_path), Missing(distributions=("emoji",)))
+    assert (done.installed, done.failed) == (("emoji",), ()), done
+    assert (await run(kept, tmp_path, "import emoji, pytest; print(emoji.smile)")).stdout == ":)\n"
+    (tmp_path / "other").mkdir()
+    elsewhere = Job(command=("python", "-c", "import emoji"), workspace=str(tmp_path / "other"))
+    assert "ModuleNotFoundError" in (await kept.sandbox.run(kept.applied(elsewhere))).stderr
+
+
+async def test_what_is_missing_is_neither_ours_nor_the_systems_nor_the_persons_own(tmp_path: Path) -> None:
+    kept = packages(tmp_path, "x")
+    folder = Path(workspace(tmp_path))
+    (folder / "notes.py").touch()
+    (folder / "parts").mkdir()
+    code = "import os, pytest, helper, notes, parts.a, cv2, yaml, sklearn.svm, no_such_name, PIL_like\nfrom . import x"
+    missing = await kept.missing(str(folder), {"main.py": code, "helper.py": "import bs4\nimport main"})
+    assert missing == Missing(
+        distributions=("beautifulsoup4", "opencv-python-headless", "scikit-learn"),
+        unknown=("PIL_like", "no_such_name"),
+    )
+
+
+async def test_a_name_that_is_not_in_the_map_is_taken_only_if_the_index_proves_it(tmp_path: Path) -> None:
+    with index(tmp_path / "index", "curious", other="liar") as place:
+        kept = packages(tmp_path, place)
+        wanted = Missing(unknown=("curious", "liar", "nowhere"))
+        done = await kept.install(workspace(tmp_path), wanted)
+    assert (done.installed, done.failed) == (("curious",), ("liar", "nowhere")), done
+    assert "that provides it" in done.why
+    assert (await run(kept, tmp_path, "import curious; print(curious.smile)")).stdout == ":)\n"
+    assert await kept.missing(workspace(tmp_path), {"main.py": "import curious"}) == Missing()
 
 
 async def test_a_program_cannot_change_its_environment(tmp_path: Path) -> None:
-    with index(tmp_path / "index") as place:
+    with index(tmp_path / "index", "emoji") as place:
         kept = packages(tmp_path, place)
-        await kept.provide(["emoji"])
-    result = await kept.sandbox.run(kept.applied(job(tmp_path, "import emoji; open(emoji.__file__, 'a')")))
+        await kept.install(workspace(tmp_path), Missing(distributions=("emoji",)))
+    result = await run(kept, tmp_path, "import emoji; open(emoji.__file__, 'a')")
     assert "Read-only file system" in result.stderr
 
 
-async def test_a_host_that_is_not_named_cannot_be_installed_from(tmp_path: Path) -> None:
-    with index(tmp_path / "index") as place:
-        kept = Packages(
-            folder=tmp_path / "environment",
-            sandbox=Bubblewrap.found(),
-            policy="auto",
-            hosts=frozenset({"pypi.org"}),
-            index=f"http://{place}/simple",
-        )
-        provision = await kept.provide(["emoji"])
-    assert provision.installed == ()
-    assert provision.refused == "the installer failed"
-    assert "403" in provision.output
-
-
 async def test_a_failure_is_told_with_the_installers_words(tmp_path: Path) -> None:
-    with index(tmp_path / "index") as place:
-        provision = await packages(tmp_path, place).provide(["yaml"])
-    assert provision.refused
-    assert "pyyaml" in provision.output
+    with index(tmp_path / "index", "emoji") as place:
+        done = await packages(tmp_path, place).install(workspace(tmp_path), Missing(distributions=("six",)))
+    assert (done.installed, done.failed) == ((), ("six",))
+    assert "six" in done.output
 
 
-async def test_the_policy_decides(tmp_path: Path) -> None:
-    asked: list[tuple[str, ...]] = []
+def test_the_index_is_the_one_that_uv_and_pip_are_told() -> None:
+    public = Index.found({})
+    assert (public.options, "pypi.org:443" in public.hosts) == ((), True)
+    own = Index.found({"PIP_INDEX_URL": "https://Packages.example.org/simple"})
+    assert own.options == ("--default-index", "https://Packages.example.org/simple")
+    assert "packages.example.org:443" in own.hosts
+    assert "pypi.org:443" not in own.hosts
 
-    async def approve(wanted: tuple[str, ...]) -> bool:
-        asked.append(wanted)
-        return False
 
-    assert (await packages(tmp_path, "x", "off").provide(["emoji"])).refused == "installing is off"
-    assert (await packages(tmp_path, "x", "ask").provide(["emoji"])).refused == "the person did not agree"
-    assert (
-        await packages(tmp_path, "x", "ask").provide(["emoji"], approve)
-    ).refused == "the person did not agree"
-    assert asked == [("emoji",)]
-    assert not (tmp_path / "environment").exists()
+async def test_only_the_index_can_be_reached_while_installing(tmp_path: Path) -> None:
+    """A page of the index that leads elsewhere leads nowhere."""
+    with index(tmp_path / "elsewhere", "emoji") as other, index(tmp_path / "index", "six") as place:
+        page = tmp_path / "index" / "simple" / "emoji" / "index.html"
+        page.parent.mkdir()
+        page.write_text(
+            f'<a href="http://{other}/simple/emoji/emoji-9.9-py3-none-any.whl">emoji-9.9-py3-none-any.whl</a>'
+        )
+        done = await packages(tmp_path, place).install(workspace(tmp_path), Missing(distributions=("emoji",)))
+    assert done.failed == ("emoji",)
+    assert "403" in done.output

@@ -3,12 +3,14 @@
 import shlex
 from collections.abc import AsyncGenerator
 
+from septet.agents.providing import providing, waits
 from septet.agents.runner import Bench
 from septet.agents.speaking import Brief, kept, saying, sources
 from septet.domain.events import Event, RunFinished, RunStarted, SpeakerChosen, Terminated, VersionWritten
 from septet.domain.files import main_of, tree_of
 from septet.domain.languages import runner_of
 from septet.domain.plans import Refusal
+from septet.domain.reduce import reduce_packages
 from septet.domain.replies import code_files
 from septet.domain.runs import Cell, Mode, name_of
 from septet.domain.state import State
@@ -73,6 +75,11 @@ def running_newest(member: RoleSpec, bench: Bench) -> Agent:
             return
         cells = state.team.run == "cells"
         await bench.workspace.show(version.files, bench.blobs, gone={} if cells else state.stale)
+        async for event in providing(state, bench.packages, await sources(state, bench.blobs)):
+            state = reduce_packages(state, event)
+            yield event
+        if waits(state):
+            return
         main = main_of(version.files, languages=state.team.languages)
         runner = runner_of(main.path, state.team.languages) if main else ""
         mode = await cell_of(state, bench.blobs) if cells else await usual_mode(state, bench.blobs)

@@ -6,6 +6,7 @@ from typing import Literal
 from septet.domain.events import (
     Event,
     FactsChanged,
+    PackagesDecided,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
@@ -14,6 +15,7 @@ from septet.domain.events import (
     WorkAccepted,
 )
 from septet.domain.facts import change_in
+from septet.domain.packages import wanted_words
 from septet.domain.plans import Plan, parse_plan, plan_digest, plan_text
 from septet.domain.state import State
 from septet.domain.values import Value
@@ -37,12 +39,13 @@ APPROVALS = {
     "please save",
 }
 STOPS = {"q", "quit", "stop"}
+REFUSALS = {"n", "no", "never", "don't"}
 
 
 class Question(Value):
     """What the team wants to know from the person."""
 
-    kind: Literal["plan", "step", "review"]
+    kind: Literal["plan", "step", "review", "packages"]
     text: str
 
 
@@ -51,6 +54,8 @@ Ask = Callable[[Question], Awaitable[str]]
 
 def question(state: State) -> Question | None:
     """What is open right now; None when the person has said enough for the team to go on."""
+    if state.team.packages == "ask" and (asked := state.provisions.asked):
+        return Question(kind="packages", text=f"install {wanted_words(asked)}?")
     if state.plan is not None and not state.approved:
         return None if state.remarks else Question(kind="plan", text=plan_text(state.plan))
     if state.team.stepwise and state.steps <= sum(state.turns.values()) - state.turns.get("proxy", 0):
@@ -66,6 +71,9 @@ def understood(state: State, asked: Question, text: str) -> Event:
     words = text.strip().lower().rstrip(".!")
     if words in STOPS:
         return StopRequested()
+    if asked.kind == "packages" and words in APPROVALS | REFUSALS | {"always"}:
+        names = tuple(sorted(state.provisions.asked.names))
+        return PackagesDecided(names=names, allowed=words not in REFUSALS, always=words == "always")
     if words in APPROVALS and asked.kind == "plan" and state.plan is not None:
         return PlanApproved(plan=plan_digest(state.plan))
     if change := change_in(text):
@@ -93,6 +101,9 @@ async def agreeing(state: State) -> AsyncGenerator[Event, None]:
     asked = question(state)
     if asked is not None and asked.kind == "plan" and state.plan is not None:
         yield PlanApproved(plan=plan_digest(state.plan), by="flag")
+    elif asked is not None and asked.kind == "packages":
+        names = tuple(sorted(state.provisions.asked.names))
+        yield PackagesDecided(names=names, allowed=True, by="flag")
     elif asked is not None:
         yield StepGranted()
 
@@ -101,7 +112,8 @@ async def away(state: State) -> AsyncGenerator[Event, None]:
     """A person who is not here: what was answered meanwhile counts, else the chat waits."""
     asked = question(state)
     if asked is not None:
-        remedy = f"answer with: septet resume {state.chat} 'sounds good'"
+        yes = "yes" if asked.kind == "packages" else "sounds good"
+        remedy = f"answer with: septet resume {state.chat} '{yes}'"
         raise NeedsPerson(f"the chat waits for a person ({asked.kind})", remedy)
     return
     yield  # makes this an async generator: there is nothing to add to the log

@@ -5,11 +5,20 @@ from contextlib import aclosing
 
 from msgspec.structs import replace
 
+from septet.agents.providing import waits
 from septet.agents.runner import Bench, running
 from septet.agents.speaking import sources
-from septet.domain.events import Event, EvidenceFound, RunFinished, RunStarted, SnapshotTaken, VersionWritten
+from septet.domain.events import (
+    Event,
+    EvidenceFound,
+    PackageEvent,
+    RunFinished,
+    RunStarted,
+    SnapshotTaken,
+    VersionWritten,
+)
 from septet.domain.files import FileRef, tree_of
-from septet.domain.reduce import reduce_tools, reduce_work
+from septet.domain.reduce import reduce_packages, reduce_tools, reduce_work
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs
@@ -42,6 +51,8 @@ def reasoning(member: RoleSpec, bench: Bench) -> Agent:
                 async for event in events:
                     state = known(state, event)
                     yield event
+        if waits(state):
+            return
         texts = await sources(state, bench.blobs)
         yield diagnose(state, member.name, texts, faults_of(texts))
 
@@ -58,6 +69,8 @@ def with_main(state: State) -> State:
 
 
 def known(state: State, event: Event) -> State:
+    if isinstance(event, PackageEvent):
+        return reduce_packages(state, event)
     return reduce_work(state, event) if isinstance(event, RunStarted | RunFinished | EvidenceFound) else state
 
 

@@ -13,16 +13,17 @@ from msgspec.structs import replace
 
 from septet.agents.asking import ENCODER, Live, live_topic
 from septet.agents.checking import evidence
+from septet.agents.providing import providing, waits
 from septet.agents.speaking import sources
 from septet.domain.events import Event, EvidenceFound, RunFinished, RunStarted, VersionWritten
 from septet.domain.files import FileChange, is_test
 from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
-from septet.domain.reduce import reduce_work
+from septet.domain.reduce import reduce_packages, reduce_work
 from septet.domain.runs import Job, Mode, RunResult, Server, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Agent, Blobs, Bus, Sandbox
+from septet.ports import Agent, Blobs, Bus, Packages, Sandbox
 from septet.team.calls import driver
 from septet.team.evidence import purposes, run_of, tests_of
 from septet.team.modes import mode_of_run, mode_of_tests
@@ -36,7 +37,15 @@ PLAIN_PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 class Bench:
     """Where the runner works: a workspace, a sandbox, and places to keep and tell what happened."""
 
-    def __init__(self, workspace: Workspace, sandbox: Sandbox, blobs: Blobs, bus: Bus) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        sandbox: Sandbox,
+        blobs: Blobs,
+        bus: Bus,
+        packages: Packages | None = None,
+    ) -> None:
+        self.packages = packages
         self.workspace = workspace
         self.sandbox = sandbox
         self.blobs = blobs
@@ -89,6 +98,11 @@ def running(member: RoleSpec, bench: Bench) -> Agent:
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         assert state.version is not None, "the floor gives the runner a version to run"
         await bench.workspace.show(state.version.files, bench.blobs, gone=leftovers(state))
+        async for event in providing(state, bench.packages, await sources(state, bench.blobs)):
+            state = reduce_packages(state, event)
+            yield event
+        if waits(state):
+            return
         while (purpose := next_purpose(state)) is not None:
             async for event in one_run(state, member.name, bench, purpose):
                 state = reduce_work(state, event)

@@ -19,6 +19,10 @@ from septet.domain.events import (
     FactsChanged,
     GroupEvent,
     ModelAnswered,
+    PackageEvent,
+    PackagesDecided,
+    PackagesInstalled,
+    PackagesWanted,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
@@ -40,6 +44,7 @@ from septet.domain.events import (
     WorkAccepted,
     WorkEvent,
 )
+from septet.domain.packages import wanted_words
 from septet.domain.plans import check_text
 from septet.domain.reduce import fold
 from septet.team.reviews import review_text
@@ -83,7 +88,26 @@ def told(recorded: Recorded) -> tuple[str, str]:
         return told_group(event)
     if isinstance(event, ToolEvent):
         return told_tools(event)
+    if isinstance(event, PackageEvent):
+        return package_words(event)
     return told_talk(event) if isinstance(event, TalkEvent) else told_work(event)
+
+
+def package_words(event: PackageEvent) -> tuple[str, str]:
+    match event:
+        case PackagesWanted(missing=missing):
+            return "runner", f"not installed: {wanted_words(missing)}"
+        case PackagesDecided(names=names, allowed=allowed, by=by):
+            who = {"person": "person", "flag": "person", "policy": "septet"}[by]
+            return who, f"{'install' if allowed else 'do not install'} {', '.join(names)}"
+        case PackagesInstalled(installation=done):
+            brought = (
+                f"installed {', '.join(done.installed)} in {done.seconds:.1f} s" if done.installed else ""
+            )
+            failed = f"could not install {', '.join(done.failed)}: {done.why}" if done.failed else ""
+            return "runner", "\n".join(filter(None, [brought, failed]))
+        case _:
+            assert_never(event)
 
 
 def told_tools(event: ToolEvent) -> tuple[str, str]:

@@ -44,6 +44,13 @@ from septet.cli.options import Reach
     show_default=True,
     help="What it can reach: off, on, or HOST,HOST.",
 )
+@click.option(
+    "--packages",
+    type=click.Choice(["off", "ask", "auto"]),
+    default="off",
+    show_default=True,
+    help="Whether what a FILE imports and is not here is installed, for this folder only.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
 @click.option("--unsafe-local", is_flag=True, help="Run WITHOUT a sandbox, with your rights.")
 def execute(**given: "str | bool") -> int:

@@ -2,22 +2,26 @@
 
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import click
 from msgspec.structs import replace
 
+from septet.cli.person import at_terminal
 from septet.domain.cells import cells_of, notebook_cells
 from septet.domain.codec import ENCODER
 from septet.domain.languages import runner_of
+from septet.domain.packages import Missing, Policy, wanted_words
 from septet.domain.runs import MEBIBYTE, Bound, Job, Limits, Mode, Network, RunResult, Screen, Server
 from septet.domain.terminals import Pieces
 from septet.domain.values import Value
-from septet.errors import BadUsage
+from septet.errors import BadUsage, NeedsPerson
 from septet.team.modes import suggested
 from septet.tools.documents import read_text
-from septet.wiring.execution import run_cells, run_once
+from septet.wiring.execution import provide, run_cells, run_once
 
 Way = Literal["auto", "script", "screen", "server"]
 Stream = Literal["stdout", "stderr"]
@@ -45,6 +49,7 @@ class Wish:
     memory: int
     way: Way
     network: Network
+    packages: Policy
     as_json: bool
     unsafe_local: bool
 
@@ -114,6 +119,8 @@ async def carried_out(wish: Wish) -> Shown:
     limits = Limits(seconds=wish.time, cpu_seconds=wish.time, memory=wish.memory * MEBIBYTE)
     job = Job(command=(), workspace=str(wish.folder), limits=limits, network=wish.network)
     ear = Ear(silent=wish.as_json)
+    if wish.packages != "off":
+        await provided(wish)
     if wish.kernel:
         cells = cells_in(file_of(wish, wish.command[0]))
         results = await run_cells(job, cells, wish.unsafe_local, ear.hear)
@@ -121,6 +128,32 @@ async def carried_out(wish: Wish) -> Shown:
         results = [await run_once(meant(job, wish), wish.unsafe_local, ear.hear)]
     ear.rest()
     return Shown(results, max(ear.heard.values()) > limits.kept_output, wish.kernel)
+
+
+async def provided(wish: Wish) -> None:
+    """What FILE lacks is installed; what could not be is said, and the program may still run without it."""
+    path = wish.folder / wish.command[0]
+    if path.suffix not in (".py", ".ipynb"):
+        return
+    source = "\n".join(cells_in(file_of(wish, wish.command[0])))
+    done = await provide(
+        str(wish.folder), {path.name.replace(".ipynb", ".py"): source}, agreed(wish), wish.unsafe_local
+    )
+    if done and done.installed:
+        click.echo(f"septet: installed {', '.join(done.installed)} in {done.seconds:.1f} s", err=True)
+    if done and done.failed:
+        click.echo(f"septet: could not install {', '.join(done.failed)}: {done.why}", err=True)
+
+
+def agreed(wish: Wish) -> Callable[[Missing], bool]:
+    def agree(missing: Missing) -> bool:
+        if wish.packages == "auto":
+            return True
+        if not at_terminal():
+            raise NeedsPerson(f"{wanted_words(missing)} is not installed", "pass --packages auto or off")
+        return click.confirm(f"install {wanted_words(missing)}?", err=True)
+
+    return agree
 
 
 def meant(job: Job, wish: Wish) -> Job:

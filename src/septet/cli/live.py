@@ -10,7 +10,7 @@ from rich.status import Status
 from rich.text import Text
 
 from septet.chat.expenses import spent, spent_now
-from septet.chat.exports import answer_words
+from septet.chat.exports import answer_words, package_words
 from septet.domain.events import (
     AnswerGiven,
     ChatEnded,
@@ -20,6 +20,7 @@ from septet.domain.events import (
     EvidenceFound,
     ExampleGiven,
     ModelAnswered,
+    PackageEvent,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
@@ -123,7 +124,7 @@ def words(event: Event, verbose: bool = False) -> Words:
         case ToolCalled() | ToolAnswered() | DataDescribed() | AnswerGiven():
             return words_of_tools(event, verbose)
         case _:
-            return words_of_talk(event)
+            return package_words(event) if isinstance(event, PackageEvent) else words_of_talk(event)
 
 
 def words_of_tools(event: ToolCalled | ToolAnswered | DataDescribed | AnswerGiven, verbose: bool) -> Words:

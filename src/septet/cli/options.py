@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ParamSpec
 import click
 
 if TYPE_CHECKING:
+    from septet.domain.packages import Policy
     from septet.domain.runs import Network
     from septet.domain.teams import RunAs
 
@@ -37,6 +38,7 @@ class Options:
     debug: bool = False
     run_as: "RunAs | None" = None
     network: "Network | None" = None
+    packages: "Policy | None" = None
 
 
 class Duration(click.ParamType[float]):
@@ -106,6 +108,11 @@ OPTIONS = [
     ),
     click.option(
         "--network", type=Reach(), help="What programs can reach: off (default), on, or HOST,HOST:PORT."
+    ),
+    click.option(
+        "--packages",
+        type=click.Choice(["off", "ask", "auto"]),
+        help="Whether missing packages are installed, for this work only (on a terminal: ask).",
     ),
     click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights."),
 ]

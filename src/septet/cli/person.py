@@ -12,6 +12,7 @@ from septet.errors import NeedsPerson
 PROMPTS = {
     "plan": "approve the plan [Enter], e edits it, or say what to change (q quits): ",
     "review": "try it, then say what you saw; [Enter] goes on, accept takes it as it is, q quits: ",
+    "packages": "install it? [Enter] yes · always · n no · q quit: ",
     "step": "[Enter] do · c continue · q quit, or say something: ",
 }
 NEXT = "ask on, or exit (Ctrl-D): "

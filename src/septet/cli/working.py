@@ -27,8 +27,9 @@ from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadConfig, BadUsage
 from septet.ports import Sandbox
 from septet.team.talking import last_words
+from septet.team.teams import TEAMS
 from septet.tools.documents import read_text
-from septet.wiring.rehearsals import load_rehearsal, start_rehearsal, team_of
+from septet.wiring.rehearsals import load_rehearsal, nearest_rehearsal, start_rehearsal, team_of
 from septet.wiring.session import Session, checked_goal, open_session, thinking, with_model
 
 Prepare = Callable[[Session], Awaitable[str]]
@@ -57,8 +58,13 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
             write_line(sys.stderr, WELCOME)
             words = await ask_line("> ")
         checked_goal(words)
-        consulted = replace(team, consult=team.consult or (at_terminal() and not options.yes))
-        spec = with_model(bounded(consulted, options), await model_for(team, session, options))
+        present = at_terminal() and not options.yes
+        policy = "ask" if present and team in TEAMS.values() else team.packages
+        consulted = replace(team, consult=team.consult or present, packages=policy)
+        model = await model_for(team, session, options)
+        if model is None:
+            return await rehearse(nearest_rehearsal(words), start.workspace, options)(session)
+        spec = with_model(bounded(consulted, options), model)
         chat = await session.start(
             words, spec, absolute(start.workspace), start.name, await described(options)
         )
@@ -79,7 +85,7 @@ async def described(options: Options) -> list[DataDescribed]:
     return [await describe(str(absolute(path)), meanings) for path in options.data]
 
 
-async def model_for(team: TeamSpec, session: Session, options: Options) -> str:
+async def model_for(team: TeamSpec, session: Session, options: Options) -> str | None:
     """What members without a model of their own think with; nothing is looked for when all have one."""
     if all(member.model for member in thinking(team)):
         return options.model
@@ -138,7 +144,7 @@ def bounded(team: TeamSpec, options: Options) -> TeamSpec:
     approve = "auto" if options.yes else "ask" if options.step else team.approve
     run, network = options.run_as or team.run, options.network or team.network
     bound = replace(team, budget=budget, approve=approve, stepwise=options.step or team.stepwise)
-    return replace(bound, run=run, network=network)
+    return replace(bound, run=run, network=network, packages=options.packages or team.packages)
 
 
 def more(state: State, options: Options) -> Budget:

@@ -9,6 +9,7 @@ from typing import Literal
 from septet.domain.answers import Source
 from septet.domain.facts import Change
 from septet.domain.files import FileChange, FileRef
+from septet.domain.packages import Installation, Missing
 from septet.domain.plans import Check, Plan
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
 from septet.domain.runs import ModeName, RunResult
@@ -40,9 +41,13 @@ class ChatEnded(Value):
 
 
 class TurnOpened(Value):
-    """A member got the floor (the seed's RequestToSpeak). It closes the turn before it."""
+    """A member got the floor (the seed's RequestToSpeak). It closes the turn before it.
+
+    `role` is told where it differs from the name: whoever serves it may take the turn.
+    """
 
     speaker: str
+    role: str = ""
 
 
 class StepGranted(Value):
@@ -235,6 +240,28 @@ class AnswerGiven(Value):
     sources: tuple[Source, ...] = ()
 
 
+class PackagesWanted(Value):
+    """The newest code imports what is not there."""
+
+    missing: Missing
+
+
+class PackagesDecided(Value):
+    """Whether they may be installed; `always` holds for all that this chat will want."""
+
+    names: tuple[str, ...]
+    allowed: bool
+    always: bool = False
+    by: Literal["person", "flag", "policy"] = "person"
+
+
+class PackagesInstalled(Value):
+    """What came of it: installed in a sandbox of its own, into the workspace's own environment."""
+
+    installation: Installation
+
+
+PackageEvent = PackagesWanted | PackagesDecided | PackagesInstalled
 GroupEvent = SpeakerChosen | Terminated | FactsChanged
 ChatEvent = ChatStarted | ChatContinued | ChatEnded | TurnOpened | StepGranted | StopRequested
 TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
@@ -242,7 +269,7 @@ WorkEvent = (
     VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded | ExampleGiven
 )
 ToolEvent = ToolCalled | ToolAnswered | SnapshotTaken | DataDescribed | AnswerGiven
-Event = ChatEvent | TalkEvent | GroupEvent | WorkEvent | ToolEvent
+Event = ChatEvent | TalkEvent | GroupEvent | WorkEvent | ToolEvent | PackageEvent
 
 
 class Recorded(Value):

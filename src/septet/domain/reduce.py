@@ -18,6 +18,10 @@ from septet.domain.events import (
     FactsChanged,
     GroupEvent,
     ModelAnswered,
+    PackageEvent,
+    PackagesDecided,
+    PackagesInstalled,
+    PackagesWanted,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
@@ -56,7 +60,7 @@ def fold(recorded: Iterable[Recorded], state: State | None = None) -> State:
 
 def reduce(state: State, recorded: Recorded) -> State:
     """The state after one more event."""
-    event = recorded.event
+    event, state = recorded.event, replace(state, chat=recorded.chat, seq=recorded.seq)
     if isinstance(event, ChatEvent):
         state = reduce_chat(state, event)
     elif isinstance(event, TalkEvent):
@@ -65,9 +69,11 @@ def reduce(state: State, recorded: Recorded) -> State:
         state = reduce_group(state, event)
     elif isinstance(event, ToolEvent):
         state = reduce_tools(state, event)
+    elif isinstance(event, PackageEvent):
+        state = reduce_packages(state, event)
     else:
         state = reduce_work(state, event)
-    return replace(state, chat=recorded.chat, seq=recorded.seq)
+    return state
 
 
 def reduce_chat(state: State, event: ChatEvent) -> State:
@@ -82,7 +88,8 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             return replace(state, ended=event, turn=None)
         case TurnOpened(speaker=speaker):
             turns = {**state.turns, speaker: state.turns.get(speaker, 0) + 1}
-            turn = Turn(speaker=speaker, number=sum(turns.values()), heard=len(state.remarks))
+            number, heard = sum(turns.values()), len(state.remarks)
+            turn = Turn(speaker=speaker, number=number, opened=state.seq, heard=heard)
             asked = state.version.tree if speaker == "proxy" and state.version else state.consulted
             return replace(state, turn=turn, turns=turns, consulted=asked, chosen="", results={})
         case StepGranted():
@@ -172,6 +179,19 @@ def reduce_tools(state: State, event: ToolEvent) -> State:
             return replace(state, cards=(*state.cards, event))
         case AnswerGiven():
             return settled(replace(state, answered=event, remarks=unheard(state)))
+        case _:
+            assert_never(event)
+
+
+def reduce_packages(state: State, event: PackageEvent) -> State:
+    match event:
+        case PackagesWanted(missing=missing):
+            return replace(state, provisions=replace(state.provisions, wanted=missing))
+        case PackagesDecided(names=names, allowed=allowed, always=always):
+            return replied(replace(state, provisions=state.provisions.decided(names, allowed, always)))
+        case PackagesInstalled(installation=done):
+            state = replace(state, provisions=state.provisions.after(done))
+            return replace(state, seconds=state.seconds + done.seconds)
         case _:
             assert_never(event)
 

@@ -20,6 +20,7 @@ from septet.domain.events import (
     ToolCalled,
     VersionWritten,
 )
+from septet.domain.packages import Provisions
 from septet.domain.plans import Plan
 from septet.domain.talk import Usage
 from septet.domain.teams import Budget, TeamSpec
@@ -36,6 +37,8 @@ class Turn(Value):
 
     speaker: str
     number: int
+    opened: int = 0
+    """The sequence of the event that opened it."""
     answers: tuple[ModelAnswered, ...] = ()
     calls: tuple[ToolCalled, ...] = ()
     snapshot: SnapshotTaken | None = None
@@ -104,6 +107,8 @@ class State(Value):
     snapshots: Trail[SnapshotTaken] = Trail()
     data: tuple[str, ...] = ()
     cards: tuple[DataDescribed, ...] = ()
+
+    provisions: Provisions = Provisions()
 
     messages: Trail[ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered] = Trail()
     results: Mapping[str, ToolAnswered] = {}

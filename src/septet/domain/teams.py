@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from septet.domain.packages import Policy
 from septet.domain.runs import Limits, Network
 from septet.domain.values import Value
 
@@ -57,7 +58,8 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     `help_after` is how often the same failure comes before the exemplar is asked.
     `consult` asks the person before every review; `refusals`, `stuck_after` and `please_after` bound how often
     in a row a reply may be unusable, the same code may come, and a reviewer may want more of what is green.
-    `run` is how programs are run where the plan does not say it; `network` is what they can reach.
+    `run` is how programs are run where the plan does not say it; `network` is what they can reach;
+    `packages` is whether what they import may be installed.
     `tests` is the command that tests the program, instead of pytest: its exit code decides. `languages` says
     what runs a file (`.kt: kotlinc -script`), beside what is known anyway.
     """
@@ -77,6 +79,7 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     please_after: int = 3
     run: RunAs = "auto"
     network: Network = "off"
+    packages: Policy = "off"
     tests: str = ""
     languages: Mapping[str, str] = {}
 

@@ -1,122 +1,160 @@
-"""Packages for a workspace: into an environment of its own, by an install that has a sandbox of its own."""
+"""Packages for workspaces: each into an environment of its own, by an install that has a sandbox of its own."""
 
 import os
 import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
+from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Literal
 
 from anyio import to_thread
 from msgspec.structs import replace
 
+from septet.domain.packages import Installation, Missing
 from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
-from septet.domain.values import Value
-from septet.errors import SandboxFailed
+from septet.errors import SandboxFailed, SeptetError
 from septet.ports import Sandbox
 from septet.sandboxes.distributions import distribution_of
 from septet.sandboxes.environment import environment
+from septet.sandboxes.imports import foreign_imports
+from septet.sandboxes.indexes import Index
 from septet.sandboxes.networks import relayed
 from septet.sandboxes.proxies import proxy
 
-Policy = Literal["off", "ask", "auto"]
-Approve = Callable[[tuple[str, ...]], Awaitable[bool]]
-"""Asks the person whether these distributions may be installed."""
-
-PYPI = frozenset({"pypi.org", "files.pythonhosted.org"})
 _LIMITS = Limits(
     seconds=600.0, cpu_seconds=600.0, memory=2048 * MEBIBYTE, file_size=4096 * MEBIBYTE, disk=8192 * MEBIBYTE
 )
-
-
-class Provision(Value):
-    """What became of the wish for packages; `refused` gives the reason where nothing was installed."""
-
-    installed: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-    refused: str = ""
-    output: str = ""
+_UNKNOWN = "the index has none of that name that provides it"
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """The environment of one workspace, in a folder of its own; programs only read it."""
+    """The environments of all workspaces, in a folder of their own; programs only read theirs."""
 
     folder: Path
     sandbox: Sandbox
-    policy: Policy = "off"
-    hosts: frozenset[str] = PYPI
-    index: str = ""
+    index: Index
 
     def applied(self, job: Job) -> Job:
-        """The job with the environment's interpreter and packages, if there is an environment yet."""
-        if not (self.folder / "bin" / "python").exists():
+        """The job with its workspace's interpreter and packages, if it has an environment."""
+        home = self._home(job.workspace)
+        if not (home / "bin" / "python").exists():
             return job
-        path = f"{self.folder / 'bin'}{os.pathsep}{environment(job.environment)['PATH']}"
-        variables = {**job.environment, "PATH": path, "VIRTUAL_ENV": str(self.folder)}
-        return replace(job, environment=variables, readable=(*job.readable, str(self.folder)))
+        path = f"{home / 'bin'}{os.pathsep}{environment(job.environment)['PATH']}"
+        variables = {**job.environment, "PATH": path, "VIRTUAL_ENV": str(home)}
+        return replace(job, environment=variables, readable=(*job.readable, str(home)))
 
-    async def provide(self, imports: Iterable[str], approve: Approve | None = None) -> Provision:
-        """Install what provides these import names, as the policy says. A name without a known one is told."""
-        found = {name: distribution_of(name) for name in imports}
-        unknown = tuple(name for name, distribution in found.items() if distribution is None)
-        wanted = tuple(sorted({distribution for distribution in found.values() if distribution}))
-        if not wanted:
-            return Provision(unknown=unknown)
-        if refused := await self._refusal(wanted, approve):
-            return Provision(unknown=unknown, refused=refused)
-        result = await self._install(wanted)
-        installed = wanted if result.succeeded else ()
-        refused = "" if result.succeeded else "the installer failed"
-        return Provision(
-            installed=installed, unknown=unknown, refused=refused, output=result.stdout + result.stderr
+    async def missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
+        return await to_thread.run_sync(self._missing, workspace, dict(sources))
+
+    def _missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
+        """By the kept map where it knows the name; of the others only the index can tell."""
+        places = [*_own_packages(), *_packages_of(self._home(workspace))]
+        wanted = [
+            name
+            for name in foreign_imports(sources)
+            if PathFinder.find_spec(name, places) is None and not _is_local(Path(workspace), name)
+        ]
+        known = {name: distribution_of(name) for name in wanted}
+        return Missing(
+            distributions=tuple(sorted({found for found in known.values() if found})),
+            unknown=tuple(name for name, found in known.items() if found is None),
         )
 
-    async def _refusal(self, wanted: tuple[str, ...], approve: Approve | None) -> str:
-        if self.policy == "off":
-            return "installing is off"
-        if self.policy == "ask" and (approve is None or not await approve(wanted)):
-            return "the person did not agree"
-        return ""
+    async def install(self, workspace: str, missing: Missing) -> Installation:
+        began = time.monotonic()
+        try:
+            done = await self._installed(self._home(workspace), missing)
+        except SeptetError as error:
+            done = Installation(failed=tuple(sorted(missing.names)), why=str(error))
+        return replace(done, seconds=round(time.monotonic() - began, 3))
 
-    async def _install(self, wanted: tuple[str, ...]) -> RunResult:
-        await to_thread.run_sync(self._prepare)
-        cache_folder = self.folder / ".cache"
+    async def _installed(self, home: Path, missing: Missing) -> Installation:
+        await to_thread.run_sync(_prepare, home)
+        verified = [name for name in missing.unknown if await self._provides(home, name)]
+        wanted = (*missing.distributions, *verified)
+        unknown = tuple(name for name in missing.unknown if name not in verified)
+        if not wanted:
+            return Installation(failed=unknown, why=_UNKNOWN)
+        result = await self._uv(home, "--python", str(home / "bin" / "python"), *wanted)
+        output = result.stdout + result.stderr
+        if not result.succeeded:
+            return Installation(failed=(*wanted, *unknown), why=_last_line(output), output=output)
+        return Installation(installed=wanted, failed=unknown, why=_UNKNOWN if unknown else "", output=output)
+
+    async def _provides(self, home: Path, name: str) -> bool:
+        """Whether the index has a distribution of this very name whose files hold the import; none of it is run."""
+        trial = home / ".trial"
+        result = await self._uv(home, "--no-deps", "--target", str(trial), name)
+        found = result.succeeded and PathFinder.find_spec(name, [str(trial)]) is not None
+        await to_thread.run_sync(lambda: shutil.rmtree(trial, ignore_errors=True))
+        return found
+
+    async def _uv(self, home: Path, *words: str) -> RunResult:
+        cache = home / ".cache"
+        options = ["--only-binary", ":all:", "--link-mode", "copy", "--cache-dir", str(cache)]
         with tempfile.TemporaryDirectory(prefix="septet-proxy-") as place:
             socket = Path(place) / "proxy"
-            async with proxy(socket, self.hosts):
+            async with proxy(socket, self.index.hosts):
+                command = (_uv_program(), "pip", "install", *options, *self.index.options, *words)
                 job = Job(
-                    command=relayed(socket, "", *self._command(wanted, cache_folder)),
-                    workspace=str(self.folder),
+                    command=relayed(socket, "", *command),
+                    workspace=str(home),
                     limits=_LIMITS,
-                    environment={"UV_OFFLINE": "0", "PIP_NO_INDEX": "0", "UV_NO_CONFIG": "1"},
+                    environment={
+                        "UV_OFFLINE": "0",
+                        "PIP_NO_INDEX": "0",
+                        "UV_NO_CONFIG": "1",
+                        **self.index.trust,
+                    },
                     readable=(place,),
                 )
                 result = await self.sandbox.run(job)
-        await to_thread.run_sync(lambda: shutil.rmtree(cache_folder, ignore_errors=True))
+        await to_thread.run_sync(lambda: shutil.rmtree(cache, ignore_errors=True))
         return result
 
-    def _command(self, wanted: tuple[str, ...], cache_folder: Path) -> list[str]:
-        index = ["--default-index", self.index] if self.index else []
-        options = ["--only-binary", ":all:", "--link-mode", "copy", "--cache-dir", str(cache_folder)]
-        python = str(self.folder / "bin" / "python")
-        return [_uv(), "pip", "install", "--python", python, *options, *index, *wanted]
-
-    def _prepare(self) -> None:
-        """An environment that also sees what Septet itself brings for programs, such as pytest."""
-        if (self.folder / "bin" / "python").exists():
-            return
-        import venv
-
-        venv.EnvBuilder(symlinks=True, with_pip=False).create(self.folder)
-        inside = sysconfig.get_path("purelib", vars={"base": str(self.folder), "platbase": str(self.folder)})
-        Path(inside, "septet.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    def _home(self, workspace: str) -> Path:
+        real = os.path.realpath(workspace)
+        return self.folder / sha256(os.fsencode(real)).hexdigest()[:16]
 
 
-def _uv() -> str:
+def _prepare(home: Path) -> None:
+    """An environment that also sees what Septet itself brings for programs, such as pytest."""
+    if (home / "bin" / "python").exists():
+        return
+    import venv
+
+    home.parent.mkdir(parents=True, exist_ok=True)
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(home)
+    for inside in _packages_of(home)[:1]:
+        Path(inside, "septet.pth").write_text("\n".join(_own_packages()) + "\n")
+
+
+def _own_packages() -> list[str]:
+    return list(dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]))
+
+
+def _packages_of(home: Path) -> list[str]:
+    base = {"base": str(home), "platbase": str(home)}
+    return list(dict.fromkeys([sysconfig.get_path(kind, vars=base) for kind in ("purelib", "platlib")]))
+
+
+def _is_local(workspace: Path, name: str) -> bool:
+    """A module of the person's own that stands in the workspace, whoever wrote it."""
+    return (workspace / f"{name}.py").exists() or (workspace / name).is_dir()
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "the installer said nothing"
+
+
+def _uv_program() -> str:
     found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
     if found is None:
         raise SandboxFailed("uv is not installed beside Septet", "pip install uv")

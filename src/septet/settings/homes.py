@@ -31,6 +31,10 @@ class Home(Value):
         return self.data / "facts"
 
     @property
+    def environments(self) -> Path:
+        return self.data / "environments"
+
+    @property
     def workspaces(self) -> Path:
         return self.data / "work"
 

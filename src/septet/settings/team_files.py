@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from septet.domain.hosts import host_trouble
+from septet.domain.packages import Policy
 from septet.domain.runs import Limits, Network
 from septet.domain.teams import ROLES, Allowance, Budget, RoleSpec, RunAs, TeamSpec
 from septet.domain.values import Value
@@ -46,6 +47,7 @@ class TeamForm(Value, forbid_unknown_fields=True):
     please_after: int = 3
     run: RunAs = "auto"
     network: bool | Literal["off", "on"] | tuple[str, ...] = "off"
+    packages: bool | Policy = "off"
     tests: str = ""
     languages: Mapping[str, str] = {}
 
@@ -77,6 +79,7 @@ def load_team(name: str) -> TeamSpec:
         stuck_after=form.stuck_after,
         run=form.run,
         network=reachable(form.network, str(path)),
+        packages="off" if isinstance(form.packages, bool) else form.packages,
         tests=form.tests,
         languages=form.languages,
     )

@@ -10,6 +10,7 @@ from septet.team.direct import assisting
 from septet.team.evidence import done, examined
 from septet.team.graph import PAIR, graph
 from septet.team.limits import (
+    agreed,
     at_most,
     helped,
     stepwise,
@@ -97,4 +98,5 @@ def floor_for(team: TeamSpec, budget: Budget) -> Floor:
             f"the team '{team.name}' names an unknown floor '{team.floor}'", f"use one of {', '.join(FLOORS)}"
         )
     floor = within_budget(budget, unless_refused(team.refusals, FLOORS[team.floor](team, budget)))
-    return unless_stopped(stepwise(floor) if team.stepwise else floor)
+    asking = floor if team.floor == "direct" else agreed(floor)
+    return unless_stopped(stepwise(asking) if team.stepwise else asking)

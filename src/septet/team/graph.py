@@ -38,7 +38,7 @@ PAIR: Mapping[str, tuple[Edge, ...]] = {
     "coder": (Edge(to="runner", when="unrun"), Edge(to="coder", when="nothing to run")),
     "runner": (Edge(to="coder"), Edge(to="manager", when="succeeded")),
     "exemplar": (Edge(to="coder"),),
-    "proxy": (Edge(to="manager"),),
+    "proxy": (Edge(to="runner", when="unrun"), Edge(to="manager", when="nothing to run")),
 }
 
 

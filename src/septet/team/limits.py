@@ -96,6 +96,16 @@ def until_accepted(floor: Floor) -> Floor:
     return bounded
 
 
+def agreed(floor: Floor) -> Floor:
+    """Ask the person about packages before anything goes on."""
+
+    def bounded(state: State) -> Move:
+        waiting = state.team.packages == "ask" and bool(state.provisions.asked)
+        return Speak(speaker="proxy") if waiting else floor(state)
+
+    return bounded
+
+
 def unless_stopped(floor: Floor) -> Floor:
     """End when the person said so."""
 

@@ -1,23 +1,43 @@
 """Where programs run, with all that a run may ask for; and one run by itself, for somebody who wants to try it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from septet.domain.packages import Installation, Missing
 from septet.domain.runs import Cell, Job, RunResult
-from septet.ports import Listener
+from septet.ports import Listener, Sandbox
+from septet.sandboxes.indexes import Index
 from septet.sandboxes.ladder import choose_sandbox
+from septet.sandboxes.packages import Packages
 from septet.sandboxes.showing import with_pictures
 from septet.sandboxes.workbench import Workbench
+from septet.settings.homes import Home, find_home
 
 
-async def workbench(unsafe: bool = False) -> Workbench:
+async def workbench(home: Home, unsafe: bool = False) -> Workbench:
     """The best rung of this machine; NoSandbox is raised before anything has run."""
-    return Workbench(await choose_sandbox(unsafe=unsafe), (with_pictures,))
+    rung = await choose_sandbox(unsafe=unsafe)
+    return Workbench(rung, (with_pictures, packages_on(rung, home).applied))
+
+
+def packages_on(sandbox: Sandbox, home: Home) -> Packages:
+    """Where the packages of workspaces are kept, installed by a rung as it is."""
+    rung = sandbox.rung if isinstance(sandbox, Workbench) else sandbox
+    return Packages(home.environments, rung, Index.found())
+
+
+async def provide(
+    workspace: str, sources: Mapping[str, str], agree: Callable[[Missing], bool], unsafe: bool = False
+) -> Installation | None:
+    """Install what the sources lack, if it is agreed to; None where there is nothing to do."""
+    packages = packages_on(await choose_sandbox(unsafe=unsafe), find_home())
+    missing = await packages.missing(workspace, sources)
+    return await packages.install(workspace, missing) if missing and agree(missing) else None
 
 
 async def run_once(job: Job, unsafe: bool, listen: Listener | None = None) -> RunResult:
-    return await (await workbench(unsafe)).run(job, listen)
+    return await (await workbench(find_home(), unsafe)).run(job, listen)
 
 
 async def run_cells(
@@ -25,7 +45,7 @@ async def run_cells(
 ) -> list[RunResult]:
     """One after the other in one kernel, to the first that fails."""
     results: list[RunResult] = []
-    bench = await workbench(unsafe)
+    bench = await workbench(find_home(), unsafe)
     try:
         for number, code in enumerate(cells):
             cell = replace(job, mode=Cell(code=code, earlier=tuple(cells[:number])))

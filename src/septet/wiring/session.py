@@ -47,7 +47,7 @@ from septet.team.teams import TEAMS
 from septet.tools.memory import Memory
 from septet.tools.workspace import Workspace
 from septet.wiring.crafts import craft
-from septet.wiring.execution import workbench
+from septet.wiring.execution import packages_on, workbench
 from septet.wiring.foreign import Foreign
 from septet.wiring.models import Models, settled_name, suited
 
@@ -146,7 +146,7 @@ class Session:
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         """Where programs will run; NoSandbox is raised before anything else has happened."""
-        return await workbench(unsafe)
+        return await workbench(self.home, unsafe)
 
     async def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
@@ -169,10 +169,13 @@ class Session:
 
     def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Speaker]:
         """The team's members by name."""
-        return {member.name: self.agent(member, state, sandbox, person) for member in state.team.members}
+        members = {member.name: self.agent(member, state, sandbox, person) for member in state.team.members}
+        asked = agreeing if state.team.approve == "auto" else person or away
+        return {"proxy": asked, **members}
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Speaker:
-        bench = Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus)
+        packages = packages_on(sandbox, self.home)
+        bench = Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus, packages)
         if (crafted := craft(member, state.team, self.models, bench, self.foreign)) is not None:
             return crafted
         if member.role == "proxy":

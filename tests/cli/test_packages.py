@@ -1,0 +1,72 @@
+"""Packages in a chat: off by default, asked for, or installed by themselves; always in the log, never with network."""
+
+from pathlib import Path
+
+import pytest
+from cli.commands import SCRIPTS, Septet, kinds
+from sandboxes.indexes import index
+
+RUN = ["run", "print a smile", "-t", "pair", "-C", "w", "-n", "smile"]
+MODEL = ["-m", f"scripted:{SCRIPTS / 'emoji.yaml'}"]
+STEPS = ["packages_wanted", "packages_decided", "packages_installed", "run_started", "run_finished"]
+
+
+@pytest.fixture
+def indexed(septet: Septet, tmp_path: Path):
+    with index(tmp_path / "index", "emoji") as place:
+        septet.environment["UV_DEFAULT_INDEX"] = f"http://{place}/simple"
+        yield septet
+
+
+def steps(log: str) -> list[str]:
+    return [kind for kind in kinds(log) if kind in STEPS]
+
+
+def test_what_is_missing_is_installed_and_recorded_before_the_run(indexed: Septet) -> None:
+    done = indexed(*RUN, *MODEL, "--packages", "auto", "--json")
+    assert done.returncode == 0, done.stderr
+    assert steps(done.stdout) == STEPS
+    assert "installed emoji" in done.stderr
+    assert "installed emoji" in indexed("export", "smile", "--format", "txt").stdout
+
+
+def test_by_default_nothing_is_installed(indexed: Septet) -> None:
+    done = indexed(*RUN, *MODEL, "--json")
+    assert done.returncode != 0
+    assert steps(done.stdout) == ["run_started", "run_finished"]
+    assert "No module named 'emoji'" in done.stdout
+
+
+def test_the_person_is_waited_for_and_may_say_yes_later(indexed: Septet) -> None:
+    waiting = indexed(*RUN, *MODEL, "--packages", "ask")
+    assert waiting.returncode == 4
+    assert "septet resume smile 'yes'" in waiting.stderr
+    assert indexed("resume", "smile").returncode == 4
+    done = indexed("resume", "smile", "yes", "--json")
+    assert done.returncode == 0, done.stderr
+    assert steps(done.stdout) == STEPS[2:]
+
+
+def test_a_no_is_kept_and_the_program_runs_without(indexed: Septet) -> None:
+    indexed(*RUN, *MODEL, "--packages", "ask")
+    done = indexed("resume", "smile", "no", "--json")
+    assert steps(done.stdout) == STEPS[3:]
+    assert "No module named 'emoji'" in done.stdout
+
+
+def test_a_team_file_may_say_it(indexed: Septet, tmp_path: Path) -> None:
+    members = "".join(f"- role: {role}\n" for role in ("manager", "coder", "runner"))
+    (tmp_path / "team.yaml").write_text(f"floor: pair\npackages: auto\nnetwork: off\nmembers:\n{members}")
+    done = indexed("run", "print a smile", "-t", "team.yaml", "-C", "w", "-n", "smile", *MODEL)
+    assert done.returncode == 0, done.stderr
+
+
+def test_exec_installs_for_its_folder(indexed: Septet, tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "main.py").write_text("import emoji\nprint(emoji.smile)")
+    refused = indexed("exec", "-C", "w", "--packages", "ask", "main.py")
+    assert (refused.returncode, "pass --packages auto" in refused.stderr) == (4, True)
+    done = indexed("exec", "-C", "w", "--packages", "auto", "main.py")
+    assert (done.returncode, done.stdout) == (0, ":)\n"), done.stderr
+    again = indexed("exec", "-C", "w", "main.py")
+    assert (again.returncode, again.stdout, again.stderr) == (0, ":)\n", "")
