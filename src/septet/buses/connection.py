@@ -29,7 +29,9 @@ TRIES = 4
 ANYONE = "anyone"
 """The name of who has none: a server of somebody else may know tokens only."""
 SECRET = re.compile(r"//([^@/]*)@")
-ADDRESS = re.compile(r"(nats|tls|ws|wss)://(?P<secret>[^@/\s]+@)?(?P<host>\[[0-9a-fA-F:]+\]|[^@/\s:]+)(:\d+)?/?")
+ADDRESS = re.compile(
+    r"(nats|tls|ws|wss)://(?P<secret>[^@/\s]+@)?(?P<host>\[[0-9a-fA-F:]+\]|[^@/\s:]+)(:\d+)?/?"
+)
 PENDING = 64 << 20
 """Bytes that may wait while the server is away."""
 

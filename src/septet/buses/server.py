@@ -86,6 +86,11 @@ class Server:
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     @property
+    def identity(self) -> tuple[str, str]:
+        """The program and the token that make another process the same server."""
+        return self._binary, self.token
+
+    @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
