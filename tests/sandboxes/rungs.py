@@ -5,17 +5,29 @@ from collections.abc import Callable
 
 import pytest
 
+from septet.errors import NoSandbox
 from septet.ports import Sandbox
 from septet.sandboxes import namespaces
 from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.containers import Container
 from septet.sandboxes.landlock import Landlock
 from septet.sandboxes.unsafe import UnsafeLocal
+
+
+def usable_podman() -> Sandbox:
+    """Or the test is skipped: nobody need have a container engine."""
+    try:
+        return Container.podman()
+    except NoSandbox as error:
+        pytest.skip(str(error))
+
 
 RUNGS: dict[str, Callable[[], Sandbox]] = {
     "bubblewrap": Bubblewrap.found,
     "namespaces": namespaces.found,
     "landlock": Landlock.found,
     "unsafe": UnsafeLocal,
+    "podman": usable_podman,
 }
 LET_THROUGH: dict[str, frozenset[str]] = {
     "landlock": frozenset(
@@ -45,8 +57,17 @@ def expect(request: pytest.FixtureRequest, rung: str, name: str, known: dict[str
 CONFINING = tuple(name for name in RUNGS if name != "unsafe")
 """Every rung that promises to hold a program."""
 
+SLOW = frozenset({"podman"})
+"""Rungs that take a second for each run."""
+
+
 BY_HAND = tuple(
     pytest.param(name, marks=pytest.mark.torture) if name != "bubblewrap" else pytest.param(name)
     for name in CONFINING
 )
 """The same for long suites: weaker rungs than the first are only run through them by hand."""
+
+QUICK = tuple(
+    pytest.param(name, marks=pytest.mark.torture) if name in SLOW else pytest.param(name) for name in RUNGS
+)
+"""All of them for short suites; a slow one only by hand."""

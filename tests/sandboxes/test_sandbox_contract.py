@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 from sandboxes.processes import processes_with
-from sandboxes.rungs import RUNGS
+from sandboxes.rungs import QUICK, RUNGS
 
 from septet.domain.files import FileChange
 from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
@@ -20,7 +20,7 @@ from septet.sandboxes.unsafe import UnsafeLocal
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=list(RUNGS))
+@pytest.fixture(params=QUICK)
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     return RUNGS[request.param]()
 

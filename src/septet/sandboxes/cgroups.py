@@ -139,6 +139,15 @@ def _own_parents() -> tuple[Path, ...]:
     return found
 
 
+def cage_of(pid: int) -> Cage:
+    """The groups that somebody else has put a process into: to look at what it meets there."""
+    mounts = dict(_mounts(_read(_MOUNTS)))
+    lines = (line.split(":", 2) for line in _read(Path("/proc", str(pid), "cgroup")).splitlines())
+    return Cage(
+        tuple(mounts[kind] / path.lstrip("/") for _, kind, path in lines if kind in mounts and path != "/")
+    )
+
+
 def sweep(parent: Path) -> None:
     """Take away what a Septet that was killed has left: groups of a process that is no more."""
     for folder in parent.glob("septet-*-*"):

@@ -11,22 +11,22 @@ _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _X32 = 0x40000000
 
-_NEW_NAMESPACES = 0x7E020080
+NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME."""
 
-_FAMILIES = (1, 2, 10, 16)
+FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; AF_VSOCK for one ignores the network namespace."""
 
 _LOCAL, _NO_STREAM = 1, 2
 """AF_UNIX; and the bit of those kinds of socket that could name another partner later."""
 
-_TERMINAL_INJECTION = (0x5412, 0x541C)
+TERMINAL_INJECTION = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX put words into somebody's terminal."""
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # number on x86_64, number on aarch64 (None where it does not exist)
-_REFUSED: dict[str, tuple[int, int | None]] = {
+REFUSED: dict[str, tuple[int, int | None]] = {
     "ptrace": (101, 117),
     "syslog": (103, 116),
     "vhangup": (153, 58),
@@ -74,7 +74,7 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "quotactl_fd": (443, 443),
 }
 # Absent rather than refused: programs then fall back to the older way.
-_ABSENT: dict[str, tuple[int, int | None]] = {
+ABSENT: dict[str, tuple[int, int | None]] = {
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
@@ -155,9 +155,9 @@ def filter_program(machine: str = "", counted: bool = False, mounted: bool = Tru
     file's mode, owner, times or attributes.
     """
     machine = machine or platform.machine()
-    refused = _numbers(_REFUSED, machine)
-    absent = _numbers(_ABSENT if counted else _ABSENT | _UNCOUNTED, machine)
-    steps = [*_prologue(machine), *_arguments(machine, _FAMILIES if mounted else ())]
+    refused = _numbers(REFUSED, machine)
+    absent = _numbers(ABSENT if counted else ABSENT | _UNCOUNTED, machine)
+    steps = [*_prologue(machine), *_arguments(machine, FAMILIES if mounted else ())]
     steps.append(_step(_LOAD, _NUMBER))
     unseen = [] if mounted else _numbers(_UNSEEN, machine)
     for numbers, error in ((unseen, 0), (refused, _EPERM), (absent, _ENOSYS)):
@@ -186,7 +186,7 @@ def _prologue(machine: str) -> Iterator[bytes]:
 def _arguments(machine: str, families: tuple[int, ...]) -> Iterator[bytes]:
     """Calls that are fine with some arguments only; each block leaves other calls to the next one."""
     column = 0 if machine == "x86_64" else 1
-    yield from _block(_CLONE[column], 0, [_step(_JUMP_ANY_BIT, _NEW_NAMESPACES, 0, 1), _errno(_EPERM)])
+    yield from _block(_CLONE[column], 0, [_step(_JUMP_ANY_BIT, NEW_NAMESPACES, 0, 1), _errno(_EPERM)])
     allowed = [_step(_JUMP_EQUAL, family, len(families) - at, 0) for at, family in enumerate(families)]
     yield from _block(_SOCKET[column], 0, [*allowed, _errno(_EAFNOSUPPORT)])
     if not families:
@@ -196,7 +196,7 @@ def _arguments(machine: str, families: tuple[int, ...]) -> Iterator[bytes]:
     local = [_step(_JUMP_EQUAL, _LOCAL, 1, 0), _errno(_EAFNOSUPPORT)]
     yield from _block(_SOCKETPAIR[column], 0, local)
     refused = [
-        piece for code in _TERMINAL_INJECTION for piece in (_step(_JUMP_EQUAL, code, 0, 1), _errno(_EPERM))
+        piece for code in TERMINAL_INJECTION for piece in (_step(_JUMP_EQUAL, code, 0, 1), _errno(_EPERM))
     ]
     yield from _block(_IOCTL[column], 1, refused)
     for *calls, flags, mode in _MODES:

@@ -12,7 +12,7 @@ from septet.sandboxes.environment import HOME, interpreter_folders
 from septet.sandboxes.identities import Identity
 from septet.sandboxes.settings import settings_folder
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
 _KERNEL_WINDOWS = (
     "kcore",
     "keys",
@@ -63,8 +63,7 @@ def arguments(workspace: Path, job: Job, identity: Identity) -> list[str]:
 def _arguments(
     workspace: Path, readable: tuple[str, ...], protected: tuple[Place, ...], identity: Identity, memory: int
 ) -> list[str]:
-    places = [Place(workspace, writable=True), *protected, *map(Place, seen_beside(readable))]
-    places.sort(key=lambda place: len(place.path.parts))
+    places = _sorted(workspace, readable, protected)
     made = [*_system(), "--ro-bind", str(identity.source(settings_folder())), "/etc"]
     made += [*_private(memory), *_parents(places)]
     for place in places:
@@ -73,6 +72,16 @@ def _arguments(
     if os.geteuid() == 0 and not identity.own:
         made += _closed_windows()
     return [*made, "--remount-ro", "/", "--chdir", str(workspace)]
+
+
+def places(workspace: Path, readable: tuple[str, ...]) -> list[Place]:
+    """What the program sees beside the system, the shallower first."""
+    return _sorted(workspace, readable, tuple(_protected(workspace)))
+
+
+def _sorted(workspace: Path, readable: tuple[str, ...], protected: tuple[Place, ...]) -> list[Place]:
+    found = [Place(workspace, writable=True), *protected, *map(Place, seen_beside(readable))]
+    return sorted(found, key=lambda place: len(place.path.parts))
 
 
 @lru_cache(maxsize=64)
@@ -105,7 +114,7 @@ def _protected(workspace: Path) -> Iterator[Place]:
 
 
 def _inside_system(path: Path) -> bool:
-    return any(path.is_relative_to(folder) for folder in _SYSTEM)
+    return any(path.is_relative_to(folder) for folder in SYSTEM)
 
 
 @cache
@@ -114,7 +123,7 @@ def _system() -> tuple[str, ...]:
 
 
 def _system_folders() -> Iterator[str]:
-    for folder in map(Path, _SYSTEM):
+    for folder in map(Path, SYSTEM):
         if folder.is_symlink():
             yield from ("--symlink", str(folder.readlink()), str(folder))
         elif folder.is_dir():

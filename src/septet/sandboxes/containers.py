@@ -1,0 +1,219 @@
+"""The rungs for those who ask for them: Podman or Docker, each run a container of its own over this machine's files."""
+
+import atexit
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from septet.domain.runs import Job, RunResult
+from septet.errors import NoSandbox, SandboxFailed
+from septet.ports import Listener
+from septet.sandboxes import profiles, view
+from septet.sandboxes.cgroups import Cage, cage_of
+from septet.sandboxes.environment import environment
+from septet.sandboxes.rlimits import limiting
+from septet.sandboxes.runs import carry_out
+from septet.sandboxes.settings import settings_folder
+from septet.sandboxes.spawning import spawned
+from septet.sandboxes.supervision import Started, Watch
+
+IMAGE = "localhost/septet-view:1"
+_FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp", "usr", "var")
+_OF_THE_ENGINE = ("HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CONTAINERS_CONF")
+_OF_THE_CLIENT = (
+    "CONTAINERS_STORAGE_CONF",
+    "CONTAINER_HOST",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+)
+_LOCKED = ("--network", "none", "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges")
+_FIRST = 'mkdir -p "$HOME";"$@";exit $?'
+"""The container's first process stays, so that signals mean to the program what they always do."""
+
+_PAUSE = 0.02
+_SECONDS = 60.0
+_NOT_STARTED = 125
+_numbers = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Runs a job by the engine's client at `program`. The system's folders and the interpreter are the machine's."""
+
+    program: str
+    rung: str
+
+    @classmethod
+    def podman(cls) -> "Container":
+        return cls.found("podman")
+
+    @classmethod
+    def docker(cls) -> "Container":
+        return cls.found("docker")
+
+    @classmethod
+    def found(cls, engine: str) -> "Container":
+        program = shutil.which(engine)
+        if program is None:
+            raise NoSandbox(f"{engine} is not installed", f"install {engine}")
+        return cls(program, engine)
+
+    async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
+        workspace = view.checked_workspace(job.workspace)
+        await to_thread.run_sync(_prepared, self.program)
+        return await carry_out(job, workspace, self.rung, self._launch, listen)
+
+    @asynccontextmanager
+    async def _launch(self, job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
+        name = f"septet-{os.getpid()}-{next(_numbers)}"
+        wanted = environment(job.environment)
+        command = [self.program, *arguments(self.rung, name, job, workspace, wanted)]
+        variables = {**wanted, **_client()}
+        try:
+            with spawned(command, variables) as process:
+                leader = await self._first_process(name, process)
+                cage = Cage() if leader == process.pid else cage_of(leader)
+                yield Started(process, leader, cage=cage)
+                if process.returncode == _NOT_STARTED and watch.stopped_by is None:
+                    self._look_why(watch)
+                await self._note_memory(name, process, watch)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._said("rm", "--force", name)
+
+    async def _first_process(self, name: str, process: subprocess.Popen[bytes]) -> int:
+        """The number of the container's first process, as soon as it has one: its end is everybody's end."""
+        while process.poll() is None:
+            found = await self._said("inspect", "--format", "{{.State.Pid}}", name)
+            if found.isdigit() and int(found):
+                return int(found)
+            await anyio.sleep(_PAUSE)
+        return process.pid
+
+    async def _note_memory(self, name: str, process: subprocess.Popen[bytes], watch: Watch) -> None:
+        if process.returncode and watch.stopped_by is None:
+            killed = await self._said("inspect", "--format", "{{.State.OOMKilled}}", name)
+            watch.met = "memory" if killed == "true" else watch.met
+
+    def _look_why(self, watch: Watch) -> None:
+        said = watch.stderr.text().strip().rpartition("\n")[2]
+        if said.lower().startswith((f"{self.rung}:", "error:")):
+            raise SandboxFailed(f"{self.rung} could not start the program ({said})", f"{self.rung} info")
+
+    async def _said(self, *words: str) -> str:
+        finished = await to_thread.run_sync(_asked, self.program, words)
+        return finished.stdout.decode("utf-8", "replace").strip()
+
+
+def arguments(engine: str, name: str, job: Job, workspace: Path, wanted: dict[str, str]) -> list[str]:
+    """What the client is told; values of variables come by its own environment, which nobody else can read."""
+    size, memory = job.limits.memory // 4, str(job.limits.memory)
+    return [
+        *("run", "--interactive", "--name", name, *_LOCKED, "--security-opt", f"seccomp={_profile()}"),
+        *("--pids-limit", str(job.limits.processes + 1), "--memory", memory, "--memory-swap", memory),
+        *("--tmpfs", f"/tmp:rw,exec,mode=1777,size={size}", "--shm-size", str(size)),  # noqa: S108  its own
+        *("--tmpfs", "/sys/fs/cgroup:ro,size=4k", "--hostname", "septet", "--workdir", str(workspace)),
+        *_person(engine),
+        *_variables(wanted),
+        *_mounts(workspace, job),
+        *(IMAGE, "/bin/sh", "-c", f"{limiting(job.limits)}{_FIRST}", "sh", *job.command),
+    ]
+
+
+def _person(engine: str) -> tuple[str, ...]:
+    """Whoever runs Septet, so that what the program makes is theirs."""
+    if engine == "podman" and os.getuid() != 0:
+        return ("--read-only-tmpfs=false", "--userns", "keep-id")
+    user = ("--user", f"{os.getuid()}:{os.getgid()}")
+    return ("--read-only-tmpfs=false", *user) if engine == "podman" else user
+
+
+def _variables(wanted: dict[str, str]) -> Iterator[str]:
+    """Those that the client needs for itself are the only ones told by value."""
+    for name, value in wanted.items():
+        yield from ("--env", f"{name}={value}" if name in (*_OF_THE_ENGINE, *_OF_THE_CLIENT) else name)
+
+
+def _mounts(workspace: Path, job: Job) -> Iterator[str]:
+    yield from _mount(settings_folder(), Path("/etc"))
+    for place in view.places(workspace, job.readable):
+        yield from _mount(place.path, place.path, place.writable)
+    for folder in system_folders():
+        yield from _mount(folder, folder)
+
+
+def _mount(source: Path, target: Path, writable: bool = False) -> Iterator[str]:
+    fields = ["type=bind", f"src={source}", f"dst={target}", *(() if writable else ("ro",))]
+    yield from ("--mount", ",".join(_quoted(fields)))
+
+
+def _quoted(fields: Iterable[str]) -> Iterator[str]:
+    """As a line of a table, which is how the engines read it."""
+    for text in fields:
+        yield '"' + text.replace('"', '""') + '"' if {",", '"'} & set(text) else text
+
+
+def system_folders() -> list[Path]:
+    return [folder for folder in map(Path, view.SYSTEM) if folder.is_dir() and not folder.is_symlink()]
+
+
+def _client() -> dict[str, str]:
+    names = (*_OF_THE_ENGINE, *_OF_THE_CLIENT)
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _asked(program: str, words: tuple[str, ...], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [program, *words]
+    return subprocess.run(
+        command, input=given, env=_client(), timeout=_SECONDS, capture_output=True, check=False
+    )
+
+
+@cache
+def _profile() -> Path:
+    """A file with the filter; removed when this process ends."""
+    descriptor, name = tempfile.mkstemp(prefix="septet-calls-", suffix=".json")
+    os.close(descriptor)
+    path = Path(name)
+    path.write_text(profiles.profile())
+    atexit.register(path.unlink, missing_ok=True)
+    return path
+
+
+@cache
+def _prepared(program: str) -> None:
+    """An image with nothing in it but empty folders and links: the rest is mounted."""
+    if _asked(program, ("image", "inspect", IMAGE)).returncode == 0:
+        return
+    made = _asked(program, ("import", "-", IMAGE), _empty_system())
+    if made.returncode != 0:
+        said = made.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise NoSandbox(f"{Path(program).name} does not work ({said})", f"try: {Path(program).name} info")
+
+
+def _empty_system() -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name in _FOLDERS:
+            folder = tarfile.TarInfo(name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(folder)
+        for path in map(Path, view.SYSTEM):
+            if path.is_symlink():
+                link = tarfile.TarInfo(path.name)
+                link.type, link.linkname = tarfile.SYMTYPE, str(path.readlink())
+                archive.addfile(link)
+    return content.getvalue()

@@ -1,0 +1,125 @@
+"""Containers: what the engine's client is told. That a real engine holds is shown by the suites over all rungs."""
+
+import json
+import shlex
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from septet.domain.runs import Job, Limits
+from septet.errors import NoSandbox, SandboxFailed
+from septet.sandboxes.containers import IMAGE, Container
+from septet.sandboxes.profiles import profile
+
+pytestmark = pytest.mark.anyio
+
+ENGINE = """#!/bin/sh
+printf '%s\\0' "$@" >> {record}; printf '\\n' >> {record}
+case "$1" in
+run) {does} ;;
+inspect) case "$*" in *OOMKilled*) echo {killed} ;; *) echo 0 ;; esac ;;
+esac
+"""
+
+
+class Recorded:
+    """An engine's client that writes down what it is told and does something else."""
+
+    def __init__(self, folder: Path, does: str = "echo from the container", killed: str = "false") -> None:
+        self.record = folder / "record"
+        self.program = folder / "docker"
+        text = ENGINE.format(record=shlex.quote(str(self.record)), does=does, killed=killed)
+        self.program.write_text(text)
+        self.program.chmod(0o755)
+        self.workspace = folder / 'work, "here"'
+        self.workspace.mkdir()
+
+    def container(self) -> Container:
+        return Container(str(self.program), "docker")
+
+    def job(self) -> Job:
+        return Job(
+            command=("python", "main.py"),
+            workspace=str(self.workspace),
+            limits=Limits(memory=1 << 30, processes=99),
+            environment={"TOKEN": "not to be told"},
+        )
+
+    def told(self, verb: str) -> list[str]:
+        lines = self.record.read_text().split("\0\n")
+        return next(words for line in lines if (words := line.split("\0"))[0] == verb)
+
+
+async def test_the_client_is_told_to_lock_everything(tmp_path: Path) -> None:
+    engine = Recorded(tmp_path)
+    result = await engine.container().run(engine.job())
+    assert (result.stdout, result.rung) == ("from the container\n", "docker")
+    told = engine.told("run")
+    pairs = {*pairwise(told)}
+    assert {("--network", "none"), ("--cap-drop", "all"), ("--security-opt", "no-new-privileges")} <= pairs
+    assert {("--pids-limit", "100"), ("--memory", str(1 << 30)), ("--memory-swap", str(1 << 30))} <= pairs
+    assert "--read-only" in told
+    assert told[told.index(IMAGE) + 1] == "/bin/sh"
+    assert told[-2:] == ["python", "main.py"]
+    seccomp = next(word for word in told if word.startswith("seccomp="))
+    assert json.loads(Path(seccomp.partition("=")[2]).read_text())["defaultAction"] == "SCMP_ACT_ALLOW"
+
+
+async def test_only_the_workspace_is_writable_and_awful_names_are_quoted(tmp_path: Path) -> None:
+    engine = Recorded(tmp_path)
+    await engine.container().run(engine.job())
+    mounts = [word for word in engine.told("run") if word.startswith("type=bind")]
+    writable = [mount for mount in mounts if not mount.endswith(",ro")]
+    escaped = str(engine.workspace).replace('"', '""')
+    assert writable == [f'type=bind,"src={escaped}","dst={escaped}"']
+    assert not [mount for mount in mounts if "src=/," in mount or "docker.sock" in mount]
+
+
+async def test_values_of_variables_are_not_on_the_command_line(tmp_path: Path) -> None:
+    engine = Recorded(tmp_path, does='echo "$TOKEN"')
+    result = await engine.container().run(engine.job())
+    assert result.stdout == "not to be told\n"
+    assert "TOKEN" in engine.told("run")
+    assert "not to be told" not in engine.record.read_text()
+
+
+async def test_the_container_is_removed_whatever_happens(tmp_path: Path) -> None:
+    engine = Recorded(tmp_path, does="exit 3")
+    assert (await engine.container().run(engine.job())).exit_code == 3
+    removed = engine.told("rm")
+    assert removed[-1] == engine.told("run")[3]
+
+
+async def test_memory_that_ran_out_is_named(tmp_path: Path) -> None:
+    engine = Recorded(tmp_path, does="exit 137", killed="true")
+    assert (await engine.container().run(engine.job())).stopped_by == "memory"
+
+
+async def test_an_engine_that_cannot_start_a_container_is_no_failure_of_the_program(tmp_path: Path) -> None:
+    engine = Recorded(tmp_path, does="echo 'docker: no space left' >&2; exit 125")
+    with pytest.raises(SandboxFailed, match=r"docker could not start the program \(docker: no space left\)"):
+        await engine.container().run(engine.job())
+
+
+async def test_an_engine_that_does_not_answer_is_refused(tmp_path: Path) -> None:
+    engine = Recorded(tmp_path)
+    engine.program.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
+    with pytest.raises(NoSandbox, match=r"docker does not work .Cannot connect to the Docker daemon"):
+        await engine.container().run(engine.job())
+
+
+def test_an_engine_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(NoSandbox, match="podman is not installed: install podman"):
+        Container.podman()
+
+
+def test_the_profile_refuses_what_the_filter_refuses() -> None:
+    rules = json.loads(profile())["syscalls"]
+    named = {name for rule in rules if not rule["args"] for name in rule["names"]}
+    assert {"ptrace", "mount", "bpf", "unshare", "setns", "io_uring_setup", "clone3", "keyctl"} <= named
+    assert {"socket", "clone", "ioctl", "chmod", "openat"} <= {
+        name for rule in rules for name in rule["names"]
+    }
+    assert not {"socket", "clone", "ioctl", "chmod", "openat"} & named
