@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Literal
+from zlib import crc32
 
 import msgspec
 
@@ -62,6 +63,8 @@ class Seen(Value):
 
 
 Script = Callable[[Seen], Reply]
+Embed = Callable[[str], list[float]]
+DIMENSIONS = 256
 
 
 def in_order(*replies: Reply) -> Script:
@@ -72,3 +75,11 @@ def in_order(*replies: Reply) -> Script:
 def echo(seen: Seen) -> Reply:
     """Says the last message back."""
     return Reply(text=str(seen.messages[-1].get("content", "")) if seen.messages else "")
+
+
+def bag_of_words(text: str) -> list[float]:
+    """A vector in which the same words point the same way."""
+    vector = [0.0] * DIMENSIONS
+    for word in text.lower().split():
+        vector[crc32(word.encode()) % DIMENSIONS] += 1.0
+    return vector

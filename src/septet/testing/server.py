@@ -14,7 +14,7 @@ import msgspec
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from septet.testing.replies import FEATURES, Fault, Feature, Reply, Script, Seen, echo
+from septet.testing.replies import FEATURES, Embed, Fault, Feature, Reply, Script, Seen, bag_of_words, echo
 from septet.testing.responses import Response, failing, faulty, form_of, lacking, plain, unsupported
 
 LONGEST_HEAD = 1 << 16
@@ -33,6 +33,7 @@ class MockServer:
         retry_after: str = "1",
     ) -> None:
         self.seen: list[Seen] = []
+        self.embed: Embed = bag_of_words
         self.connections = 0
         self.url = ""
         self._script = script
@@ -75,6 +76,8 @@ class MockServer:
             return listing(seen)
         if feature := lacking(seen, self._features):
             return unsupported(seen, feature)
+        if seen.path.endswith("/embeddings"):
+            return embeddings(seen, self.embed)
         reply: Reply = self._script(seen)
         if fault := self._faults.get(seen.number):
             return faulty(fault, seen, reply, self._retry_after)
@@ -91,6 +94,15 @@ def listing(seen: Seen) -> Response:
         body = {"object": "list", "data": [{"id": "mock", "object": "model"}]}
         return Response(status=200, body=(msgspec.json.encode(body),))
     return Response(status=200, body=(b'{"status": "ok"}',))
+
+
+def embeddings(seen: Seen, embed: Embed) -> Response:
+    texts = msgspec.convert(seen.fields["input"], list[str])
+    data = [
+        {"object": "embedding", "index": place, "embedding": embed(text)} for place, text in enumerate(texts)
+    ]
+    body = {"object": "list", "model": "mock", "data": data, "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    return Response(status=200, body=(msgspec.json.encode(body),))
 
 
 async def send(stream: SocketStream, response: Response) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from septet.domain.teams import RoleSpec
-from septet.errors import NoModel
+from septet.errors import BadConfig, NoModel
 from septet.models.anthropic import AnthropicModel
 from septet.models.azure import API_VERSION, azure_address, azure_credentials, azure_model
 from septet.models.catalogue import CATALOGUE, weights
@@ -17,6 +17,7 @@ from septet.models.choosing import Choice, choose, nothing, unfetched
 from septet.models.concise import Concise
 from septet.models.credentials import bearer, header
 from septet.models.embedded import EmbeddedModel, EmbeddedServer, check_runtime, runtime_is_here
+from septet.models.embedding import Embedder
 from septet.models.encoding import Loader
 from septet.models.fetching import PUBLIC_INDEX, Progress, Shelf
 from septet.models.keys import KeyFile
@@ -34,6 +35,7 @@ from septet.settings.homes import Home
 from septet.wiring.sturdy import sturdy
 
 CANDIDATES = 3
+EMBEDDINGS = "SEPTET_EMBEDDINGS"
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 """Variables whose values are in no recording: those of every provider are named so."""
 DEMOS = Path(__file__).parent.parent / "demos"
@@ -117,6 +119,18 @@ class Models:
             raise NoModel(f"{entry.name} is not here yet ({size})", f"septet models get {entry.name}")
         server = EmbeddedServer(entry, self.shelf.path(entry), self._wire)
         return Concise(EmbeddedModel(entry, server, self._wire))
+
+    def embedder(self) -> Embedder | None:
+        """What gives texts vectors, where the person has named one; off by default."""
+        name = self._environment.get(EMBEDDINGS, "").strip()
+        if not name:
+            return None
+        endpoint = resolve(name, self._around())
+        if endpoint.wire != "openai":
+            raise BadConfig(
+                f"{EMBEDDINGS} names '{name}', which has no vectors", "use openai/…, ollama/… or url:…"
+            )
+        return Embedder(f"{endpoint.url}/embeddings", endpoint.model, bearer(endpoint.key), self._wire)
 
     async def fetch(self, name: str, progress: Progress) -> Path:
         """The file of an embedded model, fetched unless it is here."""

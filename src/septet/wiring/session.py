@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,6 +42,7 @@ from septet.sandboxes.workbench import Workbench
 from septet.settings.homes import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.examples import ExampleShelf
+from septet.stores.meanings import MeaningShelf
 from septet.stores.sqlite import open_store
 from septet.team.floors import floor_for
 from septet.team.teams import TEAMS
@@ -63,7 +65,6 @@ class Session:
         self.store = store
         self.blobs = blobs
         self.bus = bus
-        self.examples: Examples = ExampleShelf(home.examples)
         self.foreign: Foreign | None = None
         """Servers whose tools the assistants have too."""
         self.teams: Mapping[str, TeamSpec] = TEAMS
@@ -71,6 +72,12 @@ class Session:
         """What a new chat is given to unless somebody chooses."""
         self.elsewhere = False
         """Whether members may be on other machines."""
+
+    @cached_property
+    def examples(self) -> Examples:
+        """What the exemplar knows, found by words, and by meaning too where the person has named a model for that."""
+        shelf, embedder = ExampleShelf(self.home.examples), self.models.embedder()
+        return MeaningShelf(shelf, embedder, embedder.model) if embedder else shelf
 
     async def start(
         self,
