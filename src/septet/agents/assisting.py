@@ -5,11 +5,13 @@ from collections.abc import AsyncGenerator, Mapping
 
 from septet.agents.acting import next_version, outdated, show
 from septet.agents.asking import ask
+from septet.agents.providing import providing
 from septet.agents.runner import Bench
 from septet.agents.speaking import sources
 from septet.domain.events import (
     Event,
     ModelAnswered,
+    PackageEvent,
     ReplyRefused,
     RunFinished,
     RunStarted,
@@ -19,17 +21,19 @@ from septet.domain.events import (
 )
 from septet.domain.files import FileRef
 from septet.domain.plans import Refusal
-from septet.domain.reduce import reduce_tools, reduce_work
-from septet.domain.runs import RunResult
+from septet.domain.reduce import reduce_packages, reduce_tools, reduce_work
+from septet.domain.runs import RunResult, name_of
 from septet.domain.state import State
 from septet.domain.talk import ToolOffer
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model
 from septet.team.direct import SCRIPT, answer, briefed, recipients
+from septet.team.modes import mode_of_run
 from septet.team.threads import SEND, sending, served, waits_for
 from septet.tools.changes import Prepared, prepared, recorded
 from septet.tools.toolbox import Usable
 
+Happened = PackageEvent | RunFinished | ToolAnswered
 Tools = Mapping[str, Usable]
 
 
@@ -43,6 +47,7 @@ class WorkingHands:
         self.texts = texts
         self.wished: dict[str, str | None] = {}
         self.ran: RunFinished | None = None
+        self.provided: list[PackageEvent] = []
 
     def write(self, path: str, text: str | None) -> None:
         self.wished[path] = text
@@ -54,9 +59,21 @@ class WorkingHands:
         await show(self._state, self._bench)
         command = f"python {shlex.quote(path)}"
         tree = self._state.version.tree if self._state.version else ""
-        started = RunStarted(id=self._call.id, purpose=f"{SCRIPT}{path}", command=command, tree=tree)
-        self.ran = await self._bench.run(self._state, self._call.by, started)
+        mode = mode_of_run(self._state, {path: self.texts[path]})
+        purpose = f"{SCRIPT}{path}"
+        started = RunStarted(
+            id=self._call.id, purpose=purpose, command=command, tree=tree, mode=name_of(mode)
+        )
+        await self._provide(path)
+        self.ran = await self._bench.run(self._state, self._call.by, started, mode)
         return self.ran.result
+
+    async def _provide(self, path: str) -> None:
+        """Nobody can be asked in the middle of a call: what is missing is installed only where that is agreed."""
+        if self._state.team.packages != "auto":
+            return
+        async for event in providing(self._state, self._bench.packages, self.texts):
+            self.provided.append(event)
 
 
 def assisting(member: RoleSpec, model: Model, bench: Bench, tools: Tools) -> Agent:
@@ -141,7 +158,9 @@ async def carried_out(
     await show(state, bench)
 
 
-def folded(state: State, event: RunFinished | ToolAnswered) -> State:
+def folded(state: State, event: Happened) -> State:
+    if isinstance(event, PackageEvent):
+        return reduce_packages(state, event)
     return reduce_tools(state, event) if isinstance(event, ToolAnswered) else reduce_work(state, event)
 
 
@@ -156,7 +175,7 @@ def version_due(state: State, call: ToolCalled) -> VersionWritten | None:
 
 async def outcome(
     state: State, call: ToolCalled, bench: Bench, tools: Tools, *, interrupted: bool
-) -> AsyncGenerator[RunFinished | ToolAnswered, None]:
+) -> AsyncGenerator[Happened, None]:
     """What comes of a call; nothing yet of a message that a recipient will answer."""
     if call.name == SEND:
         if trouble := send_trouble(state, call):
@@ -165,6 +184,8 @@ async def outcome(
     texts = await sources(state, bench.blobs)
     hands = WorkingHands(state, texts, bench, call)
     said = await use(call, tools, hands, interrupted)
+    for happened in hands.provided:
+        yield happened
     if hands.ran is not None:
         yield hands.ran
     change = said if isinstance(said, Refusal) else await prepared(texts, hands.wished)

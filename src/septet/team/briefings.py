@@ -15,6 +15,7 @@ from septet.team.evidence import report
 from septet.team.forms import HEADS, file_names, names_section
 from septet.team.reviews import review_text
 from septet.team.roles import INSTRUCTIONS
+from septet.team.surroundings import surroundings
 
 SHOWN_OUTPUT = 6_000
 """Characters of each stream that a member is shown; the end, where errors stand, is never cut away."""
@@ -28,7 +29,7 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
     sections = {"planner": planner_sections, "coder": coder_sections, "reviewer": reviewer_sections}
     if member.form == "small":
         sections |= {"coder": small_coder_sections, "reviewer": small_reviewer_sections}
-    parts = sections[member.role](state, sources) + facts_section(state)
+    parts = sections[member.role](state, sources) + surroundings(state) + facts_section(state)
     if state.refused is not None and state.refused.role == member.name:
         parts.append(
             f"# Your last reply could not be used\n{state.refused.reason}\nReply again in the form described."

@@ -9,6 +9,7 @@ from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.domain.values import Value
 from septet.team.briefings import example_section, run_text
+from septet.team.surroundings import surroundings
 
 LONGEST_TALK = 24_000
 """Characters of the conversation that a member is shown; what was left out is said."""
@@ -68,7 +69,12 @@ def parse_manager(text: str, legal: list[str]) -> Choice | Terminated | Refusal:
 
 def pair_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
     """The member's part, then the task and the conversation as far as there is room for it."""
-    parts = [f"# Task\n{state.goal}", *conversation(state), *example_section(state)]
+    parts = [
+        f"# Task\n{state.goal}",
+        *surroundings(state),
+        *conversation(state),
+        *example_section(state),
+    ]
     if state.refused is not None and state.refused.role == member.name:
         parts.append(f"# Your last message could not be used\n{state.refused.reason}")
     cells = CELLS if member.role == "coder" and state.team.run == "cells" else ""
