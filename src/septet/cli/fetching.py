@@ -19,6 +19,8 @@ nothing to think with was found. What would you like?
   3  look again for a local server (Ollama, LM Studio, llama.cpp, vLLM)
   4  fetch the embedded small coder model: 1.1 GB once, real, offline, good for small jobs"""
 
+PROVIDERS = ("openai", "anthropic")
+
 Progress = Callable[[int, int], None]
 
 
@@ -67,13 +69,16 @@ def tenths() -> Progress:
     return progress
 
 
-async def model_to_use(models: Models, given: str, yes: bool) -> str:
+async def model_to_use(models: Models, given: str, yes: bool) -> str | None:
     """The model that was named, or the one that is chosen, with the reason on stderr.
 
-    An embedded one is fetched when the person has said yes beforehand or nobody is there to ask.
+    An embedded one is fetched when the person has said yes beforehand or nobody is there to ask. None means
+    that the person would rather watch a rehearsal.
     """
     if not given:
         choice = await chosen(models, yes)
+        if choice is None:
+            return None
         write_line(sys.stderr, f"septet: thinking with {choice.name}: {choice.reason}")
         given = choice.name
     if given.partition("/")[0] == "local" and (yes or not at_terminal()):
@@ -81,7 +86,7 @@ async def model_to_use(models: Models, given: str, yes: bool) -> str:
     return given
 
 
-async def chosen(models: Models, yes: bool) -> Choice:
+async def chosen(models: Models, yes: bool) -> Choice | None:
     """Asked at a terminal until there is something to think with; one line and an error elsewhere."""
     while True:
         try:
@@ -90,15 +95,26 @@ async def chosen(models: Models, yes: bool) -> Choice:
             if not at_terminal():
                 raise
         write_line(sys.stderr, MENU)
-        await act(models, (await ask_line("> ")).strip())
+        wish = (await ask_line("> ")).strip()
+        if wish == "1":
+            return None
+        await act(models, wish)
 
 
 async def act(models: Models, wish: str) -> None:
     if wish == "2":
-        provider = (await ask_line("openai or anthropic: ")).strip()
+        provider = await asked_for("which one, openai or anthropic: ", PROVIDERS)
         key = click.prompt("key", hide_input=True, err=True)
         models.keys.set(provider, str(key).strip())
     elif wish == "4":
+        models.check_embedded()
         await fetch_embedded(models, "")
     elif wish != "3":
         raise NoModel("no model was chosen", "septet demo shows a rehearsed team at work, with no key")
+
+
+async def asked_for(prompt: str, words: tuple[str, ...]) -> str:
+    """One of the words; asked again for anything else."""
+    while (word := (await ask_line(prompt)).strip().lower()) not in words:
+        write_line(sys.stderr, f"septet: please type {' or '.join(words)}")
+    return word

@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -28,8 +29,11 @@ class KeyFile:
 
     def set(self, provider: str, key: str, keyring: bool = False) -> None:
         """Keep a key; an empty one removes what was kept."""
-        kept = {name: value for name, value in self._kept().items() if name != provider}
-        if keyring:
+        before = self._kept()
+        kept = {name: value for name, value in before.items() if name != provider}
+        if before.get(provider) == IN_KEYRING and not (keyring and key):
+            out_of_keyring(provider)
+        if keyring and key:
             into_keyring(provider, key)
         if key:
             kept[provider] = IN_KEYRING if keyring else key
@@ -61,18 +65,33 @@ class KeyFile:
 
 
 def from_keyring(provider: str) -> str:
-    import keyring
+    with keyring_in_words("does not give the key"):
+        import keyring
 
-    return keyring.get_password(SERVICE, provider) or ""
+        return keyring.get_password(SERVICE, provider) or ""
 
 
 def into_keyring(provider: str, key: str) -> None:
-    try:
+    with keyring_in_words("does not take the key"):
         import keyring
-        from keyring.errors import KeyringError
+
+        keyring.set_password(SERVICE, provider, key)
+
+
+def out_of_keyring(provider: str) -> None:
+    with keyring_in_words("does not forget the key"):
+        import keyring
+
+        if keyring.get_password(SERVICE, provider) is not None:
+            keyring.delete_password(SERVICE, provider)
+
+
+@contextmanager
+def keyring_in_words(what: str) -> Generator[None, None, None]:
+    try:
+        yield
     except ImportError as error:
         raise BadConfig("the keyring library is not installed", "install 'septet[keyring]'") from error
-    try:
-        keyring.set_password(SERVICE, provider, key)
-    except KeyringError as error:
-        raise BadConfig(f"the keyring does not take the key ({error})", "leave --keyring out") from error
+    except Exception as error:  # every system's keyring has its own way to fail
+        why = str(error).partition("\n")[0] or type(error).__name__
+        raise BadConfig(f"the keyring {what} ({why})", "set the key without --keyring") from error

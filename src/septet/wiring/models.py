@@ -120,6 +120,10 @@ class Models:
         server = EmbeddedServer(entry, self.shelf.path(entry), self._wire)
         return Concise(EmbeddedModel(entry, server, self._wire))
 
+    def check_embedded(self) -> None:
+        """Raises NoModel where no embedded model could run, before anything is fetched."""
+        check_runtime()
+
     def embedder(self) -> Embedder | None:
         """What gives texts vectors, where the person has named one; off by default."""
         name = self._environment.get(EMBEDDINGS, "").strip()

@@ -1,5 +1,6 @@
 """The demos: scripts that name their team, the files they begin with, and the data that they are about."""
 
+import re
 from pathlib import Path
 
 from anyio import to_thread
@@ -21,6 +22,20 @@ WITH_DATA = "ctr"
 
 def rehearsals() -> list[str]:
     return sorted(path.stem for path in DEMOS.glob("*.yaml"))
+
+
+def nearest_rehearsal(goal: str) -> str:
+    """The demo whose goal has most words in common with this one; the clock where none has any."""
+
+    def shared(name: str) -> int:
+        return len(words_of(load_rehearsal(name).goal) & words_of(goal))
+
+    return max(["clock", *rehearsals()], key=shared)
+
+
+def words_of(text: str) -> set[str]:
+    """The words that say something."""
+    return {word for word in re.findall(r"[a-z]{4,}", text.lower()) if word not in ("that", "with", "write")}
 
 
 def load_rehearsal(name: str) -> Script:

@@ -1,0 +1,64 @@
+"""No key, no server, a person at a terminal: four ways to go on. And one line where nobody is there."""
+
+import pytest
+from cli.commands import Septet
+from cli.terminals import needs_terminal, on_terminal
+
+GOAL = "an analog clock"
+ALONE = {"OLLAMA_HOST": "127.0.0.1:9", "NO_PROXY": "*"}
+"""Port 9 answers nobody; the other servers' ports are looked at as they are."""
+
+
+def test_without_a_terminal_it_is_one_line_and_nothing_is_written(septet: Septet) -> None:
+    failed = septet("run", GOAL)
+    assert failed.returncode == 5
+    assert len(failed.stderr.strip().splitlines()) == 1
+    assert "OPENAI_API_KEY" in failed.stderr
+    assert "septet models get" in failed.stderr
+    assert not septet.home.exists()
+
+
+@needs_terminal
+def test_the_first_way_is_to_watch_a_rehearsal_of_the_same_kind(septet: Septet) -> None:
+    with on_terminal(septet, "run", GOAL, environment=ALONE) as terminal:
+        screen = terminal.wait_for("fetch the embedded small coder model: 1.1 GB")
+        assert "use an API key" in screen
+        terminal.type("1")
+        terminal.wait_for("a rehearsal: the team's words were written beforehand")
+        screen = terminal.wait_for("exit code")
+    assert "clock-" in screen
+    assert "done, all checks passed" in screen
+    assert "exit code 0" in screen
+
+
+@needs_terminal
+def test_the_second_way_is_a_key_which_is_kept_and_not_shown(septet: Septet) -> None:
+    with on_terminal(
+        septet, "run", GOAL, environment=ALONE | {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    ) as terminal:
+        terminal.wait_for("good for small jobs\n>")
+        terminal.type("2")
+        terminal.wait_for("openai or anthropic:")
+        terminal.type("antropic")
+        terminal.wait_for("please type openai or anthropic")
+        terminal.type("anthropic")
+        terminal.wait_for("key:")
+        terminal.type("sk-very-secret-4711")
+        screen = terminal.wait_for("thinking with anthropic/")
+    assert "a key for anthropic is kept" in screen
+    assert "4711" not in screen
+    assert (septet.home / "config" / "keys.json").stat().st_mode & 0o777 == 0o600
+
+
+@needs_terminal
+@pytest.mark.parametrize("wish", ["", "no"])
+def test_whoever_wants_none_of_them_is_let_go(septet: Septet, wish: str) -> None:
+    with on_terminal(septet, "run", GOAL, environment=ALONE) as terminal:
+        terminal.wait_for("good for small jobs\n>")
+        terminal.type("3")
+        terminal.wait_for("look again for a local server", times=2)
+        terminal.wait_for("good for small jobs\n>", times=2)
+        terminal.type(wish)
+        screen = terminal.wait_for("exit code")
+    assert "no model was chosen: septet demo" in screen
+    assert "exit code 5" in screen
