@@ -58,6 +58,32 @@ async def test_where_bubblewrap_does_not_work_the_next_rung_is_used(
     assert result.rung == "namespaces"
 
 
+async def test_the_first_run_of_a_machine_is_preceded_by_the_self_check(tmp_path: Path) -> None:
+    proofs = tmp_path / "proofs"
+    await choose_sandbox(proofs=proofs)
+    assert [path.name for path in proofs.iterdir()] == ["bubblewrap"]
+
+
+@pytest.mark.parametrize("known", ["", "another machine\n"])
+async def test_what_does_not_hold_the_self_check_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: str
+) -> None:
+    """It is not believed by its name, nor by a proof of another machine."""
+    monkeypatch.setitem(RUNGS, "bubblewrap", UnsafeLocal)
+    (tmp_path / "bubblewrap").write_text(known)
+    with pytest.raises(
+        NoSandbox, match=r"bubblewrap does not hold here .read a secret, reach a port, write outside"
+    ):
+        await choose_sandbox(rung="bubblewrap", proofs=tmp_path)
+    assert not isinstance(await choose_sandbox(proofs=tmp_path), UnsafeLocal)
+
+
+async def test_a_proof_is_believed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    await choose_sandbox(proofs=tmp_path)
+    monkeypatch.setitem(RUNGS, "bubblewrap", UnsafeLocal)
+    assert isinstance(await choose_sandbox(proofs=tmp_path), UnsafeLocal), "it was not checked again"
+
+
 async def test_a_weaker_rung_is_not_taken_silently(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,8 +2,11 @@
 
 import logging
 import os
+import platform
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from septet.domain.runs import Job, Limits
 from septet.domain.values import Value
@@ -14,6 +17,7 @@ from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.containers import Container
 from septet.sandboxes.landlock import Landlock
 from septet.sandboxes.seatbelt import Seatbelt
+from septet.sandboxes.selfcheck import self_check
 from septet.sandboxes.unsafe import UnsafeLocal
 
 _REMEDY = "install it (apt install bubblewrap) or pass --unsafe-local"
@@ -51,16 +55,19 @@ class Rung(Value):
         return not self.trouble
 
 
-async def choose_sandbox(unsafe: bool = False, rung: str = "") -> Sandbox:
-    """The sandbox to use from now on. Raises NoSandbox with the cause and the remedy where there is none."""
+async def choose_sandbox(unsafe: bool = False, rung: str = "", proofs: Path | None = None) -> Sandbox:
+    """The sandbox to use from now on. Raises NoSandbox with the cause and the remedy where there is none.
+
+    Where `proofs` has none for this machine yet, the self-check comes before the first run.
+    """
     if unsafe:
         return UnsafeLocal()
     if rung := rung or os.environ.get(VARIABLE, ""):
-        return await _opened(rung)
+        return await _proven(await _opened(rung), rung, proofs)
     troubles: list[str] = []
     for name in RUNGS:
         try:
-            found = await _opened(name)
+            found = await _proven(await _opened(name), name, proofs)
         except NoSandbox as error:
             troubles.append(error.cause)
         else:
@@ -79,6 +86,32 @@ async def _opened(rung: str) -> Sandbox:
     except NoSandbox as error:
         raise _refusal(rung, error) from error
     return await tried_out(found, rung)
+
+
+async def _proven(sandbox: Sandbox, rung: str, proofs: Path | None) -> Sandbox:
+    """Once for each rung and kernel; what does not hold is not used."""
+    proof = f"{platform.platform()}\n"
+    if proofs is None or _text(proofs / rung) == proof:
+        return sandbox
+    check = await self_check(sandbox)
+    if not check.holds:
+        through = ", ".join(finding.attempt for finding in check.findings if not finding.held)
+        raise NoSandbox(f"{rung} does not hold here ({through or 'the check did not run'})", _REMEDY)
+    _keep(proofs / rung, proof)
+    return sandbox
+
+
+def _keep(path: Path, proof: str) -> None:
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(proof)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 async def rungs() -> tuple[Rung, ...]:
