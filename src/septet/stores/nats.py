@@ -73,11 +73,21 @@ class NatsStore:
                 return [*map(as_recorded, between), replace(mine, seq=seq)]
             except Outdated:
                 between = await self._since(mine.chat, after)
+                if not between and await self._undecided(mine.chat, after):
+                    continue
             ids = [one.headers.get(MESSAGE_ID) for one in between]
             if headers[MESSAGE_ID] in ids:
                 return [as_recorded(one) for one in between[: ids.index(headers[MESSAGE_ID]) + 1]]
             check_fence(mine.chat, *tail(between, after), after)
             headers[EXPECTED] = str(between[-1].seq)
+
+    async def _undecided(self, chat: str, after: int) -> bool:
+        """Whether the server refuses although nothing was added: an earlier try waits for the other copies."""
+        newest = await self._patiently(lambda: self._stream.newest(whole_chat(chat)))
+        if (newest.seq if newest else 0) != after:
+            return False
+        await anyio.sleep(PAUSE)
+        return True
 
     async def _publish(self, mine: Recorded, fenced: bool, headers: dict[str, str]) -> int:
         subject, body = subject_of(mine.chat, mine.event, fenced), encode(mine)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
+import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
@@ -21,6 +22,8 @@ PAGE = 1000
 PAGE_BYTES = 4 << 20
 WRONG_LAST = {10071, 10164}
 NAME_IN_USE = 10058
+FOR_NOW = {10008, 10009, 10118, 10158}
+"""A cluster that elects a leader, or an earlier try that it has not decided on: to be tried again."""
 
 
 class Fault(Value):
@@ -86,6 +89,8 @@ class LogStream:
         if info.error is not None:
             await self._create(replicas)
             info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
+        if info.error is not None:
+            raise nats.errors.Error(info.error.description)
         self.replicated = info.config.num_replicas > 1
 
     async def _create(self, replicas: int) -> None:
@@ -117,6 +122,7 @@ class LogStream:
             return ack.seq
         if ack.error.err_code in WRONG_LAST:
             raise Outdated
+        raise_for_now(ack.error)
         raise StoreFailed(f"the server did not store an event ({ack.error.description})", "check its disk")
 
     async def newest(self, subject: str) -> Stored | None:
@@ -129,6 +135,7 @@ class LogStream:
     async def _get(self, query: Mapping[str, object]) -> Stored | None:
         answer = await self.ask(f"{API}.STREAM.MSG.GET.{STREAM}", query, Found)
         if answer.error is not None and answer.error.code != 404:
+            raise_for_now(answer.error)
             raise StoreFailed(
                 f"the server cannot read its log ({answer.error.description})", "check its disk"
             )
@@ -171,6 +178,12 @@ class Message(Value):
 class Found(Value):
     message: Message | None = None
     error: Fault | None = None
+
+
+def raise_for_now(fault: Fault) -> None:
+    """An error of the client, which means: try again."""
+    if fault.err_code in FOR_NOW:
+        raise nats.errors.Error(fault.description)
 
 
 def ends_page(message: Msg) -> bool:
