@@ -22,6 +22,7 @@ from time import perf_counter
 import anyio
 import msgspec
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from septet.buses.addresses import AgentId
 from septet.buses.connection import Link, connect
@@ -29,33 +30,37 @@ from septet.buses.mailbox import Handlers, serve_agents
 from septet.buses.member import Member
 from septet.buses.post import Desk, open_post
 from septet.buses.recall import taking
-from septet.buses.remote import open_line, remote
+from septet.buses.remote import check_step
 from septet.buses.server import Server, ServerPlan, serve
-from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.events import ChatEnded, ChatStarted, Event, ModelAnswered, TurnOpened
+from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.ports import Speaker
-from septet.runtime.conductor import conduct
+from septet.runtime.conductor import Agents, perform
+from septet.runtime.log import Log
 from septet.stores.nats import NatsStore, open_nats_store
 from septet.team.floors import floor_for
+from septet.team.moves import Floor
 
 MEMBERS = (RoleSpec(name="writer", role="coder"), RoleSpec(name="editor", role="reviewer"))
 REQUESTS = 300
-AT_ONCE = 200
+STARTING = 200
 PEER = Path(__file__).parent / "peers" / "autogen_chats.py"
 
 
-def speaking(_: State, name: str) -> Speaker:
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
-        assert state.turn is not None
-        assert not state.turn.answers
-        yield ModelAnswered(role=name, answer=Answer(text="x" * 200))
-
-    return turn
+async def speak(state: State) -> AsyncGenerator[Event, None]:
+    assert state.turn is not None
+    assert not state.turn.answers
+    yield ModelAnswered(role=state.turn.speaker, answer=Answer(text="x" * 200))
 
 
 async def be_member(client: Client, store: NatsStore, role: str) -> None:
+    agents = {member.name: speak for member in MEMBERS if member.role == role}
+
+    def cast(state: State) -> tuple[Floor, Agents]:
+        return floor_for(state.team, state.budget), agents
+
     async def asked(_: msgspec.Raw, __: Desk) -> object:
         return "x" * 200
 
@@ -64,29 +69,63 @@ async def be_member(client: Client, store: NatsStore, role: str) -> None:
 
     async with open_post(client) as post, anyio.create_task_group() as tasks:
         await tasks.start(serve_agents, post, role, make)
-        await tasks.start(Member(client, taking(store, speaking)).serve, role)
+        await tasks.start(Member(client, taking(store, cast)).serve, role)
         say("ready")
 
 
+class Conductor:
+    """Starts chats, opens their first turns, and is told of their ends: the turns between are the members' own."""
+
+    def __init__(self, client: Client, store: NatsStore, turns: int) -> None:
+        self._client = client
+        self._store = store
+        self._team = TeamSpec(name="pair", members=MEMBERS, floor="round_robin", budget=Budget(rounds=turns))
+        self._floor = floor_for(self._team, self._team.budget)
+        self._turns = turns
+        self._ended = anyio.Semaphore(0)
+
+    async def run(self, chats: int) -> None:
+        await self._client.subscribe("septet.stored.*.t.chat_ended.>", cb=self._hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        room = anyio.CapacityLimiter(STARTING)
+
+        async def start(chat: str) -> None:
+            async with room:
+                started = ChatStarted(goal=chat, team=self._team, workspace="")
+                log = Log(self._store, State(chat=chat))
+                await log.record(started)
+                async for _ in perform(log, self._floor, {}):
+                    pass
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(chats):
+                tasks.start_soon(start, f"chat-{number}")
+        for _ in range(chats):
+            await self._ended.acquire()
+
+    async def check(self, chat: str) -> None:
+        """Every move was the one that was due, and every turn brought its words."""
+        state = State(chat=chat)
+        for recorded in await self._store.read(chat):
+            if isinstance(recorded.event, TurnOpened | ChatEnded):
+                check_step(state, recorded.event, self._floor)
+            state = fold([recorded], state)
+        assert state.ended is not None
+        assert len(state.messages) == self._turns
+
+    async def _hear(self, _: Msg) -> None:
+        self._ended.release()
+
+
 async def be_conductor(client: Client, store: NatsStore, chats: int, turns: int) -> None:
-    team = TeamSpec(name="pair", members=MEMBERS, floor="round_robin", budget=Budget(rounds=turns))
-    room = anyio.CapacityLimiter(AT_ONCE)
-
-    async def run(chat: str) -> None:
-        async with room:
-            (started,) = await store.append(chat, ChatStarted(goal=chat, team=team, workspace=""), after=0)
-            async with open_line(client, store, chat, started.seq) as line:
-                agents = {member.name: remote(line, member) for member in MEMBERS}
-                await conduct(chat, store, floor_for(team, team.budget), agents, line.note)
-
+    conductor = Conductor(client, store, turns)
     say("ready")
     await heard()
     started = perf_counter()
-    async with anyio.create_task_group() as tasks:
-        for number in range(chats):
-            tasks.start_soon(run, f"chat-{number}")
+    await conductor.run(chats)
     say(f"wall {perf_counter() - started}")
     await heard()
+    for number in range(chats):
+        await conductor.check(f"chat-{number}")
     async with open_post(client) as post:
         times: list[float] = []
         for _ in range(REQUESTS):
@@ -198,7 +237,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.actor:
         kind, address = given.actor
-        anyio.run(act, kind, address, given.chats, given.turns)
+        options = {"use_uvloop": bool(os.environ.get("UVL"))}
+        anyio.run(act, kind, address, given.chats, given.turns, backend_options=options)
         return
     print(f"{given.chats:,} chats of {given.turns} turns, four processes")
     print(f"{'':44}{'messages/s':>10}{'CPU µs/turn':>14}{'request p50 ms':>16}")

@@ -1,7 +1,7 @@
-"""Turns taken on other connections: shared, taken over, fenced, and conducted by the one and only loop."""
+"""Turns taken on other connections: shared, taken over, fenced, and made by the one and only loop."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -10,21 +10,23 @@ import pytest
 from nats.aio.client import Client
 
 from septet.buses.connection import connect
-from septet.buses.member import Member, Perform
+from septet.buses.member import Call, Member, Perform
 from septet.buses.recall import Cast, taking
-from septet.buses.remote import Line, open_line, remote
+from septet.buses.remote import perform_together
 from septet.buses.server import Server, ServerPlan, serve
-from septet.buses.turns import Order
-from septet.domain.events import ChatStarted, Event, ModelAnswered, PersonSpoke, Recorded, TurnOpened
+from septet.buses.turns import ENCODER, WORK, Order
+from septet.domain.events import ChatEnded, ChatStarted, Event, ModelAnswered, PersonSpoke, TurnOpened
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.errors import Conflict, ModelFailed, RemoteFailed
-from septet.ports import EventStore, Speaker
-from septet.runtime.conductor import conduct as loop
+from septet.errors import Conflict, LogDamaged, ModelFailed, RemoteFailed
+from septet.ports import EventStore
+from septet.runtime.conductor import Agents
+from septet.runtime.log import Log
 from septet.stores.nats import NatsStore, open_nats_store
 from septet.team.floors import floor_for
+from septet.team.moves import Floor
 
 pytestmark = pytest.mark.anyio
 
@@ -43,16 +45,17 @@ async def server(tmp_path: Path) -> AsyncGenerator[Server]:
         yield running
 
 
-async def start(store: EventStore, chat: str) -> None:
-    await store.append(chat, ChatStarted(goal="an essay", team=PAIR, workspace=""), after=0)
+async def start(store: EventStore, chat: str) -> int:
+    (started,) = await store.append(chat, ChatStarted(goal="an essay", team=PAIR, workspace=""), after=0)
+    return started.seq
 
 
 async def conduct(client: Client, chat: str) -> State:
-    """The loop of every chat, with members that are elsewhere."""
-    store = await open_nats_store(client)
-    async with open_line(client, store, chat, 0, LEASE) as line:
-        agents = {member.name: remote(line, member) for member in PAIR.members}
-        return await loop(chat, store, floor_for(PAIR, PAIR.budget), agents, line.note)
+    """The loop of every chat, with nobody here."""
+    log = await Log.open(await open_nats_store(client), chat)
+    async for _ in perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE):
+        pass
+    return log.state
 
 
 def words(state: State) -> list[str]:
@@ -65,15 +68,18 @@ EXPECTED = [f"{name} {number}" for number, name in enumerate(["writer", "editor"
 def saying(name: str, taken: list[str] | None = None) -> Cast:
     """A member that says its name and the number of its turn, unless the log has it already."""
 
-    def cast(_: State, speaker: str) -> Speaker:
-        async def turn(state: State) -> AsyncGenerator[Event, None]:
-            assert state.turn is not None
-            if taken is not None:
-                taken.append(f"{name}:{state.chat}:{state.turn.number}")
-            if not state.turn.answers:
-                yield ModelAnswered(role=speaker, answer=Answer(text=f"{speaker} {state.turn.number}"))
+    async def speak(state: State) -> AsyncGenerator[Event, None]:
+        assert state.turn is not None
+        if taken is not None:
+            taken.append(f"{name}:{state.chat}:{state.turn.number}")
+        if not state.turn.answers:
+            speaker = state.turn.speaker
+            yield ModelAnswered(role=speaker, answer=Answer(text=f"{speaker} {state.turn.number}"))
 
-        return turn
+    def cast(state: State) -> tuple[Floor, Agents]:
+        """One turn at a time, so that others can have the next."""
+        assert state.turn is not None
+        return floor_for(state.team, state.budget), {state.turn.speaker: speak}
 
     return cast
 
@@ -150,13 +156,28 @@ async def test_several_members_share_the_turns_and_each_is_taken_once(server: Se
     assert len({one.split(":")[0] for one in taken}) > 1
 
 
+async def test_a_chat_goes_on_without_its_conductor(server: Server) -> None:
+    async with connect(server.link) as client, members(server, answering):
+        store = await open_nats_store(client)
+        await start(store, "essay")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(conduct, client, "essay")
+            async for recorded in store.watch("essay"):
+                if isinstance(recorded.event, ModelAnswered):
+                    tasks.cancel_scope.cancel()  # the conductor, after the first words
+                    break
+        async for recorded in store.watch("essay"):
+            if isinstance(recorded.event, ChatEnded):
+                break
+        assert words(fold(await store.read("essay"))) == EXPECTED
+
+
 async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
     started = anyio.Event()
 
-    async def hanging(_: Order) -> int:
+    async def hanging(_: Call) -> None:
         started.set()
         await anyio.sleep_forever()
-        return 0
 
     states: list[State] = []
     ended = anyio.Event()
@@ -183,69 +204,66 @@ async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
     """It took the turn, was believed dead, and has something to say when another has said it."""
     took, go_on = anyio.Event(), anyio.Event()
 
-    def sleepy(_: State, speaker: str) -> Speaker:
-        async def turn(_: State) -> AsyncGenerator[Event, None]:
-            took.set()
-            await go_on.wait()
-            yield ModelAnswered(role=speaker, answer=Answer(text="from the grave"))
+    async def wake(state: State) -> AsyncGenerator[Event, None]:
+        took.set()
+        await go_on.wait()
+        yield ModelAnswered(role="writer", answer=Answer(text="from the grave"))
 
-        return turn
+    def sleepy(state: State) -> tuple[Floor, Agents]:
+        return floor_for(state.team, state.budget), {"writer": wake}
 
     async with connect(server.link) as client:
         store = await open_nats_store(client)
-        await start(store, "essay")
-        seq = fold(await store.read("essay")).seq
-        await store.append("essay", TurnOpened(speaker="writer"), after=seq)
-        order = Order(chat="essay", speaker="writer", role="coder", turn=1)
+        after = await start(store, "essay")
+        opening = TurnOpened(speaker="writer", role="coder")
+        (opened,) = await store.append("essay", opening, after=after)
+        call = Call("essay", opened.seq)
 
         async def rise() -> None:
             with pytest.raises(Conflict):
-                await taking(store, sleepy)(order)
+                await taking(store, sleepy)(call)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(rise)
             await took.wait()
-            await answering(store)(order)
+            await answering(store)(call)
             go_on.set()
         assert words(fold(await store.read("essay"))) == ["writer 1"]
 
 
-async def test_a_turn_that_is_ordered_twice_is_taken_once(server: Server) -> None:
+async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Server) -> None:
     taken: list[str] = []
     async with connect(server.link) as client, members(server, partial(answering, name="m", taken=taken)):
         store = await open_nats_store(client)
         await start(store, "essay")
-        async with open_line(client, store, "essay", 0, LEASE) as line:
-            agents = {member.name: twice(line, remote(line, member), member) for member in PAIR.members}
-            state = await loop("essay", store, floor_for(PAIR, PAIR.budget), agents)
+
+        async def insist() -> None:
+            async for recorded in store.watch("essay"):
+                if isinstance(recorded.event, TurnOpened):
+                    order = Order(chat="essay", opened=recorded.seq)
+                    for _ in range(3):
+                        await client.publish(f"{WORK}.{recorded.event.role}", ENCODER.encode(order))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(insist)
+            await conduct(client, "essay")
+            tasks.cancel_scope.cancel()
+        state = fold(await store.read("essay"))
 
     assert words(state) == EXPECTED
-
-
-def twice(line: Line, speaker: Speaker, member: RoleSpec) -> Speaker:
-    """A speaker whose every order is placed once more, as after a silence."""
-
-    def turn(state: State) -> AsyncGenerator[Event | Recorded, None]:
-        async def both() -> AsyncGenerator[Event | Recorded, None]:
-            assert state.turn is not None
-            await line.order(member, state.turn.number)
-            async with aclosing(speaker(state)) as events:
-                async for event in events:
-                    yield event
-
-        return both()
-
-    return turn
+    assert len(taken) == len(EXPECTED)
 
 
 async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(server: Server) -> None:
     def interrupted(store: NatsStore) -> Perform:
-        async def turn(order: Order) -> int:
-            if order.turn == 1:
-                await store.append(order.chat, PersonSpoke(text="shorter"), after=None)
-            return await answering(store)(order)
+        once = iter([True])
 
-        return turn
+        async def take(call: Call) -> None:
+            if next(once, False):
+                await store.append(call.chat, PersonSpoke(text="shorter"), after=None)
+            await answering(store)(call)
+
+        return take
 
     async with connect(server.link) as client, members(server, interrupted):
         await start(await open_nats_store(client), "essay")
@@ -255,21 +273,22 @@ async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(serv
     assert [remark.text for remark in state.messages if isinstance(remark, PersonSpoke)] == ["shorter"]
 
 
-async def test_a_conductor_whose_chat_another_one_took_says_so(server: Server) -> None:
-    async with connect(server.link) as client:
-        store = await open_nats_store(client)
-        await start(store, "essay")
+@pytest.mark.parametrize(
+    "astray", [TurnOpened(speaker="writer", role="coder"), ChatEnded(reason="done", detail="trust me")]
+)
+async def test_a_member_that_breaks_the_rules_is_found_out(
+    server: Server, astray: TurnOpened | ChatEnded
+) -> None:
+    def bribed(store: NatsStore) -> Perform:
+        async def take(call: Call) -> None:
+            await store.append(call.chat, astray, after=call.opened)
 
-        async def lose() -> None:
-            with pytest.raises(Conflict, match="another conductor has the chat"):
-                await conduct(client, "essay")
+        return take
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(lose)
-            async for recorded in store.watch("essay"):
-                if isinstance(recorded.event, TurnOpened):
-                    await store.append("essay", TurnOpened(speaker="editor"), after=recorded.seq)
-                    break
+    async with connect(server.link) as client, members(server, bribed):
+        await start(await open_nats_store(client), "essay")
+        with pytest.raises(LogDamaged, match="was due"):
+            await conduct(client, "essay")
 
 
 @pytest.mark.parametrize(
@@ -282,29 +301,13 @@ async def test_a_conductor_whose_chat_another_one_took_says_so(server: Server) -
 async def test_a_members_failure_reaches_the_conductor_with_type_and_text(
     server: Server, error: Exception, kind: type[Exception], text: str
 ) -> None:
-    async def failing(_: Order) -> int:
+    async def failing(_: Call) -> None:
         raise error
 
     async with connect(server.link) as client, members(server, lambda _: failing):
         await start(await open_nats_store(client), "essay")
         with pytest.raises(kind, match=text):
             await conduct(client, "essay")
-
-
-async def test_another_conductor_takes_the_chat_where_the_first_one_was_stopped(server: Server) -> None:
-    taken: list[str] = []
-    async with members(server, lambda store: answering(store, "m", taken)):
-        async with connect(server.link) as first, anyio.create_task_group() as tasks:
-            await start(store := await open_nats_store(first), "essay")
-            tasks.start_soon(conduct, first, "essay")
-            async for recorded in store.watch("essay"):
-                if isinstance(recorded.event, ModelAnswered) and recorded.event.role == "editor":
-                    tasks.cancel_scope.cancel()
-                    break
-        async with connect(server.link) as second:
-            state = await conduct(second, "essay")
-
-    assert words(state) == EXPECTED
 
 
 async def test_turns_go_on_over_kills_of_the_server(server: Server) -> None:

@@ -12,16 +12,17 @@ from nats.aio.client import Client
 from septet.buses.connection import Link, connect
 from septet.buses.member import Member
 from septet.buses.recall import taking
-from septet.buses.remote import open_line, remote
+from septet.buses.remote import perform_together
 from septet.domain.events import ChatStarted, Event, ModelAnswered
 from septet.domain.state import State
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import Conflict
-from septet.ports import Speaker
-from septet.runtime.conductor import conduct
+from septet.runtime.conductor import Agents
+from septet.runtime.log import Log
 from septet.stores.nats import NatsStore, open_nats_store
 from septet.team.floors import floor_for
+from septet.team.moves import Floor
 
 LEASE = 1.0
 ROUNDS = 10
@@ -33,17 +34,22 @@ PAIR = TeamSpec(
 )
 
 
-def speaking(_: State, name: str) -> Speaker:
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
-        if state.turn is not None and not state.turn.answers:
-            await anyio.sleep(0.02)  # a model that thinks, so that kills hit it while it does
-            yield ModelAnswered(role=name, answer=Answer(text=f"{name} {state.turn.number}"))
+async def speak(state: State) -> AsyncGenerator[Event, None]:
+    assert state.turn is not None
+    if not state.turn.answers:
+        await anyio.sleep(0.02)  # a model that thinks, so that kills hit it while it does
+        name = state.turn.speaker
+        yield ModelAnswered(role=name, answer=Answer(text=f"{name} {state.turn.number}"))
 
-    return turn
+
+def cast(state: State) -> tuple[Floor, Agents]:
+    """One turn at a time, so that the chat wanders from process to process."""
+    assert state.turn is not None
+    return floor_for(state.team, state.budget), {state.turn.speaker: speak}
 
 
 async def be_member(client: Client, store: NatsStore) -> None:
-    member = Member(client, taking(store, speaking), LEASE)
+    member = Member(client, taking(store, cast), LEASE)
     async with anyio.create_task_group() as roles:
         roles.start_soon(member.serve, "coder")
         roles.start_soon(member.serve, "reviewer")
@@ -54,9 +60,9 @@ async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> No
         try:
             if not await store.read(chat):
                 await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
-            async with open_line(client, store, chat, 0, LEASE) as line:
-                agents = {member.name: remote(line, member) for member in PAIR.members}
-                await conduct(chat, store, floor_for(PAIR, PAIR.budget), agents, line.note)
+            log = await Log.open(store, chat)
+            async for _ in perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE):
+                pass
         except Conflict:  # an append of a killed predecessor came in late: look again
             await run(chat)
 

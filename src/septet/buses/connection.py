@@ -89,7 +89,7 @@ async def connect(link: Link, patience: float = 5.0, wait: float = 0.0) -> Async
 
 
 async def first_connection(link: Link, patience: float, wait: float) -> Connection:
-    deadline = monotonic() + wait
+    deadline, told = monotonic() + wait, False
     while True:
         secret = secret_of(link)
         try:
@@ -97,6 +97,9 @@ async def first_connection(link: Link, patience: float, wait: float) -> Connecti
         except Unreachable:
             if monotonic() > deadline:
                 raise
+            if not told:
+                LOG.warning("no server answers at %s yet; waiting for it", shown(link.address))
+                told = True
         except BadConfig:
             if secret_of(link) == secret:  # else the host wrote its token while we tried without
                 raise

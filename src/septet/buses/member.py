@@ -1,104 +1,142 @@
-"""A member that serves roles for chats conducted elsewhere: it takes orders and sees turns to their ends."""
+"""A member that serves roles for chats on many machines: it takes turns, one at a time of each chat."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from time import monotonic
+from typing import NamedTuple
 
 import anyio
 import msgspec
 import nats.errors
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskStatus
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.buses.patience import patiently
-from septet.buses.turns import ENCODER, LEASE, ORDERS, WORK, Beat, Finished, Left, Order, Say, failed
+from septet.buses.turns import ENCODER, LEASE, OPENED, ORDERS, WORK, Beat, Left, Say, failed, said
+from septet.domain.tokens import text_of, token
 from septet.errors import Conflict
 
-Perform = Callable[[Order], Awaitable[int]]
-"""Takes a turn: stores what the member does, and returns the last sequence of the chat."""
 
-AT_ONCE = 64
+class Call(NamedTuple):
+    """A turn to be taken: the event that opened it, and what the server told of that, if it was the server."""
+
+    chat: str
+    opened: int
+    told: Msg | None = None
+
+
+Perform = Callable[[Call], Awaitable[None]]
+"""Takes a turn: stores what is done, and opens the next."""
+
+AT_ONCE = 256
+PRESENTLY = 0.2
+"""Seconds after which a turn that takes long is told to be taken."""
 
 
 class Shift:
-    """A turn in the hands of this member, and the conductors who want to hear of it."""
+    """The turns of a chat that wait here, the first one taken."""
 
-    def __init__(self, order: Order) -> None:
-        self.order = order
-        self.inboxes: set[str] = set()
+    def __init__(self, call: Call) -> None:
+        self.turns = {call.opened: call}
+        self.beat = monotonic()
+        self.slow = False
+        self.work: asyncio.Task[None] | None = None
+        """A plain task, one for each turn: a group of them would cost a third of the turn."""
 
 
 class Member:
-    """Different chats at the same time; a turn that is ordered twice is taken once."""
+    """Different chats at the same time; a turn that is heard of twice is taken once."""
 
     def __init__(self, client: Client, perform: Perform, lease: float = LEASE) -> None:
         self._client = client
         self._perform = perform
         self._lease = lease
-        self._room = anyio.CapacityLimiter(AT_ONCE)
-        self._shifts: dict[tuple[str, int], Shift] = {}
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._shifts: dict[str, Shift] = {}
 
     async def serve(self, role: str, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Take the role's turns, for ever; `started` when the first one may come."""
-        async with anyio.create_task_group() as tasks, self._hearing(role, tasks):
+        async with self._hearing(role):
             task_status.started()
             await self._beat()
 
     @asynccontextmanager
-    async def _hearing(self, role: str, tasks: TaskGroup) -> AsyncGenerator[None]:
-        async def hear(message: Msg) -> None:
-            with suppress(msgspec.MsgspecError):  # not from a conductor
-                self._take(ORDERS.decode(message.data), message.reply, tasks)
+    async def _hearing(self, role: str) -> AsyncGenerator[None]:
+        async def hear_opened(message: Msg) -> None:
+            opened = int((message.headers or {}).get("Nats-Sequence", "0"))
+            self._take(Call(text_of(message.subject.split(".")[2]), opened, message))
 
-        subject = f"{WORK}.{role}"
-        heard = await patiently(lambda: self._client.subscribe(subject, queue=role, cb=hear))  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        async def hear_order(message: Msg) -> None:
+            with suppress(msgspec.MsgspecError):  # not from a conductor
+                order = ORDERS.decode(message.data)
+                self._take(Call(order.chat, order.opened))
+
+        subjects = ((f"{OPENED}.{token(role)}", hear_opened), (f"{WORK}.{role}", hear_order))
+        heard = [
+            await patiently(lambda of=subject, cb=hear: self._client.subscribe(of, queue=role, cb=cb))  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+            for subject, hear in subjects
+        ]
         await patiently(self._client.flush)
         try:
             yield
         finally:
             with suppress(nats.errors.Error):
-                await heard.unsubscribe()
+                for one in heard:
+                    await one.unsubscribe()
+            await self._stop()
 
-    def _take(self, order: Order, inbox: str, tasks: TaskGroup) -> None:
-        key = (order.chat, order.turn)
-        if (shift := self._shifts.get(key)) is None:
-            shift = self._shifts[key] = Shift(order)
-            tasks.start_soon(self._work, shift)
-        shift.inboxes.add(inbox)
+    async def _stop(self) -> None:
+        """Leave in order what is under way."""
+        works = [shift.work for shift in self._shifts.values() if shift.work]
+        for work in works:
+            work.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.gather(*works, return_exceptions=True)
 
-    async def _work(self, shift: Shift) -> None:
+    def _take(self, call: Call) -> None:
+        if shift := self._shifts.get(call.chat):
+            shift.turns.setdefault(call.opened, call)
+        else:
+            shift = self._shifts[call.chat] = Shift(call)
+            shift.work = asyncio.create_task(self._work(call.chat, shift))
+
+    async def _work(self, chat: str, shift: Shift) -> None:
         try:
-            async with self._room:
-                say = await self._outcome(shift.order)
-            if say is not None:
-                await self._tell(shift, say)
+            while shift.turns:
+                call = next(iter(shift.turns.values()))
+                async with self._room:
+                    await self._see_through(call)
+                del shift.turns[call.opened]
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(1.0, shield=True):
-                await self._tell(shift, Left(turn=shift.order.turn))
+                await self._tell(chat, Left())
                 with suppress(nats.errors.Error):
                     await self._client.flush()
             raise
         finally:
-            del self._shifts[shift.order.chat, shift.order.turn]
+            del self._shifts[chat]
 
-    async def _outcome(self, order: Order) -> Say | None:
-        """How the turn ended, or nothing where another member was faster."""
+    async def _see_through(self, call: Call) -> None:
         try:
-            return Finished(turn=order.turn, seq=await self._perform(order))
-        except Conflict:
-            return None
-        except Exception as error:  # whatever it is, the conductor must hear of it
-            return failed(order.turn, error)
+            await self._perform(call)
+        except Conflict:  # another member was faster
+            return
+        except Exception as error:  # whatever it is, who follows the chat must hear of it
+            await self._tell(call.chat, failed(error))
 
     async def _beat(self) -> None:
         """Keep the lease on all turns that are taken, also on those that wait for room."""
         while True:
-            await anyio.sleep(self._lease / 3)
-            for shift in list(self._shifts.values()):
-                await self._tell(shift, Beat(turn=shift.order.turn))
+            await anyio.sleep(PRESENTLY)
+            for chat, shift in list(self._shifts.items()):
+                age = monotonic() - shift.beat
+                if age > (self._lease / 3 if shift.slow else PRESENTLY):
+                    shift.beat, shift.slow = monotonic(), True
+                    await self._tell(chat, Beat())
 
-    async def _tell(self, shift: Shift, say: Say) -> None:
-        """Should it get lost, the conductor orders the turn again."""
-        for inbox in shift.inboxes:
-            with suppress(nats.errors.Error):
-                await self._client.publish(inbox, ENCODER.encode(say))
+    async def _tell(self, chat: str, say: Say) -> None:
+        """Should it get lost, the turn is ordered again."""
+        with suppress(nats.errors.Error):
+            await self._client.publish(said(chat), ENCODER.encode(say))

@@ -1,56 +1,64 @@
-"""Taking a turn of a chat that is conducted elsewhere: the log as it is, the agent, and every event stored."""
+"""Taking a turn on this machine: the log as it is, and the one loop, until the floor is somebody else's."""
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from typing import Protocol
 
-from septet.buses.member import Perform
-from septet.buses.turns import Order
-from septet.domain.codec import decode
+from nats.aio.msg import Msg
+
+from septet.buses.member import Call, Perform
 from septet.domain.events import Recorded
-from septet.domain.reduce import fold
 from septet.domain.state import State
-from septet.ports import EventStore, Speaker
+from septet.ports import EventStore
+from septet.runtime.conductor import Agents, perform
 from septet.runtime.log import Log
+from septet.team.moves import Floor
 
-Cast = Callable[[State, str], Speaker]
-"""Who speaks under a name in the chat."""
+Cast = Callable[[State], tuple[Floor, Agents]]
+"""The chat's policy, and those of its members who are served here."""
 
-RECALLED = 500
+RECALLED = 1000
+
+
+class SharedLog(EventStore, Protocol):
+    async def read_to(self, chat: str, after: int, told: Msg) -> Sequence[Recorded]:
+        """At least the events after `after` up to the one that the server has told."""
+        ...
 
 
 class Recall:
     """Chats as this member last saw them: only what has happened since is read. Logs never change behind it."""
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, store: SharedLog) -> None:
         self._store = store
-        self._known: dict[str, State] = {}
+        self._known: dict[str, Log] = {}
 
-    async def log(self, order: Order) -> Log:
-        """The chat as it is now; an order to one who was there until lately brings the rest along."""
-        known = self._known.pop(order.chat, State(chat=order.chat))
-        if known.seq == order.since:
-            news: Sequence[Recorded] = [decode(bytes(line)) for line in order.news]
-        else:
-            news = await self._store.read(order.chat, known.seq)
-        return Log(self._store, fold(news, known))
+    async def log(self, call: Call) -> Log:
+        log = self._known.pop(call.chat, None) or Log(self._store, State(chat=call.chat))
+        after = log.state.seq
+        if call.told is None:
+            log.follow(*await self._store.read(call.chat, after))
+        elif after < call.opened:
+            log.follow(*await self._store.read_to(call.chat, after, call.told))
+        return log
 
-    def keep(self, state: State) -> None:
-        self._known[state.chat] = state
+    def keep(self, log: Log) -> None:
+        self._known[log.state.chat] = log
         if len(self._known) > RECALLED:
             del self._known[next(iter(self._known))]
 
 
-def taking(store: EventStore, cast: Cast) -> Perform:
-    """Bring a turn to its end, every event stored before the next one is made."""
+def taking(store: SharedLog, cast: Cast) -> Perform:
+    """Go on with the chat, if it still is that turn."""
     recall = Recall(store)
 
-    async def turn(order: Order) -> int:
-        log = await recall.log(order)
-        if log.state.turn is not None and log.state.turn.number == order.turn:
-            async with aclosing(cast(log.state, order.speaker)(log.state)) as events:
-                async for event in events:
-                    await log.record(event)
-        recall.keep(log.state)
-        return log.state.seq
+    async def take(call: Call) -> None:
+        log = await recall.log(call)
+        if log.state.turn is not None and log.state.turn.opened == call.opened:
+            floor, agents = cast(log.state)
+            async with aclosing(perform(log, floor, agents)) as performance:
+                async for _ in performance:
+                    pass
+        recall.keep(log)
 
-    return turn
+    return take

@@ -1,9 +1,9 @@
-"""A member elsewhere, from the conductor's side: its turn is ordered, and what it stores is heard from the log."""
+"""A chat whose members are elsewhere: what they store is heard from the log, and who is silent is replaced."""
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from time import monotonic
 
 import anyio
@@ -12,77 +12,61 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.buses.turns import ENCODER, LEASE, SAYS, WORK, Failed, Finished, Left, Order, Say, as_error
-from septet.domain.codec import encode
+from septet.buses.turns import ENCODER, LEASE, SAYS, WORK, Failed, Left, Order, Say, as_error, said
 from septet.domain.events import ChatEnded, Recorded, TurnOpened
 from septet.domain.state import State
-from septet.domain.teams import RoleSpec
 from septet.domain.values import Value
-from septet.errors import Conflict, SeptetError
-from septet.ports import EventStore, Speaker
+from septet.errors import LogDamaged, SeptetError
+from septet.ports import EventStore
+from septet.runtime.conductor import Agents, perform
+from septet.runtime.log import Log
+from septet.team.moves import Floor, step
 
 PAUSE = 0.2
 """Seconds after which a turn is ordered again that nobody was there to take."""
-REMEMBERED = 32
-MOST_NEWS = 256 << 10
-"""Events and bytes at most that an order carries."""
+SOON = 1.0
+"""Seconds in which a turn that was just opened should be taken; one who needs longer tells so."""
 
 
 class Nobody(Value):
     """The server's word that nobody serves the role now."""
 
 
-class Line:
-    """A conductor's ear for one chat: what is stored of it, and what the members at work say."""
+Heard = Recorded | Say | Nobody | SeptetError
 
-    def __init__(self, client: Client, chat: str, lease: float) -> None:
+
+class Line:
+    """An ear for one chat: what is stored of it, and what the members at work say."""
+
+    def __init__(self, client: Client, chat: str) -> None:
         self._client = client
         self._chat = chat
-        self._heard: deque[Recorded | Say | Nobody | SeptetError] = deque()
+        self._heard: deque[Heard] = deque()
         self._news: asyncio.Future[None] | None = None
-        self._recent: deque[Recorded] = deque(maxlen=REMEMBERED)
-        self._seen: dict[str, int] = {}
-        self.inbox = client.new_inbox()
-        self.lease = lease
 
-    def note(self, recorded: Recorded) -> None:
-        """What the conductor knows, to be sent along with an order."""
-        self._recent.append(recorded)
-
-    async def order(self, member: RoleSpec, turn: int) -> None:
-        """Ask for one who takes the turn. A lost order is placed again, and so is one that was cut off."""
-        since = self._seen.get(member.name, -1)
-        news = [encode(recorded) for recorded in self._recent if recorded.seq > since >= 0]
-        if len(news) == REMEMBERED or sum(map(len, news)) > MOST_NEWS:
-            since, news = -1, []
-        order = Order(
-            chat=self._chat,
-            speaker=member.name,
-            role=member.role,
-            turn=turn,
-            since=since,
-            news=tuple(map(msgspec.Raw, news)),
-        )
+    async def order(self, state: State) -> None:
+        """Ask for one who takes the open turn. A lost order is placed again, and so is one that was cut off."""
+        assert state.turn is not None
+        name = state.turn.speaker
+        role = next((member.role for member in state.team.members if member.name == name), name)
+        order = Order(chat=self._chat, opened=state.turn.opened)
         with suppress(nats.errors.Error):
             if self._client.is_connected:
-                await self._client.publish(f"{WORK}.{member.role}", ENCODER.encode(order), reply=self.inbox)
-
-    def finished(self, member: RoleSpec, seq: int) -> None:
-        """The member has seen the chat until there, if it is the same one that takes the next turn."""
-        self._seen[member.name] = seq
+                reply = said(self._chat)
+                await self._client.publish(f"{WORK}.{role}", ENCODER.encode(order), reply=reply)
 
     async def hear(self, message: Msg) -> None:
         with suppress(msgspec.MsgspecError):  # not from a member
             self._put(SAYS.decode(message.data) if message.data else Nobody())
 
-    async def follow(self, store: EventStore, after: int) -> None:
+    async def listen(self, store: EventStore, after: int) -> None:
         try:
             async for recorded in store.watch(self._chat, after):
                 self._put(recorded)
         except SeptetError as error:
             self._put(error)
 
-    async def next(self, patience: float) -> Recorded | Say | Nobody | SeptetError | None:
+    async def next(self, patience: float) -> Heard | None:
         """The next thing that is heard, or nothing for so many seconds."""
         if not self._heard:
             loop = asyncio.get_running_loop()
@@ -95,7 +79,7 @@ class Line:
                 self._news = None
         return self._heard.popleft() if self._heard else None
 
-    def _put(self, heard: Recorded | Say | Nobody | SeptetError) -> None:
+    def _put(self, heard: Heard) -> None:
         self._heard.append(heard)
         self._wake()
 
@@ -105,87 +89,86 @@ class Line:
 
 
 @asynccontextmanager
-async def open_line(
-    client: Client, store: EventStore, chat: str, after: int, lease: float = LEASE
-) -> AsyncGenerator[Line]:
-    """The line of a chat that was seen until `after`, for as long as it is conducted here."""
-    line = Line(client, chat, lease)
-    said = await client.subscribe(line.inbox, cb=line.hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+async def open_line(client: Client, store: EventStore, chat: str, after: int) -> AsyncGenerator[Line]:
+    """The line of a chat that was seen until `after`."""
+    line = Line(client, chat)
+    heard = await client.subscribe(said(chat), cb=line.hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
     # A plain task: it outlives no one, and a cancel scope may not be left open between the events of a generator.
-    following = asyncio.create_task(line.follow(store, after))
+    listening = asyncio.create_task(line.listen(store, after))
     try:
         yield line
     finally:
-        following.cancel()
+        listening.cancel()
         with suppress(asyncio.CancelledError):
-            await following
+            await listening
         if not client.is_closed:
-            await said.unsubscribe()
+            await heard.unsubscribe()
 
 
-def remote(line: Line, member: RoleSpec) -> Speaker:
-    """The member as a speaker of this process; its turns wait until somebody serves its role."""
+async def perform_together(
+    client: Client, log: Log, floor: Floor, agents: Agents, lease: float = LEASE
+) -> AsyncGenerator[Recorded, None]:
+    """The one loop with members on many machines: the turns of those who are here, and what the others do elsewhere."""
+    async with open_line(client, log.store, log.state.chat, log.state.seq) as line:
+        while log.state.ended is None:
+            async with aclosing(perform(log, floor, agents)) as performance:
+                async for recorded in performance:
+                    yield recorded
+            following = Following(log, floor, line, lease)
+            while log.state.turn is not None and log.state.turn.speaker not in agents:
+                yield await following.next()
 
-    async def turn(state: State) -> AsyncGenerator[Recorded, None]:
-        assert state.turn is not None
-        exchange = Exchange(line, member, state.turn.number, state.seq)
-        while (recorded := await exchange.next()) is not None:
-            yield recorded
-        line.finished(member, exchange.seq)
 
-    return turn
+class Following:
+    """The chat while the floor is with members elsewhere."""
 
-
-class Exchange:
-    """One turn: who is silent for too long is replaced, and who has finished is followed to the last event."""
-
-    def __init__(self, line: Line, member: RoleSpec, turn: int, seq: int) -> None:
+    def __init__(self, log: Log, floor: Floor, line: Line, lease: float = LEASE) -> None:
+        self._log = log
+        self._floor = floor
         self._line = line
-        self._member = member
-        self._turn = turn
-        self._ending: Finished | Failed | None = None
-        self._sign = float("-inf")
-        self.seq = seq
+        self._lease = lease
+        self._due = monotonic() + min(SOON, lease)
+        """When the turn is ordered, unless something is heard before."""
 
-    async def next(self) -> Recorded | None:
-        """The next event of the chat, or nothing when the turn is over. Raises what the member raised."""
-        while not self._over():
-            if monotonic() - self._sign > self._line.lease:
-                await self._order()
-            heard = await self._line.next(self._line.lease)
+    async def next(self) -> Recorded:
+        """The next event of the chat. Raises what a member raised, and where a member broke the rules."""
+        while True:
+            heard = await self._line.next(max(0.0, self._due - monotonic()))
             if isinstance(heard, SeptetError):
                 raise heard
             if isinstance(heard, Recorded):
-                if heard.seq > self.seq:
-                    return self._seen(heard)
+                if heard.seq > self._log.state.seq:
+                    return self._follow(heard)
             elif heard is not None:
                 await self._hear(heard)
-        return None
+            elif monotonic() >= self._due:
+                await self._order()
 
-    def _over(self) -> bool:
-        if isinstance(self._ending, Failed):
-            raise as_error(self._ending, self._member.name)
-        return self._ending is not None and self._ending.seq <= self.seq
-
-    def _seen(self, recorded: Recorded) -> Recorded:
-        if isinstance(recorded.event, TurnOpened | ChatEnded):
-            cause = f"another conductor has the chat '{recorded.chat}'"
-            raise Conflict(cause, "resume it when that one has stopped")
-        self._sign = monotonic()
-        self.seq = recorded.seq
+    def _follow(self, recorded: Recorded) -> Recorded:
+        state, event = self._log.state, recorded.event
+        if isinstance(event, TurnOpened | ChatEnded):
+            check_step(state, event, self._floor)
+        self._log.follow(recorded)
+        self._due = monotonic() + (SOON if isinstance(event, TurnOpened) else self._lease)
         return recorded
 
     async def _hear(self, say: Say | Nobody) -> None:
-        if isinstance(say, Nobody):
-            await anyio.sleep(PAUSE)
+        self._due = monotonic() + self._lease
+        if isinstance(say, Failed):
+            turn = self._log.state.turn
+            raise as_error(say, turn.speaker if turn else "member")
+        if isinstance(say, Left | Nobody):
+            if isinstance(say, Nobody):
+                await anyio.sleep(PAUSE)
             await self._order()
-        elif say.turn == self._turn:
-            self._sign = monotonic()
-            if isinstance(say, Left):
-                await self._order()
-            elif isinstance(say, Finished | Failed):
-                self._ending = say
 
     async def _order(self) -> None:
-        self._sign = monotonic()
-        await self._line.order(self._member, self._turn)
+        self._due = monotonic() + self._lease
+        await self._line.order(self._log.state)
+
+
+def check_step(state: State, event: TurnOpened | ChatEnded, floor: Floor) -> None:
+    """The floor is a function of the log: whoever makes a move, everybody can check it."""
+    if event != (expected := step(state, floor(state))):
+        cause = f"a member of '{state.chat}' has made the move {event}, where {expected} was due"
+        raise LogDamaged(cause, "do all machines run the same Septet, and are all members to be trusted?")

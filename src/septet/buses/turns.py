@@ -1,53 +1,39 @@
-"""What a conductor and a member on another machine say to each other during a turn.
+"""How a turn finds one who takes it, on many machines.
 
-    conductor  -- Order -->  one of those who serve the role; while nobody does, it is asked again
-    member     -- events --> the log, under its fence; the log tells the conductor and everybody else
-    member     -- Beat | Finished | Failed | Left --> conductor
+    a turn is opened in the log  --> the server tells one of those who serve the speaker's role
+    who takes it stores what it does under the log's fence, then opens the next turn: the same loop as at home
+    conductor -- Order -->  one of those who serve the role: where nobody had heard, or one has fallen silent
+    member    -- Beat | Failed | Left --> whoever follows the chat
 
-Nothing here is kept, and nothing of it counts: the turn is open in the log, and so is what it brought. An order that
-got lost is placed again after a silence, and a member that takes a turn goes on where the log says it is. A member
-that was slow and believed dead finds its next event refused: the fence lets one of two go on.
+Nothing said here is kept, and nothing of it counts: who has the floor is in the log, and so is what came of it. One
+who takes a turn goes on where the log says it is. A member that was slow and believed dead finds its next event
+refused: the fence lets one of two go on.
 """
 
 import msgspec
 
+from septet.domain.tokens import token
 from septet.domain.values import Value
 from septet.errors import RemoteFailed, SeptetError
 
-WORK = "septet.work"
+WORK, SAID = "septet.work", "septet.said"
+OPENED = "septet.stored.*.t.turn_opened"
 LEASE = 5.0
 """Seconds of silence after which a member counts as dead and its turn is given to another."""
 
 
 class Order(Value):
-    """A turn that somebody must take.
-
-    `news` are the chat's events after `since`, for one who saw it until then: the log need not be read.
-    """
+    """A turn that is open since the event `opened`."""
 
     chat: str
-    speaker: str
-    role: str
-    turn: int
-    since: int = -1
-    news: tuple[msgspec.Raw, ...] = ()
+    opened: int
 
 
 class Beat(Value, tag="beat"):
     """The member is still at it."""
 
-    turn: int
-
-
-class Finished(Value, tag="finished"):
-    """The turn has nothing left to do; `seq` is the last event that it brought."""
-
-    turn: int
-    seq: int
-
 
 class Failed(Value, tag="failed"):
-    turn: int
     error: str
     cause: str
     remedy: str = ""
@@ -56,19 +42,22 @@ class Failed(Value, tag="failed"):
 class Left(Value, tag="left"):
     """The member goes away in order: somebody else may take the turn at once."""
 
-    turn: int
 
-
-Say = Beat | Finished | Failed | Left
+Say = Beat | Failed | Left
 ENCODER = msgspec.json.Encoder()
 SAYS: msgspec.json.Decoder[Say] = msgspec.json.Decoder(Say)
 ORDERS = msgspec.json.Decoder(Order)
 
 
-def failed(turn: int, error: Exception) -> Failed:
+def said(chat: str) -> str:
+    """Where members tell what becomes of the chat's turn."""
+    return f"{SAID}.{token(chat)}"
+
+
+def failed(error: Exception) -> Failed:
     if isinstance(error, SeptetError):
-        return Failed(turn=turn, error=type(error).__name__, cause=error.cause, remedy=error.remedy)
-    return Failed(turn=turn, error=type(error).__name__, cause=" ".join(str(error).split())[:500])
+        return Failed(error=type(error).__name__, cause=error.cause, remedy=error.remedy)
+    return Failed(error=type(error).__name__, cause=" ".join(str(error).split())[:500])
 
 
 def as_error(failure: Failed, speaker: str) -> SeptetError:

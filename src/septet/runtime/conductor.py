@@ -3,34 +3,31 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
-from septet.domain.events import ChatEnded, Recorded, TurnOpened
+from septet.domain.events import Recorded
 from septet.domain.state import State
 from septet.errors import BadConfig
-from septet.ports import EventStore, Speaker
+from septet.ports import Agent, EventStore
 from septet.runtime.log import Hear, Log
-from septet.team.moves import End, Floor
+from septet.team.moves import Floor, step
 
-Agents = Mapping[str, Speaker]
+Agents = Mapping[str, Agent]
 
 
 async def perform(log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
     """Finish the turn that is open, then let the floor policy name speakers until it ends the chat.
 
-    Starting and resuming are this one call. Every event is stored before it is yielded and before its
-    speaker goes on.
+    Starting and resuming are this one call. Every event is stored before it is yielded and before its speaker goes
+    on. It stops before the turn of one who is not among `agents`: whoever has that one goes on from the log.
     """
     while log.state.ended is None:
-        if log.state.turn is not None:
-            async with aclosing(speaker(log.state.turn.speaker, agents)(log.state)) as events:
+        if (turn := log.state.turn) is not None:
+            if turn.speaker not in agents:
+                return
+            async with aclosing(agents[turn.speaker](log.state)) as events:
                 async for event in events:
                     for recorded in await log.record(event):
                         yield recorded
-        move = floor(log.state)
-        if isinstance(move, End):
-            step = ChatEnded(reason=move.reason, detail=move.detail)
-        else:
-            step = TurnOpened(speaker=move.speaker)
-        for recorded in await log.record(step):
+        for recorded in await log.record(step(log.state, floor(log.state))):
             yield recorded
 
 
@@ -42,10 +39,11 @@ async def conduct(
     async with aclosing(perform(log, floor, agents)) as performance:
         async for recorded in performance:
             hear(recorded)
+    check_ended(log.state, agents)
     return log.state
 
 
-def speaker(name: str, agents: Agents) -> Speaker:
-    if name not in agents:
+def check_ended(state: State, agents: Agents) -> None:
+    if state.ended is None and state.turn is not None:
+        name = state.turn.speaker
         raise BadConfig(f"the team has no '{name}' to give the floor to", f"it has {', '.join(agents)}")
-    return agents[name]

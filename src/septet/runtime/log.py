@@ -22,14 +22,12 @@ class Log:
     async def open(cls, store: EventStore, chat: str) -> Self:
         return cls(store, fold(await store.read(chat), State(chat=chat)))
 
-    async def record(self, event: Event | Recorded) -> Sequence[Recorded]:
-        """Store the event after all that we know; what the person said meanwhile comes before it.
-
-        One that a machine elsewhere has stored already is only folded.
-        """
-        if isinstance(event, Recorded):
-            news: Sequence[Recorded] = [event]
-        else:
-            news = await self.store.append(self.state.chat, event, after=self.state.seq)
+    async def record(self, event: Event) -> Sequence[Recorded]:
+        """Store the event after all that we know; what the person said meanwhile comes before it."""
+        news = await self.store.append(self.state.chat, event, after=self.state.seq)
         self.state = fold(news, self.state)
         return news
+
+    def follow(self, *recorded: Recorded) -> None:
+        """Events that another machine has stored."""
+        self.state = fold(recorded, self.state)

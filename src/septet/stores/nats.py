@@ -7,15 +7,17 @@ no cache, lease or leader on our side: two conductors on two machines meet at th
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
+from itertools import count
 from secrets import token_hex
 from time import monotonic, time
 from typing import TypeVar
 
 import anyio
 import nats.errors
-from anyio.lowlevel import checkpoint_if_cancelled
 from msgspec.structs import replace
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from septet.domain.codec import decode, encode
 from septet.domain.events import Event, Recorded
@@ -24,7 +26,7 @@ from septet.errors import StoreFailed
 from septet.ports import ChatHead
 from septet.stores.fence import check_fence
 from septet.stores.nats_feed import EXPECTED, Feed
-from septet.stores.nats_stream import LogStream, Outdated, Stored
+from septet.stores.nats_stream import LogStream, Outdated, Stored, as_stored
 from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, whole_chat
 
 T = TypeVar("T")
@@ -32,6 +34,7 @@ PATIENCE = 60.0
 """Seconds to go on trying while the server is away."""
 PAUSE = 0.2
 AT_ONCE = 32
+FEW = 3
 MESSAGE_ID = "Nats-Msg-Id"
 EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
 
@@ -48,6 +51,7 @@ class NatsStore:
         self._client = client
         self._stream = LogStream(client)
         self._patience = patience
+        self._identity, self._numbers = token_hex(8), count()
         self._latest: dict[str, float] = {}
         self._heads: dict[str, tuple[int, ChatHead]] = {}
 
@@ -58,14 +62,14 @@ class NatsStore:
         at = stamp(max(time(), self._latest.get(chat, 0.0)))
         mine = Recorded(chat=chat, seq=0, at=at, event=event)
         if after is None:
-            seq = await self._publish(mine, fenced=False, headers={MESSAGE_ID: token_hex(12)})
+            seq = await self._publish(mine, fenced=False, headers={MESSAGE_ID: self._new_id()})
             return [self._noted(replace(mine, seq=seq))]
         return [self._noted(one) for one in await self._append_fenced(mine, after)]
 
     async def _append_fenced(self, mine: Recorded, after: int) -> list[Recorded]:
         """Name what was seen; where the server knows more, look whether it is only words of the person."""
         # The same id for every try: what was stored, but whose acknowledgement was lost, is not stored again.
-        headers = {MESSAGE_ID: token_hex(12), EXPECTED_OF: whole_chat(mine.chat), EXPECTED: str(after)}
+        headers = {MESSAGE_ID: self._new_id(), EXPECTED_OF: whole_chat(mine.chat), EXPECTED: str(after)}
         between: list[Stored] = []
         while True:
             try:
@@ -96,11 +100,26 @@ class NatsStore:
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
         return [self._noted(as_recorded(one)) for one in await self._since(chat, after)]
 
+    async def read_to(self, chat: str, after: int, told: Msg) -> Sequence[Recorded]:
+        """At least the events after `after` up to the one that the server has told.
+
+        Each event names the one before it: a few are fetched one by one, which is cheaper than looking for more.
+        """
+        found = [as_stored(told)]
+        while (before := int(found[-1].headers.get(EXPECTED, "-1"))) > after and len(found) < FEW:
+            stored = await self._patiently(partial(self._stream.at, before))
+            if stored is None:
+                break
+            found.append(stored)
+        if before != after:
+            return await self.read(chat, after)
+        return [self._noted(as_recorded(one)) for one in reversed(found)]
+
     async def chats(self) -> Sequence[ChatHead]:
         sizes: dict[str, int] = {}
-        for subject, count in (await self._patiently(self._stream.subjects)).items():
+        for subject, size in (await self._patiently(self._stream.subjects)).items():
             chat = chat_of(subject)
-            sizes[chat] = sizes.get(chat, 0) + count
+            sizes[chat] = sizes.get(chat, 0) + size
         limit = anyio.CapacityLimiter(AT_ONCE)
 
         async def look(chat: str, size: int) -> None:
@@ -169,19 +188,20 @@ class NatsStore:
         assert last is not None
         return ChatHead(chat=chat, seq=last.seq, started=as_recorded(first).at, changed=as_recorded(last).at)
 
+    def _new_id(self) -> str:
+        return f"{self._identity}-{next(self._numbers)}"
+
     def _noted(self, recorded: Recorded) -> Recorded:
         """Times never go back for those who write through this store."""
         self._latest[recorded.chat] = max(recorded.at, self._latest.get(recorded.chat, 0.0))
         return recorded
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Try until the server answers. One who is cancelled still learns what became of a try under way."""
+        """Try until the server answers."""
         deadline = monotonic() + self._patience
         while True:
-            await checkpoint_if_cancelled()
             try:
-                with anyio.CancelScope(shield=True):
-                    return await attempt()
+                return await attempt()
             except (nats.errors.Error, OSError) as error:
                 if monotonic() > deadline or self._client.is_closed:
                     raise StoreFailed(

@@ -10,6 +10,7 @@ from nats.aio.msg import Msg
 
 ANSWER = 2.0
 """Seconds for one answer of the server; how often to try again is the caller's choice."""
+GLANCE = 0.25
 
 Whole = Callable[[Msg], bool]
 """Whether an answer is complete with this message."""
@@ -18,27 +19,20 @@ Whole = Callable[[Msg], bool]
 class Waiting:
     """One who has asked and not heard everything yet."""
 
-    def __init__(self, whole: Whole) -> None:
-        loop = asyncio.get_running_loop()
+    def __init__(self, whole: Whole, loop: asyncio.AbstractEventLoop) -> None:
         self._whole = whole
         self._heard: list[Msg] = []
-        self._answer: asyncio.Future[list[Msg]] = loop.create_future()
-        self._timer = loop.call_later(ANSWER, self._give_up)
+        self._until = loop.time() + ANSWER
+        self.answer: asyncio.Future[list[Msg]] = loop.create_future()
 
     def hear(self, message: Msg) -> None:
         self._heard.append(message)
-        if self._whole(message) and not self._answer.done():
-            self._answer.set_result(self._heard)
+        if self._whole(message) and not self.answer.done():
+            self.answer.set_result(self._heard)
 
-    async def answer(self) -> list[Msg]:
-        try:
-            return await self._answer
-        finally:
-            self._timer.cancel()
-
-    def _give_up(self) -> None:
-        if not self._answer.done():
-            self._answer.set_exception(nats.errors.TimeoutError())
+    def look_at(self, clock: float) -> None:
+        if clock > self._until and not self.answer.done():
+            self.answer.set_exception(nats.errors.TimeoutError())
 
 
 class Answers:
@@ -47,6 +41,7 @@ class Answers:
         self._inbox = ""
         self._numbers = count()
         self._waiting: dict[str, Waiting] = {}
+        self._clock: asyncio.TimerHandle | None = None
 
     async def ask(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> Msg:
         """The one message that answers. Raises an error of the client."""
@@ -62,13 +57,22 @@ class Answers:
         if not self._inbox:
             self._inbox = self._client.new_inbox()
             await self._client.subscribe(f"{self._inbox}.*", cb=self._hear, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        name, waiting = str(next(self._numbers)), Waiting(whole)
+        loop = asyncio.get_running_loop()
+        name, waiting = str(next(self._numbers)), Waiting(whole, loop)
+        if self._clock is None:
+            self._clock = loop.call_later(GLANCE, self._look, loop)
         self._waiting[name] = waiting
         try:
             await self._client.publish(subject, body, reply=f"{self._inbox}.{name}", headers=headers)
-            return await waiting.answer()
+            return await waiting.answer
         finally:
             del self._waiting[name]
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One clock for all who wait: a timer for each would cost more than what it watches."""
+        for waiting in self._waiting.values():
+            waiting.look_at(loop.time())
+        self._clock = loop.call_later(GLANCE, self._look, loop) if self._waiting else None
 
     async def _hear(self, message: Msg) -> None:
         if waiting := self._waiting.get(message.subject.rsplit(".", 1)[1]):

@@ -117,7 +117,7 @@ class LogStream:
                 f"an event of {len(body):,} bytes is too big for the server", "keep it as a blob"
             )
         answer = await self._answers.ask(subject, body, headers)
-        ack = decoded(answer.data, Ack)
+        ack = as_ack(answer.data)
         if ack.error is None:
             return ack.seq
         if ack.error.err_code in WRONG_LAST:
@@ -128,6 +128,11 @@ class LogStream:
     async def newest(self, subject: str) -> Stored | None:
         """The last message of the subject, as the stream's leader knows it."""
         return await self._get({"last_by_subj": subject})
+
+    async def at(self, seq: int) -> Stored | None:
+        """The message with a sequence, or nothing where this copy of the stream does not have it yet."""
+        answer = await self._answers.ask(f"{API}.DIRECT.GET.{STREAM}", b'{"seq":%d}' % seq)
+        return None if ends_page(answer) else as_stored(answer)
 
     async def oldest(self, subject: str) -> Stored | None:
         return await self._get({"seq": 1, "next_by_subj": subject})
@@ -196,6 +201,16 @@ def as_stored(message: Msg) -> Stored:
     return Stored(
         subject=headers["Nats-Subject"], seq=int(headers[SEQUENCE]), headers=headers, body=message.data
     )
+
+
+ACKS = msgspec.json.Decoder(Ack)
+
+
+def as_ack(data: bytes) -> Ack:
+    try:
+        return ACKS.decode(data)
+    except msgspec.MsgspecError:
+        return decoded(data, Ack)
 
 
 def decoded(data: bytes, form: type[T]) -> T:

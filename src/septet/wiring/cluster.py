@@ -15,7 +15,7 @@ from septet.buses.nats import NatsBus
 from septet.buses.patience import patiently
 from septet.buses.presence import Sign, forget, seen, signing
 from septet.buses.recall import Cast, taking
-from septet.buses.remote import Line, open_line, remote
+from septet.buses.remote import perform_together
 from septet.buses.turns import LEASE
 from septet.domain.events import Event, Recorded, RunFinished, VersionWritten
 from septet.domain.files import FileRef
@@ -26,11 +26,15 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.domain.values import Value
 from septet.errors import BadConfig, NoModel, NoSandbox
-from septet.ports import Agent, Listener, Sandbox, Speaker
+from septet.ports import Agent, Listener, Sandbox
+from septet.runtime.conductor import Agents
+from septet.runtime.log import Log
 from septet.settings.homes import find_home
 from septet.settings.team_files import load_team
 from septet.stores.nats import open_nats_store
 from septet.stores.nats_blobs import open_nats_blobs
+from septet.team.floors import floor_for
+from septet.team.moves import Floor
 from septet.tools.workspace import Workspace
 from septet.wiring.hosts import SERVED, check_roles
 from septet.wiring.models import Models, settled_name, suited
@@ -56,7 +60,6 @@ class ClusterSession(Session):
         self._sign = sign
         self.elsewhere = True
         self._lease = lease
-        self._lines: dict[str, Line] = {}
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         return Elsewhere()
@@ -75,10 +78,8 @@ class ClusterSession(Session):
     async def people(self) -> Sequence[Seen]:
         return await patiently(lambda: seen(self._client))
 
-    def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Speaker:
-        if member.role in SERVED:
-            return remote(self._lines[state.chat], member)
-        return super().agent(member, state, sandbox, person)
+    def is_here(self, member: RoleSpec) -> bool:
+        return member.role not in SERVED
 
     async def orphans(self) -> Sequence[str]:
         """Chats whose conductor fell silent and that nobody has taken over yet."""
@@ -97,16 +98,18 @@ class ClusterSession(Session):
         state = await self.state(chat)
         await self._sign.conducts(chat)
         try:
-            async with open_line(self._client, self.store, chat, state.seq, self._lease) as line:
-                self._lines[chat] = line
-                async with aclosing(super().perform(chat, sandbox, person)) as performance:
-                    async for recorded in performance:
-                        line.note(recorded)
-                        state = fold([recorded], state)
-                        await self._show(state, recorded.event)
-                        yield recorded
+            async with aclosing(super().perform(chat, sandbox, person)) as performance:
+                async for recorded in performance:
+                    state = fold([recorded], state)
+                    await self._show(state, recorded.event)
+                    yield recorded
         finally:
             await self._sign.rests(chat)
+
+    async def play(self, log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
+        async with aclosing(perform_together(self._client, log, floor, agents, self._lease)) as performance:
+            async for recorded in performance:
+                yield recorded
 
     async def _show(self, state: State, event: Event) -> None:
         workspace = Workspace(Path(state.workspace))
@@ -157,11 +160,13 @@ async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
     check_roles(joining.roles)
     async with open_shared(joining.link, wait=float("inf")) as (session, client):
         sandbox = await session.sandbox(joining.unsafe) if "runner" in joining.roles else Elsewhere()
-        cast = casting(session, sandbox, await own_model(session.models, joining.model))
-        member = Member(client, taking(session.store, cast), joining.lease)
+        own = await own_model(session.models, joining.model)
+        cast = casting(session, sandbox, joining.roles, own)
+        member = Member(client, taking(await open_nats_store(client), cast), joining.lease)
         async with anyio.create_task_group() as tasks:
             for role in joining.roles:
                 await tasks.start(member.serve, role)
+            await patiently(client.flush)  # what the server refuses is told before it answers
             check_rights(client, joining)
             async with signing(client, "member", joining.name, joining.roles):
                 ready()
@@ -197,14 +202,20 @@ def needs_model(team: TeamSpec) -> bool:
     return any(not member.model for member in thinking(team))
 
 
-def casting(session: Session, sandbox: Sandbox, own: tuple[str, ...] = ()) -> Cast:
+def casting(session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple[str, ...] = ()) -> Cast:
     """The same agents as at home, on this machine's own workspace."""
 
-    def cast(state: State, name: str) -> Speaker:
-        here = replace(state, workspace=str(session.home.workspaces / state.chat))
-        spec = next(member for member in state.team.members if member.name == name)
-        spec = suited(replace(spec, model=own)) if spec.model == (OWN,) else spec
-        agent = session.agent(spec, here, sandbox, None)
-        return lambda known: agent(replace(known, workspace=here.workspace))
+    def turns_of(member: RoleSpec) -> Agent:
+        spec = suited(replace(member, model=own)) if member.model == (OWN,) else member
+
+        def turn(state: State) -> AsyncGenerator[Event, None]:
+            here = replace(state, workspace=str(session.home.workspaces / state.chat))
+            return session.agent(spec, here, sandbox, None)(here)
+
+        return turn
+
+    def cast(state: State) -> tuple[Floor, Agents]:
+        served = [member for member in state.team.members if member.role in roles]
+        return floor_for(state.team, state.budget), {member.name: turns_of(member) for member in served}
 
     return cast

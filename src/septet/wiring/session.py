@@ -35,8 +35,8 @@ from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import TALKERS, Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage
-from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox, Speaker
-from septet.runtime.conductor import perform
+from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox
+from septet.runtime.conductor import Agents, check_ended, perform
 from septet.runtime.log import Log
 from septet.sandboxes.workbench import Workbench
 from septet.settings.homes import Home, find_home
@@ -45,6 +45,7 @@ from septet.stores.examples import ExampleShelf
 from septet.stores.meanings import MeaningShelf
 from septet.stores.sqlite import open_store
 from septet.team.floors import floor_for
+from septet.team.moves import Floor
 from septet.team.teams import TEAMS
 from septet.tools.memory import Memory
 from septet.tools.workspace import Workspace
@@ -165,7 +166,7 @@ class Session:
         keepsakes = Keepsakes(Workspace(Path(log.state.workspace)), self.blobs)
         await keepsakes.catch_up(log.state, await self.log(chat))
         try:
-            async with aclosing(perform(log, floor, agents)) as performance:
+            async with aclosing(self.play(log, floor, agents)) as performance:
                 async for recorded in performance:
                     await keepsakes.keep(log.state, recorded)
                     self.remember(log.state, recorded)
@@ -174,13 +175,24 @@ class Session:
             await left(sandbox, log.state.workspace)
         await self.learn_from(chat)
 
-    def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Speaker]:
+    async def play(self, log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
+        """The one loop, to the chat's end."""
+        async with aclosing(perform(log, floor, agents)) as performance:
+            async for recorded in performance:
+                yield recorded
+        check_ended(log.state, agents)
+
+    def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:
         """The team's members by name."""
-        members = {member.name: self.agent(member, state, sandbox, person) for member in state.team.members}
+        here = [member for member in state.team.members if self.is_here(member)]
+        members = {member.name: self.agent(member, state, sandbox, person) for member in here}
         asked = agreeing if state.team.approve == "auto" else person or away
         return {"proxy": asked, **members}
 
-    def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Speaker:
+    def is_here(self, member: RoleSpec) -> bool:
+        return True
+
+    def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
         packages = packages_on(sandbox, self.home)
         bench = Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus, packages)
         if (crafted := craft(member, state.team, self.models, bench, self.foreign)) is not None:
