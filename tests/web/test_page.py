@@ -8,7 +8,7 @@ import anyio.from_thread
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from web.conftest import SLOW, listen
-from web.serving import Web
+from web.serving import SCRIPTS, Web
 
 from septet.domain.talk import Usage
 from septet.testing.replies import Reply, in_order
@@ -205,3 +205,15 @@ def test_an_unfinished_stream_of_another_program_is_watched_and_steered(
     assert process.returncode == 0, complaint
     expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
     expect(page.locator("article.person", has_text="mind the minus")).to_be_attached()
+
+
+def test_the_person_is_asked_about_packages(page: Page, tmp_path: Path) -> None:
+    web = Web(tmp_path / "home", f"scripted:{SCRIPTS / 'smile.yaml'}")
+    begin(page, web, "a smile")
+    approve(page)
+    asked = page.get_by_role("region", name="The team asks")
+    expect(asked).to_contain_text("Install emoji?")
+    asked.get_by_role("button", name="No", exact=True).click()
+    expect(page.get_by_text("Do not install emoji", exact=True)).to_be_visible()
+    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    web.stop()

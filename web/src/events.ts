@@ -11,7 +11,7 @@ export interface Envelope<T extends string = string, D = unknown> {
 
 export interface Member { name: string; role: string; model?: string[] }
 export interface Budget { rounds?: number | null; tokens?: number | null; cost?: number | null; seconds?: number | null }
-export interface Team { name: string; members: Member[]; budget?: Budget; approve?: string; stepwise?: boolean }
+export interface Team { name: string; members: Member[]; budget?: Budget; approve?: string; stepwise?: boolean; packages?: string; network?: string | string[] }
 export interface Check { type: string; target?: string; command?: string; prints?: string; path?: string; by?: string }
 export interface Requirement { id: string; text: string; check?: Check }
 export interface Plan { items: Requirement[]; run?: string }
@@ -20,7 +20,9 @@ export interface FileChange { path: string; kind: 'new' | 'changed' | 'deleted';
 export interface Usage { prompt?: number; cached?: number; completion?: number }
 export interface Answer { text: string; model?: string; reasoning?: string; stop?: string; usage?: Usage; cost?: number | null; seconds?: number }
 export interface RunResult { exit_code: number; stdout?: string; stderr?: string; seconds?: number; stopped_by?: string; changes?: FileChange[]; rung?: string }
-export interface Run { id: string; purpose: string; command: string; tree: string; result?: RunResult }
+export interface Run { id: string; purpose: string; command: string; tree: string; mode?: 'screen' | 'server' | 'cell'; result?: RunResult }
+export interface Missing { distributions?: string[]; unknown?: string[] }
+export interface Installation { installed?: string[]; failed?: string[]; why?: string; output?: string; seconds?: number }
 export interface Evidence { item: string; check: Check; passed: boolean; detail: string; tree: string; run?: string }
 export interface Finding { id: string; text: string; item?: string; severity?: string; evidence?: string }
 export interface Review { version: number; tree: string; verdict: 'accept' | 'revise'; findings?: Finding[]; overruled?: string; remarks?: string[] }
@@ -52,6 +54,9 @@ export type Event =
   | Envelope<'septet.tool_answered', { id: string; text: string; failed?: boolean; changes?: FileChange[] }>
   | Envelope<'septet.snapshot_taken', { number: number; entries: number; note?: string }>
   | Envelope<'septet.data_described', { path: string; size: number; card: string }>
+  | Envelope<'septet.packages_wanted', { missing: Missing }>
+  | Envelope<'septet.packages_decided', { names: string[]; allowed: boolean; always?: boolean; by?: string }>
+  | Envelope<'septet.packages_installed', { installation: Installation }>
   | Envelope<'septet.answer_given', { by: string; text: string; ground: string; sources?: Source[] }>;
 
 export function checkText(check?: Check): string {
@@ -60,6 +65,8 @@ export function checkText(check?: Check): string {
     case 'command': return `command ${check.command}${check.prints ? ` => ${check.prints}` : ''}`;
     case 'file': return `file ${check.path}`;
     case 'picture': return `picture ${check.path}`;
+    case 'window': return 'window';
+    case 'serves': return `serves ${check.path}${check.prints ? ` => ${check.prints}` : ''}`;
     default: return `judged ${check?.by ?? 'reviewer'}`;
   }
 }

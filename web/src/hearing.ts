@@ -150,6 +150,31 @@ export function hearTools(view: View, event: Event): boolean {
   }
 }
 
+export function hearPackages(view: View, event: Event): boolean {
+  switch (event.type) {
+    case 'septet.packages_wanted': {
+      const { distributions = [], unknown = [] } = event.data.missing;
+      view.wanted = [...distributions, ...unknown.map((name) => `${name} (if the index has one of that name that provides it)`)];
+      note(view, event, 'runner', `Not installed: ${view.wanted.join(', ')}`);
+      return true;
+    }
+    case 'septet.packages_decided':
+      view.wanted = [];
+      note(view, event, event.data.by === 'policy' ? 'septet' : 'person', `${event.data.allowed ? 'Install' : 'Do not install'} ${event.data.names.join(', ')}`);
+      replied(view);
+      return true;
+    case 'septet.packages_installed': {
+      const { installed = [], failed = [], why = '' } = event.data.installation;
+      view.wanted = [];
+      if (installed.length) note(view, event, 'runner', `Installed ${installed.join(', ')}`, 'good');
+      if (failed.length) note(view, event, 'runner', `Could not install ${failed.join(', ')}: ${why}`, 'bad');
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
 const SILENT = new Set(['septet.snapshot_taken']);
 
 /** An event that this page does not know yet is at least named; the log tab has all of it. */

@@ -29,6 +29,8 @@ export const Entry = memo(function Entry({ item, index, count }: { item: Item; i
   );
 }, (before, after) => before.item === after.item && before.revision === after.revision && before.count === after.count);
 
+const MODES = { screen: 'on a screen', server: 'asked as a server', cell: 'in the kernel' };
+
 function Body({ item }: { item: Item }) {
   switch (item.kind) {
     case 'said': return <SaidBody item={item} />;
@@ -162,7 +164,7 @@ export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
   const { text, good } = outcome(run);
   const output = [run.result?.stdout, run.result?.stderr].filter(Boolean).join('\n');
   const pictures = run.result?.changes?.filter((change) => change.sha256 && change.kind !== 'deleted' && /\.(png|jpe?g|gif|webp|svg)$/i.test(change.path)) ?? [];
-  const title = <><span class={run.result ? (good ? 'good' : 'bad') : 'quiet'}>{run.result ? (good ? '✓' : '✗') : '…'}</span> <b>{visible(run.purpose)}</b> <code>{visible(run.command)}</code> <span class="quiet">{run.result ? `${text} · ${(run.result.seconds ?? 0).toFixed(2)} s` : ''}</span></>;
+  const title = <><span class={run.result ? (good ? 'good' : 'bad') : 'quiet'}>{run.result ? (good ? '✓' : '✗') : '…'}</span> <b>{visible(run.purpose)}</b> <code>{visible(run.command)}</code>{run.mode && <span class="quiet"> {MODES[run.mode]}</span>} <span class="quiet">{run.result ? `${text} · ${(run.result.seconds ?? 0).toFixed(2)} s` : ''}</span></>;
   return (
     <div class="run">
       {output ? <details open={unfolded}><summary>{title}</summary><Output text={output} label={`Output of ${run.purpose}`} /></details> : <p class="silent">{title}</p>}

@@ -18,8 +18,19 @@ export function Question() {
   );
 }
 
-function Asked({ kind, seq }: { kind: 'plan' | 'step' | 'review'; seq: number }) {
+function Packages() {
+  const say = (text: string) => () => void act('say', { text });
+  return (
+    <div class="ask" role="region" aria-label="The team asks">
+      <p><b>Install {view.value.wanted.join(', ')}?</b> For this work only; the program itself still runs without network.</p>
+      <div class="buttons"><button type="button" class="primary" onClick={say('yes')}>Install</button><button type="button" onClick={say('always')}>Always in this chat</button><button type="button" onClick={say('no')}>No</button><button type="button" onClick={() => void act('stop')}>Stop</button></div>
+    </div>
+  );
+}
+
+function Asked({ kind, seq }: { kind: 'plan' | 'step' | 'review' | 'packages'; seq: number }) {
   const [editing, setEditing] = useState(false);
+  if (kind === 'packages') return <Packages />;
   if (kind === 'review') {
     return (
       <div class="ask" role="region" aria-label="The team asks">

@@ -1,7 +1,7 @@
 // What a chat's log adds up to for the eye: the same fold as the team's own, kept as what the page shows.
 
 import type { Budget, Event, Evidence, FileChange, Plan, Review, Run, Source, Team, ToolCall, Version } from './events';
-import { hearChat, hearOther, hearTalk, hearTools, hearWork } from './hearing';
+import { hearChat, hearOther, hearPackages, hearTalk, hearTools, hearWork } from './hearing';
 
 export interface Said { kind: 'said'; seq: number; at: string; who: string; model: string; text: string; reasoning: string; plan?: Plan; version?: Version; review?: Review; refused?: string }
 export interface Runs { kind: 'runs'; seq: number; at: string; who: string; version: number; runs: Run[]; evidence: Evidence[] }
@@ -15,7 +15,7 @@ export type Item = Fresh & { revision: number };
 export interface Turn { speaker: string; heard: number; answered: boolean; settled: boolean; seq: number }
 export interface Spent { who: string; model: string; answers: number; prompt: number; completion: number; cost: number; seconds: number }
 export interface Made extends FileChange { version: number; purpose: string }
-export interface Question { kind: 'plan' | 'step' | 'review'; seq: number }
+export interface Question { kind: 'plan' | 'step' | 'review' | 'packages'; seq: number }
 
 export class View {
   seq = 0;
@@ -36,6 +36,7 @@ export class View {
   made: Made[] = [];
   spent = new Map<string, Spent>();
   costs: { at: number; cost: number; tokens: number }[] = [];
+  wanted: string[] = [];
   turn?: Turn;
   turns = new Map<string, number>();
   steps = 0;
@@ -67,6 +68,7 @@ export class View {
   /** What the team wants to know from the person right now. */
   get question(): Question | undefined {
     if (this.ended || !this.turn || this.turn.speaker !== 'proxy') return undefined;
+    if (this.team.packages === 'ask' && this.wanted.length) return { kind: 'packages', seq: this.seq };
     if (this.plan && !this.approved) return this.remarks ? undefined : { kind: 'plan', seq: this.planSeq };
     const taken = [...this.turns].reduce((sum, [who, count]) => sum + (who === 'proxy' ? 0 : count), 0);
     if (this.team.stepwise && this.steps <= taken) return { kind: 'step', seq: this.seq };
@@ -77,6 +79,6 @@ export class View {
     if (event.seq <= this.seq) return;
     this.seq = event.seq;
     this.events.push(event);
-    hearTalk(this, event) || hearWork(this, event) || hearChat(this, event) || hearTools(this, event) || hearOther(this, event);
+    hearTalk(this, event) || hearWork(this, event) || hearChat(this, event) || hearTools(this, event) || hearPackages(this, event) || hearOther(this, event);
   }
 }

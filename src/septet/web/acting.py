@@ -47,9 +47,10 @@ from septet.wiring.rehearsals import load_rehearsal, start_rehearsal, team_of
 
 
 def bounded(team: TeamSpec, form: NewChat) -> TeamSpec:
-    """The team as the form wants it."""
+    """The team as the form wants it. Whoever sits before the page can be asked about packages."""
     approve = "auto" if form.yes else team.approve
-    team = replace(team, stepwise=form.step, consult=form.consult, approve=approve)
+    packages = "ask" if team.packages == "off" and not form.yes else team.packages
+    team = replace(team, stepwise=form.step, consult=form.consult, approve=approve, packages=packages)
     return replace(team, budget=form.bounds(team.budget))
 
 
@@ -118,7 +119,7 @@ class Acting:
                 await self.store.append(state.chat, self.acceptance(state), after=None)
             case Step() | Resume():
                 asked = question(state)
-                if asked is not None and asked.kind != "plan":
+                if asked is not None and asked.kind not in ("plan", "packages"):
                     await self.store.append(state.chat, StepGranted(), after=None)
 
     def words(self, state: State, text: str, to: str) -> Event:
