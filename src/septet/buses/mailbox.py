@@ -1,5 +1,6 @@
 """Serving agents: an instance is made for each key that is written to, and handles one message at a time."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from time import time
@@ -143,11 +144,12 @@ class Mailbox:
         parcel = PARCELS.decode(message.data)
         if not self._has_handled(message) and self._concerns(parcel):
             done, delivered = False, message.metadata.num_delivered
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(keep, message)
+            keeping = asyncio.create_task(keep(message))  # plain: a group would cost more than most handlers
+            try:
                 done = await self._work(parcel, delivered)
                 self._handled = message.metadata.sequence.stream if done else self._handled
-                tasks.cancel_scope.cancel()
+            finally:
+                keeping.cancel()
             if not done:
                 await message.nak(delay=0.1 * 2**delivered)
                 return

@@ -1,12 +1,13 @@
 """Messages between agents on many machines: topics, subscriptions, direct requests, dead letters."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
 from time import time
 
 import anyio
 import msgspec
-import nats.errors
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 from nats.aio.client import Client
@@ -31,6 +32,8 @@ class Post:
         self.mail = mail
         self.registry = registry
         self.inbox = client.new_inbox()
+        self._numbers = count()
+        self._asked: dict[str, asyncio.Future[bytes]] = {}
         self.working: dict[str, Answer] = {}
         """The agents of this process, for requests that come back to one that waits."""
 
@@ -53,27 +56,35 @@ class Post:
         agent = agent_id(recipient)
         if not await patiently(lambda: self.registry.knows(agent.type)):
             raise Unreachable(f"there is no agent of type '{agent.type}'", "is its process registered?")
-        answers = await self.client.subscribe(self.client.new_inbox())  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        try:
-            parcel = replace(
-                parcel,
-                recipient=recipient,
-                subject=recipient,
-                reply=answers.subject,
-                deadline=time() + deadline,
-            )
+        with self._waiting() as (reply, heard):
+            until = time() + deadline
+            parcel = replace(parcel, recipient=recipient, subject=recipient, reply=reply, deadline=until)
             await self._deliver(agent, parcel)
-            answer = ANSWERS.decode((await answers.next_msg(timeout=deadline)).data)
-        except nats.errors.TimeoutError as error:
-            raise Unreachable(
-                f"{recipient} did not answer in {deadline:g} s", "allow it more time"
-            ) from error
-        finally:
-            if not self.client.is_closed:
-                await answers.unsubscribe()
+            try:
+                async with asyncio.timeout(deadline):
+                    answer = ANSWERS.decode(await heard)
+            except TimeoutError as error:
+                raise Unreachable(
+                    f"{recipient} did not answer in {deadline:g} s", "allow it more time"
+                ) from error
         if answer.error:
             raise RemoteFailed(f"{recipient} failed ({answer.error}: {answer.text})")
         return answer.data
+
+    @contextmanager
+    def _waiting(self) -> Generator[tuple[str, asyncio.Future[bytes]]]:
+        """One subscription hears the answers to all requests: one for each would cost more than the answer."""
+        number = str(next(self._numbers))
+        heard = self._asked[number] = asyncio.get_running_loop().create_future()
+        try:
+            yield f"{self.inbox}.{number}", heard
+        finally:
+            del self._asked[number]
+
+    async def hear_answer(self, message: Msg) -> None:
+        heard = self._asked.get(message.subject.rsplit(".", 1)[1])
+        if heard is not None and not heard.done():
+            heard.set_result(message.data)
 
     async def _deliver(self, agent: AgentId, parcel: Parcel) -> None:
         """One that waits further up in the chain is at work already: it is asked where it is, not in its queue."""
@@ -144,9 +155,11 @@ async def open_post(client: Client, replicas: int = 1) -> AsyncGenerator[Post]:
     async with anyio.create_task_group() as tasks:
         post = Post(client, mail, registry, tasks)
         inner = await client.subscribe(post.inbox, cb=post.answer_inner)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        answers = await client.subscribe(f"{post.inbox}.*", cb=post.hear_answer)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         try:
             yield post
         finally:
             tasks.cancel_scope.cancel()
             if not client.is_closed:
                 await inner.unsubscribe()
+                await answers.unsubscribe()
