@@ -16,8 +16,8 @@ from septet.settings.homes import Home, find_home
 
 
 async def workbench(home: Home, unsafe: bool = False) -> Workbench:
-    """The best rung of this machine; NoSandbox is raised before anything has run."""
-    rung = await choose_sandbox(unsafe=unsafe)
+    """The best rung of this machine, proven before its first run; NoSandbox is raised before anything has run."""
+    rung = await choose_sandbox(unsafe=unsafe, proofs=home.data / "sandboxes")
     return Workbench(rung, (with_pictures, packages_on(rung, home).applied))
 
 
@@ -31,7 +31,8 @@ async def provide(
     workspace: str, sources: Mapping[str, str], agree: Callable[[Missing], bool], unsafe: bool = False
 ) -> Installation | None:
     """Install what the sources lack, if it is agreed to; None where there is nothing to do."""
-    packages = packages_on(await choose_sandbox(unsafe=unsafe), find_home())
+    home = find_home()
+    packages = packages_on(await choose_sandbox(unsafe=unsafe, proofs=home.data / "sandboxes"), home)
     missing = await packages.missing(workspace, sources)
     return await packages.install(workspace, missing) if missing and agree(missing) else None
 
