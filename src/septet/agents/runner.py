@@ -1,5 +1,6 @@
 """The runner: no opinion, no model. It runs the newest version in the sandbox and reports what it saw."""
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ from septet.team.modes import mode_of_run, mode_of_tests
 from septet.tools.workspace import Workspace
 
 ALONE = "tests alone"
+PLAIN_WORDS = re.compile(r"[\w ./=:@%+,-]+")
 PLAIN_PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """Plugins that happen to be installed beside Septet would change what a test means, and cost seconds."""
 
@@ -187,13 +189,21 @@ def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
     testing = started.purpose in ("tests", ALONE) and not state.team.tests
     return Job(
-        command=PYTEST if testing else ("sh", "-c", started.command),
+        command=PYTEST if testing else words_of(started.command),
         workspace=folder,
         limits=limits,
         environment=PLAIN_PYTEST if testing else {},
         readable=state.data,
         network=state.team.network,
+        warm=state.team.warm,
     )
+
+
+def words_of(command: str) -> tuple[str, ...]:
+    """A plain call of Python needs no shell; everything else is the shell's."""
+    words = command.split()
+    plain = words[:1] in (["python"], ["python3"]) and PLAIN_WORDS.fullmatch(command) is not None
+    return tuple(words) if plain else ("sh", "-c", command)
 
 
 async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str, speaker: str) -> None:

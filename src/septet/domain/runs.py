@@ -76,6 +76,8 @@ class Job(Value):
     stdin: bytes = b""
     mode: Mode | None = None
     network: Network = "off"
+    warm: tuple[str, ...] = ()
+    """Modules that a plain Python program may find imported already; the next run is prepared after this one."""
 
 
 def name_of(mode: Mode | None) -> ModeName:

@@ -59,7 +59,7 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     `consult` asks the person before every review; `refusals`, `stuck_after` and `please_after` bound how often
     in a row a reply may be unusable, the same code may come, and a reviewer may want more of what is green.
     `run` is how programs are run where the plan does not say it; `network` is what they can reach;
-    `packages` is whether what they import may be installed.
+    `packages` is whether what they import may be installed, `warm` which modules wait already imported.
     `tests` is the command that tests the program, instead of pytest: its exit code decides. `languages` says
     what runs a file (`.kt: kotlinc -script`), beside what is known anyway.
     """
@@ -80,6 +80,7 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     run: RunAs = "auto"
     network: Network = "off"
     packages: Policy = "off"
+    warm: tuple[str, ...] = ()
     tests: str = ""
     languages: Mapping[str, str] = {}
 

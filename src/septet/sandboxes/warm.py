@@ -73,7 +73,7 @@ class Warm:
         spare = self.spares.pop(workspace, None)
         if spare is None or (spare.key == key and spare.started.process.poll() is None):
             return spare
-        await _discard(spare)
+        await discard(spare)
         return None
 
     async def _prepare(self, key: Key, job: Job, workspace: Path) -> None:
@@ -97,13 +97,13 @@ class Warm:
         workspace = spare.key[0]
         assert isinstance(workspace, Path)
         if workspace in self.spares:
-            await _discard(spare)
+            await discard(spare)
         else:
             self.spares[workspace] = spare
 
     async def close(self) -> None:
         for spare in [*self.spares.values()]:
-            await _discard(spare)
+            await discard(spare)
         self.spares.clear()
 
 
@@ -120,7 +120,7 @@ async def warmed(sandbox: Bubblewrap, preload: tuple[str, ...] = ()) -> AsyncGen
                 await warm.close()
 
 
-async def _discard(spare: Spare) -> None:
+async def discard(spare: Spare) -> None:
     """Told nothing, the interpreter ends by itself."""
     spare.close()
     spare.started.process.kill()

@@ -11,13 +11,14 @@ import anyio
 from msgspec.structs import replace
 
 from septet.domain.runs import Cell, Job, RunResult
-from septet.errors import SandboxFailed
+from septet.errors import SandboxFailed, SeptetError
 from septet.ports import Listener, Sandbox
 from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.kernels import Kernel
 from septet.sandboxes.modes import in_its_mode
 from septet.sandboxes.networks import hosts_of, reaching, relaying
 from septet.sandboxes.proxies import proxy
+from septet.sandboxes.warm import Spare, Warm, discard
 
 _MOST_KERNELS = 4
 
@@ -55,6 +56,7 @@ class Workbench:
     rung: Sandbox
     fittings: tuple[Fitting, ...] = ()
     kernels: dict[str, KeptKernel] = field(default_factory=dict[str, KeptKernel])
+    spares: dict[Path, Spare] = field(default_factory=dict[Path, Spare])
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         for fit in self.fittings:
@@ -62,7 +64,22 @@ class Workbench:
         if isinstance(job.mode, Cell):
             return await (await self._kernel(job)).run(job.mode, listen)
         async with reaching(in_its_mode(job)) as plain:
+            if job.warm and plain.command == job.command and isinstance(self.rung, Bubblewrap):
+                return await self._warm(self.rung, plain, listen)
             return await self.rung.run(plain, listen)
+
+    async def _warm(self, rung: Bubblewrap, job: Job, listen: Listener | None) -> RunResult:
+        """In the spare that waits, if one does; before coming back, the next one is started."""
+        result: RunResult | SeptetError | None = None
+        async with anyio.create_task_group() as group:
+            try:
+                result = await Warm(rung, group, job.warm, self.spares).run(job, listen)
+            except SeptetError as error:
+                result = error
+        if isinstance(result, SeptetError):
+            raise result
+        assert result is not None, "a task group that ends quietly has done its work"
+        return result
 
     async def _kernel(self, job: Job) -> KeptKernel:
         """The workspace's own; one that was made for other circumstances gives way."""
@@ -78,10 +95,17 @@ class Workbench:
         return kept
 
     async def rest(self, workspace: str) -> None:
-        """Nobody works there for now: its kernel is ended; what it knew is in the log."""
-        if kept := self.kernels.pop(workspace, None):
-            with anyio.CancelScope(shield=True):
+        """Nobody works there for now: nothing waits there any longer. What a kernel knew is in the log."""
+        kept, spare = self.kernels.pop(workspace, None), self.spares.pop(_real(workspace), None)
+        with anyio.CancelScope(shield=True):
+            if kept is not None:
                 await kept.end()
+            if spare is not None:
+                await discard(spare)
+
+
+def _real(workspace: str) -> Path:
+    return Path(workspace).resolve()
 
 
 def _made(rung: Sandbox, job: Job) -> KeptKernel:

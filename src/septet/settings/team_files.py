@@ -48,6 +48,7 @@ class TeamForm(Value, forbid_unknown_fields=True):
     run: RunAs = "auto"
     network: bool | Literal["off", "on"] | tuple[str, ...] = "off"
     packages: bool | Policy = "off"
+    warm: tuple[str, ...] = ()
     tests: str = ""
     languages: Mapping[str, str] = {}
 
@@ -80,6 +81,7 @@ def load_team(name: str) -> TeamSpec:
         run=form.run,
         network=reachable(form.network, str(path)),
         packages="off" if isinstance(form.packages, bool) else form.packages,
+        warm=form.warm,
         tests=form.tests,
         languages=form.languages,
     )

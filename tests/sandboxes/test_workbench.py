@@ -1,0 +1,115 @@
+"""What surrounds a rung: kernels, networks and spares, each gone when nobody works there any longer."""
+
+import http.server
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from septet.domain.runs import Cell, Job, Network
+from septet.errors import SandboxFailed
+from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.unsafe import UnsafeLocal
+from septet.sandboxes.workbench import Workbench
+
+pytestmark = pytest.mark.anyio
+
+FETCH = """
+import sys
+from urllib.error import URLError
+from urllib.request import urlopen
+try:
+    print(urlopen(sys.argv[1] if len(sys.argv) > 1 else address, timeout=10).read().decode())
+except URLError as error:
+    print(error)
+"""
+
+
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"hello from the machine")
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  the library's own name
+        return
+
+
+@pytest.fixture
+def place() -> Generator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hello) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+async def fetched(workspace: Path, address: str, network: Network) -> str:
+    command = ("python", "-c", FETCH, f"http://{address}/")
+    job = Job(command=command, workspace=str(workspace), network=network)
+    return (await Workbench(Bubblewrap.found()).run(job)).stdout
+
+
+async def test_only_named_hosts_are_reached(tmp_path: Path, place: str) -> None:
+    assert await fetched(tmp_path, place, (place,)) == "hello from the machine\n"
+    assert "403" in await fetched(tmp_path, place, ("127.0.0.1:1",))
+    assert "Connection refused" in await fetched(tmp_path, place, ("example.org",))
+    assert "Connection refused" in await fetched(tmp_path, place, "off")
+
+
+async def test_with_the_network_on_this_machine_itself_stays_out_of_reach(tmp_path: Path, place: str) -> None:
+    assert "hello" not in await fetched(tmp_path, place, "on")
+    assert "hello" not in await fetched(tmp_path, place.replace("127.0.0.1", "127.1"), "on")
+
+
+async def test_a_servers_own_loopback_works_beside_the_proxy(tmp_path: Path) -> None:
+    code = """
+import http.server, threading
+from urllib.request import urlopen
+server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(urlopen(f"http://127.0.0.1:{server.server_port}/").status)
+"""
+    job = Job(command=("python", "-c", code), workspace=str(tmp_path), network=("example.org",))
+    assert (await Workbench(Bubblewrap.found()).run(job)).stdout == "200\n"
+
+
+async def test_cells_reach_what_they_may_and_know_only_what_came_before_them(
+    tmp_path: Path, place: str
+) -> None:
+    bench = Workbench(Bubblewrap.found())
+
+    async def cell(code: str, *earlier: str) -> str:
+        mode = Cell(code=code, earlier=earlier)
+        result = await bench.run(Job(command=(), workspace=str(tmp_path), mode=mode, network=(place,)))
+        return result.stdout + result.stderr
+
+    first = f"address = 'http://{place}/'"
+    assert await cell(first) == ""
+    assert await cell(FETCH, first) == "hello from the machine\n"
+    assert "address" in await cell("sorted(name for name in globals() if name[0] != '_')", first)
+    assert "NameError" in await cell("address")
+    session = bench.kernels[str(tmp_path)].kernel.session
+    assert session is not None
+    assert session.started.process.poll() is None
+    await bench.rest(str(tmp_path))
+    assert session.started.process.poll() is not None
+
+
+async def test_a_kernel_needs_bubblewrap(tmp_path: Path) -> None:
+    job = Job(command=(), workspace=str(tmp_path), mode=Cell(code="1"))
+    with pytest.raises(SandboxFailed, match="only bubblewrap has a kernel"):
+        await Workbench(UnsafeLocal()).run(job)
+
+
+async def test_a_module_waits_imported_for_the_next_program(tmp_path: Path) -> None:
+    bench = Workbench(Bubblewrap.found())
+    code = "import sys; print('wave' in sys.modules)"
+    job = Job(command=("python", "-c", code), workspace=str(tmp_path), warm=("wave",))
+    assert [(await bench.run(job)).stdout for _ in range(3)] == ["False\n", "True\n", "True\n"]
+    (spare,) = bench.spares.values()
+    assert spare.started.process.poll() is None
+    await bench.rest(str(tmp_path))
+    assert spare.started.process.poll() is not None
