@@ -107,8 +107,13 @@ async def test_all_agents_share_one_server_and_a_stranger_is_not_let_in(file: Pa
     end(cards[0])
 
 
-async def test_it_ends_by_itself_when_nobody_asks(file: Path, wire: Wire) -> None:
+async def test_it_ends_by_itself_when_nobody_asks_and_comes_back_when_somebody_does(
+    file: Path, wire: Wire
+) -> None:
     card = await server(file, wire, idle_seconds=1.0).card()
     with anyio.fail_after(60):
         await anyio.to_thread.run_sync(os.waitpid, card.pid, 0, abandon_on_cancel=True)
     assert not file.with_suffix(".server").exists()
+    again = await server(file, wire).card()
+    assert again.pid != card.pid
+    end(again)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from models.asking import WRITE, ask, open_openai, question
+from models.asking import WIRES, WRITE, ask, open_openai, question
 from msgspec.structs import replace
 
 from septet.domain.talk import Message, Request, ToolCall
@@ -42,6 +42,23 @@ async def test_tools_are_used_through_blocks(wire: Wire) -> None:
     assert msgspec.json.decode(answer.calls[0].arguments) == {"path": "a.py", "content": 'x = "ä"'}
     assert "tools" not in server.seen[-1].fields
     assert "Write a file." in texts(server)[0]
+
+
+@pytest.mark.parametrize("kind", list(WIRES))
+async def test_who_cannot_see_is_told_that_there_was_a_picture(wire: Wire, kind: str) -> None:
+    async def load(address: str) -> bytes:
+        return b"\x89PNG\r\n\x1a\n"
+
+    message = Message(role="user", text="look", images=("0" * 64, "1" * 64))
+    request = Request(role="reviewer", step=1, messages=(message,))
+    async with serving(in_order(Reply(text="seen")), features=frozenset({"tools"})) as server:
+        model = InWords(WIRES[kind](server, wire, load))
+        await ask(model, request)
+        await ask(model, request)
+    assert len(server.seen) == 3, "what the server lacks is remembered"
+    assert b"image" in server.seen[0].body
+    assert b"image" not in server.seen[2].body
+    assert b"2 picture(s) that you cannot see" in server.seen[2].body
 
 
 async def test_a_schema_is_asked_for_in_words(wire: Wire) -> None:

@@ -25,6 +25,8 @@ CASES: list[tuple[int, str, type[Fault]]] = [
     (502, "<html><h1>Bad Gateway</h1></html>", Broken),
     (404, '{"error": {"message": "The model `gpt-9` does not exist"}}', Refused),
     (422, '{"detail": [{"msg": "field required"}]}', Refused),
+    (400, '{"error": {"message": "image_url is only supported by certain models."}}', Lacking),
+    (500, '{"error": {"message": "image input is not supported - hint: provide the mmproj"}}', Lacking),
     (301, "", Refused),
 ]
 

@@ -1,14 +1,26 @@
 """What a member is told: asserted byte for byte (R5, R6)."""
 
+from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version
 
-from septet.domain.events import PersonSpoke, PlanProposed, ReplyRefused, TurnOpened
+from septet.domain.events import (
+    PersonSpoke,
+    PlanProposed,
+    ReplyRefused,
+    RunFinished,
+    TurnOpened,
+    VersionWritten,
+)
+from septet.domain.files import FileChange
 from septet.domain.plans import plan_text
+from septet.domain.runs import RunResult
 from septet.domain.teams import RoleSpec
 from septet.team.briefings import briefing, shortened
+from septet.team.calls import DOUBTED
 from septet.team.roles import INSTRUCTIONS
 
 CODER = RoleSpec(name="coder", role="coder")
+REVIEWER = RoleSpec(name="reviewer", role="reviewer")
 PLANNER = RoleSpec(name="planner", role="planner")
 SOURCES = {"add.py": "def add(a, b):\n    return a - b\n", "test_add.py": "def test_sum(): ...\n"}
 PLAN_TEXT = """\
@@ -43,6 +55,38 @@ def test_after_that_exactly_plan_newest_code_newest_review_and_newest_run() -> N
         "## tests alone: `tests alone` → exit 2\n\n"
         "- P1 NOT met: 1 passed\n- P2 met: exit 0, prints '5'"
     )
+
+
+def drew(*changes: FileChange) -> RunFinished:
+    result = RunResult(exit_code=0, changes=changes)
+    return RunFinished(id="1", purpose="run", command="python add.py", tree="t", result=result)
+
+
+def test_the_reviewer_sees_the_pictures_that_the_newest_version_drew() -> None:
+    old = [*planned(), *version(1, "a"), drew(FileChange(path="old.png", kind="new", size=9, sha256="o"))]
+    first = drew(FileChange(path="clock.png", kind="new", size=9, sha256="1"))
+    second = drew(
+        FileChange(path="clock.png", kind="changed", size=9, sha256="2"),
+        FileChange(path="huge.png", kind="new", size=9 << 20, sha256="h"),
+        FileChange(path="table.csv", kind="new", size=9, sha256="c"),
+        FileChange(path="Plot.JPG", kind="new", size=9, sha256="p"),
+    )
+    state = chat([*old, *version(2, "b"), first, second, TurnOpened(speaker="reviewer")])
+    _, user = briefing(REVIEWER, state, SOURCES)
+    assert user.images == ("2", "p")
+    assert user.text.endswith("# Pictures that the program made, as shown\nclock.png, Plot.JPG")
+    assert briefing(CODER, state, SOURCES)[1].images == ()
+    assert briefing(replace(REVIEWER, form="small"), state, SOURCES)[1].images == ()
+
+
+def test_a_small_coder_is_told_where_two_programs_disagreed() -> None:
+    note = f"{DOUBTED}: add('a', 'B') gives 'aB' here and 'ab' elsewhere"
+    *begun, written = version(1, "a")
+    assert isinstance(written, VersionWritten)
+    state = chat([*planned(), *begun, replace(written, note=note), *ran(1, "a", green=True)])
+    _, user = briefing(replace(CODER, form="small"), state, SOURCES)
+    assert "do what the goal says\n- add('a', 'B') gives 'aB' here and 'ab' elsewhere" in user.text
+    assert "What failed" not in user.text
 
 
 def test_a_plan_is_revised_with_what_the_person_said() -> None:

@@ -9,12 +9,14 @@ Fault                 never leaves this package: `reporting` turns what is left 
 │   └── Garbled       an answer that is none: cut off, malformed, empty, HTML, without a finish reason
 ├── TooLong           the request does not fit the model's context: ask with less
 ├── Filtered          the provider's filter swallowed the answer: another model may not mind
-├── Lacking           the server has no tools or no schemas: say it in text
+├── Lacking           the server has no tools, no schemas or no eyes: say it in text
 ├── Refused           a request that this server will never take
 └── Denied            a missing, wrong or exhausted key: only a person can help
 """
 
 from typing import Literal
+
+Feature = Literal["tools", "schema", "images"]
 
 
 class Fault(Exception):
@@ -64,9 +66,9 @@ class Filtered(Fault):
 class Lacking(Fault):
     remedy = "resume the chat with another model"
 
-    def __init__(self, feature: Literal["tools", "schema"], cause: str) -> None:
+    def __init__(self, feature: Feature, cause: str) -> None:
         super().__init__(cause)
-        self.feature: Literal["tools", "schema"] = feature
+        self.feature: Feature = feature
 
 
 class Refused(Fault):

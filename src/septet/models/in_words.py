@@ -1,4 +1,4 @@
-"""A protocol in plain text for servers without tool calls or JSON schemas: fenced blocks and one repair."""
+"""A protocol in plain text for servers without tool calls, JSON schemas or eyes: fenced blocks and one repair."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -107,6 +107,8 @@ class Read:
 def in_words(request: Request, lacks: frozenset[str]) -> Request:
     """The same request without what the server lacks; the very same where it needs none of it."""
     rules: list[str] = []
+    if "images" in lacks and any(message.images for message in request.messages):
+        request = replace(request, messages=tuple(map(unseen, request.messages)))
     messages = request.messages
     if "tools" in lacks and (request.tools or any(message.calls or message.call for message in messages)):
         rules += [TOOLS.format("\n".join(map(offer_text, request.tools)))] if request.tools else []
@@ -120,6 +122,14 @@ def in_words(request: Request, lacks: frozenset[str]) -> Request:
     # At the head, where they stay the same from turn to turn.
     head = (Message(role="system", text="\n\n".join([*system_texts(messages), *rules])),)
     return replace(request, messages=head + tuple(one for one in messages if one.role != "system"))
+
+
+def unseen(message: Message) -> Message:
+    """A message without its pictures, for who cannot see: that there were some is said."""
+    if not message.images:
+        return message
+    note = f"({len(message.images)} picture(s) that you cannot see)"
+    return replace(message, text="\n\n".join(filter(None, [message.text, note])), images=())
 
 
 def system_texts(messages: tuple[Message, ...]) -> list[str]:

@@ -20,10 +20,12 @@ FILTERED = re.compile(r"content_filter|content management policy|ResponsibleAIPo
 EXHAUSTED = re.compile(r"insufficient_quota|credit balance|billing", re.IGNORECASE)
 BUSY = re.compile(r"overloaded|rate.?limit|too many requests|server is busy", re.IGNORECASE)
 WITHOUT = re.compile(
-    r"not support|unsupported|does not have|not enabled|requires --|not available|unknown|unrecognized",
+    r"not support|unsupported|does not have|not enabled|requires --|not available|unknown|unrecognized"
+    r"|only supported by|missing data required|no endpoints found",
     re.IGNORECASE,
 )
 TOOLS = re.compile(r"\btools?\b|tool_choice|function.?call|--jinja", re.IGNORECASE)
+IMAGES = re.compile(r"image_url|image input|\bimages?\b|vision|multimodal", re.IGNORECASE)
 SCHEMA = re.compile(r"response_format|json_schema|structured output|output_format", re.IGNORECASE)
 
 
@@ -62,6 +64,8 @@ def meaning(text: str, cause: str) -> Fault:
     if WITHOUT.search(text):
         if SCHEMA.search(text):
             return Lacking("schema", cause)
+        if IMAGES.search(text):
+            return Lacking("images", cause)
         if TOOLS.search(text):
             return Lacking("tools", cause)
     return Refused(cause)

@@ -11,6 +11,7 @@ from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
+from septet.team.calls import DOUBTED
 from septet.team.evidence import report
 from septet.team.forms import HEADS, file_names, names_section
 from septet.team.reviews import review_text
@@ -19,6 +20,10 @@ from septet.team.surroundings import surroundings
 
 SHOWN_OUTPUT = 6_000
 """Characters of each stream that a member is shown; the end, where errors stand, is never cut away."""
+
+SHOWN_KINDS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+LARGEST_PICTURE = 3 << 20
+MOST_PICTURES = 3
 
 Sources = Mapping[str, str]
 """The newest version's text files, by path."""
@@ -36,7 +41,11 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
         )
     heads = HEADS if member.form == "small" else INSTRUCTIONS
     head = "\n".join(filter(None, [heads[member.role], member.instructions]))
-    return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
+    seen = pictures(state) if member.role == "reviewer" and member.form == "text" else {}
+    if seen:
+        parts.append(f"# Pictures that the program made, as shown\n{', '.join(seen)}")
+    said = Message(role="user", text="\n\n".join(parts), images=tuple(seen.values()))
+    return (Message(role="system", text=head), said)
 
 
 def planner_sections(state: State, sources: Sources) -> list[str]:
@@ -61,6 +70,20 @@ def coder_sections(state: State, sources: Sources) -> list[str]:
 def reviewer_sections(state: State, sources: Sources) -> list[str]:
     parts = [plan_section(state), code_section(state, sources), *answer_section(state), run_section(state)]
     return parts + remarks(state, "# The person tried it and says")
+
+
+def pictures(state: State) -> dict[str, str]:
+    """Path and address of what runs of the newest version drew, the newest last; none too large to be sent."""
+    changes = [change for run in state.runs for change in run.result.changes]
+    drawn = {
+        change.path: change.sha256
+        for change in changes
+        if change.path.lower().endswith(SHOWN_KINDS)
+        and change.size <= LARGEST_PICTURE
+        and change.sha256
+        and state.artefacts.get(change.path) == change.sha256
+    }
+    return dict(list(drawn.items())[-MOST_PICTURES:])
 
 
 def example_section(state: State) -> list[str]:
@@ -93,7 +116,11 @@ def small_coder_sections(state: State, sources: Sources) -> list[str]:
     parts = [small_goal(state), names_section(state)]
     if state.version is not None:
         failed = [f"- {line.item.text}: {line.detail}" for line in report(state) if not line.met]
-        parts += ["\n".join(["# What failed last time; do it differently", *failed])]
+        doubt = state.version.note.removeprefix(f"{DOUBTED}: ")
+        if failed:
+            parts.append("\n".join(["# What failed last time; do it differently", *failed]))
+        elif doubt != state.version.note:
+            parts.append(f"# Two programs disagreed last time; do what the goal says\n- {doubt}")
     return parts + remarks(state, "# The person says")
 
 

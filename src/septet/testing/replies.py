@@ -28,8 +28,8 @@ Fault = Literal[
     "filtered",
 ]
 
-Feature = Literal["tools", "schema"]
-FEATURES: frozenset[Feature] = frozenset({"tools", "schema"})
+Feature = Literal["tools", "schema", "images"]
+FEATURES: frozenset[Feature] = frozenset({"tools", "schema", "images"})
 
 
 class Reply(Value):

@@ -160,11 +160,15 @@ def failing(
 
 def lacking(seen: Seen, features: frozenset[Feature]) -> Feature | None:
     """A feature that the request uses and this server does not have."""
-    used: dict[Feature, str] = {"tools": "tools", "schema": "response_format"}
     fields = seen.fields
-    return next((name for name in sorted(FEATURES - features) if used[name] in fields), None)
+    used: dict[Feature, bool] = {
+        "tools": "tools" in fields,
+        "schema": "response_format" in fields,
+        "images": b'"image_url"' in seen.body or b'"type":"image"' in seen.body,
+    }
+    return next((name for name in sorted(FEATURES - features) if used[name]), None)
 
 
 def unsupported(seen: Seen, feature: Feature) -> Response:
-    word = {"tools": "tools", "schema": "response_format json_schema"}[feature]
+    word = {"tools": "tools", "schema": "response_format json_schema", "images": "image input"}[feature]
     return failing(form_of(seen), 400, f"{word} is not supported by this model", "unsupported")
