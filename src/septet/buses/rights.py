@@ -32,12 +32,16 @@ MADE = {
         "run_started",
         "run_finished",
         "evidence_found",
+        "packages_wanted",
+        "packages_decided.policy",
+        "packages_installed",
     ),
     "reviewer": ("review_given",),
     "manager": ("speaker_chosen", "terminated"),
     "exemplar": ("example_given",),
 }
-"""Events that only some roles make. A coder cannot claim a run, nor judge its own work."""
+"""Events that only some roles make. A coder cannot claim a run, nor judge its own work; a runner cannot decide for
+the person."""
 FLOOR = ("turn_opened", "chat_ended")
 """Who has the floor passes it on, by the team's policy: every member may."""
 
@@ -70,7 +74,7 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
             *(subject for stream in (LOG_STREAM, BLOB_STREAM) for subject in reading(stream)),
             *keeping(),
             *(f"{LOG}.*.t.{kind}.{token(one)}" for kind in NAMED for one in called),
-            *sorted({f"{LOG}.*.t.{kind}.*" for role in roles for kind in MADE.get(role, ())}),
+            *sorted({f"{LOG}.*.t.{made(kind)}" for role in roles for kind in MADE.get(role, ())}),
             *(f"{LOG}.*.t.{kind}.*" for kind in FLOOR),
             "septet.bus.>",
             "septet.said.*",
@@ -79,6 +83,11 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
         ),
         subscribe=(f"{inbox(name)}.>", *(subject for role in roles for subject in hearing(role))),
     )
+
+
+def made(kind: str) -> str:
+    """By anybody, unless it is said by whom."""
+    return kind if "." in kind else f"{kind}.*"
 
 
 def hearing(role: str) -> tuple[str, ...]:
