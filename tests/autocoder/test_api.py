@@ -94,6 +94,23 @@ def test_stop_ends_it_and_says_so(project: dict[str, object], tmp_path: Path) ->
     assert kinds[-2:] == ["StopRequested", "ChatEnded"]
 
 
+def test_a_pause_holds_it_until_it_is_resumed(project: dict[str, object], tmp_path: Path) -> None:
+    handle = autocoder({**project, "step": True})
+    assert handle.step(timeout=60)
+    handle.resume()
+    handle.pause()
+    with pytest.raises(TimeoutError):
+        handle.wait(timeout=1)
+    assert handle.running
+    assert handle.result is None
+    held = len(log_of(tmp_path))
+    with pytest.raises(TimeoutError):
+        handle.wait(timeout=1)
+    assert len(log_of(tmp_path)) == held
+    handle.resume()
+    assert handle.wait().status == "done"
+
+
 def test_a_stop_before_anything_happened(project: dict[str, object]) -> None:
     assert autocoder({**project, "step": True}).stop().status == "stopped"
 

@@ -201,6 +201,8 @@ async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
 def introduce(state: State, options: Options) -> None:
     screen = Screen(state, options.plain)
     screen.say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
+    for card in state.cards:
+        screen.say("septet", f"data: {card.card if options.verbose else card.card.splitlines()[0]}")
     if state.team.network != "off":
         screen.say("septet", f"network for programs: {reach(state.team.network)}")
 

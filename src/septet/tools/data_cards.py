@@ -66,7 +66,8 @@ def card(path: Path, size: int, dictionary: Mapping[str, str]) -> str:
                 return text_of(path, size, kind, reader, connection, dictionary)
         except duckdb.Error as error:
             raise BadUsage(
-                f"the data file {path} is no good {kind} ({first_line(error)})", "check it"
+                f"the data file {path} is no good {kind} ({first_line(error)})",
+                "check it; text must be UTF-8",
             ) from error
 
 
