@@ -141,6 +141,20 @@ async def test_long_output_keeps_its_head_and_its_tail(sandbox: Sandbox, workspa
     assert len(result.stdout) < 1100
 
 
+async def test_a_line_of_a_hundred_megabytes_is_taken_like_any_other(
+    sandbox: Sandbox, workspace: Path
+) -> None:
+    code = (
+        "import sys\nfor _ in range(100): sys.stdout.buffer.write('é'.encode() * (1 << 19))\n"
+        "sys.stdout.buffer.flush(); sys.stdout.buffer.write(b'\\xff the end')"
+    )
+    result = await sandbox.run(python(workspace, code, tight(output=200 * MEBIBYTE)))
+    assert result.succeeded, result.stopped_by
+    assert result.stdout.startswith("éé")
+    assert result.stdout.endswith("é\ufffd the end")
+    assert len(result.stdout.encode()) < Limits().kept_output + 100
+
+
 async def test_changes_are_told_with_their_hashes(sandbox: Sandbox, workspace: Path) -> None:
     for name in ("kept", "changed", "deleted"):
         (workspace / name).write_text(name)
@@ -251,6 +265,7 @@ async def test_open_files_are_limited(sandbox: Sandbox, workspace: Path) -> None
     code = "files = [open('/dev/null') for _ in range(200)]"
     result = await stopped(sandbox, python(workspace, code, tight(open_files=64)))
     assert "Too many open files" in result.stderr
+    assert result.stopped_by == "open files"
 
 
 DAEMON = (

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from septet.agents.asking import ENCODER, Live, live_topic
 from septet.agents.checking import evidence
+from septet.agents.hearing import Hearing, Stream
 from septet.agents.providing import providing, waits
 from septet.agents.speaking import sources
 from septet.domain.events import Event, EvidenceFound, RunFinished, RunStarted, VersionWritten
@@ -76,13 +77,19 @@ class Bench:
 
     async def told(self, job: Job, chat: str, speaker: str) -> RunResult:
         result: RunResult | None = None
+        hearing = Hearing(job.limits)
         send, receive = create_memory_object_stream[bytes](float("inf"))
+
+        def listen(stream: Stream, piece: bytes) -> None:
+            hearing.hear(stream, piece)
+            send.send_nowait(piece)
+
         async with create_task_group() as tasks:
             tasks.start_soon(forward, receive, self.bus, chat, speaker)
             with send:
-                result = await self.sandbox.run(job, lambda _, chunk: send.send_nowait(chunk))
+                result = await self.sandbox.run(job, listen)
         assert result is not None, "a task group that ends quietly has done its work"
-        return result
+        return await hearing.kept(result, self.blobs)
 
     async def kept(self, change: FileChange) -> FileChange:
         """A made file outlives its workspace as a blob; one that changed meanwhile is not vouched for."""
@@ -195,6 +202,7 @@ def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
         environment=PLAIN_PYTEST if testing else {},
         readable=state.data,
         network=state.team.network,
+        home=state.workspace,
         warm=state.team.warm,
     )
 

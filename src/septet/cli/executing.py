@@ -30,6 +30,7 @@ REASONS: dict[Bound, str] = {
     "cpu": "cpu_limit",
     "memory": "out_of_memory",
     "processes": "process_limit",
+    "open files": "open_files_limit",
     "output": "output_limit",
     "disk": "disk_limit",
     "file size": "file_size_limit",

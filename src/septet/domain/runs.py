@@ -8,7 +8,7 @@ from septet.domain.values import Value
 
 MEBIBYTE = 1 << 20
 
-Bound = Literal["time", "cpu", "memory", "processes", "output", "disk", "file size", "stopped"]
+Bound = Literal["time", "cpu", "memory", "processes", "open files", "output", "disk", "file size", "stopped"]
 
 
 class Limits(Value):
@@ -76,6 +76,8 @@ class Job(Value):
     stdin: bytes = b""
     mode: Mode | None = None
     network: Network = "off"
+    home: str = ""
+    """The workspace whose packages the program has, where it is not this one."""
     warm: tuple[str, ...] = ()
     """Modules that a plain Python program may find imported already; the next run is prepared after this one."""
 
@@ -94,11 +96,16 @@ def name_of(mode: Mode | None) -> ModeName:
 
 
 class RunResult(Value):
-    """How a run ended. Exit status decides success (R18); `stopped_by` names the limit that ended it."""
+    """How a run ended. Exit status decides success (R18); `stopped_by` names the limit that ended it.
+
+    A stream of which only head and tail are told is whole in a blob, up to the limit of output.
+    """
 
     exit_code: int
     stdout: str = ""
     stderr: str = ""
+    stdout_blob: str = ""
+    stderr_blob: str = ""
     seconds: float = 0.0
     stopped_by: Bound | None = None
     changes: tuple[FileChange, ...] = ()

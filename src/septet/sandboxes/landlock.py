@@ -14,7 +14,7 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes import landlocked, seccomp, view
-from septet.sandboxes.cgroups import Cage, caged
+from septet.sandboxes.cgroups import COMPANIONS, Cage, caged
 from septet.sandboxes.environment import environment
 from septet.sandboxes.reaper import command_of_reaper
 from septet.sandboxes.rlimits import by_shell, limiting
@@ -88,7 +88,7 @@ def _command(job: Job, workspace: Path, home: str) -> list[str]:
         home,
         "--",
     ]
-    limits = "" if os.getuid() == 0 else limiting(job.limits, _tasks_of_this_user())
+    limits = "" if os.getuid() == 0 else limiting(job.limits, _tasks_of_this_user() + COMPANIONS)
     return command_of_reaper([*within, *by_shell(limits or limiting(job.limits), job.command)])
 
 

@@ -11,6 +11,7 @@ _BYTES_PER_ENTRY = 20_000
 
 _SIGNALS: dict[int, Bound] = {128 + signal.SIGXCPU: "cpu", 128 + signal.SIGXFSZ: "file size"}
 _OUT_OF_MEMORY = re.compile(r"(?:[\w.]*\bMemoryError|[\w.]*_ArrayMemoryError|std::bad_alloc)\b")
+_TOO_MANY_FILES = "Too many open files"
 
 
 def bound_of(exit_code: int, stderr: str, after: Survey, limits: Limits) -> Bound | None:
@@ -21,9 +22,10 @@ def bound_of(exit_code: int, stderr: str, after: Survey, limits: Limits) -> Boun
         return _SIGNALS[exit_code]
     if any(stamp.size >= limits.file_size for stamp in after.files.values()):
         return "file size"
-    if _OUT_OF_MEMORY.match(_last_line(stderr)):
+    last = _last_line(stderr)
+    if _OUT_OF_MEMORY.match(last):
         return "memory"
-    return None
+    return "open files" if _TOO_MANY_FILES in last else None
 
 
 def _last_line(text: str) -> str:

@@ -1,0 +1,42 @@
+"""What a run says is whole somewhere: in its result, or in a blob where the result has only head and tail."""
+
+from pathlib import Path
+
+import pytest
+
+from septet.agents.runner import Bench
+from septet.buses.memory import MemoryBus
+from septet.domain.runs import Job, Limits, RunResult
+from septet.sandboxes.unsafe import UnsafeLocal
+from septet.stores.memory import MemoryBlobs
+from septet.tools.workspace import Workspace
+
+pytestmark = pytest.mark.anyio
+
+SAYS = "import sys; print('x' * 30_000 + 'middle' + 'x' * 30_000); print('short', file=sys.stderr)"
+
+
+async def heard(folder: Path, limits: Limits) -> tuple[RunResult, MemoryBlobs]:
+    blobs = MemoryBlobs()
+    bench = Bench(Workspace(folder), UnsafeLocal(), blobs, MemoryBus())
+    job = Job(command=("python", "-c", SAYS), workspace=str(folder), limits=limits)
+    return await bench.told(job, "chat", "runner"), blobs
+
+
+async def test_what_is_cut_in_the_result_is_whole_in_a_blob(tmp_path: Path) -> None:
+    result, blobs = await heard(tmp_path, Limits(kept_output=1000))
+    assert "middle" not in result.stdout
+    assert await blobs.get(result.stdout_blob) == b"x" * 30_000 + b"middle" + b"x" * 30_000 + b"\n"
+    assert (result.stderr, result.stderr_blob) == ("short\n", "")
+
+
+async def test_what_is_whole_in_the_result_needs_no_blob(tmp_path: Path) -> None:
+    result, _ = await heard(tmp_path, Limits())
+    assert "middle" in result.stdout
+    assert (result.stdout_blob, result.stderr_blob) == ("", "")
+
+
+async def test_no_more_than_the_limit_is_kept(tmp_path: Path) -> None:
+    result, blobs = await heard(tmp_path, Limits(kept_output=1000, output=20_000))
+    assert result.stopped_by == "output"
+    assert await blobs.get(result.stdout_blob) == b"x" * 20_000
