@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 from autocoder.hello import MAIN, fill
 from autocoder.playing import play
 
-from septet.domain.events import ChatEnded, DecisionRecorded, Event, RunFinished
+from septet.domain.events import ChatEnded, DecisionRecorded, Event, Recorded, RunFinished
 from septet.domain.pictures import recognise
+from septet.domain.reduce import fold
+from septet.team.act_prompts import window
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +122,12 @@ async def test_a_window_is_photographed_and_closed(tmp_path: Path) -> None:
     events = await play(tmp_path, model)
     assert ending(events) == "done"
     assert [(run.mode, run.result.stopped_by) for run in mains(events)] == [("screen", None)] * 2
-    assert not recognise((tmp_path / "project" / "screenshot.png").read_bytes()).trouble
+    picture = (tmp_path / "project" / "screenshot.png").read_bytes()
+    assert not recognise(picture).trouble
+    log = [
+        Recorded(chat="c", seq=number, at=0.0, event=event) for number, event in enumerate(events, start=1)
+    ]
+    assert window(fold(log)) == (sha256(picture).hexdigest(),), "a coder that can see would see it"
 
 
 async def test_a_server_is_asked_and_stopped(tmp_path: Path) -> None:

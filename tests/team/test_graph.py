@@ -80,13 +80,17 @@ def test_a_long_talk_is_shortened_but_keeps_plan_done_steps_and_the_newest() -> 
     events: list[Event] = [STARTED, TurnOpened(speaker="coder"), said("coder", "1. read\n2. write")]
     for number in range(1, 40):
         events += [*version(number, f"{number}"), TurnOpened(speaker="runner"), ran(number % 2)]
-        events.append(said("coder", f"message {number} " + "x" * 2_000))
+        code = f"```python main.py\ndef step_{number}(path: str) -> int:\n    return {number}\n```"
+        events.append(said("coder", f"message {number} " + "x" * 2_000 + f"\n{code}"))
     parts = conversation(chat(events))
     whole = "\n".join(parts)
     assert len(whole) < LONGEST_TALK + 4_000
     assert "1. read" in parts[0]
     assert "message 39" in parts[-1]
-    assert "messages left out; what ran well in them:\n- python main.py" in whole
+    assert (
+        "messages left out; what ran well in them:\n- python main.py\nwhat the code in them defines:" in whole
+    )
+    assert "- def step_1(path: str) -> int" in whole
 
 
 @given(

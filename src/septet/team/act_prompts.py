@@ -1,6 +1,7 @@
 """What the autocoder's coder is told: the context filled into a template, the plan, and what was tried."""
 
 from septet.domain.plans import plan_text
+from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
@@ -48,4 +49,12 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
     if state.refused is not None and state.refused.role == member.name:
         parts.append(f"# Your last action could not be done\n{state.refused.reason}")
     head = "\n".join(filter(None, [compose_prompt(ACT, context), member.instructions]))
-    return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
+    shown = window(state) if member.form == "text" else ()
+    return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts), images=shown))
+
+
+def window(state: State) -> tuple[str, ...]:
+    """The picture of what the program shows on its screen, if it does."""
+    mains = [run for run in state.runs if run.purpose == "run" and run.mode == "screen"]
+    left = mains[-1].result.changes if mains else ()
+    return tuple(one.sha256 for one in left if one.path == Screen().picture and one.sha256)

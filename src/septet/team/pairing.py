@@ -1,16 +1,20 @@
 """The coder–runner pair in a group chat: what its members are told, and how their words are read."""
 
 import re
+from collections.abc import Iterable
 
 from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished, Terminated, ToolAnswered, ToolCalled
 from septet.domain.plans import Refusal
+from septet.domain.replies import code_blocks
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.domain.values import Value
 from septet.team.briefings import example_section, run_text
+from septet.team.definitions import definitions
 from septet.team.surroundings import surroundings
 
+MOST_DEFINITIONS = 60
 LONGEST_TALK = 24_000
 """Characters of the conversation that a member is shown; what was left out is said."""
 
@@ -83,7 +87,7 @@ def pair_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
 
 
 def conversation(state: State) -> list[str]:
-    """All that was said; of a long chat the step plan, a line for each run that succeeded, and the newest messages."""
+    """All that was said; of a long chat the step plan, the done steps, definitions, and the newest messages."""
     said = [
         (one, message_text(one)) for one in state.messages if not isinstance(one, ToolCalled | ToolAnswered)
     ]
@@ -104,10 +108,19 @@ def is_plan(one: Spoken) -> bool:
 
 
 def left_out(messages: list[Spoken]) -> str:
+    """What must not be forgotten with the words: the steps that are done, and what the code has defined."""
     done = [one.command for one in messages if isinstance(one, RunFinished) and one.result.succeeded]
-    return "\n".join(
-        [f"… {len(messages)} messages left out; what ran well in them:", *(f"- {one}" for one in done)]
-    )
+    said = [
+        code_blocks(one.answer.text) for one in messages if is_plan(one) and isinstance(one, ModelAnswered)
+    ]
+    code = [block.text for blocks in said if not isinstance(blocks, Refusal) for block in blocks]
+    known = definitions(code)[-MOST_DEFINITIONS:]
+    lines = [f"… {len(messages)} messages left out; what ran well in them:", *listed(dict.fromkeys(done))]
+    return "\n".join([*lines, *(["what the code in them defines:", *listed(known)] if known else [])])
+
+
+def listed(lines: Iterable[str]) -> list[str]:
+    return [f"- {line}" for line in lines]
 
 
 def message_text(one: Spoken) -> str:
