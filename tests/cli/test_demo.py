@@ -99,3 +99,10 @@ def test_questions_about_a_log_are_answered_with_printed_numbers(septet: Septet,
         assert f"{name} ({count})" in answer
     assert f"{sum(row['tag'].startswith('v') for row in rows):,} view-throughs" in answer
     assert (tmp_path / "answers" / "hours.svg").read_text().startswith("<svg")
+
+
+def test_a_pair_finds_the_newest_pull_request(septet: Septet, tmp_path: Path) -> None:
+    done = septet("demo", "pull-request", "-C", "pulls")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "pulls" / "pr.txt").read_text() == "#42 Add a clock\n"
+    assert "KeyError: 'id'" in (tmp_path / "pulls" / "chat_history.txt").read_text()

@@ -58,3 +58,33 @@ def test_mistakes_are_named(tmp_path: Path, text: str, complaint: str) -> None:
 def test_an_unknown_name_is_an_error() -> None:
     with pytest.raises(BadConfig, match="no team 'itarate'"):
         load_team("itarate")
+
+
+def test_the_example_of_the_page_is_a_team(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "running.md").read_text()
+    (tmp_path / "team.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    team = load_team(str(tmp_path / "team.yaml"))
+    assert (team.tests, team.network, team.packages) == ("node --test", ("api.example.org",), "ask")
+    assert (team.languages, team.warm) == ({".kt": "kotlinc -script"}, ("numpy", "pandas"))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("off", "off"),
+        ("on", "on"),
+        ("[]", "off"),
+        ("[API.example.org, localhost:80]", ("api.example.org", "localhost:80")),
+    ],
+)
+def test_the_network_is_off_on_or_hosts(tmp_path: Path, written: str, meant: object) -> None:
+    (tmp_path / "team.yaml").write_text(f"members: [role: coder]\nnetwork: {written}\npackages: off\n")
+    team = load_team(str(tmp_path / "team.yaml"))
+    assert (team.network, team.packages) == (meant, "off")
+
+
+@pytest.mark.parametrize("written", ["[http://x/]", "[a b]", "[x:99999]", "maybe", "[1.2]"])
+def test_what_is_no_host_is_refused(tmp_path: Path, written: str) -> None:
+    (tmp_path / "team.yaml").write_text(f"members: [role: coder]\nnetwork: {written}\n")
+    with pytest.raises(BadConfig):
+        load_team(str(tmp_path / "team.yaml"))

@@ -111,14 +111,22 @@ def go_on(chat: str, message: str | None, options: Options) -> int:
 
 async def execute(chat: str, options: Options) -> None:
     """Run the program as the runner would, and show what it says."""
+    from septet.agents.speaking import sources
     from septet.domain.runs import Job
+    from septet.team.modes import mode_of_run
     from septet.wiring.session import open_session
 
     async with open_session() as session:
         state = await session.state(chat)
         command = (state.plan.run if state.plan else "") or "python main.py"
         sandbox = await session.sandbox(options.unsafe_local)
-        job = Job(command=("sh", "-c", command), workspace=state.workspace, limits=state.team.limits)
+        job = Job(
+            command=("sh", "-c", command),
+            workspace=state.workspace,
+            limits=state.team.limits,
+            mode=mode_of_run(state, await sources(state, session.blobs)),
+            network=state.team.network,
+        )
         result = await sandbox.run(job)
     click.echo(result.stdout, nl=False)
     ending = f"stopped by the {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"

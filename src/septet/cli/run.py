@@ -7,7 +7,7 @@ import click
 
 from septet.cli.options import Options, run_options
 
-DEMOS = ("bars", "clock", "ctr", "hello", "midi")
+DEMOS = ("bars", "clock", "ctr", "hello", "midi", "pull-request")
 
 
 @click.command(epilog="Example: septet run 'an analog clock' -C clock --yes")

@@ -119,6 +119,10 @@ def proceed(name: str | None, message: str | None, options: Options) -> Prepare:
         heads = await session.store.chats()
         if not heads:
             raise BadUsage("there is no chat to resume", "start one with septet run")
+        if options.network or options.packages or options.run_as:
+            raise BadUsage(
+                "a chat keeps the network, packages and run-as that it began with", "start another"
+            )
         chat = await session.find(name) if name else heads[0].chat
         state = await session.state(chat)
         if message:

@@ -42,7 +42,7 @@ class Packages:
 
     def applied(self, job: Job) -> Job:
         """The job with its workspace's interpreter and packages, if it has an environment."""
-        home = self._home(job.workspace)
+        home = self._home(job.home or job.workspace)
         if not (home / "bin" / "python").exists():
             return job
         path = f"{home / 'bin'}{os.pathsep}{environment(job.environment)['PATH']}"
