@@ -1,13 +1,17 @@
 """Azure OpenAI: the deployment's address, and the three ways in."""
 
 import sys
+import time
 
 import pytest
+from azure.core.credentials import AccessToken
+from azure.core.exceptions import ClientAuthenticationError
 from models.asking import ask, question
 
 from septet.errors import BadConfig
 from septet.models.azure import azure_address, azure_credentials, azure_model
 from septet.models.credentials import Credentials, Token, renewed
+from septet.models.faults import Denied
 from septet.models.wire import Wire
 from septet.testing.server import MockServer, serving
 
@@ -55,4 +59,30 @@ async def test_without_a_key_and_without_the_library_the_way_out_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "azure.identity", None)
     with pytest.raises(BadConfig, match="AZURE_OPENAI_API_KEY"):
+        await azure_credentials()()
+
+
+class NoIdentity:
+    """What `DefaultAzureCredential` does on a machine that has none."""
+
+    def get_token(self, scope: str) -> None:
+        raise ClientAuthenticationError("none of them worked")
+
+
+class SomeIdentity:
+    def get_token(self, scope: str) -> AccessToken:
+        assert scope == "https://cognitiveservices.azure.com/.default"
+        return AccessToken("from-the-machine", int(time.time()) + 3600)
+
+
+async def test_without_a_key_the_machines_own_identity_lets_us_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azure.identity.DefaultAzureCredential", SomeIdentity)
+    seen = (await asked_with(azure_credentials())).seen[0]
+    assert seen.headers["authorization"] == "Bearer from-the-machine"
+    assert "api-key" not in seen.headers
+
+
+async def test_a_machine_without_an_identity_is_not_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azure.identity.DefaultAzureCredential", NoIdentity)
+    with pytest.raises(Denied, match="Azure gave no token"):
         await azure_credentials()()

@@ -1,5 +1,6 @@
 """Azure OpenAI: the OpenAI wire under another address, let in by a key, a token or the machine's identity."""
 
+import logging
 from urllib.parse import quote
 
 from anyio import to_thread
@@ -38,6 +39,8 @@ async def identity_token() -> Token:
             "no key for Azure is set and azure-identity is not installed",
             "set AZURE_OPENAI_API_KEY or install 'septet[azure]'",
         ) from error
+    # What the library has to say about each way that it tried would bury the one line that matters.
+    logging.getLogger("azure").addHandler(logging.NullHandler())
     try:
         token = await to_thread.run_sync(lambda: DefaultAzureCredential().get_token(SCOPE))
     except Exception as error:  # the library raises many kinds, each means "not let in"
