@@ -60,7 +60,11 @@ def execute(**given: "str | bool") -> int:
     from septet.cli.executing import Wish, carried_out, concluded
 
     wish = Wish(**given)  # pyright: ignore[reportArgumentType]  # click has checked them
-    shown = anyio.run(carried_out, wish)
+    try:
+        shown = anyio.run(carried_out, wish)
+    except KeyboardInterrupt:
+        click.echo("septet: interrupted; everything that ran is ended", err=True)
+        return 130
     code = concluded(shown, wish.as_json)
     sys.stdout.flush()
     return code
