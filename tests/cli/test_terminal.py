@@ -38,3 +38,21 @@ def test_a_person_can_quit_at_the_plan(terminal: Terminal, septet: Septet) -> No
     terminal.type("q")
     assert "exit code 3" in terminal.wait_for("exit code")
     assert "stopped by the person" in septet("list").stdout
+
+
+def test_a_chat_is_stepped_and_then_left_to_itself(septet: Septet) -> None:
+    with on_terminal(septet, "demo", "hello", "--step") as terminal:
+        terminal.wait_for("[Enter] do · c continue · q quit")
+        assert "3 requirements" not in terminal.screen(), "nothing happens before it is wanted"
+        terminal.type("")
+        terminal.wait_for("approve the plan [Enter]")
+        terminal.type("")
+        terminal.wait_for("[Enter] do · c continue · q quit", times=2)
+        terminal.type("")
+        terminal.wait_for("decided: main.py is wrong")
+        screen = terminal.wait_for("[Enter] do · c continue · q quit", times=3)
+        assert "version 2" not in screen
+        terminal.type("c")
+        screen = terminal.wait_for("exit code 0")
+    assert screen.count("[Enter] do · c continue · q quit") == 3
+    assert "done, all checks passed" in screen

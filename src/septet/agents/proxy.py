@@ -1,5 +1,6 @@
 """The person's place at the table: asked at a terminal, answered beforehand by a flag, or away."""
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Literal
 
@@ -36,8 +37,19 @@ APPROVALS = {
     "save",
     "save it",
     "save the plan",
+    "save plan",
+    "save this plan",
     "please save",
+    "please save it",
+    "please save the plan",
+    "that sounds good",
+    "that looks good",
+    "go ahead",
+    "perfect",
 }
+COURTESIES = {"thanks", "thank you", "please", "great", "good"}
+FREELY = {"c", "continue"}
+PAUSES = re.compile(r"[.,;!\n]+|\band\b")
 STOPS = {"q", "quit", "stop"}
 REFUSALS = {"n", "no", "never", "don't"}
 
@@ -66,6 +78,12 @@ def question(state: State) -> Question | None:
     return None
 
 
+def approves(text: str) -> bool:
+    """Nothing but approval, perhaps in several ways: "Sounds good, save it." A single wish more is feedback."""
+    parts = {part.strip() for part in PAUSES.split(text.lower())} - {""}
+    return not text.strip() or (parts <= APPROVALS | COURTESIES and bool(parts & APPROVALS))
+
+
 def understood(state: State, asked: Question, text: str) -> Event:
     """The person's words as an event: an approval, a go, a stop, a plan of their own, or what somebody must hear."""
     words = text.strip().lower().rstrip(".!")
@@ -74,14 +92,14 @@ def understood(state: State, asked: Question, text: str) -> Event:
     if asked.kind == "packages" and words in APPROVALS | REFUSALS | {"always"}:
         names = tuple(sorted(state.provisions.asked.names))
         return PackagesDecided(names=names, allowed=words not in REFUSALS, always=words == "always")
-    if words in APPROVALS and asked.kind == "plan" and state.plan is not None:
+    if asked.kind == "plan" and approves(text) and state.plan is not None:
         return PlanApproved(plan=plan_digest(state.plan))
     if change := change_in(text):
         return FactsChanged(by="person", change=change)
     if words == "accept" and asked.kind == "review":
         return WorkAccepted()
-    if words in APPROVALS | {"c", "continue", "step"} and asked.kind != "plan":
-        return StepGranted()
+    if words in APPROVALS | FREELY | {"step"} and asked.kind != "plan":
+        return StepGranted(freely=asked.kind == "step" and words in FREELY)
     plan = parse_plan(text) if asked.kind == "plan" and "check:" in text else None
     return PlanProposed(plan=plan) if isinstance(plan, Plan) else PersonSpoke(text=text.strip())
 

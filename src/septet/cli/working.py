@@ -107,7 +107,8 @@ def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
     async def prepare(session: Session) -> str:
         write_line(sys.stderr, f"septet: {REHEARSAL}")
         team = bounded(team_of(load_rehearsal(which)), options)
-        return await start_rehearsal(session, which, replace(team, approve="auto"), absolute(workspace))
+        agreed = team if options.step else replace(team, approve="auto")
+        return await start_rehearsal(session, which, agreed, absolute(workspace))
 
     return prepare
 

@@ -51,7 +51,9 @@ class TurnOpened(Value):
 
 
 class StepGranted(Value):
-    """The person lets the chat go on: a stepwise one by one more turn."""
+    """The person lets the chat go on: a stepwise one by one more turn, or by all that are left."""
+
+    freely: bool = False
 
 
 class StopRequested(Value):

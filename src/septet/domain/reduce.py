@@ -49,6 +49,9 @@ from septet.domain.facts import changed
 from septet.domain.plans import plan_digest
 from septet.domain.state import Spending, State, Turn
 
+ALL_STEPS = 1 << 53
+"""More than any chat takes."""
+
 
 def fold(recorded: Iterable[Recorded], state: State | None = None) -> State:
     """Everything the events say, on top of what is known already."""
@@ -92,8 +95,8 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             turn = Turn(speaker=speaker, number=number, opened=state.seq, heard=heard)
             asked = state.version.tree if speaker == "proxy" and state.version else state.consulted
             return replace(state, turn=turn, turns=turns, consulted=asked, chosen="", results={})
-        case StepGranted():
-            return replied(replace(state, steps=state.steps + 1))
+        case StepGranted(freely=freely):
+            return replied(replace(state, steps=ALL_STEPS if freely else state.steps + 1))
         case StopRequested():
             return replace(state, stop_requested=True)
         case _:
