@@ -157,5 +157,5 @@ def _last_line(text: str) -> str:
 def _uv_program() -> str:
     found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
     if found is None:
-        raise SandboxFailed("uv is not installed beside Septet", "pip install uv")
+        raise SandboxFailed("uv is not installed beside Septet", "pip install 'septet[packages]'")
     return found

@@ -7,6 +7,7 @@ from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.team.context import Context, compose_prompt
 from septet.team.reviews import review_text
+from septet.team.surroundings import surroundings
 
 ACT = """\
 You are the coder of an autocoder: you change a Python project by one action at a time. After each action the
@@ -39,6 +40,7 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
     parts = [compose_prompt(SITUATION, context)]
     if state.plan is not None:
         parts.insert(0, f"# Plan\n{plan_text(state.plan)}")
+    parts += surroundings(state)
     notes = [f"v{version.number}: {version.note}" for version in state.versions if version.note]
     if notes:
         parts.append("# What was done so far\n" + "\n".join(notes[-TOLD_STEPS:]))

@@ -9,6 +9,7 @@ from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig
 from septet.team.limits import at_most
 from septet.team.moves import End, Floor, Move, Speak
+from septet.team.surroundings import surroundings
 from septet.team.threads import PERSON, conversation, next_recipient, sending, served
 
 CERTAIN = "CERTAIN:"
@@ -59,7 +60,9 @@ def recipients(team: TeamSpec, name: str) -> list[str]:
 def briefed(member: RoleSpec, state: State) -> tuple[Message, ...]:
     """A stable head with the data cards, then the thread."""
     cards = [f"# Data file {card.path}\n{card.card}" for card in state.cards]
-    head = "\n\n".join(filter(None, [INSTRUCTIONS.get(member.role, ""), member.instructions, *cards]))
+    head = "\n\n".join(
+        filter(None, [INSTRUCTIONS.get(member.role, ""), member.instructions, *surroundings(state), *cards])
+    )
     messages = (Message(role="system", text=head), *conversation(state, member.name))
     if state.refused is not None and state.refused.role == member.name:
         reason = f"Your last reply could not be used: {state.refused.reason}"
