@@ -24,6 +24,7 @@ from septet.errors import BadConfig, BadUsage, SeptetError
 
 pytestmark = pytest.mark.anyio
 OTHER = "127.0.0.2"
+SPOKEN = "septet.log.chat.ev.person_spoke.="
 BOTH = {"coder": ("ada",), "runner": ()}
 
 
@@ -69,7 +70,7 @@ async def with_log(server: Server) -> AsyncGenerator[Client]:
         "septet.log.chat.t.packages_decided.person",
         "$KV.septet-presence.member.runner.1",
         "septet.work.coder",
-        "septet.log.chat.ev.person_spoke.=",
+        SPOKEN,
         "_INBOX_runner.x",
     ],
 )
@@ -105,6 +106,34 @@ def test_every_event_is_somebodys() -> None:
 
     assert members | conductor | person == set(KINDS.values())
     assert not members & (conductor | person)
+
+
+async def test_what_is_sent_again_is_not_stored_again(tmp_path: Path) -> None:
+    """Whoever kept a message and sends it once more finds it known by its id, or behind the fence."""
+    subject = "septet.log.chat.t.version_written.="
+    first = {
+        "Nats-Msg-Id": "one",
+        "Nats-Expected-Last-Subject-Sequence": "0",
+        "Nats-Expected-Last-Subject-Sequence-Subject": "septet.log.chat.>",
+    }
+    async with (
+        serve(ServerPlan(folder=tmp_path, roles=BOTH)) as server,
+        with_log(server) as conductor,
+        as_member(server, tmp_path, "coder") as client,
+    ):
+        answers = [
+            (await client.request(subject, b"{}", timeout=5, headers=headers)).data
+            for headers in (first, first, {**first, "Nats-Msg-Id": "another"})
+        ]
+        words = [
+            (await conductor.request(SPOKEN, b"{}", timeout=5, headers={"Nats-Msg-Id": "two"})).data
+            for _ in range(2)
+        ]
+        info = await JetStreamContext(conductor).stream_info("SEPTET_LOG")
+
+    assert [b"wrong last sequence" in answer for answer in answers] == [False, True, True]
+    assert [b"duplicate" in answer for answer in words] == [False, True]
+    assert info.state.messages == 2
 
 
 async def test_a_member_hears_no_answers_that_are_for_others(tmp_path: Path) -> None:

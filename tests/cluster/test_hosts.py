@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+import trustme
 from cli.commands import SCRIPTS
 from cluster.test_commands import Serving, command, environment, run, serving
 from cluster.test_replicas import free_ports
@@ -180,6 +181,29 @@ def test_what_makes_no_sense_is_said_in_one_line(
 
     assert (result.returncode, text in result.stderr) == (code, True), result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_host_on_another_address_is_joined_over_tls(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    paper = authority.issue_cert("127.0.0.2")
+    certificate, key, signer = (str(tmp_path / name) for name in ("cert.pem", "key.pem", "ca.pem"))
+    paper.cert_chain_pems[0].write_to_path(certificate)
+    paper.private_key_pem.write_to_path(key)
+    authority.cert_pem.write_to_path(signer)
+    here, there = tmp_path / "here", tmp_path / "there"
+    with part(here, "host", "--host", "127.0.0.2", "--port", "0", "--tls", certificate, key) as host:
+        until(lambda: "conduct with" in host.text)
+        url = host.text.splitlines()[0].removeprefix("listening on ")
+        assert url.startswith("tls://127.0.0.2:")
+        token = ("--token-file", str(here / "host" / "tokens" / "writer"))
+        stranger = run(there, "join", url, "--as", "writer", *token)
+        with part(there, "join", url, "--as", "writer", *token, "--tls-ca", signer) as member:
+            until(lambda: "serves writer" in member.text)
+            assert pids(here, "writer") == {member.process.pid}  # on the host's machine nothing need be said
+        assert host.stop() == 0
+
+    assert stranger.returncode == 5
+    assert "is not trusted: name its signer with --tls-ca" in stranger.stderr
 
 
 def test_up_starts_a_killed_member_again_and_stops_everything(tmp_path: Path) -> None:

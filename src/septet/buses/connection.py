@@ -194,7 +194,13 @@ def secret_of(link: Link) -> str:
         return ""
 
 
+def is_worth_telling(record: logging.LogRecord) -> bool:
+    """The client's way of reading streams makes asyncio complain of every TLS connection that ends."""
+    return "eof_received" not in record.getMessage()
+
+
 def trust(link: Link) -> ssl.SSLContext:
+    logging.getLogger("asyncio").addFilter(is_worth_telling)
     try:
         context = ssl.create_default_context(cafile=link.certificate or link.authority or None)
     except (OSError, ssl.SSLError) as error:

@@ -51,8 +51,8 @@ def plan_for(options: HostOptions) -> ServerPlan:
         host=options.address,
         port=options.port,
         sync="always" if options.sync == "always" else "2m",
-        certificate=options.tls[0],
-        key=options.tls[1],
+        certificate=str(Path(options.tls[0]).absolute()) if options.tls[0] else "",
+        key=str(Path(options.tls[1]).absolute()) if options.tls[1] else "",
         roles=known_roles(),
     )
     if options.config is None:
@@ -120,12 +120,13 @@ async def hosting(plan: ServerPlan) -> AsyncGenerator[Link]:
     async with open_host(plan) as server:
         address, folder = server.address, plan.folder
         (folder / "address").write_text(server.link.address)
+        (folder / "certificate").write_text(plan.certificate)
+        trust = " --tls-ca SIGNER" if plan.certificate else ""
         write_line(sys.stdout, f"listening on {address}")
-        write_line(
-            sys.stdout,
-            f"join with: septet join {address} --as coder --token-file {folder / 'tokens' / 'coder'}",
-        )
-        write_line(sys.stdout, f"conduct with: septet conduct {address} GOAL --token-file {folder / 'token'}")
+        join, token = f"join with: septet join {address} --as coder", folder / "tokens" / "coder"
+        write_line(sys.stdout, f"{join} --token-file {token}{trust}")
+        conduct = f"conduct with: septet conduct {address} GOAL"
+        write_line(sys.stdout, f"{conduct} --token-file {folder / 'token'}{trust}")
         yield server.link
 
 

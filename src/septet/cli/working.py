@@ -215,7 +215,8 @@ def introduce(state: State, options: Options) -> None:
 async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options) -> None:
     """Perform until the chat ends, seen by whoever watches."""
     before = await session.state(chat)
-    with Screen(before, options.plain, options.verbose) as screen:
+    talk = before.team.floor == "group_chat"
+    with Screen(before, options.plain, options.verbose or talk) as screen:
         person = present(asking(screen.rest)) if at_terminal() else None
         async with interruptible(chat), aclosing(session.perform(chat, sandbox, person)) as performance:
             async for recorded in performance:

@@ -39,6 +39,13 @@ def address_of(meeting: Meeting) -> str:
     return kept.read_text(encoding="utf-8").strip() if kept.exists() else USUAL
 
 
+def certificate_of(meeting: Meeting) -> str:
+    """That of this machine's own host, which needs nobody to vouch for it."""
+    kept = host_folder(meeting.store) / "certificate"
+    own = not (meeting.url or meeting.config or meeting.tls_ca)
+    return kept.read_text(encoding="utf-8").strip() if own and kept.exists() else ""
+
+
 def listening_name(hostname: str) -> str:
     """One address for what has two: a server that listens on 127.0.0.1 is not at ::1."""
     return "127.0.0.1" if hostname == "localhost" else hostname

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Sequence
 
 from septet.buses.connection import ADDRESS, Link, is_loopback
-from septet.settings.meetings import Meeting, address_of, token_of, usual_token_file
+from septet.settings.meetings import Meeting, address_of, certificate_of, token_of, usual_token_file
 
 
 def link_to(meeting: Meeting, roles: Sequence[str] = ()) -> Link:
@@ -17,5 +17,6 @@ def link_to(meeting: Meeting, roles: Sequence[str] = ()) -> Link:
         token=token,
         token_file=str(usual_token_file(meeting, roles)) if here else "",
         authority=meeting.tls_ca,
+        certificate=certificate_of(meeting),
         name=f"septet on {socket.gethostname()}",
     )
