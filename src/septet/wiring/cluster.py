@@ -167,7 +167,6 @@ async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
             for role in joining.roles:
                 await tasks.start(member.serve, role)
             await patiently(client.flush)  # what the server refuses is told before it answers
-            await patiently(client.flush)  # what the server refuses is told before it answers
             check_rights(client, joining)
             async with signing(client, "member", joining.name, joining.roles):
                 ready()
