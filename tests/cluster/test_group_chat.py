@@ -19,6 +19,7 @@ from cluster.test_replicas import free_ports
 
 from septet.buses.connection import Link, connect
 from septet.domain.events import ChatEnded, Event, ModelAnswered, TurnOpened
+from septet.domain.presence import GONE
 from septet.stores.nats import open_nats_store
 from septet.testing.replies import Fault, Reply, Seen
 from septet.testing.server import MockServer, serving
@@ -117,17 +118,27 @@ async def page_address(manager: Process) -> str:
     return line.decode().strip()
 
 
-def begin(address: str, goal: str) -> str:
-    """What the page does when the person types the task."""
+def ask(address: str, method: str, path: str, body: str = "") -> str:
+    """What the page does."""
     place = address.removeprefix("http://").split("/")[0]
     headers = {"authorization": "Bearer a-token-for-the-page", "origin": f"http://{place}"}
     with closing(http.client.HTTPConnection(place, timeout=60)) as connection:
-        body = json.dumps({"goal": goal})
-        connection.request("POST", "/api/chats", body, {**headers, "content-type": "application/json"})
+        connection.request(method, path, body, {**headers, "content-type": "application/json"})
         response = connection.getresponse()
         text = response.read().decode()
-    assert response.status == 201, text
-    return str(json.loads(text)["chat"])
+    assert response.status in (200, 201), text
+    return text
+
+
+def begin(address: str, goal: str) -> str:
+    """The person types the task."""
+    return str(json.loads(ask(address, "POST", "/api/chats", json.dumps({"goal": goal})))["chat"])
+
+
+def served(address: str) -> set[str]:
+    """The roles of those who are there, as the page shows them."""
+    people = json.loads(ask(address, "GET", "/api/people"))
+    return {role for one in people if one["silent"] < GONE for role in one["presence"].get("roles", [])}
 
 
 async def transcript(link: Link, chat: str) -> list[Event]:
@@ -162,7 +173,9 @@ async def test_each_process_is_killed_once_and_the_transcript_is_complete_and_in
             for number, name in ((3, "writer"), (5, "editor"), (7, "host"), (9, "group_chat_manager")):
                 await thinker.asked[number].wait()
                 await stage.kill(name)
+            page = await page_address(stage.processes["group_chat_manager"])
             events = await transcript(link, chat)
+            assert await anyio.to_thread.run_sync(served, page) == {"writer", "editor"}
 
     speakers = [("writer", "editor")[turn % 2] for turn in range(ROUNDS)]
     said = [one.answer.text.rstrip(" …") for one in events if isinstance(one, ModelAnswered)]

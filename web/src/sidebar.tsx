@@ -90,7 +90,7 @@ function usePeople(): Person[] | undefined {
 
 function places(people: Person[], role: string): string {
   const found = people.filter((one) => one.silent < GONE && one.presence.roles?.includes(role));
-  return found.map((one) => `${one.presence.name} on ${one.presence.machine}`).join(', ') || 'nobody is there';
+  return found.map(({ presence }) => presence.name === presence.machine ? `on ${presence.machine}` : `${presence.name} on ${presence.machine}`).join(', ') || 'nobody is there';
 }
 
 function People({ people }: { people: Person[] }) {
@@ -100,8 +100,10 @@ function People({ people }: { people: Person[] }) {
       <h2>Who is where</h2>
       {!people.length && <p class="quiet">Nobody has joined.</p>}
       <ul>{people.map(({ presence, silent }) => {
-        const does = presence.kind === 'member' ? (presence.roles ?? []).join(', ') : `conducts ${presence.chats?.includes(chat) ? 'this chat' : `${presence.chats?.length ?? 0} chats`}`;
-        return <li key={`${presence.machine} ${presence.pid} ${presence.kind}`}><span aria-hidden="true">{silent < GONE ? '●' : '○'}</span> {presence.name} <span class="quiet">{does} · {presence.machine} · {silent < GONE ? 'there' : `silent for ${Math.round(silent)} s`}</span></li>;
+        const does = presence.kind === 'member' ? (presence.roles ?? []).join(', ') : presence.chats?.includes(chat) ? 'conducts this chat' : presence.chats?.length ? `conducts ${presence.chats.length}` : 'watches';
+        const place = presence.name === presence.machine ? '' : ` · ${presence.machine}`;
+        const sign = silent < GONE ? <span class="sr">, is there</span> : ` · silent for ${Math.round(silent)} s`;
+        return <li key={`${presence.machine} ${presence.pid} ${presence.kind}`}><span aria-hidden="true">{silent < GONE ? '●' : '○'}</span> {presence.name} <span class="quiet">{does}{place}{sign}</span></li>;
       })}</ul>
     </section>
   );
