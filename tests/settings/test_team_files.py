@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from septet.domain.teams import Allowance, RoleSpec
+from septet.domain.teams import Allowance, RoleSpec, TeamSpec
 from septet.errors import BadConfig
-from septet.settings.team_files import load_team
+from septet.settings.team_files import complete, load_team
 from septet.team.teams import TEAMS
 
 
@@ -46,6 +46,7 @@ def test_a_member_may_have_a_budget_of_its_own(tmp_path: Path) -> None:
         ("members: [{role: coder, model: 'url:http://x#y'}]", "may not choose the address"),
         ("members: [{role: coder}]\nbugdet: {}", "team.yaml:2: unknown key 'bugdet': did you mean 'budget'?"),
         ("members: [{role: coder, budget: {tokns: 5}}]", "unknown key 'tokns': did you mean 'tokens'?"),
+        ("members: [{role: coder, name: ' '}]", "a member has no name"),
         ("- a", "expected `object`, got `array`"),
     ],
 )
@@ -88,3 +89,27 @@ def test_what_is_no_host_is_refused(tmp_path: Path, written: str) -> None:
     (tmp_path / "team.yaml").write_text(f"members: [role: coder]\nnetwork: {written}\n")
     with pytest.raises(BadConfig):
         load_team(str(tmp_path / "team.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("members: [{role: coder}]", "has no planner, and the floor plan_then_iterate needs one"),
+        ("floor: pair\nmembers: [{role: manager}, {role: coder}]", "has no runner"),
+        (
+            "floor: plan\nmembers: [{role: planner, name: lead}]",
+            "calls members by their roles, and not 'lead'",
+        ),
+    ],
+)
+def test_a_team_that_cannot_work_is_refused_before_it_begins(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
+    with pytest.raises(BadConfig) as caught:
+        complete(load_team(write(tmp_path, text)))
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("team", TEAMS.values(), ids=TEAMS)
+def test_the_teams_that_come_along_can_work(team: TeamSpec) -> None:
+    assert complete(team) is team

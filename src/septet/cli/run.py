@@ -27,11 +27,11 @@ def run(
     GOAL is words, or - to read it from standard input. Without it, on a terminal, you are asked.
     """
     from septet.cli.working import Start, begin, work
-    from septet.settings.team_files import load_team
+    from septet.settings.team_files import complete, load_team
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
         goal = sys.stdin.read(1 << 21)
-    chosen = load_team(team or ("assistant" if options.data else "iterate"))
+    chosen = complete(load_team(team or ("assistant" if options.data else "iterate")))
     return work(begin(goal, chosen, Start(workspace, name, plan), options), options)
 
 

@@ -16,6 +16,13 @@ from septet.team.floors import FLOORS
 from septet.team.teams import TEAMS
 from septet.tools.documents import parse_document, read_text
 
+NEEDED = {
+    "plan": ("planner",),
+    "plan_then_iterate": ("planner", "coder", "runner", "reviewer"),
+    "reason_and_act": ("planner", "runner", "coder", "reviewer"),
+    "pair": ("manager", "coder", "runner"),
+}
+
 
 class MemberForm(Value, forbid_unknown_fields=True):
     """A member as people write it: the name may be left out, one model needs no list."""
@@ -123,9 +130,23 @@ def checked(members: list[RoleSpec], source: str) -> tuple[RoleSpec, ...]:
     names = [one.name for one in members]
     if not names:
         raise BadConfig(f"{source}: the team has no members", "add some")
+    if not all(name.strip() for name in names):
+        raise BadConfig(f"{source}: a member has no name", "give it one")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadConfig(f"{source}: two members are called '{twice}'", "give one another name")
     return tuple(members)
+
+
+def complete(team: TeamSpec) -> TeamSpec:
+    """The team, if it can work: floors that go by role need those roles, each called by its role."""
+    needed = NEEDED.get(team.floor, ())
+    if missing := [role for role in needed if team.member(role) is None]:
+        cause = f"the team {team.name} has no {missing[0]}, and the floor {team.floor} needs one"
+        raise BadConfig(cause, "add a member with that role")
+    if needed and (odd := next((one for one in team.members if one.name != one.role), None)):
+        cause = f"the floor {team.floor} calls members by their roles, and not '{odd.name}'"
+        raise BadConfig(cause, f"leave the name of the {odd.role} out")
+    return team
 
 
 def known(word: str, words: list[str], what: str, source: str) -> str:
