@@ -102,8 +102,9 @@ async def _proven(sandbox: Sandbox, rung: str, proofs: Path | None) -> Sandbox:
 
 
 def _keep(path: Path, proof: str) -> None:
+    """Not where nothing is kept yet: looking at a machine leaves nothing behind."""
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         path.write_text(proof)
 
 
