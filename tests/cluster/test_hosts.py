@@ -206,6 +206,27 @@ def test_a_host_on_another_address_is_joined_over_tls(tmp_path: Path) -> None:
     assert "is not trusted: name its signer with --tls-ca" in stranger.stderr
 
 
+def test_of_two_conductors_one_goes_on_and_the_other_says_why_it_does_not(tmp_path: Path) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    with serving(home, "host", "--port", "0") as host:
+        token = ("--token-file", str(home / "host" / "token"))
+        with part(home, "conduct", "a poem", "-t", "writer-editor", "--rounds", "4", "--plain") as first:
+            until(lambda: ": a poem" in first.text)
+            chat = re.findall(r"(\S+): a poem", first.text)[0]
+            until(lambda: any(chat in one.presence.chats for one in people(home)))
+            second = run(other, "conduct", host.url, "--resume", chat, "--plain", *token)
+            first.process.kill()
+            first.process.wait()
+        with part(other, "conduct", host.url, "--resume", chat, "--plain", *token) as third:
+            until(lambda: any(one.presence.pid == third.process.pid for one in people(home)))
+            with part(home, "join", "--as", "writer,editor", "-m", TALK):
+                until(lambda: third.process.poll() is not None)
+            assert (third.process.returncode, third.text.splitlines()[-1]) == (0, "Sentence 2 of the poem.")
+
+    assert second.returncode == 75
+    assert f"(process {first.process.pid}) conducts '{chat}' already" in second.stderr
+
+
 def test_up_starts_a_killed_member_again_and_stops_everything(tmp_path: Path) -> None:
     with serving(tmp_path, "up", "writer-editor", "--port", "0", "--web-port", "0", "-m", TALK) as everything:
         until(lambda: bool(pids(tmp_path, "writer") and pids(tmp_path, "editor")))

@@ -47,7 +47,7 @@ class Sign:
 
     def __init__(self, client: Connection, kind: Kind, name: str, roles: tuple[str, ...] = ()) -> None:
         self._client = client
-        self._subject = f"$KV.{PRESENCE}.{kind}.{token(client.user)}.{token_hex(6)}"
+        self.key = f"$KV.{PRESENCE}.{kind}.{token(client.user)}.{token_hex(6)}"
         self._presence = Presence(
             kind=kind, name=name, machine=socket.gethostname(), pid=os.getpid(), since=time(), roles=roles
         )
@@ -66,13 +66,13 @@ class Sign:
         now = msgspec.structs.replace(self._presence, chats=tuple(self._chats))
         with suppress(nats.errors.Error):
             if self._client.is_connected:
-                await self._client.publish(self._subject, msgspec.json.encode(now))
+                await self._client.publish(self.key, msgspec.json.encode(now))
 
     async def leave(self) -> None:
         """Go in order: nobody waits for a sign."""
         with anyio.move_on_after(1.0, shield=True), suppress(nats.errors.Error):
             if self._client.is_connected:
-                await self._client.publish(self._subject, headers={OPERATION: "DEL"})
+                await self._client.publish(self.key, headers={OPERATION: "DEL"})
                 await self._client.flush()
 
     async def keep(self) -> None:
@@ -106,6 +106,19 @@ async def seen(client: Connection) -> list[Seen]:
         return []
     found = [await last_sign(stream, subject) for subject in info.state.subjects or {}]
     return sorted((one for one in found if one is not None), key=lambda one: one.silent)
+
+
+def is_dead(presence: Presence) -> bool:
+    """Whether it was a process of this machine that is no more."""
+    if presence.machine != socket.gethostname():
+        return False
+    try:
+        os.kill(presence.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 async def forget(client: Connection, gone: Seen) -> None:

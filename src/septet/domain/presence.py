@@ -51,3 +51,8 @@ def orphaned(people: Sequence[Seen]) -> list[Seen]:
 
 def left_by(gone: Seen, taken: set[str]) -> tuple[str, ...]:
     return tuple(chat for chat in gone.presence.chats if chat not in taken)
+
+
+def rivals(people: Sequence[Seen], chat: str, own: str) -> list[Seen]:
+    """Others who say that they conduct the chat."""
+    return [one for one in people if one.there and one.key != own and chat in one.presence.chats]

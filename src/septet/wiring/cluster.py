@@ -13,19 +13,19 @@ from septet.buses.connection import Connection, Link, connect
 from septet.buses.member import Member
 from septet.buses.nats import NatsBus
 from septet.buses.patience import patiently
-from septet.buses.presence import Sign, forget, seen, signing
+from septet.buses.presence import Sign, forget, is_dead, seen, signing
 from septet.buses.recall import Cast, taking
 from septet.buses.remote import perform_together
 from septet.buses.turns import LEASE
 from septet.domain.events import Event, Recorded, RunFinished, VersionWritten
 from septet.domain.files import FileRef
-from septet.domain.presence import Seen, orphaned
+from septet.domain.presence import BEAT, Seen, orphaned, rivals
 from septet.domain.reduce import fold
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.domain.values import Value
-from septet.errors import BadConfig, NoModel, NoSandbox
+from septet.errors import BadConfig, Conflict, NoModel, NoSandbox
 from septet.ports import Agent, Listener, Sandbox
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
@@ -42,6 +42,8 @@ from septet.wiring.session import Session, thinking, with_model
 
 OWN = "own"
 """The model of who thinks with whatever its machine has."""
+SURE = 1.5 * BEAT
+"""Seconds after which one who is there must have given another sign."""
 
 
 class Elsewhere:
@@ -95,6 +97,7 @@ class ClusterSession(Session):
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
     ) -> AsyncGenerator[Recorded, None]:
         """As at home; the workspace here is kept as an image of what was made elsewhere."""
+        await self._check_alone(chat)
         state = await self.state(chat)
         await self._sign.conducts(chat)
         try:
@@ -110,6 +113,21 @@ class ClusterSession(Session):
         async with aclosing(perform_together(self._client, log, floor, agents, self._lease)) as performance:
             async for recorded in performance:
                 yield recorded
+
+    async def _check_alone(self, chat: str) -> None:
+        """Who conducts the chat goes on with it. One who died without a word may be taken for it, but gives no sign."""
+        waited = False
+        while others := rivals(await self.people(), chat, self._sign.key):
+            alive = [one for one in others if not is_dead(one.presence)]
+            if not alive:
+                return
+            if waited and (sure := [one.presence for one in alive if one.silent < SURE]):
+                cause = (
+                    f"{sure[0].name} on {sure[0].machine} (process {sure[0].pid}) conducts '{chat}' already"
+                )
+                raise Conflict(cause, "watch it there, or resume it when that one has stopped")
+            waited = True
+            await anyio.sleep(SURE)
 
     async def _show(self, state: State, event: Event) -> None:
         workspace = Workspace(Path(state.workspace))
