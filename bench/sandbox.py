@@ -2,8 +2,9 @@
 
     python bench/sandbox.py [RUNS]
 
-The warm way is measured as a person meets it, after a pause: the spare sandbox is ready. With numpy installed
-beside Septet, `import numpy` is measured too.
+Every way is measured as a person meets it, after a pause: what is prepared while nothing runs is ready. What the first
+run of a process costs, for which nothing is, is told too. With numpy installed beside Septet, `import numpy` is
+measured as well. On a machine that does other things, `chrt -r 20 python bench/sandbox.py` (as root) keeps those out.
 """
 
 import importlib.util
@@ -51,18 +52,21 @@ async def settle(warm: Warm) -> None:
     await anyio.sleep(SETTLED)
 
 
-async def measure(ways: dict[str, Way], warm: Warm, runs: int) -> dict[str, float]:
-    """Milliseconds, the ways taking turns so that the machine's moods hit all of them."""
-    for way in ways.values():
-        await way()
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+async def timed(way: Way) -> float:
+    """Milliseconds."""
+    began = time.perf_counter()
+    await way()
+    return 1000 * (time.perf_counter() - began)
+
+
+async def measure(ways: dict[str, Way], warm: Warm, runs: int) -> dict[str, list[float]]:
+    """The first run and the others, the ways taking turns so that the machine's moods hit all of them."""
+    taken = {name: [await timed(way)] for name, way in ways.items()}
     for _ in range(runs):
         for name, way in ways.items():
             await settle(warm)
-            began = time.perf_counter()
-            await way()
-            taken[name].append(1000 * (time.perf_counter() - began))
-    return {name: statistics.median(times) for name, times in taken.items()}
+            taken[name].append(await timed(way))
+    return taken
 
 
 async def compare(code: str, preload: tuple[str, ...], runs: int) -> None:
@@ -74,10 +78,13 @@ async def compare(code: str, preload: tuple[str, ...], runs: int) -> None:
                 "warm sandbox": through(warm, folder, code),
             }
             figures = await measure(ways, warm, runs)
-    floor = figures["plain python -c"]
+    medians = {name: statistics.median(times) for name, (_, *times) in figures.items()}
     print(f"{code!r}, median of {runs}, load {os.getloadavg()[0]:.1f}")
-    for name, milliseconds in figures.items():
-        print(f"  {name:18} {milliseconds:7.1f} ms  {milliseconds / floor:5.2f} x")
+    for name, (first, *times) in figures.items():
+        ratio = medians[name] / medians["plain python -c"]
+        print(
+            f"  {name:16} {medians[name]:7.1f} ms {ratio:5.2f} x  (least {min(times):.1f}, first {first:.1f})"
+        )
 
 
 async def main(runs: int) -> None:

@@ -18,7 +18,7 @@ ENGINE = """#!/bin/sh
 printf '%s\\0' "$@" >> {record}; printf '\\n' >> {record}
 case "$1" in
 run) {does} ;;
-inspect) case "$*" in *OOMKilled*) echo {killed} ;; *) echo 0 ;; esac ;;
+inspect) case "$*" in *OOMKilled*) echo {ending} ;; *) echo 0 ;; esac ;;
 esac
 """
 
@@ -26,10 +26,10 @@ esac
 class Recorded:
     """An engine's client that writes down what it is told and does something else."""
 
-    def __init__(self, folder: Path, does: str = "echo from the container", killed: str = "false") -> None:
+    def __init__(self, folder: Path, does: str = "echo hello", ending: str = "exited false") -> None:
         self.record = folder / "record"
         self.program = folder / "docker"
-        text = ENGINE.format(record=shlex.quote(str(self.record)), does=does, killed=killed)
+        text = ENGINE.format(record=shlex.quote(str(self.record)), does=does, ending=ending)
         self.program.write_text(text)
         self.program.chmod(0o755)
         self.workspace = folder / 'work, "here"'
@@ -54,7 +54,7 @@ class Recorded:
 async def test_the_client_is_told_to_lock_everything(tmp_path: Path) -> None:
     engine = Recorded(tmp_path)
     result = await engine.container().run(engine.job())
-    assert (result.stdout, result.rung) == ("from the container\n", "docker")
+    assert (result.stdout, result.rung) == ("hello\n", "docker")
     told = engine.told("run")
     pairs = {*pairwise(told)}
     assert {("--network", "none"), ("--cap-drop", "all"), ("--security-opt", "no-new-privileges")} <= pairs
@@ -92,14 +92,23 @@ async def test_the_container_is_removed_whatever_happens(tmp_path: Path) -> None
 
 
 async def test_memory_that_ran_out_is_named(tmp_path: Path) -> None:
-    engine = Recorded(tmp_path, does="exit 137", killed="true")
+    engine = Recorded(tmp_path, does="exit 137", ending="exited true")
     assert (await engine.container().run(engine.job())).stopped_by == "memory"
 
 
-async def test_an_engine_that_cannot_start_a_container_is_no_failure_of_the_program(tmp_path: Path) -> None:
-    engine = Recorded(tmp_path, does="echo 'docker: no space left' >&2; exit 125")
+@pytest.mark.parametrize(("code", "ending"), [(125, ""), (126, "created false"), (127, "created false")])
+async def test_an_engine_that_cannot_start_a_container_is_no_failure_of_the_program(
+    tmp_path: Path, code: int, ending: str
+) -> None:
+    engine = Recorded(tmp_path, does=f"echo 'docker: no space left' >&2; exit {code}", ending=ending)
     with pytest.raises(SandboxFailed, match=r"docker could not start the program \(docker: no space left\)"):
         await engine.container().run(engine.job())
+
+
+@pytest.mark.parametrize("code", [125, 126, 127])
+async def test_a_program_may_end_with_any_code(tmp_path: Path, code: int) -> None:
+    engine = Recorded(tmp_path, does=f"echo 'Error: mine' >&2; exit {code}")
+    assert (await engine.container().run(engine.job())).exit_code == code
 
 
 async def test_an_engine_that_does_not_answer_is_refused(tmp_path: Path) -> None:

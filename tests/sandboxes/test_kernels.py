@@ -119,9 +119,9 @@ async def test_input_is_at_its_end_and_changes_are_told(cells: Kernel) -> None:
 async def test_nobody_outlives_the_kernel(tmp_path: Path) -> None:
     mark = tmp_path.name
     async with kernel(Bubblewrap.found(), Job(command=(), workspace=str(tmp_path), limits=LIMITS)) as kept:
-        await kept.run(
-            f"import subprocess; subprocess.Popen(['sh', '-c', 'sleep 600; true', {mark!r}], start_new_session=True)"
-        )
+        command = ["sh", "-c", "echo up; sleep 600; true", mark]
+        started = f"subprocess.Popen({command}, start_new_session=True, stdout=subprocess.PIPE)"
+        await kept.run(f"import subprocess; child = {started}; child.stdout.readline()")
         assert processes_with(f"sleep 600; true\0{mark}")
     assert processes_with(mark) == []
 

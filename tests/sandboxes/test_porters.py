@@ -1,5 +1,6 @@
 """The porter that waits for the next run: already in its cage, used once, by its own thread only."""
 
+import os
 from hashlib import sha256
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from anyio import to_thread
 
 from septet.domain.runs import Job, Limits
 from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.identities import NOBODY_ELSE
 from septet.sandboxes.porters import Porter, Porters, called
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +35,7 @@ async def test_the_next_porter_waits_while_a_program_runs_and_is_used_once(tmp_p
     sandbox = sandbox_of(own)
     await run(sandbox, tmp_path, "true")
     first = taken(own)
-    assert first.fit
+    assert first.fits(first.identity)
     assert await run(sandbox, tmp_path, "echo", "hello") == "hello\n"
     assert taken(own) is not first
     assert first.process.returncode == 0
@@ -42,7 +44,7 @@ async def test_the_next_porter_waits_while_a_program_runs_and_is_used_once(tmp_p
 
 async def test_a_porter_that_died_is_replaced(tmp_path: Path) -> None:
     own = Porters()
-    own.call_the_next()
+    own.call_the_next(NOBODY_ELSE)
     taken(own).process.kill()
     taken(own).process.wait()
     assert await run(sandbox_of(own), tmp_path, "echo", "hello") == "hello\n"
@@ -52,17 +54,31 @@ async def test_a_porter_that_died_is_replaced(tmp_path: Path) -> None:
 async def test_a_porter_serves_only_the_thread_that_called_it(tmp_path: Path) -> None:
     """Bubblewrap dies with the thread that started it."""
     own = Porters()
-    await to_thread.run_sync(own.call_the_next)
+    await to_thread.run_sync(own.call_the_next, NOBODY_ELSE)
     stranger = taken(own)
-    assert not stranger.fit
+    assert not stranger.fits(stranger.identity)
     assert await run(sandbox_of(own), tmp_path, "echo", "hello") == "hello\n"
     assert stranger.process.returncode is not None
     own.close()
 
 
+async def test_a_porter_serves_only_one_identity(tmp_path: Path) -> None:
+    """Root's programs are another user in each workspace."""
+    own = Porters()
+    sandbox = sandbox_of(own)
+    users: list[str] = []
+    for name in ("first", "second", "second"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        assert await run(sandbox, tmp_path / name, "sh", "-c", "touch mine; echo hello") == "hello\n"
+        users.append(str(taken(own).identity.user))
+    assert users[1] == users[2]
+    assert users[0] != users[1] or os.getuid() != 0
+    own.close()
+
+
 async def test_a_porter_that_is_not_needed_leaves_nothing() -> None:
     before = len([*Path("/proc/self/fd").iterdir()])
-    porter = called()
+    porter = called(NOBODY_ELSE)
     folders = porter.cage.folders
     porter.close()
     assert porter.process.returncode is not None

@@ -63,15 +63,14 @@ class Bubblewrap:
     ) -> AsyncGenerator[Started]:
         """Starts the program of a job, which also gets the descriptors to inherit, under their numbers."""
         identity = await self.identities.identity(view.needed(workspace, job.readable))
-        porter = called(inherited) if inherited else self.porters.take()
+        porter = called(identity, inherited) if inherited else self.porters.take(identity)
         with closing(porter):
             _check_that_it_holds(porter.cage, identity)
-            identity.own_pipes(porter.process)
             options = [*_ISOLATION, *_variables(job, porter), *view.arguments(workspace, job, identity)]
             limits = limiting(job.limits, COMPANIONS) if identity.own else ""
             await porter.tell(job.limits, options, limits, self._command(job, identity, porter.numbers))
             if not inherited:
-                self.porters.call_the_next()
+                self.porters.call_the_next(identity)
             report = await _until(porter.status, b"\n")
             yield Started(porter.process, _child(report, porter.process), cage=porter.cage)
             if porter.process.returncode == _NOT_RUN and watch.stopped_by is None:
@@ -83,7 +82,7 @@ class Bubblewrap:
         reports = ["--seccomp", str(numbers.rules), "--json-status-fd", str(numbers.reporter)]
         program = by_shell("" if identity.own else limiting(job.limits), job.command)
         builder = [str(identity.source(Path(self.program))), *self.arguments]
-        return identity.entering([*builder, *behind, *reports, "--", *program])
+        return [*builder, *behind, *reports, "--", *program]
 
 
 def _variables(job: Job, porter: Porter) -> list[str]:

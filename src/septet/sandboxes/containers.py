@@ -45,7 +45,8 @@ _FIRST = 'mkdir -p "$HOME";"$@";exit $?'
 
 _PAUSE = 0.02
 _SECONDS = 60.0
-_NOT_STARTED = 125
+_NOT_STARTED = (125, 126, 127)
+_ENDING = "{{.State.Status}} {{.State.OOMKilled}}"
 _numbers = count(1)
 
 
@@ -87,9 +88,8 @@ class Container:
                 leader = await self._first_process(name, process)
                 cage = Cage() if leader == process.pid else cage_of(leader)
                 yield Started(process, leader, cage=cage)
-                if process.returncode == _NOT_STARTED and watch.stopped_by is None:
-                    self._look_why(watch)
-                await self._note_memory(name, process, watch)
+                if process.returncode and watch.stopped_by is None:
+                    await self._look_why(name, process.returncode, watch)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._said("rm", "--force", name)
@@ -103,15 +103,13 @@ class Container:
             await anyio.sleep(_PAUSE)
         return process.pid
 
-    async def _note_memory(self, name: str, process: subprocess.Popen[bytes], watch: Watch) -> None:
-        if process.returncode and watch.stopped_by is None:
-            killed = await self._said("inspect", "--format", "{{.State.OOMKilled}}", name)
-            watch.met = "memory" if killed == "true" else watch.met
-
-    def _look_why(self, watch: Watch) -> None:
-        said = watch.stderr.text().strip().rpartition("\n")[2]
-        if said.lower().startswith((f"{self.rung}:", "error:")):
+    async def _look_why(self, name: str, code: int, watch: Watch) -> None:
+        """A container that never ran is the engine's failure, not the program's."""
+        status, killed = (await self._said("inspect", "--format", _ENDING, name)).split() or ("", "")
+        if code in _NOT_STARTED and status != "exited":
+            said = watch.stderr.text().strip().rpartition("\n")[2]
             raise SandboxFailed(f"{self.rung} could not start the program ({said})", f"{self.rung} info")
+        watch.met = "memory" if killed == "true" else watch.met
 
     async def _said(self, *words: str) -> str:
         finished = await to_thread.run_sync(_asked, self.program, words)

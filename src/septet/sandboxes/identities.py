@@ -8,7 +8,9 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
+from typing import IO
 
 from anyio import to_thread
 
@@ -45,9 +47,9 @@ class Identity:
                 return _STAGE / str(number) / path.relative_to(place)
         return path
 
-    def own_pipes(self, process: subprocess.Popen[bytes]) -> None:
-        """So that the program may open its streams by name (/dev/stdout)."""
-        for pipe in (process.stdin, process.stdout, process.stderr):
+    def takes(self, *pipes: IO[bytes] | FileIO | None) -> None:
+        """So that it may open them by name (/dev/stdout)."""
+        for pipe in pipes:
             if self.user is not None and pipe is not None:
                 os.fchown(pipe.fileno(), self.user, self.user)
 

@@ -116,8 +116,8 @@ def _text(path: Path) -> str:
 
 
 async def rungs() -> tuple[Rung, ...]:
-    """Every rung and whether it works here, each tried by running something."""
-    return tuple([await _looked_at(name) for name in RUNGS | ASKED_FOR])
+    """Every rung that may be used unasked and whether it works here, each tried by running something."""
+    return tuple([await _looked_at(name) for name in RUNGS])
 
 
 async def _looked_at(name: str) -> Rung:

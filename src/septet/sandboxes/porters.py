@@ -17,6 +17,8 @@ from septet.domain.runs import Limits
 from septet.sandboxes import seccomp
 from septet.sandboxes.cgroups import Cage, caged
 from septet.sandboxes.environment import environment
+from septet.sandboxes.identities import Identity
+from septet.sandboxes.rlimits import by_shell
 from septet.sandboxes.spawning import spawned
 
 
@@ -32,8 +34,9 @@ class Numbers:
 
 @dataclass(slots=True)
 class Porter:
-    """Stands in a cage of its own with all that a sandbox needs, and becomes one when it is told how."""
+    """Stands in a cage of its own as somebody, with all that a sandbox needs, and becomes one when it is told how."""
 
+    identity: Identity
     process: subprocess.Popen[bytes]
     cage: Cage
     variables: Mapping[str, str]
@@ -44,10 +47,9 @@ class Porter:
     owner: tuple[int, int]
     stack: ExitStack
 
-    @property
-    def fit(self) -> bool:
-        """Alive, and this very thread's child: to die with the parent means with the thread."""
-        return self.owner == _here() and self.process.poll() is None
+    def fits(self, identity: Identity) -> bool:
+        """The right one, alive, and this very thread's child: to die with the parent means with the thread."""
+        return (self.identity, self.owner) == (identity, _here()) and self.process.poll() is None
 
     async def tell(self, limits: Limits, options: list[str], script: str, command: list[str]) -> None:
         """It runs the script and becomes the command, which finds the options behind their descriptor."""
@@ -71,7 +73,7 @@ class Porter:
             self.stack.close()
 
 
-def called(inherited: tuple[int, ...] = ()) -> Porter:
+def called(identity: Identity, inherited: tuple[int, ...] = ()) -> Porter:
     """A new porter, on its way into its cage. It also gets the descriptors to inherit, under their numbers."""
     variables = environment({})
     with ExitStack() as stack, ExitStack() as theirs:
@@ -86,10 +88,15 @@ def called(inherited: tuple[int, ...] = ()) -> Porter:
         rules.write(seccomp.filter_program(counted=cage.counts_memory))
         rules.seek(0)
         numbers = Numbers(script.fileno(), rules.fileno(), options.fileno(), reporter.fileno())
-        command = ["/bin/sh", "-c", f"{cage.entering()}. /dev/fd/{numbers.script}"]
+        waiting = identity.entering(["/bin/sh", "-c", f". /dev/fd/{numbers.script}"])
         given = (numbers.script, numbers.rules, numbers.options, numbers.reporter, *inherited)
+        command = by_shell(cage.entering(), waiting)
+        identity.takes(script)
         process = stack.enter_context(spawned(command, variables, inherited=given))
-        return Porter(process, cage, variables, numbers, door, options, status, _here(), stack.pop_all())
+        identity.takes(process.stdin, process.stdout, process.stderr)
+        return Porter(
+            *(identity, process, cage, variables, numbers), *(door, options, status), _here(), stack.pop_all()
+        )
 
 
 def _opened(descriptor: int) -> FileIO:
@@ -102,21 +109,21 @@ def _here() -> tuple[int, int]:
 
 @dataclass(slots=True)
 class Porters:
-    """At most one porter waits, for whichever run is next."""
+    """At most one porter waits, for a run like the last one."""
 
     waiting: Porter | None = None
 
-    def take(self) -> Porter:
+    def take(self, identity: Identity) -> Porter:
         porter, self.waiting = self.waiting, None
-        if porter is not None and porter.fit:
+        if porter is not None and porter.fits(identity):
             return porter
         if porter is not None:
             porter.close()
-        return called()
+        return called(identity)
 
-    def call_the_next(self) -> None:
+    def call_the_next(self, identity: Identity) -> None:
         if self.waiting is None:
-            self.waiting = called()
+            self.waiting = called(identity)
 
     def close(self) -> None:
         porter, self.waiting = self.waiting, None
