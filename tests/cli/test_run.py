@@ -138,3 +138,13 @@ def test_what_the_person_wants_after_the_end_is_done(septet: Septet, tmp_path: P
     assert more.returncode == 0, more.stderr
     program = str(tmp_path / "w" / "add.py")
     assert subprocess.check_output([sys.executable, program, "2", "3"], text=True) == "2 3 give 5\n"
+
+
+def test_members_go_by_the_names_that_a_team_file_gives_them(septet: Septet, tmp_path: Path) -> None:
+    members = "".join(
+        f"- {{role: {role}, name: my-{role}}}\n" for role in ("planner", "coder", "runner", "reviewer")
+    )
+    (tmp_path / "team.yaml").write_text(f"approve: auto\nmembers:\n{members}")
+    done = septet("run", "add", "-t", "team.yaml", "-m", SMALL)
+    assert done.returncode == 0, done.stderr
+    assert " my-coder  version 2: add.py" in done.stderr

@@ -97,8 +97,8 @@ def test_what_is_no_host_is_refused(tmp_path: Path, written: str) -> None:
         ("members: [{role: coder}]", "has no planner, and the floor plan_then_iterate needs one"),
         ("floor: pair\nmembers: [{role: manager}, {role: coder}]", "has no runner"),
         (
-            "floor: plan\nmembers: [{role: planner, name: lead}]",
-            "calls members by their roles, and not 'lead'",
+            "floor: plan\nmembers: [{role: planner}, {role: planner, name: other}]",
+            "the floor plan can do with one planner",
         ),
     ],
 )
@@ -112,4 +112,13 @@ def test_a_team_that_cannot_work_is_refused_before_it_begins(
 
 @pytest.mark.parametrize("team", TEAMS.values(), ids=TEAMS)
 def test_the_teams_that_come_along_can_work(team: TeamSpec) -> None:
-    assert complete(team) is team
+    assert complete(team) == team
+
+
+def test_members_of_a_floor_that_goes_by_role_keep_their_names_as_titles(tmp_path: Path) -> None:
+    text = "floor: plan\nmembers: [{role: planner, name: ada}]"
+    assert complete(load_team(write(tmp_path, text))).members == (
+        RoleSpec(name="planner", role="planner", title="ada"),
+    )
+    talk = "floor: round_robin\nmembers: [{role: coder, name: ada}]"
+    assert complete(load_team(write(tmp_path, talk))).members == (RoleSpec(name="ada", role="coder"),)

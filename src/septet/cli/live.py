@@ -90,7 +90,8 @@ class Screen:
 
     def say(self, who: str, text: str) -> None:
         first, *rest = neutral(text).rstrip().splitlines() or [""]
-        name = Text(f"{who:>9}  ", style=COLOURS.get(who, "white"))
+        titles = {one.name: one.title for one in self.state.team.members}
+        name = Text(f"{titles.get(who) or who:>9}  ", style=COLOURS.get(who, "white"))
         self.console.print(name + Text(first), soft_wrap=True)
         for line in rest:
             self.console.print(Text(" " * 11 + line), soft_wrap=True)

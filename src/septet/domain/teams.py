@@ -29,7 +29,7 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     `stronger` is the model that takes over when the same failure comes again and again;
     `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
     is briefed and replies: in the usual text, or in the short forms that small models keep to better;
-    `budget` is the member's own, beside the chat's.
+    `budget` is the member's own, beside the chat's; `title` is what people see where the name is the role's.
     """
 
     name: str
@@ -41,6 +41,7 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     stronger: str = ""
     form: Literal["text", "small"] = "text"
     budget: Allowance = Allowance()
+    title: str = ""
 
 
 class Budget(Value, forbid_unknown_fields=True):

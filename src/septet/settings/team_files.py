@@ -5,6 +5,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
+
 from septet.domain.hosts import host_trouble
 from septet.domain.packages import Policy
 from septet.domain.runs import Limits, Network
@@ -138,15 +140,20 @@ def checked(members: list[RoleSpec], source: str) -> tuple[RoleSpec, ...]:
 
 
 def complete(team: TeamSpec) -> TeamSpec:
-    """The team, if it can work: floors that go by role need those roles, each called by its role."""
+    """The team, if it can work. Floors that go by role need those roles, once each, and call them so."""
     needed = NEEDED.get(team.floor, ())
     if missing := [role for role in needed if team.member(role) is None]:
         cause = f"the team {team.name} has no {missing[0]}, and the floor {team.floor} needs one"
         raise BadConfig(cause, "add a member with that role")
-    if needed and (odd := next((one for one in team.members if one.name != one.role), None)):
-        cause = f"the floor {team.floor} calls members by their roles, and not '{odd.name}'"
-        raise BadConfig(cause, f"leave the name of the {odd.role} out")
-    return team
+    roles = [one.role for one in team.members]
+    if needed and (twice := next((role for role in roles if roles.count(role) > 1), None)):
+        raise BadConfig(f"the floor {team.floor} can do with one {twice}", "take the other one out")
+    return replace(team, members=tuple(map(titled, team.members))) if needed else team
+
+
+def titled(member: RoleSpec) -> RoleSpec:
+    """Called by its role; the name that it was given is what people see."""
+    return member if member.name == member.role else replace(member, name=member.role, title=member.name)
 
 
 def known(word: str, words: list[str], what: str, source: str) -> str:

@@ -14,7 +14,7 @@ from septet.domain.events import Recorded
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage
 from septet.settings.homes import find_home
-from septet.settings.team_files import load_team
+from septet.settings.team_files import complete, load_team
 from septet.wiring.session import Session, open_session, with_model
 
 
@@ -40,7 +40,7 @@ class Team:
         cls, team: str = "iterate", *, model: str = "", ask: Ask | None = None, unsafe_local: bool = False
     ) -> Self:
         """A built-in team or a team.yaml. Without `ask`, the plan is approved as it comes."""
-        spec = with_model(load_team(team), model or os.environ.get("SEPTET_MODEL", ""))
+        spec = with_model(complete(load_team(team)), model or os.environ.get("SEPTET_MODEL", ""))
         return cls(spec if ask else replace(spec, approve="auto"), ask, unsafe_local)
 
     async def __aenter__(self) -> Self:
