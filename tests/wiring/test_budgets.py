@@ -23,6 +23,7 @@ members:
 - role: runner
 - role: reviewer
 - role: proxy
+budget: {rounds: 8, seconds: 900}
 """
 PLAN = "1. add(a, b) gives the sum\n   check: command python add.py => 5"
 REVIEW = "verdict: revise\n- [must] P1 (add.py:1): it prints the wrong number"
@@ -66,4 +67,5 @@ async def test_the_chat_stops_before_the_call_that_a_members_budget_does_not_hol
         if isinstance(one.event, ModelAnswered) and one.event.role == "coder"
     )
     assert spent_now(working) in footer(working)
+    assert " · 0/900 s · " in footer(working)
     assert spent_now(working).startswith("coder 100/250 tokens $0.0000/1.5 0/600 s")

@@ -34,6 +34,12 @@ def spent_now(state: State) -> str:
     return f"{speaker} {shown}" if shown else ""
 
 
+def time_used(state: State) -> str:
+    """Seconds that models and programs took, and of how many."""
+    limit = f"/{state.budget.seconds:g}" if state.budget.seconds is not None else ""
+    return f"{state.seconds:.0f}{limit} s"
+
+
 def measures(used: Spending, limits: Allowance) -> list[str]:
     usage = used.usage
     if not usage.total:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from septet.chat.expenses import spent, spent_now
+from septet.chat.expenses import spent, spent_now, time_used
 from septet.chat.exports import answer_words, package_words
 from septet.domain.events import (
     AnswerGiven,
@@ -104,7 +104,9 @@ def footer(state: State) -> str:
     total = len(state.plan.items) if state.plan else 0
     met = sum(found.passed for found in state.evidence.values())
     checks = f"{met}/{total} checks met" if total else ""
-    return " · ".join(filter(None, [rounds, speaker, checks, spent(state), spent_now(state)]))
+    return " · ".join(
+        filter(None, [rounds, speaker, checks, spent(state), time_used(state), spent_now(state)])
+    )
 
 
 def words(event: Event, verbose: bool = False) -> Words:
