@@ -8,8 +8,9 @@ import pytest
 
 from septet.domain.pictures import recognise
 from septet.domain.runs import Job, Limits, Mode, RunResult, Screen, Server
-from septet.errors import SandboxFailed
+from septet.errors import NoSandbox, SandboxFailed
 from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.landlock import Landlock
 from septet.sandboxes.workbench import Workbench
 
 pytestmark = pytest.mark.anyio
@@ -110,3 +111,15 @@ async def test_without_xvfb_a_window_that_is_needed_is_refused_with_the_remedy(
     with pytest.raises(SandboxFailed, match="apt install xvfb"):
         await run(tmp_path, CLOCK, Screen(needed=True))
     assert (await run(tmp_path, "print('over')", Screen())).stdout == "over\n"
+
+
+async def test_a_rung_without_sockets_says_that_it_has_no_screen(tmp_path: Path) -> None:
+    try:
+        rung = Landlock.found()
+    except NoSandbox as error:
+        pytest.skip(str(error))
+    (tmp_path / "program.py").write_text("print('over')")
+    for mode, code, said in ((Screen(needed=True), 1, "no screen in this sandbox"), (Screen(), 0, "")):
+        job = Job(command=("python", "program.py"), workspace=str(tmp_path), mode=mode)
+        result = await Workbench(rung).run(job)
+        assert (result.exit_code, said in result.stderr, "Traceback" in result.stderr) == (code, True, False)
