@@ -56,3 +56,26 @@ def test_a_chat_is_stepped_and_then_left_to_itself(septet: Septet) -> None:
         screen = terminal.wait_for("exit code 0")
     assert screen.count("[Enter] do · c continue · q quit") == 3
     assert "done, all checks passed" in screen
+
+
+def test_an_interrupted_chat_goes_on_with_what_the_person_says(septet: Septet) -> None:
+    with on_terminal(septet, "demo", "clock") as terminal:
+        terminal.wait_for("version 1: clock.py")
+        terminal.press("C-c")
+        terminal.wait_for("interrupted: [Enter] goes on")
+        terminal.type("make the hands thinner")
+        screen = terminal.wait_for("exit code 0")
+    assert "done, all checks passed" in screen
+    assert screen.count("version 1: clock.py") == 1, "nothing is done twice"
+    assert "make the hands thinner" in septet("export", "clock", "--format", "txt").stdout
+
+
+def test_an_interrupted_chat_can_be_left_and_resumed(septet: Septet) -> None:
+    with on_terminal(septet, "demo", "clock") as terminal:
+        terminal.wait_for("version 1: clock.py")
+        terminal.press("C-c")
+        terminal.wait_for("interrupted: [Enter] goes on")
+        terminal.type("q")
+        terminal.wait_for("interrupted and saved: septet resume clock-")
+        terminal.wait_for("exit code 130")
+    assert septet("resume", "--last", "-q").returncode == 0

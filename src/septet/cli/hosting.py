@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from septet.cli.live import write_line
 from septet.cli.options import Options
-from septet.cli.working import Start, begin, proceed, work
+from septet.cli.watching import work
+from septet.cli.working import Start, begin, proceed
 from septet.errors import BadUsage
 from septet.settings.meetings import Meeting, adopt, host_folder, listening_name
 from septet.settings.team_files import load_team

@@ -97,14 +97,16 @@ def opened(chat: str, options: Options) -> None:
 
 
 def new(options: Options) -> int:
-    from septet.cli.working import Start, begin, work
+    from septet.cli.watching import work
+    from septet.cli.working import Start, begin
     from septet.team.teams import TEAMS
 
     return work(begin(None, TEAMS["iterate"], Start(), options), options)
 
 
 def go_on(chat: str, message: str | None, options: Options) -> int:
-    from septet.cli.working import proceed, work
+    from septet.cli.watching import work
+    from septet.cli.working import proceed
 
     return work(proceed(chat, message or None, options), options)
 

@@ -16,6 +16,7 @@ PROMPTS = {
     "step": "[Enter] do · c continue · q quit, or say something: ",
 }
 NEXT = "ask on, or exit (Ctrl-D): "
+INTERRUPTED = "interrupted: [Enter] goes on · say what shall be different · q quits (it can be resumed): "
 ENDS = {"exit", "quit", "q", "bye"}
 WELCOME = "What python creation would you like? Type below:"
 
@@ -39,6 +40,15 @@ async def ask_next() -> str | None:
             said = (await ask_line(NEXT)).strip()
         except NeedsPerson:
             return None
+    return None if said.lower() in ENDS else said
+
+
+async def ask_after_interrupt() -> str | None:
+    """What to do after Ctrl-C: go on (nothing), go on with these words, or leave (None)."""
+    try:
+        said = (await ask_line(INTERRUPTED)).strip()
+    except (NeedsPerson, KeyboardInterrupt):
+        return None
     return None if said.lower() in ENDS else said
 
 

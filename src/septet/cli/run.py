@@ -26,7 +26,8 @@ def run(
 
     GOAL is words, or - to read it from standard input. Without it, on a terminal, you are asked.
     """
-    from septet.cli.working import Start, begin, work
+    from septet.cli.watching import work
+    from septet.cli.working import Start, begin
     from septet.settings.team_files import complete, load_team
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
@@ -41,7 +42,8 @@ def run(
 @run_options
 def plan(goal: str, name: str, options: Options) -> int:
     """Talk about the plan only; the approved plan goes to stdout, ready for `septet run --plan`."""
-    from septet.cli.working import Start, begin, work
+    from septet.cli.watching import work
+    from septet.cli.working import Start, begin
     from septet.team.teams import TEAMS
 
     return work(begin(goal, TEAMS["plan"], Start(name=name), options), options)
@@ -62,7 +64,8 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     midi          an autocoder writes music from an empty folder
     ctr           a proxy and its assistant answer questions about a log of ad impressions
     """
-    from septet.cli.working import rehearse, work
+    from septet.cli.watching import work
+    from septet.cli.working import rehearse
 
     return work(rehearse(which, workspace, options), options)
 
@@ -77,6 +80,7 @@ def resume(name: str | None, message: str | None, last: bool, options: Options) 
 
     NAME may be the beginning of a name. MESSAGE answers what the chat waits for, or steers the next turn.
     """
-    from septet.cli.working import proceed, work
+    from septet.cli.watching import work
+    from septet.cli.working import proceed
 
     return work(proceed(None if last else name, message, options), options)

@@ -1,0 +1,161 @@
+"""Watching a chat at the command line: what happens, the person's keys, how it ended."""
+
+import shutil
+import signal
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from septet.agents.proxy import present
+from septet.chat.exports import answer_words
+from septet.chat.reports import reach, report_table, status
+from septet.chat.results import result_of
+from septet.cli.bounds import more
+from septet.cli.live import Screen, write_line
+from septet.cli.options import Options
+from septet.cli.person import ask_after_interrupt, ask_next, asking, at_terminal
+from septet.domain.codec import ENCODER, encode
+from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
+from septet.domain.plans import plan_text
+from septet.domain.state import State
+from septet.domain.talk import Request
+from septet.ports import Sandbox
+from septet.team.talking import last_words
+from septet.wiring.session import Session, open_session
+
+Prepare = Callable[[Session], Awaitable[str]]
+Opening = Callable[[], AbstractAsyncContextManager[Session]]
+UNSAFE = "WITHOUT A SANDBOX: programs run here with all your rights (--unsafe-local)"
+
+
+def work(prepare: Prepare, options: Options, opening: Opening = open_session) -> int:
+    """Run the chat to its end and print the result; returns the exit code."""
+    return anyio.run(watch, prepare, options, opening)
+
+
+async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
+    async with opening() as session:
+        sandbox = await session.sandbox(options.unsafe_local)
+        if options.record:
+            session.models.record(options.record)
+        chat = await prepare(session)
+        if options.debug:
+            session.models.overhear = overhearing(session.home.data / "logs" / f"{chat}.log")
+        if options.unsafe_local:
+            write_line(sys.stderr, f"septet: {UNSAFE}")
+        if not options.quiet:
+            introduce(await session.state(chat), options)
+        while True:
+            while not await follow(session, chat, sandbox, options):
+                pass
+            state = await session.state(chat)
+            conclude(state, options)
+            if not await goes_on(session, state, options):
+                return result_of(state).exit_code
+
+
+def introduce(state: State, options: Options) -> None:
+    screen = Screen(state, options.plain)
+    screen.say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
+    for card in state.cards:
+        screen.say("septet", f"data: {card.card if options.verbose else card.card.splitlines()[0]}")
+    if state.team.network != "off":
+        screen.say("septet", f"network for programs: {reach(state.team.network)}")
+
+
+async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options) -> bool:
+    """Perform until the chat ends, seen by whoever watches; False where the person interrupts and goes on."""
+    before = await session.state(chat)
+    talk = before.team.floor == "group_chat"
+    caught: list[int] = []
+    with Screen(before, options.plain, options.verbose or talk) as screen:
+        person = present(asking(screen.rest)) if at_terminal() else None
+        async with interruptible(caught), aclosing(session.perform(chat, sandbox, person)) as performance:
+            async for recorded in performance:
+                tell(recorded, screen, options)
+    if not caught:
+        return True
+    words = await ask_after_interrupt() if caught[0] == signal.SIGINT and at_terminal() else None
+    if words is None:
+        write_line(sys.stderr, f"septet: interrupted and saved: septet resume {chat}")
+        sys.exit(128 + caught[0])
+    if words:
+        await session.tell(chat, PersonSpoke(text=words))
+    return False
+
+
+async def goes_on(session: Session, state: State, options: Options) -> bool:
+    """After an answer, a person at the terminal may ask on; the threads and the workspace stay."""
+    if state.answered is None or options.yes or options.json or not at_terminal():
+        return False
+    asked = await ask_next()
+    if asked is None:
+        write_line(sys.stderr, f"septet: ask on another day: septet resume {state.chat} 'your question'")
+        return False
+    await session.tell(state.chat, PersonSpoke(text=asked))
+    await session.reopen(state.chat, more(await session.state(state.chat), options))
+    return True
+
+
+def overhearing(path: Path) -> Callable[[Request], None]:
+    """Everything that a model is told goes into a file that only its person can read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    write_line(sys.stderr, f"septet: what the models are told is in {path}")
+
+    def overhear(request: Request) -> None:
+        with path.open("a", encoding="utf-8") as file:
+            for message in request.messages:
+                file.write(f"[{request.role} {request.step}, {message.role}]\n{message.text}\n\n")
+
+    return overhear
+
+
+def tell(recorded: Recorded, screen: Screen, options: Options) -> None:
+    if options.json:
+        write_line(sys.stdout, encode(recorded).decode())
+    if not options.quiet:
+        shown_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not options.json
+        screen.hear(recorded, aloud=not shown_last)
+
+
+def conclude(state: State, options: Options) -> None:
+    """The result is all that stdout carries."""
+    if options.json:
+        write_line(sys.stdout, ENCODER.encode(result_of(state)).decode())
+        return
+    if state.plan is not None and state.approved and not state.versions:
+        write_line(sys.stdout, plan_text(state.plan).rstrip())
+        return
+    if state.answered is not None:
+        write_line(sys.stdout, answer_words(state.answered))
+        return
+    if state.team.floor == "group_chat":
+        write_line(sys.stdout, last_words(state) or status(state))
+        return
+    width = shutil.get_terminal_size((120, 24)).columns
+    parts = [
+        report_table(state, width),
+        f"{state.chat}: {status(state)}",
+        f"the program is in {state.workspace}",
+    ]
+    write_line(sys.stdout, "\n".join(part for part in parts if part))
+
+
+@asynccontextmanager
+async def interruptible(caught: list[int]) -> AsyncGenerator[None, None]:
+    """SIGINT and SIGTERM stop at once what runs; the log has everything up to that moment."""
+
+    async def listen(scope: anyio.CancelScope) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                caught.append(number)
+                scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen, tasks.cancel_scope)
+        yield
+        tasks.cancel_scope.cancel()
