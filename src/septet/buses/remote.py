@@ -24,8 +24,8 @@ from septet.team.moves import Floor, step
 
 PAUSE = 0.2
 """Seconds after which a turn is ordered again that nobody was there to take."""
-SOON = 1.0
-"""Seconds in which a turn that was just opened should be taken; one who needs longer tells so."""
+SOON = 2.0
+"""Seconds in which a turn that was just opened should be taken: who does, tells so long before."""
 
 
 class Nobody(Value):
@@ -127,7 +127,8 @@ class Following:
         self._floor = floor
         self._line = line
         self._lease = lease
-        self._due = monotonic() + min(SOON, lease)
+        self._soon = min(SOON, lease)
+        self._due = monotonic() + self._soon
         """When the turn is ordered, unless something is heard before."""
 
     async def next(self) -> Recorded:
@@ -149,7 +150,7 @@ class Following:
         if isinstance(event, TurnOpened | ChatEnded):
             check_step(state, event, self._floor)
         self._log.follow(recorded)
-        self._due = monotonic() + (SOON if isinstance(event, TurnOpened) else self._lease)
+        self._due = monotonic() + (self._soon if isinstance(event, TurnOpened) else self._lease)
         return recorded
 
     async def _hear(self, say: Say | Nobody) -> None:
