@@ -10,7 +10,9 @@ import pytest
 from assistant.impressions import clicks, rate, rates
 from cli.commands import PATIENCE, Septet
 
+from septet.cli.run import DEMOS
 from septet.domain.pictures import recognise
+from septet.wiring.rehearsals import rehearsals
 
 
 @pytest.mark.parametrize(
@@ -106,3 +108,14 @@ def test_a_pair_finds_the_newest_pull_request(septet: Septet, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "pulls" / "pr.txt").read_text() == "#42 Add a clock\n"
     assert "KeyError: 'id'" in (tmp_path / "pulls" / "chat_history.txt").read_text()
+
+
+def test_a_group_chat_writes_the_newest_pull_request(septet: Septet, tmp_path: Path) -> None:
+    done = septet("demo", "pull-request", "-C", "made")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made" / "pr.txt").read_text() == "#43 Hands that move\n"
+    assert "KeyError: 'id'" in (tmp_path / "made" / "chat_history.txt").read_text()
+
+
+def test_every_script_can_be_named() -> None:
+    assert list(DEMOS) == rehearsals()

@@ -62,6 +62,7 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     clock, bars   a team plans, codes, runs, reviews and mends
     hello         an autocoder finds a broken project: is the code wrong, or the test?
     midi          an autocoder writes music from an empty folder
+    pull-request  a manager, a coder and a runner in a group chat
     ctr           a proxy and its assistant answer questions about a log of ad impressions
     """
     from septet.cli.watching import work
