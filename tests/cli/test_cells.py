@@ -20,10 +20,17 @@ def runs(log: str) -> list[tuple[str, int]]:
 def test_steps_share_a_kernel_that_survives_its_own_death(septet: Septet, tmp_path: Path) -> None:
     done = septet(*RUN, *MODEL)
     assert done.returncode == 0, done.stderr
-    assert runs(done.stdout) == [("cell", 0), ("cell", 1), ("cell", 137), ("cell", 0), ("cell", 0)]
+    assert runs(done.stdout) == [
+        ("cell", 0),
+        ("cell", 1),
+        ("cell", 137),
+        ("cell", 0),
+        ("cell", 0),
+        ("cell", 0),
+    ]
     assert (tmp_path / "w" / "sum.txt").read_text() == "55\n"
     cells = (tmp_path / "w" / "cells.py").read_text()
-    assert cells.count("# %%") == 3
+    assert cells.count("# %%") == 4
     assert "nubmers" not in cells
     (tmp_path / "w" / "sum.txt").unlink()
     again = septet("exec", "-C", "w", "--kernel", "cells.py")
@@ -41,4 +48,4 @@ def test_after_kill_9_the_state_is_rebuilt_from_the_log(septet: Septet, tmp_path
     resumed = septet("resume", "sum", "-q")
     assert resumed.returncode == 0, resumed.stderr
     assert (tmp_path / "w" / "sum.txt").read_text() == "55\n"
-    assert (tmp_path / "w" / "cells.py").read_text().count("# %%") == 3
+    assert (tmp_path / "w" / "cells.py").read_text().count("# %%") == 4

@@ -50,7 +50,10 @@ def managed(member: RoleSpec, state: State, text: str) -> Event | Refusal:
 
 
 def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
-    """The coder: a plan first, then code; the newest block is what the runner runs."""
+    """The coder: a plan first, then code; the newest block is what the runner runs.
+
+    In a kernel the same code again is another step: it meets another state.
+    """
 
     async def settle(state: State, text: str) -> Event | Refusal | None:
         """The first message may be words only; after that code is due."""
@@ -61,7 +64,9 @@ def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
             return None if planning else sent
         files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
         ordered = tuple(files[path] for path in sorted(files))
-        return VersionWritten(number=len(state.versions) + 1, files=ordered, tree=tree_of(ordered))
+        number = len(state.versions) + 1
+        moment = f"cell {number}" if state.team.run == "cells" else ""
+        return VersionWritten(number=number, files=ordered, tree=tree_of(ordered, moment))
 
     return saying(member, model, bus, briefed(member), settle)
 

@@ -44,9 +44,12 @@ def is_test(path: str) -> bool:
     return name == "conftest.py" or stem.startswith("test_") or stem.endswith("_test") or ".test." in name
 
 
-def tree_of(files: Iterable[FileRef]) -> str:
-    """One hash for a set of files: evidence counts only for the tree that it was found on."""
-    digest = sha256()
+def tree_of(files: Iterable[FileRef], moment: str = "") -> str:
+    """One hash for a set of files: evidence counts only for the tree that it was found on.
+
+    `moment` tells apart the same files at different times, where what came before them matters.
+    """
+    digest = sha256(moment.encode())
     for file in sorted(files, key=lambda file: file.path):
         digest.update(f"{file.path}\0{file.sha256}\n".encode())
     return digest.hexdigest()
