@@ -122,3 +122,9 @@ def test_members_of_a_floor_that_goes_by_role_keep_their_names_as_titles(tmp_pat
     )
     talk = "floor: round_robin\nmembers: [{role: coder, name: ada}]"
     assert complete(load_team(write(tmp_path, talk))).members == (RoleSpec(name="ada", role="coder"),)
+
+
+@pytest.mark.parametrize("name", ["node", "data", "api"])
+def test_the_examples_are_teams(name: str) -> None:
+    team = load_team(str(Path(__file__).parent.parent.parent / "examples" / "teams" / f"{name}.yaml"))
+    assert team.member("coder")
