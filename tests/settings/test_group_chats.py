@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from septet.errors import BadConfig
-from septet.settings.group_chats import parse_group_chat, read_group_chat
+from septet.settings.group_chats import each_by_its_own, parse_group_chat, read_group_chat
 from septet.settings.team_files import load_team
 
 AS_IT_STANDS = Path(__file__).parent.parent / "scripts" / "group_chat.yaml"
@@ -64,3 +64,9 @@ def test_mistakes_are_named_with_path_and_line(text: str, complaint: str) -> Non
     with pytest.raises(BadConfig) as caught:
         parse_group_chat(text, "c.yaml")
     assert complaint in str(caught.value)
+
+
+def test_on_many_machines_the_chat_names_no_models() -> None:
+    team = parse_group_chat("client_config: {model: m, api_key: k}", "c.yaml").team
+    assert [member.model for member in team.members] == [("openai/m",), ("openai/m",), ()]
+    assert {member.model for member in each_by_its_own(team).members} == {()}

@@ -17,6 +17,7 @@ from septet.cli.options import Options
 from septet.cli.watching import work
 from septet.cli.working import Start, begin, proceed
 from septet.errors import BadUsage
+from septet.settings.group_chats import each_by_its_own
 from septet.settings.meetings import Meeting, adopt, host_folder, listening_name
 from septet.settings.team_files import load_team
 from septet.wiring.cluster import Membership, open_cluster, serve_roles, thinking_elsewhere
@@ -98,11 +99,12 @@ def run_member(meeting: Meeting, roles: Sequence[str], name: str, model: str, un
 def run_conductor(meeting: Meeting, goal: str | None, name: str, team: str, options: Options) -> int:
     if goal is None and meeting.url and "://" not in meeting.url:
         goal, meeting = meeting.url, replace(meeting, url="")
+    spec = load_team(team)
     if meeting.config is not None:
-        adopt(meeting.config)
-        team = str(meeting.config) if team == "iterate" else team
+        found = each_by_its_own(adopt(meeting.config).team)
+        spec = found if team == "iterate" else spec
     link = link_to(meeting)
-    spec = load_team(team) if options.model else thinking_elsewhere(load_team(team))
+    spec = spec if options.model else thinking_elsewhere(spec)
     prepare = proceed(name, goal, options) if name else begin(goal, spec, Start(), options)
     return work(prepare, options, partial(open_cluster, link))
 

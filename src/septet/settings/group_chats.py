@@ -149,3 +149,8 @@ def variables(client: ClientForm) -> dict[str, str]:
         else {"OPENAI_BASE_URL": client.base_url, "OPENAI_API_KEY": key}
     )
     return {name: value for name, value in named.items() if value and not PLACEHOLDER.search(value)}
+
+
+def each_by_its_own(team: TeamSpec) -> TeamSpec:
+    """On many machines every process reads the file itself, or is told otherwise: the chat names no models."""
+    return replace(team, members=tuple(replace(member, model=()) for member in team.members))

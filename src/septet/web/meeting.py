@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from septet.settings.group_chats import each_by_its_own
 from septet.settings.meetings import Meeting, adopt
 from septet.web.serving import Address, serve
 
@@ -30,10 +31,9 @@ async def serving(choices: Choices) -> int:
     from septet.wiring.cluster import open_cluster
     from septet.wiring.links import link_to
 
-    if choices.config is not None:
-        adopt(choices.config)
+    team = each_by_its_own(adopt(choices.config).team) if choices.config is not None else None
     meeting = Meeting(
         url=choices.url, token_file=choices.nats_token_file, tls_ca=choices.tls_ca, config=choices.config
     )
-    opening = partial(open_cluster, link_to(meeting), team=str(choices.config or ""), wait=float("inf"))
+    opening = partial(open_cluster, link_to(meeting), team=team, wait=float("inf"))
     return await serve(address, choices.model, not choices.no_open, opening)

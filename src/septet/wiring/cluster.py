@@ -30,7 +30,6 @@ from septet.ports import Agent, Listener, Sandbox
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
 from septet.settings.homes import find_home
-from septet.settings.team_files import load_team
 from septet.stores.nats import open_nats_store
 from septet.stores.nats_blobs import open_nats_blobs
 from septet.team.floors import floor_for
@@ -151,14 +150,15 @@ async def open_shared(link: Link, wait: float) -> AsyncGenerator[tuple[Session, 
 
 
 @asynccontextmanager
-async def open_cluster(link: Link, team: str = "", wait: float = 30.0) -> AsyncGenerator[Session]:
+async def open_cluster(
+    link: Link, team: TeamSpec | None = None, wait: float = 30.0
+) -> AsyncGenerator[Session]:
     """The session of one who conducts chats with members elsewhere, by default with that team."""
     name = os.environ.get("USER", "") or "somebody"
     async with open_shared(link, wait) as (session, client), signing(client, "conductor", name) as sign:
         cluster = ClusterSession(session, client, sign)
-        if team:
-            spec = load_team(team)
-            cluster.teams, cluster.team = {spec.name: spec, **cluster.teams}, spec.name
+        if team is not None:
+            cluster.teams, cluster.team = {team.name: team, **cluster.teams}, team.name
         yield cluster
 
 
