@@ -104,13 +104,6 @@ def test_questions_about_a_log_are_answered_with_printed_numbers(septet: Septet,
 
 
 def test_a_pair_finds_the_newest_pull_request(septet: Septet, tmp_path: Path) -> None:
-    done = septet("demo", "pull-request", "-C", "pulls")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "pulls" / "pr.txt").read_text() == "#42 Add a clock\n"
-    assert "KeyError: 'id'" in (tmp_path / "pulls" / "chat_history.txt").read_text()
-
-
-def test_a_group_chat_writes_the_newest_pull_request(septet: Septet, tmp_path: Path) -> None:
     done = septet("demo", "pull-request", "-C", "made")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "made" / "pr.txt").read_text() == "#43 Hands that move\n"
