@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from anyio import to_thread
+from anyio.lowlevel import checkpoint
 
 from septet.domain.runs import Job, Limits
 from septet.sandboxes.bubblewrap import Bubblewrap
@@ -22,6 +23,7 @@ def sandbox_of(own: Porters) -> Bubblewrap:
 async def run(sandbox: Bubblewrap, workspace: Path, *command: str, limits: Limits | None = None) -> str:
     result = await sandbox.run(Job(command=command, workspace=str(workspace), limits=limits or Limits()))
     assert result.succeeded, result
+    await checkpoint()
     return result.stdout
 
 

@@ -69,12 +69,12 @@ class Bubblewrap:
             options = [*_ISOLATION, *_variables(job, porter), *view.arguments(workspace, job, identity)]
             limits = limiting(job.limits, COMPANIONS) if identity.own else ""
             await porter.tell(job.limits, options, limits, self._command(job, identity, porter.numbers))
-            if not inherited:
-                self.porters.call_the_next(identity)
             report = await _until(porter.status, b"\n")
             yield Started(porter.process, _child(report, porter.process), cage=porter.cage)
             if porter.process.returncode == _NOT_RUN and watch.stopped_by is None:
                 _look_why(report + await _until(porter.status), watch)
+        if not inherited:
+            self.porters.call_later(identity)
 
     def _command(self, job: Job, identity: Identity, numbers: Numbers) -> list[str]:
         """Options come by descriptor: the program can read bubblewrap's command line. So is the script's closed."""
