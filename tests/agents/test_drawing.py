@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from septet.agents.drawing import Outcomes, Trials, drawing
+from septet.agents.drawing import Draw, Outcomes, Trials, drawing
 from septet.agents.runner import Bench, compared, rehearsed
 from septet.buses.memory import MemoryBus
 from septet.domain.events import (
@@ -83,6 +83,14 @@ async def turn(
     return [event async for event in agent(state)]
 
 
+async def no_rehearsal(state: State, version: VersionWritten) -> State:
+    raise AssertionError("nothing here can be rehearsed")
+
+
+async def no_comparison(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
+    raise AssertionError("nothing here can be compared")
+
+
 def pair(code: str, tests: str) -> dict[str, str]:
     return {"double.py": code, "test_double.py": tests}
 
@@ -151,6 +159,19 @@ async def test_one_dissent_is_a_doubt(tmp_path: Path, last: str) -> None:
     assert version.note.startswith(
         "other candidates do not confirm it: double(0) gives 3 here and 0 elsewhere"
     )
+
+
+async def test_a_model_that_costs_nothing_is_asked_twice_at_once_but_not_for_more_than_is_wanted(
+    tmp_path: Path,
+) -> None:
+    small = replace(CODER, form="small")
+    state = told(plan=EXAMPLES)
+    draw = Draw(state, Trials(rehearse=no_rehearsal, compare=no_comparison))
+    assert [draw.wanted(small), draw.wanted(CODER)] == [2, 1]
+    unreadable = ModelAnswered(role="coder", answer=Answer(text="no code"))
+    for left in (2, 1, 0):
+        await draw.add(unreadable, MemoryBlobs())
+        assert draw.wanted(small) == left
 
 
 async def test_a_single_green_program_is_worth_as_many_draws_again(tmp_path: Path) -> None:

@@ -55,11 +55,11 @@ def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Tria
         draw = Draw(state, trials)
         waiting = list(state.turn.answers)
         messages = briefing(member, state, await sources(state, blobs))
-        while draw.wants_more(member.candidates):
+        while draw.wanted(member):
             if not waiting:
                 if draw.count and overdrawn(state, state.budget, member.name):
                     break
-                askers = [warmer(member, draw.count + place) for place in range(draw.at_once(member))]
+                askers = [warmer(member, draw.count + place) for place in range(draw.wanted(member))]
                 for said in await ask_together(askers, model, bus, state, messages):
                     yield said
                     state = reduce_answer(state, said)
@@ -97,15 +97,13 @@ class Draw:
         self._dissent: str = ""
         self.count = 0
 
-    def wants_more(self, candidates: int) -> bool:
+    def wanted(self, member: RoleSpec) -> int:
+        """How many draws come next: two at once where two are needed and cost nothing, else one or none."""
         if self._agreed or (self._green and not self._calls):
-            return False
+            return 0
         alone = bool(self._calls) and len(self._green) == 1
-        return self.count < (2 * candidates if alone else candidates)
-
-    def at_once(self, member: RoleSpec) -> int:
-        """Two where two are needed and cost nothing; else one, for the next may not be needed."""
-        return min(2, member.candidates) if member.form == "small" and self._calls else 1
+        left = (2 if alone else 1) * member.candidates - self.count
+        return max(0, min(left, 2 if member.form == "small" and self._calls else 1))
 
     async def add(self, said: ModelAnswered, blobs: Blobs) -> None:
         """Take one more answer in and try what has become possible with it."""
