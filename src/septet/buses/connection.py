@@ -14,6 +14,7 @@ import anyio
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
+from nats.aio.transport import TcpTransport
 from nats.js.manager import JetStreamManager
 
 from septet.buses.rights import inbox
@@ -26,6 +27,8 @@ OLDEST = (2, 11)
 PAUSE = 0.2
 """Seconds between two tries to connect."""
 TRIES = 4
+PARTING = 1.0
+"""Seconds for the end of a connection that has failed."""
 ANYONE = "anyone"
 """The name of who has none: a server of somebody else may know tokens only."""
 SECRET = re.compile(r"//([^@/]*)@")
@@ -57,13 +60,26 @@ class Link(Value):
         return bool(self.authority or self.certificate) or self.address.startswith(("tls:", "wss:"))
 
 
+class Wire(TcpTransport):
+    """The client's own way over TCP. One whose TLS handshake failed never ends, and would be waited for for ever."""
+
+    async def wait_closed(self) -> None:
+        with anyio.move_on_after(PARTING):
+            await super().wait_closed()
+
+    def __bool__(self) -> bool:
+        return True
+
+
 class Connection(Client):
     """A client that knows its name and remembers what the server would not let it do."""
 
-    def __init__(self, user: str) -> None:
+    def __init__(self, user: str, over_web: bool = False) -> None:
         super().__init__()
         self.user = user
         self.refused: list[str] = []
+        if not over_web:
+            self._transport = Wire()
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
@@ -108,7 +124,8 @@ async def first_connection(link: Link, patience: float, wait: float) -> Connecti
 
 async def open_client(link: Link, patience: float) -> Connection:
     user, colon, secret = secret_of(link).partition(":")
-    client, faults = Connection(user if colon else ANYONE), Faults()
+    over_web = link.address.startswith(("ws:", "wss:"))
+    client, faults = Connection(user if colon else ANYONE, over_web), Faults()
     options: dict[str, object] = {
         "name": link.name,
         "connect_timeout": patience,
