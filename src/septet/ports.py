@@ -18,9 +18,6 @@ Agent = Callable[[State], AsyncGenerator[Event, None]]
 Called again for a turn that a crash cut short, it does only what the turn still lacks.
 """
 
-Speaker = Callable[[State], AsyncGenerator[Event | Recorded, None]]
-"""Whoever takes a turn: an agent, or the stand-in for one elsewhere, whose machine stores what it does itself."""
-
 Listener = Callable[[Literal["stdout", "stderr"], bytes], None]
 
 
