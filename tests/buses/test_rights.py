@@ -20,7 +20,7 @@ from septet.buses.rights import FLOOR, MADE, NAMED
 from septet.buses.server import Server, ServerPlan, invite, serve, uninvite
 from septet.buses.users import Users
 from septet.domain.codec import KINDS
-from septet.errors import BadConfig, BadUsage, SeptetError
+from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
 
 pytestmark = pytest.mark.anyio
 OTHER = "127.0.0.2"
@@ -296,6 +296,89 @@ async def plain_server(heard: bytearray, stream: ByteStream) -> None:
         )
         async for piece in stream:
             heard.extend(piece)
+
+
+class Bridge:
+    """A way to the server that can break, and then lets nothing through to it for a while."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self.mute = False
+        self.heard_mute = anyio.Event()
+        self.scopes: list[anyio.CancelScope] = []
+
+    async def carry(self, near: ByteStream) -> None:
+        host, port = self._address.removeprefix("tls://").split(":")
+        with anyio.CancelScope() as scope:
+            self.scopes.append(scope)
+            async with (
+                near,
+                await anyio.connect_tcp(host, int(port)) as far,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(pass_on, far, near, bytearray())
+                if self.mute:
+                    self.heard_mute.set()
+                    await anyio.sleep_forever()
+                await pass_on(near, far, bytearray())
+
+    def cut(self, mute: bool) -> None:
+        self.mute = mute
+        for scope in self.scopes:
+            scope.cancel()
+
+
+async def test_a_server_that_never_ends_the_handshake_is_given_up(papers: tuple[str, str, str]) -> None:
+    errors: list[SeptetError] = []
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(SocketAttribute.local_port)
+    link = Link(address=f"tls://127.0.0.1:{port}", token="a:secret", authority=papers[2])
+    with anyio.fail_after(60):
+        async with listener, anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, mute_server)
+            with pytest.raises(Unreachable) as caught:
+                async with connect(link, patience=0.2):
+                    pass
+            errors.append(caught.value)
+            tasks.cancel_scope.cancel()
+
+    assert "no server answers" in str(errors[0])
+
+
+async def mute_server(stream: ByteStream) -> None:
+    async with stream:
+        await stream.send(
+            b'INFO {"server_id":"x","version":"2.15.0","tls_required":true,"max_payload":99}\r\n'
+        )
+        await anyio.sleep_forever()
+
+
+async def test_a_handshake_that_is_broken_off_does_not_hold_up_a_client_that_reconnects(
+    tmp_path: Path, papers: tuple[str, str, str]
+) -> None:
+    async with encrypted(tmp_path / "host", papers) as server:
+        bridge, listener = Bridge(server.address), await anyio.create_tcp_listener(local_host=OTHER)
+        port = listener.extra(SocketAttribute.local_port)
+        link = Link(address=f"tls://{OTHER}:{port}", token=server.token, authority=papers[2])
+        with anyio.fail_after(60):
+            async with listener, anyio.create_task_group() as tasks:
+                tasks.start_soon(listener.serve, bridge.carry)
+                async with connect(link, patience=0.5) as client:
+                    bridge.cut(mute=True)
+                    await bridge.heard_mute.wait()
+                    bridge.mute = False
+                    while not await answers(client):
+                        pass
+                tasks.cancel_scope.cancel()
+
+
+async def answers(client: Connection) -> bool:
+    try:
+        await client.flush(1)
+    except (nats.errors.Error, ConnectionError):
+        await anyio.sleep(0.05)
+        return False
+    return True
 
 
 async def test_only_tls_13_is_spoken(tmp_path: Path, papers: tuple[str, str, str]) -> None:

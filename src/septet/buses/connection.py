@@ -27,7 +27,7 @@ OLDEST = (2, 11)
 PAUSE = 0.2
 """Seconds between two tries to connect."""
 TRIES = 4
-PARTING = 1.0
+PARTING = 0.3
 """Seconds for the end of a connection that has failed."""
 ANYONE = "anyone"
 """The name of who has none: a server of somebody else may know tokens only."""

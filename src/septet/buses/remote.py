@@ -98,11 +98,18 @@ async def open_line(client: Client, store: EventStore, chat: str, after: int) ->
     try:
         yield line
     finally:
-        listening.cancel()
-        with suppress(asyncio.CancelledError):
-            await listening
+        await ended(listening)
         if not client.is_closed:
             await heard.unsubscribe()
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    """Until Python 3.12 `wait_for` may swallow a cancellation that comes together with its result: say it again."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=PAUSE)
+    if not task.cancelled():
+        task.result()
 
 
 async def perform_together(
