@@ -24,7 +24,7 @@ tests *args:
 
 # The long suites, by hand; results are written down in docs/.
 torture *args:
-    pytest -m torture {{args}}
+    pytest --timeout 3600 -m torture {{args}}
 
 # Figures for docs/, by hand.
 bench:
