@@ -30,10 +30,18 @@ function toggle(): void {
   if (!view.value.ended && view.value.seq) void act(now?.conducted && !now.pausing ? 'pause' : 'resume');
 }
 
+/** At once where it is to be seen, so that what is typed next goes there and is not taken for a key; else when it is. */
+function search(): void {
+  const focus = () => document.getElementById('search')?.focus();
+  pane.value = 'chats';
+  focus();
+  requestAnimationFrame(focus);
+}
+
 const DOES: Record<string, () => void> = {
   '?': () => (help.value = true),
   n: () => open(''),
-  '/': () => { pane.value = 'chats'; requestAnimationFrame(() => document.getElementById('search')?.focus()); },
+  '/': search,
   c: () => document.getElementById('composer')?.focus(),
   j: () => walk(1),
   k: () => walk(-1),

@@ -14,8 +14,10 @@ export function Sidebar() {
   const [hits, setHits] = useState<Hit[]>();
   useEffect(() => {
     if (!words.trim()) return setHits(undefined);
-    const timer = setTimeout(() => void get<Hit[]>(`/api/search?q=${encodeURIComponent(words)}`).then(setHits, () => setHits([])), 150);
-    return () => clearTimeout(timer);
+    let wanted = true; // an answer that comes late belongs to words that are not there any more
+    const show = (found: Hit[]) => { if (wanted) setHits(found); };
+    const timer = setTimeout(() => void get<Hit[]>(`/api/search?q=${encodeURIComponent(words)}`).then(show, () => show([])), 150);
+    return () => { wanted = false; clearTimeout(timer); };
   }, [words]);
   const known = chats.value ?? [];
   return (

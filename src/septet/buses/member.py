@@ -31,7 +31,7 @@ Perform = Callable[[Call], Awaitable[None]]
 """Takes a turn: stores what is done, and opens the next."""
 
 AT_ONCE = 256
-PRESENTLY = 0.2
+PRESENTLY = 0.5
 """Seconds after which a turn that takes long is told to be taken."""
 
 

@@ -34,7 +34,8 @@ PATIENCE = 60.0
 """Seconds to go on trying while the server is away."""
 PAUSE = 0.2
 AT_ONCE = 32
-FEW = 3
+FEW = 16
+"""Events that are rather fetched one by one: the server looks through everything that came in between."""
 MESSAGE_ID = "Nats-Msg-Id"
 EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
 
