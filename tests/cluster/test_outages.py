@@ -1,6 +1,7 @@
 """The server is away for a while, or the network is cut: work goes on when it is back, as if nothing had happened."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
@@ -84,6 +85,7 @@ async def test_the_server_is_away_for_a_while(tmp_path: Path, seconds: float) ->
 def has_namespaces() -> bool:
     return (
         os.geteuid() == 0
+        and shutil.which("ip") is not None
         and subprocess.run(["ip", "netns", "list"], capture_output=True, check=False).returncode == 0
     )
 
