@@ -8,12 +8,16 @@ import anyio
 import pytest
 from cluster.serving import served_client
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from septet.buses.connection import connect
 from septet.buses.server import Server, ServerPlan, serve
+from septet.domain.codec import encode
 from septet.domain.events import PersonSpoke, Recorded, TurnOpened
 from septet.errors import Conflict, StoreFailed
 from septet.stores.nats import NatsStore, open_nats_store
+from septet.stores.nats_feed import EXPECTED, EXPECTED_OF
+from septet.stores.nats_subjects import STORED, subject_of
 
 pytestmark = pytest.mark.anyio
 
@@ -138,3 +142,27 @@ async def test_a_server_that_stays_away_is_named(tmp_path: Path) -> None:
 
         with pytest.raises(StoreFailed, match="does not answer"):
             await store.append("clock", turn("coder"), after=0)
+
+
+async def test_a_writer_cannot_hide_what_others_wrote(tmp_path: Path) -> None:
+    """It has its event compared with its own words only, so that the event before seems to be an older one."""
+    async with two_clients(tmp_path) as (here, there):
+        store = await open_nats_store(here)
+        first = (await store.append("clock", turn("coder"), after=0))[-1]
+        hidden = (await store.append("clock", turn("runner"), after=first.seq))[-1]
+        told: list[Msg] = []
+
+        async def hear(message: Msg) -> None:
+            told.append(message)
+
+        subject = subject_of("clock", turn("coder"), fenced=True)
+        await here.subscribe(f"{STORED}.>", cb=hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        await here.flush()
+        headers = {EXPECTED_OF: subject, EXPECTED: str(first.seq)}
+        forged = encode(Recorded(chat="clock", seq=0, at=hidden.at, event=turn("coder")))
+        await there.request(subject, forged, headers=headers)
+        last = await anext(aiter(store.watch("clock", hidden.seq)))
+
+        speakers = [recorded.event for recorded in await store.read_to("clock", first.seq, told[0])]
+        assert speakers == [turn("runner"), turn("coder")]
+        assert last.event == turn("coder")

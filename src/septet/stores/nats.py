@@ -25,7 +25,7 @@ from septet.domain.tokens import token
 from septet.errors import StoreFailed
 from septet.ports import ChatHead
 from septet.stores.fence import check_fence
-from septet.stores.nats_feed import EXPECTED, Feed
+from septet.stores.nats_feed import EXPECTED, EXPECTED_OF, Feed, before
 from septet.stores.nats_stream import LogStream, Outdated, Stored, as_stored
 from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, whole_chat
 
@@ -37,7 +37,6 @@ AT_ONCE = 32
 FEW = 16
 """Events that are rather fetched one by one: the server looks through everything that came in between."""
 MESSAGE_ID = "Nats-Msg-Id"
-EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 
 async def open_nats_store(client: Client, replicas: int = 1, patience: float = PATIENCE) -> "NatsStore":
@@ -107,12 +106,12 @@ class NatsStore:
         Each event names the one before it: a few are fetched one by one, which is cheaper than looking for more.
         """
         found = [as_stored(told)]
-        while (before := int(found[-1].headers.get(EXPECTED, "-1"))) > after and len(found) < FEW:
-            stored = await self._patiently(partial(self._stream.at, before))
+        while (previous := before(found[-1].headers, chat)) > after and len(found) < FEW:
+            stored = await self._patiently(partial(self._stream.at, previous))
             if stored is None:
                 break
             found.append(stored)
-        if before != after:
+        if previous != after:
             return await self.read(chat, after)
         return [self._noted(as_recorded(one)) for one in reversed(found)]
 
@@ -146,7 +145,7 @@ class NatsStore:
     @asynccontextmanager
     async def _feed(self, chat: str) -> AsyncGenerator[Feed]:
         """From here on nothing is missed, or it is known that something was."""
-        feed = Feed()
+        feed = Feed(chat)
         heard = await self._client.subscribe(f"{STORED}.{token(chat)}.>", cb=feed.hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         await self._patiently(self._client.flush)
         try:
