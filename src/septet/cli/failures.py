@@ -25,11 +25,11 @@ def explanation(error: BaseException) -> tuple[str, int]:
     error = innermost(error)
     if isinstance(error, SeptetError):
         return str(error), error.exit_code
-    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").split(".")[0])):
-        return (
-            f"the package {error.name} is not installed: pip install 'septet[{extra}]'",
-            BadConfig.exit_code,
-        )
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").split(".")[0]
+        if extra := EXTRAS.get(package):
+            line = f"the package {package} is not installed: pip install 'septet[{extra}]'"
+            return line, BadConfig.exit_code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; what happened so far is saved: septet resume goes on", 130
     return f"internal error ({type(error).__name__}: {one_line(error)}): details in {detailed(error)}", 1
