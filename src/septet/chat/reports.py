@@ -81,6 +81,7 @@ def summary(state: State) -> str:
         report_table(state),
         "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.versions else "",
         artefacts(state),
+        runs(state),
         f"network: {reach(state.team.network)}" if state.versions else "",
         f"workspace: {state.workspace}",
     ]
@@ -103,6 +104,14 @@ def versions(state: State) -> list[str]:
         verdict = f"{review.verdict}, {len(review.findings)} findings" if review else "no review"
         lines.append(f"  v{version.number}  {version.tree[:8]}  {files}  ({verdict})")
     return lines
+
+
+def runs(state: State) -> str:
+    """The newest version's, by the names that --output knows."""
+    if not state.runs:
+        return ""
+    names = ", ".join(run.id for run in state.runs)
+    return f"runs: {names} (septet show {state.chat} --output '{state.runs[0].id}')"
 
 
 def artefacts(state: State) -> str:

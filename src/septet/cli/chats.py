@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -42,11 +43,23 @@ def list_chats(as_json: bool) -> int:
     return in_session(work)
 
 
-@click.command(epilog="Example: septet show analog-clock")
+@click.command(epilog="Examples: septet show analog-clock; septet show analog-clock --output 'v2 tests'")
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
-def show(name: str, as_json: bool) -> int:
-    """One chat on one screen: goal, versions, requirements with their evidence, what it cost."""
+@click.option(
+    "--output",
+    metavar="[RUN]",
+    is_flag=False,
+    flag_value="",
+    help="All that a RUN said, stdout to stdout and stderr to stderr; without RUN, the program's newest.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The result, or the output, as one JSON object.")
+def show(name: str, output: str | None, as_json: bool) -> int:
+    """One chat on one screen: goal, versions, requirements with their evidence, what it cost.
+
+    With --output, what one of its runs said, whole.
+    """
+    if output is not None:
+        return in_session(partial(show_output, name, output, as_json))
 
     async def work(session: "Session") -> str:
         from septet.chat.reports import summary
@@ -57,6 +70,23 @@ def show(name: str, as_json: bool) -> int:
         return ENCODER.encode(result_of(state)).decode() if as_json else summary(state)
 
     return in_session(work)
+
+
+async def show_output(name: str, run: str, as_json: bool, session: "Session") -> str:
+    """Foreign bytes as they are, made harmless where a terminal would obey them."""
+    from septet.chat.outputs import output, run_named, whole
+    from septet.domain.codec import ENCODER
+    from septet.domain.terminals import neutral
+
+    chat = await session.find(name)
+    found = run_named(chat, await session.log(chat), run)
+    streams = await whole(found, session.blobs)
+    if as_json:
+        return ENCODER.encode(output(chat, found, streams)).decode()
+    for sink, said in zip((sys.stdout, sys.stderr), streams, strict=True):
+        sink.buffer.write(neutral(said.decode(errors="replace")).encode() if sink.isatty() else said)
+        sink.flush()
+    return ""
 
 
 @click.command(epilog="Example: septet diff analog-clock v1 v2")
