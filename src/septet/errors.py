@@ -2,6 +2,7 @@
 
 SeptetError            1    a defect of ours, or a broken installation
 ├── BadUsage           2    the command line or an API call makes no sense
+├── Overdrawn          3    an answer would exceed a budget; nobody was asked for it
 ├── NeedsPerson        4    the chat waits for an answer and nobody is here
 ├── BadConfig          5    a team file, script, setting or key is wrong
 │   └── NoModel        5    nothing to think with was found
@@ -31,6 +32,10 @@ class SeptetError(Exception):
 
 class BadUsage(SeptetError):
     exit_code = 2
+
+
+class Overdrawn(SeptetError):
+    exit_code = 3
 
 
 class NeedsPerson(SeptetError):

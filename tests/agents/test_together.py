@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from septet.agents.asking import live_topic
 from septet.agents.together import ask_together
 from septet.buses.memory import MemoryBus
+from septet.domain.estimates import estimated
 from septet.domain.state import State
 from septet.domain.talk import Answer, Delta, Message, Request
-from septet.domain.teams import RoleSpec
-from septet.errors import ModelFailed
+from septet.domain.teams import Budget, RoleSpec
+from septet.errors import ModelFailed, Overdrawn
 
 pytestmark = pytest.mark.anyio
 
@@ -40,10 +41,10 @@ class Rendezvous:
         yield Answer(text=f"{request.step} at {request.temperature}")
 
 
-async def asked(model: Rendezvous, bus: MemoryBus) -> list[str]:
+async def asked(model: Rendezvous, bus: MemoryBus, tokens: int | None = None) -> list[str]:
     askers = [CODER, replace(CODER, temperature=0.8)]
     with anyio.fail_after(20):
-        said = await ask_together(askers, model, bus, State(chat="c"), MESSAGES)
+        said = await ask_together(askers, model, bus, State(chat="c", budget=Budget(tokens=tokens)), MESSAGES)
     return [one.answer.text for one in said]
 
 
@@ -69,3 +70,11 @@ async def test_what_came_is_used_although_another_failed(failing: tuple[int, ...
 async def test_when_all_fail_the_error_is_as_usual() -> None:
     with pytest.raises(ModelFailed, match="failed"):
         await asked(Rendezvous(2, (1, 2)), MemoryBus())
+
+
+async def test_those_whom_no_budget_would_do_for_are_not_asked() -> None:
+    each = estimated(Request(role="coder", step=1, messages=MESSAGES)).total
+    assert await asked(Rendezvous(2), MemoryBus(), tokens=2 * each) == ["1 at None", "2 at 0.8"]
+    assert await asked(Rendezvous(1), MemoryBus(), tokens=2 * each - 1) == ["1 at None"]
+    with pytest.raises(Overdrawn, match="would not do for the coder's next turn"):
+        await asked(Rendezvous(1), MemoryBus(), tokens=each - 1)

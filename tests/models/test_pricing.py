@@ -2,8 +2,10 @@
 
 import pytest
 from models.asking import ask, open_openai, question
+from msgspec.structs import replace
 
-from septet.domain.talk import Usage
+from septet.domain.talk import Purse, Usage
+from septet.errors import Overdrawn
 from septet.models.pricing import Priced, is_free, price
 from septet.models.wire import Wire
 from septet.testing.replies import Reply, in_order
@@ -56,3 +58,28 @@ async def test_the_answer_says_what_it_cost(name: str, cost: float | None) -> No
     async with serving(in_order(Reply(text="x", usage=MILLION))) as server, Wire() as wire:
         _, answer = await ask(Priced(open_openai(server, wire), name), question("go"))
     assert answer.cost == cost
+
+
+@pytest.mark.parametrize(
+    ("name", "left", "held"),
+    [
+        ("openai/gpt-4o", 1e-6, True),
+        ("openai/gpt-4o", 1.0, False),
+        ("local/m", 0.0, False),
+        ("url:https://example.com#m", 0.0, False),
+    ],
+)
+async def test_a_question_that_the_purse_would_not_do_for_is_not_asked(
+    name: str, left: float, held: bool
+) -> None:
+    asking = replace(question("go"), purse=Purse(left=left, limit="1 US dollars"))
+    async with serving(in_order(Reply(text="x"))) as server, Wire() as wire:
+        model = Priced(open_openai(server, wire), name)
+        if held:
+            with pytest.raises(
+                Overdrawn, match=r"^1 US dollars would not do for the .*1e-06 are left, about"
+            ):
+                await ask(model, asking)
+        else:
+            await ask(model, asking)
+        assert len(server.seen) == (not held)

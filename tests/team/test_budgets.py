@@ -1,15 +1,26 @@
 """Budgets stop a chat before the turn that would exceed them, with the reason named."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from team.states import STARTED, chat
 
-from septet.domain.events import ChatContinued, ChatEnded, Event, ModelAnswered, RunFinished, TurnOpened
+from septet.domain.estimates import estimated
+from septet.domain.events import (
+    BudgetReached,
+    ChatContinued,
+    ChatEnded,
+    Event,
+    ModelAnswered,
+    RunFinished,
+    TurnOpened,
+)
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.domain.talk import Answer, Usage
+from septet.domain.talk import Answer, Message, Purse, Request, Usage
 from septet.domain.teams import Allowance, Budget, RoleSpec
-from septet.team.budgets import overdrawn, usual_spending, within_budget
+from septet.team.budgets import expected_spending, overdrawn, purse_for, usual_spending, within_budget
 from septet.team.floors import round_robin
 from septet.team.moves import End, Move, Speak
 
@@ -96,3 +107,49 @@ def test_a_chat_that_is_opened_again_gives_a_member_as_much_again() -> None:
     assert overdrawn(again, Budget(rounds=None), "coder") == ""
     further = own(*used_up, ChatContinued(budget=Budget(rounds=None)), answered("coder", 300), tokens=300)
     assert overdrawn(further, Budget(rounds=None), "coder") == "the coder's 300 tokens are used up"
+
+
+def request(text: str, longest: int | None = None) -> Request:
+    return Request(role="coder", step=1, messages=(Message(role="user", text=text),), max_tokens=longest)
+
+
+@given(st.text(max_size=400), st.none() | st.integers(1, 500), st.integers(1, 1000), st.booleans())
+def test_a_first_answer_is_asked_for_exactly_where_its_estimate_fits(
+    text: str, longest: int | None, limit: int, whole: bool
+) -> None:
+    state = own() if whole else own(tokens=limit)
+    budget = Budget(rounds=None, tokens=limit if whole else None)
+    asked = request(text, longest)
+    why = overdrawn(state, budget, "coder", expected_spending(state, "coder", asked))
+    assert (why == "") == (estimated(asked).total <= limit)
+    if why:
+        whose = "" if whole else "the coder's "
+        assert why.startswith(f"{whose}{limit} tokens would not do for ")
+        assert why.endswith(f"(0 are used, about {estimated(asked).total} more would be)")
+
+
+@given(st.text(max_size=400), st.integers(1, 1000))
+def test_what_was_counted_is_believed_rather_than_an_estimate(text: str, counted: int) -> None:
+    state = own(answered("coder", counted))
+    assert expected_spending(state, "coder", request(text)) == usual_spending(state, "coder")
+
+
+def test_a_chat_that_ran_short_ends_with_the_reason_and_can_be_opened_again() -> None:
+    short = BudgetReached(by="coder", why="300 tokens would not do")
+    events = [TurnOpened(speaker="coder"), short]
+    assert move(own(*events)) == End(reason="bound", detail=short.why)
+    turn = own(*events).turn
+    assert turn is not None
+    assert turn.settled
+    ended = [*events, ChatEnded(reason="bound", detail=short.why)]
+    assert move(own(*ended, ChatContinued(budget=Budget(rounds=None)))) == Speak(speaker="coder")
+
+
+def test_a_first_answer_may_cost_what_the_narrower_budget_has_left() -> None:
+    spent_by_another = answered("editor", 40)
+    assert purse_for(own(spent_by_another), "coder") is None
+    narrow = own(spent_by_another, cost=0.25)
+    assert purse_for(narrow, "coder") == Purse(left=0.25, limit="the coder's 0.25 US dollars")
+    whole = replace(narrow, budget=Budget(cost=0.5))
+    assert purse_for(whole, "coder") == Purse(left=0.5 - 0.4, limit="0.5 US dollars")
+    assert purse_for(own(answered("coder", 1), cost=0.25), "coder") is None

@@ -1,5 +1,6 @@
 """A member's own budget, from the team file to the end of the chat, over real sockets."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.anyio
 TEAM = """\
 members:
 - role: planner
-- {role: coder, budget: {tokens: 250, cost: 1.5, seconds: 600}}
+- {role: coder, budget: {tokens: 2500, cost: 1.5, seconds: 600}}
 - role: runner
 - role: reviewer
 - role: proxy
@@ -30,8 +31,8 @@ REVIEW = "verdict: revise\n- [must] P1 (add.py:1): it prints the wrong number"
 
 
 def script(seen: Seen) -> Reply:
-    """A coder that never gets it right, each time in another way; every answer is 100 tokens."""
-    usage = Usage(prompt=80, cached=60, completion=20)
+    """A coder that never gets it right, each time in another way; every answer is 1000 tokens."""
+    usage = Usage(prompt=800, cached=600, completion=200)
     told = str(seen.messages[0]["content"])
     if "planner" in told.split(".", maxsplit=1)[0]:
         return Reply(text=PLAN, usage=usage)
@@ -55,12 +56,13 @@ async def test_the_chat_stops_before_the_call_that_a_members_budget_does_not_hol
     state = fold(log)
     assert state.ended is not None
     assert state.ended.reason == "bound"
-    assert state.ended.detail == "the coder's 250 tokens would not do for its next turn (200 are used)"
+    why = "the coder's 2500 tokens would not do for its next turn (2000 are used, about 1000 more would be)"
+    assert state.ended.detail == why
     asked = [one.event.role for one in log if isinstance(one.event, ModelAnswered)]
     assert asked.count("coder") == 2
     assert len(server.seen) == len(asked)
-    assert team.result.members["coder"].usage == Usage(prompt=160, cached=120, completion=40)
-    assert "coder     2 answers · 160 + 40 tokens (120 cached) of 250 · $0.0000 of 1.5" in summary(state)
+    assert team.result.members["coder"].usage == Usage(prompt=1600, cached=1200, completion=400)
+    assert "coder     2 answers · 1600 + 400 tokens (1200 cached) of 2500 · $0.0000 of 1.5" in summary(state)
     working = next(
         fold(log[:at])
         for at, one in enumerate(log, start=1)
@@ -68,4 +70,35 @@ async def test_the_chat_stops_before_the_call_that_a_members_budget_does_not_hol
     )
     assert spent_now(working) in footer(working)
     assert " · 0/900 s · " in footer(working)
-    assert spent_now(working).startswith("coder 100/250 tokens $0.0000/1.5 0/600 s")
+    assert spent_now(working).startswith("coder 1000/2500 tokens $0.0000/1.5 0/600 s")
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        (
+            "tokens: 200",
+            r"the coder's 200 tokens would not do for its next turn \(0 are used, about \d{3} more",
+        ),
+        (
+            "cost: 0.0001",
+            r"the coder's 0.0001 US dollars would not do .* \(0.0001 are left, about 0.000\d+ would",
+        ),
+    ],
+)
+async def test_not_even_a_members_first_answer_exceeds_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, why: str
+) -> None:
+    monkeypatch.setenv("SEPTET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    (tmp_path / "team.yaml").write_text(TEAM.replace("tokens: 2500, cost: 1.5", limit))
+    async with serving(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        async with Team.load(str(tmp_path / "team.yaml"), model="openai/gpt-4o", unsafe_local=True) as team:
+            log = [one async for one in team.run("add numbers", workspace=tmp_path / "work")]
+    state = fold(log)
+    assert state.ended is not None
+    assert state.ended.reason == "bound"
+    assert re.search(why, state.ended.detail)
+    assert [one.event.role for one in log if isinstance(one.event, ModelAnswered)] == ["planner"]
+    assert len(server.seen) == 1

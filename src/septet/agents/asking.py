@@ -5,12 +5,13 @@ from hashlib import sha256
 import msgspec
 
 from septet.domain.events import ModelAnswered
-from septet.domain.state import Spending, State
+from septet.domain.state import State
 from septet.domain.talk import Answer, Delta, Message, Request, ToolOffer
 from septet.domain.teams import RoleSpec
 from septet.domain.values import Value
-from septet.errors import ModelFailed
+from septet.errors import ModelFailed, Overdrawn
 from septet.ports import Bus, Model
+from septet.team.budgets import expected_spending, overdrawn, purse_for, spent_before
 from septet.team.forms import LONGEST_REPLY, SCHEMAS
 
 ENCODER = msgspec.json.Encoder()
@@ -38,18 +39,10 @@ async def ask(
     messages: tuple[Message, ...],
     tools: tuple[ToolOffer, ...] = (),
 ) -> ModelAnswered:
-    """The member's next answer, ready to be recorded."""
-    step = state.spending.get(member.name, Spending()).answers + 1
-    small = member.form == "small"
-    request = Request(
-        role=member.name,
-        step=step,
-        messages=messages,
-        tools=tools,
-        schema=SCHEMAS.get(member.role) if small and not tools else None,
-        temperature=member.temperature,
-        max_tokens=LONGEST_REPLY if small else None,
-    )
+    """The member's next answer, ready to be recorded. Raises Overdrawn where a budget would not do for it."""
+    request = request_of(member, state, messages, tools)
+    if why := overdrawn(state, state.budget, member.name, expected_spending(state, member.name, request)):
+        raise Overdrawn(why)
     topic = live_topic(state.chat)
     async for piece in model.answer(request):
         if isinstance(piece, Answer):
@@ -57,6 +50,22 @@ async def ask(
             return ModelAnswered(role=member.name, answer=piece, prompt=prompt)
         await bus.publish(topic, live(member.name, piece))
     raise ModelFailed(f"the model of the {member.name} gave no answer", "resume the chat to try again")
+
+
+def request_of(
+    member: RoleSpec, state: State, messages: tuple[Message, ...], tools: tuple[ToolOffer, ...] = ()
+) -> Request:
+    small = member.form == "small"
+    return Request(
+        role=member.name,
+        step=spent_before(state, member.name).answers + 1,
+        messages=messages,
+        tools=tools,
+        schema=SCHEMAS.get(member.role) if small and not tools else None,
+        temperature=member.temperature,
+        max_tokens=LONGEST_REPLY if small else None,
+        purse=purse_for(state, member.name),
+    )
 
 
 def live(speaker: str, piece: Delta) -> bytes:

@@ -8,6 +8,7 @@ from septet.chat.reports import report_table, status
 from septet.domain.codec import encode
 from septet.domain.events import (
     AnswerGiven,
+    BudgetReached,
     ChatContinued,
     ChatEnded,
     ChatEvent,
@@ -174,6 +175,8 @@ def told_chat(event: ChatEvent) -> tuple[str, str]:
             return by, "stop"
         case ChatContinued():
             return "person", "go on"
+        case BudgetReached(by=by, why=why):
+            return "septet", f"the {by} was not asked: {why}"
         case TurnOpened() | StepGranted():
             return "", ""
         case _:

@@ -40,6 +40,13 @@ class ChatEnded(Value):
     detail: str = ""
 
 
+class BudgetReached(Value):
+    """The answer that was due would have exceeded a budget, so nobody was asked for it."""
+
+    by: str
+    why: str
+
+
 class TurnOpened(Value):
     """A member got the floor (the seed's RequestToSpeak). It closes the turn before it.
 
@@ -265,7 +272,7 @@ class PackagesInstalled(Value):
 
 PackageEvent = PackagesWanted | PackagesDecided | PackagesInstalled
 GroupEvent = SpeakerChosen | Terminated | FactsChanged
-ChatEvent = ChatStarted | ChatContinued | ChatEnded | TurnOpened | StepGranted | StopRequested
+ChatEvent = ChatStarted | ChatContinued | ChatEnded | BudgetReached | TurnOpened | StepGranted | StopRequested
 TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
 WorkEvent = (
     VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded | ExampleGiven

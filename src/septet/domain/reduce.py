@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from septet.domain.events import (
     AnswerGiven,
+    BudgetReached,
     ChatContinued,
     ChatEnded,
     ChatEvent,
@@ -86,9 +87,12 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             return replace(begun, workspace=workspace, data=data, facts=facts)
         case ChatContinued(budget=budget):
             again = replace(state, budget=budget, ended=None, stop_requested=False, terminated=None)
-            return replace(again, refusals=0, repeats=0, unpleased=0, failing=0, counted=state.spending)
+            again = replace(again, short=None, counted=state.spending)
+            return replace(again, refusals=0, repeats=0, unpleased=0, failing=0)
         case ChatEnded():
             return replace(state, ended=event, turn=None)
+        case BudgetReached():
+            return replace(state, short=event, turn=closed(state.turn))
         case TurnOpened(speaker=speaker):
             turns = {**state.turns, speaker: state.turns.get(speaker, 0) + 1}
             number, heard = sum(turns.values()), len(state.remarks)

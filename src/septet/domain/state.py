@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from septet.domain.events import (
     AnswerGiven,
+    BudgetReached,
     ChatEnded,
     DataDescribed,
     DecisionRecorded,
@@ -135,6 +136,7 @@ class State(Value):
     """What each member had spent when the chat was last opened: its own budget counts from there."""
     seconds: float = 0.0
     """Time that models and programs took; a person's thinking is not counted."""
+    short: BudgetReached | None = None
     stop_requested: bool = False
     accepted: bool = False
     """The person took the newest version as it is."""

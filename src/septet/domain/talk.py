@@ -52,8 +52,18 @@ class ToolOffer(Value):
     parameters: dict[str, object]
 
 
+class Purse(Value):
+    """What an answer may cost at most, in US dollars; `limit` is the budget that it is left of, in words."""
+
+    left: float
+    limit: str
+
+
 class Request(Value):
-    """One question to a model: the `step`-th of its role in the chat, so that scripts and replays find it."""
+    """One question to a model: the `step`-th of its role in the chat, so that scripts and replays find it.
+
+    Who knows a model's price holds the question back where the `purse` would not do for it.
+    """
 
     role: str
     step: int
@@ -62,6 +72,7 @@ class Request(Value):
     schema: dict[str, object] | None = None
     temperature: float | None = None
     max_tokens: int | None = None
+    purse: Purse | None = None
 
 
 class Delta(Value):

@@ -7,7 +7,9 @@ from urllib.parse import urlsplit
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.domain.talk import Answer, Request, Usage
+from septet.domain.estimates import estimated
+from septet.domain.talk import Answer, Purse, Request, Usage
+from septet.errors import Overdrawn
 from septet.models.asked import Item, asked
 from septet.models.names import LIBRARY
 from septet.ports import Model
@@ -32,21 +34,34 @@ class Priced:
         self._name = name
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        if request.purse is not None:
+            await self._check(request, request.purse)
         async with asked(self._model, request) as items:
             async for item in items:
                 yield await self._priced(item) if isinstance(item, Answer) else item
 
+    async def _check(self, request: Request, purse: Purse) -> None:
+        """Whoever asks for the first time is told before it is paid."""
+        cost = await self._cost(estimated(request))
+        if cost is not None and cost > purse.left:
+            figures = f"{purse.left:.6g} are left, about {cost:.6g} would be used"
+            raise Overdrawn(f"{purse.limit} would not do for the {request.role}'s next turn ({figures})")
+
     async def _priced(self, answer: Answer) -> Answer:
+        cost = await self._cost(answer.usage, answer.model)
+        return answer if cost is None else replace(answer, cost=cost)
+
+    async def _cost(self, usage: Usage, answering: str = "") -> float | None:
+        """`answering` is what the provider calls the model, which may be more exact than our name for it."""
         if is_free(self._name):
-            return replace(answer, cost=0.0)
+            return 0.0
         provider, model = vendor(self._name)
-        if not provider:
-            return answer
-        # The price lists take most of a second to load, once.
-        cost = await to_thread.run_sync(price, answer.usage, provider, answer.model or model)
-        if cost is None:
-            cost = await to_thread.run_sync(price, answer.usage, provider, model)
-        return replace(answer, cost=cost)
+        for name in filter(None, (answering, model)) if provider else ():
+            # The price lists take most of a second to load, once.
+            cost = await to_thread.run_sync(price, usage, provider, name)
+            if cost is not None:
+                return cost
+        return None
 
 
 def is_free(name: str) -> bool:

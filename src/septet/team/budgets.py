@@ -1,7 +1,8 @@
 """Budgets of a chat and of its members: no answer is asked for that would exceed one. Pure."""
 
+from septet.domain.estimates import estimated
 from septet.domain.state import Spending, State
-from septet.domain.talk import Usage
+from septet.domain.talk import Purse, Request, Usage
 from septet.domain.teams import Allowance, Budget
 from septet.team.moves import End, Floor, Move
 
@@ -10,6 +11,8 @@ def within_budget(budget: Budget, floor: Floor) -> Floor:
     """End when tokens, cost or time are used up, or would be by the next turn: the chat's or the member's."""
 
     def bounded(state: State) -> Move:
+        if state.short is not None:
+            return End(reason="bound", detail=state.short.why)
         move = floor(state)
         if isinstance(move, End):
             return move
@@ -19,15 +22,38 @@ def within_budget(budget: Budget, floor: Floor) -> Floor:
     return bounded
 
 
-def overdrawn(state: State, budget: Budget, speaker: str) -> str:
-    """Why that speaker may not be asked for one more answer; nothing where it may."""
-    usual = usual_spending(state, speaker)
+def overdrawn(state: State, budget: Budget, speaker: str, more: Spending | None = None) -> str:
+    """Why that speaker may not be asked for one more answer, by default a usual one; nothing where it may."""
+    more = more or usual_spending(state, speaker)
     whole = Allowance(tokens=budget.tokens, cost=budget.cost, seconds=budget.seconds)
     total = Spending(usage=state.spent.usage, cost=state.spent.cost, seconds=state.seconds)
     own, used = allowance(state, speaker), own_spending(state, speaker)
-    return beyond(whole, total, usual, ("", f"the {speaker}'s")) or beyond(
-        own, used, usual, (f"the {speaker}'s ", "its")
+    return beyond(whole, total, more, ("", f"the {speaker}'s")) or beyond(
+        own, used, more, (f"the {speaker}'s ", "its")
     )
+
+
+def expected_spending(state: State, speaker: str, request: Request) -> Spending:
+    """What the answer to that request will take: a usual one, or by the request itself where it is the first."""
+    if spent_before(state, speaker).answers:
+        return usual_spending(state, speaker)
+    return Spending(answers=1, usage=estimated(request))
+
+
+def purse_for(state: State, speaker: str) -> Purse | None:
+    """What a first answer may cost, for whoever knows the model's price; later ones are taken to be usual."""
+    if spent_before(state, speaker).answers:
+        return None
+    left = [
+        ("", state.budget.cost, state.spent.cost),
+        (f"the {speaker}'s ", allowance(state, speaker).cost, own_spending(state, speaker).cost),
+    ]
+    purses = [
+        Purse(left=limit - used, limit=f"{whose}{limit:.10g} US dollars")
+        for whose, limit, used in left
+        if limit is not None
+    ]
+    return min(purses, key=lambda purse: purse.left, default=None)
 
 
 def beyond(limits: Allowance, used: Spending, more: Spending, names: tuple[str, str]) -> str:
@@ -42,7 +68,8 @@ def beyond(limits: Allowance, used: Spending, more: Spending, names: tuple[str, 
         if limit is not None and amount >= limit:
             return f"{whose}{limit:.10g} {unit} are used up"
         if limit is not None and amount + extra > limit:
-            return f"{whose}{limit:.10g} {unit} would not do for {turn} next turn ({amount:.6g} are used)"
+            figures = f"{amount:.6g} are used, about {extra:.6g} more would be"
+            return f"{whose}{limit:.10g} {unit} would not do for {turn} next turn ({figures})"
     return ""
 
 
@@ -54,7 +81,7 @@ def allowance(state: State, speaker: str) -> Allowance:
 
 def own_spending(state: State, speaker: str) -> Spending:
     """What a member has used of its own budget: an opened chat gives it as much again."""
-    whole, before = state.spending.get(speaker, Spending()), state.counted.get(speaker, Spending())
+    whole, before = spent_before(state, speaker), state.counted.get(speaker, Spending())
     return Spending(
         usage=Usage(
             prompt=whole.usage.prompt - before.usage.prompt,
@@ -65,12 +92,16 @@ def own_spending(state: State, speaker: str) -> Spending:
     )
 
 
+def spent_before(state: State, speaker: str) -> Spending:
+    return state.spending.get(speaker, Spending())
+
+
 def usual_spending(state: State, speaker: str) -> Spending:
     """What one more answer of that speaker costs: like its newest or like the average, whichever is more.
 
-    Nothing is known of a first one.
+    Nothing is usual about a first one.
     """
-    past, newest = state.spending.get(speaker, Spending()), state.latest.get(speaker, Spending())
+    past, newest = spent_before(state, speaker), state.latest.get(speaker, Spending())
     if not past.answers:
         return Spending()
     usage = Usage(

@@ -14,6 +14,7 @@ from septet.agents.drawing import Outcomes, Trials, drawing
 from septet.agents.exemplar import escalating, knowing
 from septet.agents.proxy import agreeing, away
 from septet.agents.runner import Bench, compared, rehearsed, running
+from septet.agents.sparing import sparing
 from septet.agents.speaking import INTERPRETERS, speaking
 from septet.buses.memory import MemoryBus
 from septet.chat.keepsakes import Keepsakes
@@ -193,6 +194,10 @@ class Session:
         return True
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
+        """Who takes the member's turns, within the budgets."""
+        return sparing(self.willing(member, state, sandbox, person), member.name)
+
+    def willing(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
         packages = packages_on(sandbox, self.home)
         bench = Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus, packages)
         if (crafted := craft(member, state.team, self.models, bench, self.foreign)) is not None:
