@@ -8,9 +8,13 @@ import anyio.from_thread
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from web.conftest import SLOW, listen
+from web.seeding import over, seed, started
 from web.serving import SCRIPTS, Web
 
+from septet.domain.events import RunFinished
+from septet.domain.runs import RunResult
 from septet.domain.talk import Usage
+from septet.stores.blobs import FolderBlobs
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 
@@ -217,3 +221,26 @@ def test_the_person_is_asked_about_packages(page: Page, tmp_path: Path) -> None:
     expect(page.get_by_text("Do not install emoji", exact=True)).to_be_visible()
     expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
     web.stop()
+
+
+def test_a_run_links_to_all_that_it_said(page: Page, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    blobs = FolderBlobs(home / "blobs")
+    with anyio.from_thread.start_blocking_portal() as portal:
+        address = portal.call(blobs.put, b"x" * 70_000 + b"middle" + b"x" * 70_000)
+    blobs.close()
+    result = RunResult(exit_code=0, stdout="x \u2026 x", stdout_blob=address, stderr="short")
+    run = RunFinished(id="v1 run", purpose="run", command="python loud.py", tree="", result=result)
+    seed(home, "loud", [started("be loud", home), run, over()])
+    web = Web(home)
+    try:
+        page.goto(web.link)
+        page.goto(f"{web.origin}/chat/loud")
+        page.keyboard.press("3")
+        links = page.get_by_role("tabpanel").get_by_role("link", name="all of its std")
+        expect(links).to_have_count(1)
+        with page.expect_popup() as opened:
+            links.click()
+        assert "middle" in opened.value.inner_text("body")
+    finally:
+        web.stop()

@@ -160,6 +160,12 @@ function Running({ speaker }: { speaker: string }) {
   return output ? <Output text={output.slice(-TAIL)} label="Output so far" /> : <p class="quiet silent">is running<span class="dots" aria-hidden="true" /></p>;
 }
 
+/** Links to what the log holds only the beginning and the end of. */
+function Whole({ run }: { run: Run }) {
+  const kept = [{ stream: 'stdout', sha: run.result?.stdout_blob }, { stream: 'stderr', sha: run.result?.stderr_blob }].filter(({ sha }) => sha);
+  return <>{kept.map(({ stream, sha }) => <p class="silent" key={stream}><a href={artefact(sha!, `${stream}.txt`, 'text')} target="_blank" rel="noopener">all of its {stream} ↗</a></p>)}</>;
+}
+
 export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
   const { text, good } = outcome(run);
   const output = [run.result?.stdout, run.result?.stderr].filter(Boolean).join('\n');
@@ -168,6 +174,7 @@ export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
   return (
     <div class="run">
       {output ? <details open={unfolded}><summary>{title}</summary><Output text={output} label={`Output of ${run.purpose}`} /></details> : <p class="silent">{title}</p>}
+      <Whole run={run} />
       {!run.result && view.value.running?.id === run.id && <Running speaker={view.value.turn?.speaker ?? ''} />}
       {pictures.map((picture) => <a class="picture" href={artefact(picture.sha256!, picture.path)} target="_blank" rel="noopener" key={picture.path}><img loading="lazy" src={artefact(picture.sha256!, picture.path)} alt={`${picture.path}, made by ${run.purpose}`} /></a>)}
     </div>
