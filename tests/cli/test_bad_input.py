@@ -66,9 +66,8 @@ def test_a_script_that_runs_dry_leaves_a_chat_that_can_go_on(septet: Septet, tmp
     assert septet("resume", "adding", "-q").returncode == 0
 
 
-def test_a_name_can_be_used_once(septet: Septet) -> None:
-    septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding")
-    again = septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding")
+def test_a_name_can_be_used_once(adding: Septet) -> None:
+    again = adding("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding")
     assert again.returncode != 0
     assert "adding" in again.stderr
     assert len(again.stderr.strip().splitlines()) == 1

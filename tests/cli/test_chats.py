@@ -6,16 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli.commands import SMALL, Septet, kinds
+from cli.commands import Septet, kinds
 
 from septet.domain.codec import decode
 
 
-@pytest.fixture(scope="module")
-def septet(tmp_path_factory: pytest.TempPathFactory) -> Septet:
-    septet = Septet(tmp_path_factory.mktemp("chats") / "home")
-    assert septet("run", "add two numbers", "-m", SMALL, "--yes", "-q", "-n", "adding").returncode == 0
-    return septet
+@pytest.fixture
+def septet(adding: Septet) -> Septet:
+    return adding
 
 
 def test_list_says_where_each_chat_stands(septet: Septet) -> None:

@@ -1,12 +1,13 @@
-"""kill -9 at every event of a run, then resume: the same end, and no answer bought twice."""
+"""kill -9 at the events of a run, then resume: the same end, and no answer bought twice."""
 
+import subprocess
 from typing import NamedTuple
 
 import pytest
 from cli.commands import PATIENCE, SMALL, Septet, kinds
 
 from septet.domain.codec import decode
-from septet.domain.events import ModelAnswered
+from septet.domain.events import Event, ModelAnswered, RunStarted
 
 EVENTS = 38
 """How many events follow the first one in an uninterrupted run: checked below, so that none is left out."""
@@ -46,6 +47,38 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Traces:
     return traces(septet)
 
 
+def first_news(process: subprocess.Popen[str], begun: set[str]) -> Event | None:
+    """The first event that is no news of a run that had begun already; nothing if the chat was at its end."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if kinds(line) == ["result"]:
+            return None
+        event = decode(line).event
+        if not (isinstance(event, RunStarted) and event.id in begun):
+            return event
+    return None
+
+
+def test_a_chat_that_is_killed_at_each_of_its_events_ends_as_if_it_never_was(
+    septet: Septet, uninterrupted: Traces
+) -> None:
+    command, begun, kills = RUN, set[str](), 0
+    while True:
+        process = septet.start(*command)
+        event = first_news(process, begun)
+        if event is None:
+            break
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+        begun |= {event.id} if isinstance(event, RunStarted) else set()
+        command, kills = ["resume", "adding", "--json"], kills + 1
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, complaint
+    assert kills > EVENTS / 2, "an event that was stored before the kill came needs none of its own"
+    assert traces(septet) == uninterrupted
+
+
+@pytest.mark.torture
 @pytest.mark.parametrize("number", range(1, EVENTS + 1))
 def test_a_kill_at_any_event_changes_nothing(septet: Septet, uninterrupted: Traces, number: int) -> None:
     process = septet.start(*RUN)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cli.commands import SCRIPTS, SMALL, Septet
+from cli.commands import SCRIPTS, Septet
 
 STUCK = f"scripted:{SCRIPTS / 'stuck.yaml'}"
 NOTE = """\
@@ -31,8 +31,7 @@ def test_without_an_example_the_coder_is_told_so(septet: Septet) -> None:
     assert "disagree at step 3 of the coder" in dry.stderr
 
 
-def test_a_chat_that_ended_done_teaches(septet: Septet) -> None:
-    septet("run", "add two numbers", "-m", SMALL, "--yes", "-q", "-n", "adding")
-    again = septet("learn", "adding")
+def test_a_chat_that_ended_done_teaches(adding: Septet) -> None:
+    again = adding("learn", "adding")
     assert again.stdout.startswith("0 new examples"), "it was learnt when the chat ended"
-    assert septet("learn", "nobody").returncode == 2
+    assert adding("learn", "nobody").returncode == 2

@@ -73,22 +73,19 @@ def test_without_the_allow_list_the_same_program_reaches_nothing(septet: Septet,
     assert "Connection refused" in (tmp_path / "w" / "chat_history.txt").read_text()
 
 
-def test_the_newest_pull_request_is_written(septet: Septet, tmp_path: Path) -> None:
+def test_the_newest_pull_request_is_written_and_a_marker_in_the_output_ends_nothing(
+    septet: Septet, tmp_path: Path
+) -> None:
     workspace = prepared(tmp_path)
-    done = septet(*RUN, "-m", f"scripted:{SCRIPT}")
+    done = septet(*RUN, "-m", f"scripted:{SCRIPT}", "--json")
     assert done.returncode == 0, done.stderr
+    log = done.stdout
+    assert log.index("TERMINATE") < log.index("septet.terminated")
+    assert kinds(log).count("terminated") == 1
     assert (workspace / "pr.txt").read_text() == "#42 Add a clock\n"
     history = (workspace / "chat_history.txt").read_text()
     assert history == septet("export", "pull", "--format", "txt").stdout.rstrip("\n") + "\n\n"
     assert history.index("KeyError: 'id'") < history.index("terminate: pr.txt holds")
-
-
-def test_a_marker_in_the_output_of_a_program_ends_nothing(septet: Septet, tmp_path: Path) -> None:
-    prepared(tmp_path)
-    done = septet(*RUN, "-m", f"scripted:{SCRIPT}", "--json")
-    log = done.stdout
-    assert log.index("TERMINATE") < log.index("septet.terminated")
-    assert kinds(log).count("terminated") == 1
 
 
 def test_the_manager_cannot_end_what_has_not_run_well(septet: Septet, tmp_path: Path) -> None:

@@ -8,12 +8,6 @@ from cli.commands import SMALL, Septet, envelopes
 from cli.terminals import needs_terminal, on_terminal
 
 
-@pytest.fixture
-def adding(septet: Septet) -> Septet:
-    assert septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding").returncode == 0
-    return septet
-
-
 def test_an_old_version_comes_back_and_can_be_taken_back(adding: Septet) -> None:
     program = adding.home / "work" / "adding" / "add.py"
     newest = program.read_text()
@@ -34,7 +28,9 @@ def test_a_point_that_is_not_there_is_named(adding: Septet, point: str, reason: 
     assert reason in refused.stderr
 
 
-def test_an_autocoders_snapshots_bring_everything_back(septet: Septet, tmp_path: Path) -> None:
+def test_the_snapshot_before_an_autocoders_last_act_brings_everything_back(
+    septet: Septet, tmp_path: Path
+) -> None:
     case = CASES["wrong code"]
     project = fill(tmp_path / "project", case.files)
     (project / "empty").mkdir()
@@ -46,7 +42,10 @@ def test_an_autocoders_snapshots_bring_everything_back(septet: Septet, tmp_path:
     (project / "empty").rmdir()
     (project / "picture.bin").unlink()
     (project / "link").unlink()
-    assert septet("restore", "hello", "s1").returncode == 0
+    listed = septet("restore", "hello").stdout
+    assert [line.split()[0] for line in listed.splitlines()] == ["s1", "v1", "v2", "s2"]
+    assert "s1 takes" not in listed
+    assert "at s1; septet restore hello s3 takes that back" in septet("restore", "hello", "--yes").stdout
     assert (project / "main.py").read_text() == case.files["main.py"]
     assert (project / "empty").is_dir()
     assert (project / "picture.bin").read_bytes() == bytes(range(256))
@@ -58,13 +57,13 @@ def test_a_chat_gets_another_name(adding: Septet) -> None:
     assert "sums: done" in adding("show", "sums").stdout
     assert adding("show", "adding").returncode == 2
     assert adding("rename", "sums", "../up").returncode == 2
-    assert adding("run", "add", "-m", SMALL, "--yes", "-q", "-n", "other").returncode == 0
+    assert adding("run", "add", "-m", SMALL, "-q", "-n", "other").returncode == 4
     taken = adding("rename", "other", "sums")
     assert taken.returncode == 75
     assert "exists already" in taken.stderr
 
 
-def test_a_chat_is_deleted_only_when_that_is_sure(adding: Septet, tmp_path: Path) -> None:
+def test_a_chat_is_deleted_only_when_that_is_sure(adding: Septet) -> None:
     asked = adding("rm", "adding")
     assert asked.returncode == 2
     assert "--yes" in asked.stderr
@@ -73,7 +72,7 @@ def test_a_chat_is_deleted_only_when_that_is_sure(adding: Septet, tmp_path: Path
     assert not (adding.home / "work" / "adding").exists()
     assert adding("run", "add", "-m", SMALL, "--yes", "-q", "-n", "mine", "-C", "mine").returncode == 0
     assert "is yours and stays" in adding("rm", "mine", "--yes").stdout
-    assert (tmp_path / "mine" / "add.py").exists()
+    assert (adding.home.parent / "mine" / "add.py").exists()
 
 
 def test_points_are_listed_and_the_one_before_the_last_act_is_offered(adding: Septet) -> None:
@@ -86,21 +85,6 @@ def test_points_are_listed_and_the_one_before_the_last_act_is_offered(adding: Se
     (done,) = envelopes(adding("restore", "adding", "--yes", "--json").stdout)
     assert done == {"chat": "adding", "point": "v1", "undo": "s1"}
     assert "return a - b" in program.read_text()
-
-
-def test_before_the_last_act_of_an_autocoder_is_a_snapshot(septet: Septet, tmp_path: Path) -> None:
-    case = CASES["wrong code"]
-    project = fill(tmp_path / "project", case.files)
-    model = write_script(tmp_path / "script.yaml", case.steps)
-    assert (
-        septet("run", "greet", "-t", "autocoder", "-m", model, "-C", "project", "-q", "-n", "h").returncode
-        == 0
-    )
-    listed = septet("restore", "h").stdout
-    assert [line.split()[0] for line in listed.splitlines()] == ["s1", "v1", "v2", "s2"]
-    assert "s1 takes" not in listed
-    assert "at s1; septet restore h s3 takes that back" in septet("restore", "h", "--yes").stdout
-    assert (project / "main.py").read_text() == case.files["main.py"]
 
 
 def test_nothing_before_an_act_is_said(septet: Septet) -> None:
@@ -125,11 +109,11 @@ def contents(septet: Septet) -> set[str]:
     return {path.parent.name + path.name for path in (septet.home / "blobs").glob("??/*")}
 
 
-def test_a_deleted_chat_frees_what_only_it_kept(adding: Septet, tmp_path: Path) -> None:
+def test_a_deleted_chat_frees_what_only_it_kept(adding: Septet) -> None:
     adding("run", "add", "-m", SMALL, "--yes", "-q", "-n", "twin")
     shared = contents(adding)
-    fill(tmp_path / "project", {**CASES["finished"].files, "picture.bin": "only in a snapshot"})
-    model = write_script(tmp_path / "script.yaml", ())
+    fill(adding.home.parent / "project", {**CASES["finished"].files, "picture.bin": "only in a snapshot"})
+    model = write_script(adding.home.parent / "script.yaml", ())
     assert (
         adding("run", "g", "-t", "autocoder", "-m", model, "-C", "project", "-q", "-n", "g").returncode == 0
     )
