@@ -24,11 +24,18 @@ def test_a_scripted_team_builds_until_the_checks_pass(septet: Septet, tmp_path: 
 def test_json_is_one_envelope_a_line_and_the_result_last(septet: Septet) -> None:
     done = septet("run", "add", "-m", SMALL, "--yes", "--json", "-n", "adding")
     *events, result = envelopes(done.stdout)
-    assert [event["seq"] for event in events] == list(range(2, len(events) + 2))
+    assert events == envelopes(septet("export", "adding", "--format", "jsonl").stdout)
     assert {event["specversion"] for event in events} == {"1.0"}
     assert kinds(done.stdout)[-2:] == ["chat_ended", "result"]
     assert result["status"] == "done"
     assert result["versions"] == 2
+
+
+def test_json_of_a_resumed_chat_holds_the_words_that_it_was_resumed_with(septet: Septet) -> None:
+    waiting = septet("run", "add", "-m", SMALL, "--json", "-n", "adding")
+    resumed = septet("resume", "adding", "sounds good", "--json")
+    told = envelopes(waiting.stdout) + envelopes(resumed.stdout)[:-1]
+    assert told == envelopes(septet("export", "adding", "--format", "jsonl").stdout)
 
 
 def test_quiet_is_quiet(septet: Septet) -> None:

@@ -104,6 +104,16 @@ async def test_an_unknown_name_stops_the_chat_resumable() -> None:
             await chat(MemoryStore(), sturdy([("openai/m", lost)], QUICK, print))
 
 
+async def test_who_waits_for_a_service_that_stays_away_is_told_so() -> None:
+    told: list[str] = []
+    away: dict[int, Fault] = dict.fromkeys(range(5, 8), "unavailable")
+    async with serving(scripted, faults=away, retry_after="0.01") as server, quick_wire() as wire:
+        state = await chat(MemoryStore(), sturdy([("m", open_openai(server, wire))], QUICK, told.append))
+    assert transcript(state) == expected()
+    assert len(told) == len(away) - 1, "a single hitch is not worth a word"
+    assert all(line.startswith("no answer yet (") and line.endswith("asked again in 0 s") for line in told)
+
+
 async def test_a_wrong_key_is_the_persons_to_fix_and_is_not_tried_again() -> None:
     async with serving(scripted, key="another") as server, quick_wire() as wire:
         with pytest.raises(NoModel, match="septet keys set") as failed:

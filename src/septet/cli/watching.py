@@ -41,7 +41,9 @@ async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
         sandbox = await session.sandbox(options.unsafe_local)
         if options.record:
             session.models.record(options.record)
+        known = {head.chat: head.seq for head in await session.store.chats()} if options.json else {}
         chat = await prepare(session)
+        await print_new(session, chat, known.get(chat, 0), options)
         if options.debug:
             session.models.overhear = overhearing(session.home.data / "logs" / f"{chat}.log")
         if options.unsafe_local:
@@ -83,8 +85,17 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
         write_line(sys.stderr, f"septet: interrupted and saved: septet resume {chat}")
         sys.exit(128 + caught[0])
     if words:
+        last = (await session.state(chat)).seq
         await session.tell(chat, PersonSpoke(text=words))
+        await print_new(session, chat, last, options)
     return False
+
+
+async def print_new(session: Session, chat: str, after: int, options: Options) -> None:
+    """Events that come from outside the loop: the beginning, the person's words, more room."""
+    if options.json:
+        for recorded in await session.store.read(chat, after):
+            write_line(sys.stdout, encode(recorded).decode())
 
 
 async def goes_on(session: Session, state: State, options: Options) -> bool:

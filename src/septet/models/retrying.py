@@ -8,8 +8,11 @@ import anyio
 from septet.domain.talk import Request
 from septet.domain.values import Value
 from septet.models.asked import Item, Shown, asked
+from septet.models.fallback import Tell
 from septet.models.faults import Limited, Passing, Stalled
 from septet.ports import Model
+
+SOON = 2.0
 
 
 class Patience(Value):
@@ -29,9 +32,14 @@ class Patience(Value):
 
 
 class Retrying:
-    def __init__(self, model: Model, patience: Patience, chance: Callable[[], float] = random.random) -> None:
+    """`tell` hears what a person who waits would like to know: not of a first hitch that is soon over."""
+
+    def __init__(
+        self, model: Model, patience: Patience, tell: Tell, chance: Callable[[], float] = random.random
+    ) -> None:
         self._model = model
         self._patience = patience
+        self._tell = tell
         self._chance = chance
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
@@ -58,6 +66,8 @@ class Retrying:
         seconds = self._patience.wait(attempt, fault, self._chance())
         if attempt >= self._patience.attempts or anyio.current_time() + seconds > end:
             raise fault
+        if attempt > 1 or seconds > SOON:
+            self._tell(f"no answer yet ({fault.cause}); asked again in {seconds:.0f} s")
         await anyio.sleep(seconds)
 
 

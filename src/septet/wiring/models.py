@@ -218,4 +218,4 @@ def suited(member: RoleSpec) -> RoleSpec:
 
 
 def warn(text: str) -> None:
-    logging.getLogger("septet.models").warning(text)
+    logging.getLogger("septet.models").warning("septet: %s", text)

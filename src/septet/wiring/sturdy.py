@@ -19,7 +19,7 @@ def sturdy(models: Sequence[tuple[str, Model]], patience: Patience, tell: Tell) 
     way to the next one.
     """
     each = [
-        (name, Priced(RepairingArguments(Briefer(Retrying(InWords(model), patience))), name))
+        (name, Priced(RepairingArguments(Briefer(Retrying(InWords(model), patience, tell))), name))
         for name, model in models
     ]
     first = each[0][1] if len(each) == 1 else Fallback(each, tell)
