@@ -12,6 +12,7 @@ SeptetError            1    a defect of ours, or a broken installation
 ├── Conflict           75   another conductor has the chat
 ├── Unreachable        75   another machine does not answer, or not in time
 ├── RemoteFailed       75   a handler on another machine failed; carries its type and text
+├── Interrupted        130  the person broke off; everything up to that moment is in the log
 └── StoreFailed        75   the log could not be written (disk full, locked); nothing is lost
     └── LogDamaged     1    the log is not ours, is newer than this program, or is damaged
 """
@@ -72,6 +73,10 @@ class Unreachable(SeptetError):
 
 class RemoteFailed(SeptetError):
     exit_code = 75
+
+
+class Interrupted(SeptetError):
+    exit_code = 130
 
 
 class StoreFailed(SeptetError):

@@ -40,6 +40,17 @@ def test_a_person_can_quit_at_the_plan(terminal: Terminal, septet: Septet) -> No
     assert "stopped by the person" in septet("list").stdout
 
 
+def test_ctrl_c_at_a_question_saves_and_leaves_in_one_line(terminal: Terminal, septet: Septet) -> None:
+    terminal.wait_for("Type below:")
+    terminal.type("add two numbers")
+    terminal.wait_for("approve the plan")
+    terminal.press("C-c")
+    screen = terminal.wait_for("exit code 130")
+    assert "septet: interrupted; what happened so far is saved: septet resume goes on" in screen
+    assert "Traceback" not in screen
+    assert "waits for the person to approve the plan" in septet("list").stdout
+
+
 def test_a_chat_is_stepped_and_then_left_to_itself(septet: Septet) -> None:
     with on_terminal(septet, "demo", "hello", "--step") as terminal:
         terminal.wait_for("[Enter] do · c continue · q quit")

@@ -7,7 +7,7 @@ import click
 
 from septet.agents.proxy import Question
 from septet.domain.plans import Refusal, parse_plan
-from septet.errors import NeedsPerson
+from septet.errors import Interrupted, NeedsPerson
 
 PROMPTS = {
     "plan": "approve the plan [Enter], e edits it, or say what to change (q quits): ",
@@ -30,6 +30,8 @@ async def ask_line(prompt: str) -> str:
         return await session.prompt_async(prompt)
     except EOFError as error:
         raise NeedsPerson("the terminal was closed", "septet resume goes on") from error
+    except KeyboardInterrupt as error:  # in a task of the event loop it would end as a traceback
+        raise Interrupted("interrupted; what happened so far is saved", "septet resume goes on") from error
 
 
 async def ask_next() -> str | None:
@@ -38,7 +40,7 @@ async def ask_next() -> str | None:
     while not said:
         try:
             said = (await ask_line(NEXT)).strip()
-        except NeedsPerson:
+        except (NeedsPerson, Interrupted):
             return None
     return None if said.lower() in ENDS else said
 
@@ -47,7 +49,7 @@ async def ask_after_interrupt() -> str | None:
     """What to do after Ctrl-C: go on (nothing), go on with these words, or leave (None)."""
     try:
         said = (await ask_line(INTERRUPTED)).strip()
-    except (NeedsPerson, KeyboardInterrupt):
+    except (NeedsPerson, Interrupted):
         return None
     return None if said.lower() in ENDS else said
 
