@@ -18,9 +18,10 @@ types:
 contracts:
     lint-imports
 
-# The tests that fit into minutes.
+# The tests that fit into minutes. A file's tests stay on one worker, for they share servers and chats; one worker
+# more than two processors have, for some of them wait.
 tests *args:
-    pytest -n 2 --dist loadgroup -m 'not torture' {{args}}
+    pytest -n 3 --dist loadfile -m 'not torture' {{args}}
 
 # The long suites, by hand; results are written down in docs/.
 torture *args:

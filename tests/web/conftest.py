@@ -31,6 +31,14 @@ def web(tmp_path: Path) -> Iterator[Web]:
 
 
 @pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """For the tests of a module that only add chats to it."""
+    served = Web(tmp_path_factory.mktemp("shared") / "home")
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip("the system has no Chromium (Debian: apt install chromium)")
@@ -51,6 +59,13 @@ def page(browser: Browser) -> Generator[Page]:
     yield opened
     context.close()
     assert not troubles
+
+
+def enter(page: Page, web: Web, path: str = "/") -> None:
+    """A browser that has shown the token before."""
+    name, _, value = web.cookie.partition("=")
+    page.context.add_cookies([{"name": name, "value": value, "url": web.origin}])
+    page.goto(web.origin + path)
 
 
 def listen(page: Page) -> list[str]:

@@ -144,7 +144,8 @@ def test_versions_differences_archives_and_exports(done: tuple[Web, str]) -> Non
     assert any("subtracts" in str(hit["words"]) for hit in found)
 
 
-def test_a_watcher_gets_history_then_live_without_gap_or_double(web: Web) -> None:
+def test_a_watcher_gets_history_then_live_without_gap_or_double(done: tuple[Web, str]) -> None:
+    web, _ = done
     chat = web.begin()
     first = web.until(chat, "plan_proposed")
     plan = next(event["seq"] for event in first if event["type"] == "septet.plan_proposed")
@@ -177,9 +178,10 @@ def events(web: Web, chat: str) -> list[dict[str, object]]:
         return found
 
 
-def test_a_second_server_on_the_port_says_so(web: Web) -> None:
+def test_a_second_server_on_the_port_says_so(done: tuple[Web, str]) -> None:
     from cli.commands import Septet
 
+    web, _ = done
     second = Septet(web.home)("web", "--port", str(web.port), "--no-open")
     assert second.returncode == 2
     assert "cannot be listened on" in second.stderr
@@ -228,7 +230,7 @@ PATHS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     act=ACTS,
     fields=st.dictionaries(FIELDS, JSON, max_size=4),

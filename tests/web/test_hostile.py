@@ -1,18 +1,16 @@
 """A hostile reply does nothing: no script, no link that acts, no fake control, no page that breaks."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from web.conftest import enter
 from web.seeding import over, said, seed, started
 from web.serving import Web
 
 from septet.domain.events import PersonSpoke, PlanProposed, RunFinished
 from septet.domain.plans import CommandSucceeds, Plan, Requirement
 from septet.domain.runs import RunResult
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 EVIL = "window.broken = (window.broken || 0) + 1"
 REPLIES = [
@@ -34,9 +32,9 @@ REPLIES = [
 ]
 
 
-@pytest.fixture
-def hostile(tmp_path: Path) -> Iterator[Web]:
-    home = tmp_path / "home"
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    home = tmp_path_factory.mktemp("hostile") / "home"
     evil = REPLIES[0] + REPLIES[1]
     plan = Plan(items=(Requirement(id="P1", text=evil, check=CommandSucceeds(command=evil)),), run=evil)
     result = RunResult(
@@ -62,8 +60,7 @@ def hostile(tmp_path: Path) -> Iterator[Web]:
 def test_hostile_replies_do_nothing(page: Page, hostile: Web) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(hostile.link)
-    page.goto(f"{hostile.origin}/chat/hostile")
+    enter(page, hostile, "/chat/hostile")
     expect(page.get_by_role("article").first).to_be_visible()
     walk_through(page)
     for tab in range(1, 8):
@@ -105,12 +102,11 @@ def walk_through(page: Page) -> None:
 
 
 def test_hidden_directions_are_shown(page: Page, hostile: Web) -> None:
-    page.goto(hostile.link)
-    page.goto(f"{hostile.origin}/chat/hostile#m23")
+    enter(page, hostile, "/chat/hostile#m23")
     expect(page.locator("#m23")).to_contain_text("⟨U+202E⟩")
 
 
-def test_a_generated_page_and_picture_run_nothing(page: Page, hostile: Web) -> None:
+def test_a_generated_page_and_picture_run_nothing(hostile: Web) -> None:
     import anyio.from_thread
 
     from septet.settings.homes import Home
@@ -126,13 +122,8 @@ def test_a_generated_page_and_picture_run_nothing(page: Page, hostile: Web) -> N
     picture = f'<svg xmlns="http://www.w3.org/2000/svg"><script>{EVIL}</script></svg>'.encode()
     with anyio.from_thread.start_blocking_portal() as portal:
         addresses = [portal.call(keep, content) for content in (bad, picture)]
-    page.goto(hostile.link)
     for address, name in zip(addresses, ("page.html", "picture.svg"), strict=True):
-        answer = hostile.ask("GET", f"/artefacts/{address}/{name}", headers={"Cookie": cookie(page)})
+        answer = hostile.ask("GET", f"/artefacts/{address}/{name}", headers={"Cookie": hostile.cookie})
         assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "allow-scripts" not in answer.headers["content-security-policy"]
-
-
-def cookie(page: Page) -> str:
-    return "; ".join(f"{one.get('name')}={one.get('value')}" for one in page.context.cookies())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import anyio.from_thread
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from web.conftest import SLOW, listen
+from playwright.sync_api import Page, expect
+from web.conftest import SLOW, enter, listen
 from web.seeding import over, seed, started
 from web.serving import SCRIPTS, Web
 
@@ -17,8 +17,6 @@ from septet.domain.talk import Usage
 from septet.stores.blobs import FolderBlobs
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 PLAN = "1. It prints hello\n   check: command python hello.py => hello\nrun: python hello.py\n"
 CODE = (
@@ -46,7 +44,7 @@ def stalling(tmp_path: Path) -> Iterator[Web]:
 
 
 def begin(page: Page, web: Web, goal: str = "add two numbers") -> None:
-    page.goto(web.link)
+    enter(page, web)
     page.get_by_label("Goal").fill(goal)
     page.get_by_role("button", name="Start").click()
 
@@ -55,8 +53,8 @@ def approve(page: Page) -> None:
     page.get_by_role("button", name="Approve", exact=True).click()
 
 
-def test_a_chat_from_its_goal_to_done(page: Page, web: Web) -> None:
-    begin(page, web)
+def test_a_chat_from_its_goal_to_done(page: Page, shared: Web) -> None:
+    begin(page, shared)
     expect(page).to_have_url(re.compile("/chat/add-two-numbers-"))
     expect(page.get_by_role("region", name="The team asks")).to_be_visible()
     expect(page.get_by_role("tabpanel")).to_contain_text("not approved yet")
@@ -72,8 +70,8 @@ def test_a_chat_from_its_goal_to_done(page: Page, web: Web) -> None:
     expect(page.locator(".source")).to_contain_text("return a - b")
 
 
-def test_what_the_person_says_changes_the_plan_and_the_log_agrees(page: Page, web: Web) -> None:
-    begin(page, web)
+def test_what_the_person_says_changes_the_plan_and_the_log_agrees(page: Page, shared: Web) -> None:
+    begin(page, shared)
     page.get_by_role("button", name="Edit", exact=True).click()
     field = page.get_by_label(re.compile("^The plan"))
     field.fill(field.input_value().replace("gives the sum", "gives the sum of two numbers"))
@@ -85,7 +83,7 @@ def test_what_the_person_says_changes_the_plan_and_the_log_agrees(page: Page, we
     expect(page.get_by_role("article").filter(has_text="keep it short")).to_be_visible()
     expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
     chat = page.url.rpartition("/")[2]
-    log = page.request.get(f"{web.origin}/api/chats/{chat}/events").text()
+    log = page.request.get(f"{shared.origin}/api/chats/{chat}/events").text()
     assert log.index("gives the sum of two numbers") < log.index("plan_approved") < log.index("keep it short")
 
 
@@ -153,8 +151,8 @@ def test_step_mode_asks_before_every_turn(page: Page, stalling: Web) -> None:
     expect(page.locator("article .name", has_text="coder")).to_have_count(0)
 
 
-def test_a_running_chat_is_paused_stepped_and_resumed(page: Page, web: Web) -> None:
-    begin(page, web)
+def test_a_running_chat_is_paused_stepped_and_resumed(page: Page, shared: Web) -> None:
+    begin(page, shared)
     approve(page)
     page.get_by_role("button", name="Pause", exact=True).click()
     controls = page.get_by_role("group", name="Controls")
@@ -193,14 +191,12 @@ def test_everything_by_keyboard(page: Page, web: Web) -> None:
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-def test_an_unfinished_stream_of_another_program_is_watched_and_steered(
-    page: Page, web: Web, browser: Browser
-) -> None:
+def test_an_unfinished_stream_of_another_program_is_watched_and_steered(page: Page, shared: Web) -> None:
     """The command line conducts; the page watches and speaks on the same chat."""
     from cli.commands import SMALL, Septet
 
-    septet = Septet(web.home)
-    page.goto(web.link)
+    septet = Septet(shared.home)
+    enter(page, shared)
     process = septet.start("run", "add two numbers", "-m", SMALL, "--yes", "--json", "-n", "adding")
     page.get_by_role("link", name=re.compile("adding")).click()
     page.get_by_label("Message to the team").fill("mind the minus")
