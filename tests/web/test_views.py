@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 from web.conftest import SLOW, listen
-from web.seeding import over, said, seed, started
+from web.seeding import group_talk, over, said, seed, started
 from web.serving import Web
+
+from septet.domain.events import ToolCalled, VersionWritten
+from septet.team.teams import TEAMS
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -128,6 +132,98 @@ def test_on_a_phone(browser: Browser, clock: tuple[Web, str], axe: str) -> None:
     expect(page.get_by_role("textbox", name="Message to the team")).to_be_visible()
     context.close()
     assert not troubles
+
+
+LINES = (
+    "Ada goes on",
+    "To be known from now on:numbers may be empty",
+    "No longer true:Python 2 is needed",
+    "an empty list has a mean too from chat mean-k3f",
+    "for: ZeroDivisionError: division by zero",
+    "Not installed: numpy",
+    "Install numpy, and whatever else this chat will want",
+    "✓ Installed numpy in 3.3 s",
+    "Mo goes on: nobody else could be made out",
+    "✓ The task is resolved: the mean of 1 to 4 is 2.5",
+    "✗ Ada was not asked: a budget would not do for the answer",
+)
+
+
+def test_what_a_group_does_reads_as_a_talk(page: Page, clock: tuple[Web, str], axe: str) -> None:
+    web, _ = clock
+    seed(web.home, "group", group_talk(web.home))
+    enter(page, web, "/chat/group")
+    expect(page.get_by_text("✗ Stopped unfinished: a bound was reached")).to_be_visible()
+    page.locator(".talk .scroll").evaluate("box => { box.scrollTop = 0 }")
+    talk = page.get_by_role("feed")
+    for line in LINES:
+        talk.get_by_text(line.split(":")[0]).first.scroll_into_view_if_needed()
+        expect(talk).to_contain_text(line)
+    written = page.get_by_role("article", name=re.compile("^Ada,")).first
+    expect(written).to_contain_text("coder")
+    team = page.get_by_role("region", name="Team")
+    expect(team).to_contain_text("Ada coder")
+    expect(page.get_by_role("option", name="@Ada")).to_be_attached()
+    settle(page)
+    check_access(page, axe)
+
+
+def test_a_tool_is_shown_with_what_it_was_given_and_what_it_changed(
+    page: Page, clock: tuple[Web, str]
+) -> None:
+    web, _ = clock
+    seed(web.home, "tools", group_talk(web.home))
+    enter(page, web, "/chat/tools")
+    page.locator(".talk .scroll").evaluate("box => { box.scrollTop = 0 }")
+    tools = page.locator("article.tools")
+    expect(tools).to_contain_text("✓ write_file mean.py, def mean(numbers): return sum(numbers), 2")
+    expect(tools).to_contain_text("new mean.py 64 B")
+    expect(tools).to_contain_text("✗ lint not JSON")
+    tools.get_by_text("write_file").click()
+    expect(tools.get_by_role("definition").nth(1)).to_have_text("def mean(numbers):\n    return sum(numbers)")
+    expect(tools.get_by_label("What write_file answered")).to_have_text("2 lines")
+
+
+def test_a_proxy_that_is_a_model_does_not_speak_as_the_person(page: Page, clock: tuple[Web, str]) -> None:
+    web, _ = clock
+    begun = replace(started("what is the mean?", web.home), team=TEAMS["assistant"])
+    asks = ToolCalled(
+        id="1", by="proxy", name="SendMessage", arguments='{"recipient": "assistant", "message": "the mean?"}'
+    )
+    version = VersionWritten(number=1, files=(), tree="t")
+    seed(web.home, "proxied", [begun, version, *said("proxy", "I ask the assistant."), asks])
+    enter(page, web, "/chat/proxied")
+    expect(page.get_by_role("article", name=re.compile("^proxy,")).first).to_contain_text(
+        "I ask the assistant"
+    )
+    expect(page.locator("article.tools")).to_contain_text("asks assistant the mean?")
+    expect(page.locator(".chip")).to_have_text("proxy")
+    expect(page.get_by_role("region", name="The team asks")).to_have_count(0)
+
+
+def test_cost_shows_what_was_cached_and_who_may_use_how_much(
+    page: Page, clock: tuple[Web, str], axe: str
+) -> None:
+    web, _ = clock
+    seed(web.home, "budgets", group_talk(web.home))
+    enter(page, web, "/chat/budgets")
+    page.keyboard.press("6")
+    expect(page.get_by_text("1.6k tokens in, 900 of them cached, 120 out")).to_be_visible()
+    row = page.get_by_role("row", name=re.compile("Ada"))
+    expect(row.get_by_role("cell")).to_have_text(
+        ["Ada coder", "seeded", "1", "1.5k", "900", "100", "4.0", "0.0200"]
+    )
+    budgets = page.get_by_role("region", name="Budgets")
+    expect(budgets.get_by_role("listitem")).to_have_text(
+        [
+            "the chat 1.7k tokens / 10.0k tokens",
+            "Ada 1.6k tokens / 2.0k tokens",
+            "Ada $0.02 / $0.50",
+            "Ada 4 s / 60 s",
+        ]
+    )
+    settle(page)
+    check_access(page, axe)
 
 
 def test_waiting_for_approval(page: Page, clock: tuple[Web, str], axe: str) -> None:

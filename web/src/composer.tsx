@@ -1,13 +1,14 @@
 // Where the person types: an answer where the team asks, else a word that steers the next turn.
 
 import { useState } from 'preact/hooks';
+import { isPerson, shownName } from './people';
 import { act, view } from './state';
 
 export function Composer() {
   const [text, setText] = useState('');
   const [to, setTo] = useState('');
   const { team, question, ended } = view.value;
-  const members = team.members.filter((member) => member.role !== 'proxy');
+  const members = team.members.filter((member) => !isPerson(member.name, team));
   const send = async () => {
     if (!text.trim()) return;
     if (await act('say', { text, ...(to && { to }) })) setText('');
@@ -23,7 +24,7 @@ export function Composer() {
     <form class="composer" onSubmit={(submit) => { submit.preventDefault(); void send(); }}>
       <label class="to">to <select value={to} onChange={(change) => setTo(change.currentTarget.value)}>
         <option value="">team</option>
-        {members.map((member) => <option value={member.name} key={member.name}>@{member.name}</option>)}
+        {members.map((member) => <option value={member.name} key={member.name}>@{shownName(member.name, team)}</option>)}
       </select></label>
       <textarea id="composer" aria-label="Message to the team" rows={1} placeholder={hint} value={text} onInput={(input) => setText(input.currentTarget.value)} onKeyDown={typed} />
       <button type="submit" class="primary" disabled={!text.trim()}>Send</button>

@@ -3,7 +3,7 @@
 import { useEffect } from 'preact/hooks';
 import { Composer } from './composer';
 import { Entry } from './items';
-import { Avatar, roleOf } from './people';
+import { Avatar, Calling, isPerson, roleOf, shownName } from './people';
 import { Question } from './question';
 import { Scroll } from './scroll';
 import { link, live, livened, ready, view, where } from './state';
@@ -34,13 +34,14 @@ function Speaking() {
   const { turn, running, team, ended } = view.value;
   if (!turn || ended) return null;
   const names = [...new Set([turn.speaker, ...team.members.map((member) => member.name)])];
-  const speaking = names.filter((name) => (name === turn.speaker && turn.speaker !== 'proxy') || live.value.of('text', name) || live.value.of('reasoning', name));
+  const speaking = names.filter((name) => (name === turn.speaker && !isPerson(name, team)) || live.value.of('text', name) || live.value.of('reasoning', name));
   return <>{speaking.filter((name) => !(name === turn.speaker && (turn.answered || running))).map((name) => <Bubble name={name} key={name} />)}</>;
 }
 
 function Bubble({ name }: { name: string }) {
   livened.value;
-  const role = roleOf(name, view.value.team.members);
+  const { team } = view.value;
+  const role = roleOf(name, team);
   const text = live.value.of('text', name);
   const reasoning = live.value.of('reasoning', name);
   useEffect(() => {
@@ -51,7 +52,7 @@ function Bubble({ name }: { name: string }) {
     <div class="entry live">
       <Avatar role={role} />
       <div class="bubble">
-        <header><b class={`name role-${role}`}>{name}</b> <span class="quiet">{text ? 'is writing' : 'is at work'}<span class="dots" aria-hidden="true" /></span></header>
+        <header><b class={`name role-${role}`}>{shownName(name, team)}</b> <Calling who={name} team={team} /> <span class="quiet">{text ? 'is writing' : 'is at work'}<span class="dots" aria-hidden="true" /></span></header>
         {reasoning && !text && <p class="words quiet">{visible(reasoning.slice(-TAIL))}</p>}
         {text && <p class="words streaming">{visible(text.length > TAIL ? `…${text.slice(-TAIL)}` : text)}</p>}
       </div>

@@ -9,9 +9,10 @@ export interface Envelope<T extends string = string, D = unknown> {
   data: D;
 }
 
-export interface Member { name: string; role: string; model?: string[] }
-export interface Budget { rounds?: number | null; tokens?: number | null; cost?: number | null; seconds?: number | null }
-export interface Team { name: string; members: Member[]; budget?: Budget; approve?: string; stepwise?: boolean; packages?: string; network?: string | string[] }
+export interface Allowance { tokens?: number | null; cost?: number | null; seconds?: number | null }
+export interface Member { name: string; role: string; title?: string; model?: string[]; budget?: Allowance }
+export interface Budget extends Allowance { rounds?: number | null }
+export interface Team { name: string; members: Member[]; floor?: string; budget?: Budget; approve?: string; stepwise?: boolean; packages?: string; network?: string | string[] }
 export interface Check { type: string; target?: string; command?: string; prints?: string; path?: string; by?: string }
 export interface Requirement { id: string; text: string; check?: Check }
 export interface Plan { items: Requirement[]; run?: string }
@@ -27,7 +28,7 @@ export interface Evidence { item: string; check: Check; passed: boolean; detail:
 export interface Finding { id: string; text: string; item?: string; severity?: string; evidence?: string }
 export interface Review { version: number; tree: string; verdict: 'accept' | 'revise'; findings?: Finding[]; overruled?: string; remarks?: string[] }
 export interface Source { number: string; script: string; line: number; text: string }
-export interface ToolCall { id: string; by: string; name: string; arguments: string; text?: string; failed?: boolean }
+export interface ToolCall { id: string; by: string; name: string; arguments: string; text?: string; failed?: boolean; changes?: FileChange[] }
 export interface FindingAnswer { finding: string; answer: 'fixed' | 'refused' | 'unanswered'; reason?: string }
 export interface Version { number: number; files: FileRef[]; tree: string; note?: string; answers?: FindingAnswer[] }
 
@@ -35,6 +36,7 @@ export type Event =
   | Envelope<'septet.chat_started', { goal: string; team: Team; workspace: string }>
   | Envelope<'septet.chat_continued', { budget: Budget }>
   | Envelope<'septet.chat_ended', { reason: string; detail?: string }>
+  | Envelope<'septet.budget_reached', { by: string; why: string }>
   | Envelope<'septet.turn_opened', { speaker: string }>
   | Envelope<'septet.step_granted', object>
   | Envelope<'septet.stop_requested', { by?: string }>
@@ -50,6 +52,10 @@ export type Event =
   | Envelope<'septet.review_given', Review>
   | Envelope<'septet.decision_recorded', { by: string; what: string; why: string; case?: string }>
   | Envelope<'septet.work_accepted', object>
+  | Envelope<'septet.example_given', { failure: string; code?: string; source?: string; title?: string }>
+  | Envelope<'septet.facts_changed', { by: string; change: { add?: string[]; drop?: string[] } }>
+  | Envelope<'septet.speaker_chosen', { speaker: string; fallback?: boolean }>
+  | Envelope<'septet.terminated', { summary: string }>
   | Envelope<'septet.tool_called', ToolCall>
   | Envelope<'septet.tool_answered', { id: string; text: string; failed?: boolean; changes?: FileChange[] }>
   | Envelope<'septet.snapshot_taken', { number: number; entries: number; note?: string }>

@@ -1,14 +1,15 @@
 // How each event changes what the page shows; the names and rules are those of the team's own fold.
 
-import type { Event, FileChange, Run, Usage } from './events';
+import type { Event, FileChange, Run } from './events';
+import { spend, took } from './spending';
 import type { Fresh, Note, Runs, Said, View } from './view';
 
-function put(view: View, fresh: Fresh): void {
+export function put(view: View, fresh: Fresh): void {
   view.items.push({ ...fresh, revision: 0 });
 }
 
-function note(view: View, event: Event, who: string, text: string, tone: Note['tone'] = 'plain'): void {
-  put(view, { kind: 'note', seq: event.seq, at: event.time, who, text, tone });
+export function note(view: View, event: Event, who: string, text: string, tone: Note['tone'] = 'plain', more?: Note['more']): void {
+  put(view, { kind: 'note', seq: event.seq, at: event.time, who, text, tone, more });
 }
 
 /** The newest thing that a member said in the turn that is open: what it amounted to belongs to it. */
@@ -23,7 +24,7 @@ export function hearTalk(view: View, event: Event): boolean {
       const { role, answer } = event.data;
       put(view, { kind: 'said', seq: event.seq, at: event.time, who: role, model: answer.model ?? '', text: answer.text, reasoning: answer.reasoning ?? '' });
       if (view.turn) view.turn.answered = true;
-      spend(view, role, answer.model ?? '', answer.usage ?? {}, answer.cost ?? 0, answer.seconds ?? 0, event.time);
+      spend(view, role, answer, event.time);
       return true;
     }
     case 'septet.reply_refused':
@@ -98,7 +99,7 @@ export function hearChat(view: View, event: Event): boolean {
       put(view, { kind: 'person', seq: event.seq, at: event.time, text: event.data.goal, to: '' });
       return true;
     case 'septet.chat_continued':
-      Object.assign(view, { budget: event.data.budget, ended: undefined, stopping: false });
+      Object.assign(view, { budget: event.data.budget, ended: undefined, stopping: false, used: new Map() });
       note(view, event, 'person', 'Go on');
       return true;
     case 'septet.chat_ended':
@@ -150,31 +151,6 @@ export function hearTools(view: View, event: Event): boolean {
   }
 }
 
-export function hearPackages(view: View, event: Event): boolean {
-  switch (event.type) {
-    case 'septet.packages_wanted': {
-      const { distributions = [], unknown = [] } = event.data.missing;
-      view.wanted = [...distributions, ...unknown.map((name) => `${name} (if the index has one of that name that provides it)`)];
-      note(view, event, 'runner', `Not installed: ${view.wanted.join(', ')}`);
-      return true;
-    }
-    case 'septet.packages_decided':
-      view.wanted = [];
-      note(view, event, event.data.by === 'policy' ? 'septet' : 'person', `${event.data.allowed ? 'Install' : 'Do not install'} ${event.data.names.join(', ')}`);
-      replied(view);
-      return true;
-    case 'septet.packages_installed': {
-      const { installed = [], failed = [], why = '' } = event.data.installation;
-      view.wanted = [];
-      if (installed.length) note(view, event, 'runner', `Installed ${installed.join(', ')}`, 'good');
-      if (failed.length) note(view, event, 'runner', `Could not install ${failed.join(', ')}: ${why}`, 'bad');
-      return true;
-    }
-    default:
-      return false;
-  }
-}
-
 const SILENT = new Set(['septet.snapshot_taken']);
 
 /** An event that this page does not know yet is at least named; the log tab has all of it. */
@@ -182,18 +158,18 @@ export function hearOther(view: View, event: Event): void {
   if (!SILENT.has(event.type)) note(view, event, event.subject ?? 'septet', event.type.replace('septet.', '').replaceAll('_', ' '));
 }
 
-function settleCall(view: View, answer: { id: string; text: string; failed?: boolean }): void {
+function settleCall(view: View, answer: { id: string; text: string; failed?: boolean; changes?: FileChange[] }): void {
   for (const item of view.items.slice(-20)) {
     const call = item.kind === 'tools' ? item.calls.find((one) => one.id === answer.id) : undefined;
     if (call) {
-      Object.assign(call, { text: answer.text, failed: answer.failed ?? false });
+      Object.assign(call, { text: answer.text, failed: answer.failed ?? false, changes: answer.changes ?? [] });
       item.revision += 1;
     }
   }
 }
 
 /** Whatever the person says settles a turn that was the person's. */
-function replied(view: View): void {
+export function replied(view: View): void {
   if (view.turn?.speaker === 'proxy') view.turn.settled = true;
 }
 
@@ -219,6 +195,7 @@ function finish(view: View, event: Event, run: Run): void {
   else group.runs.push(run);
   view.running = undefined;
   view.runs.push(run);
+  took(view, run.result?.seconds ?? 0, view.turn?.speaker);
   keep(view, run.result?.changes ?? [], run.purpose);
 }
 
@@ -229,19 +206,6 @@ function keep(view: View, changes: FileChange[], purpose: string): void {
       view.made.push({ ...change, version: view.versions.length, purpose });
     }
   }
-}
-
-function spend(view: View, who: string, model: string, usage: Usage, cost: number, seconds: number, at: string): void {
-  const key = `${who} ${model}`;
-  const one = view.spent.get(key) ?? { who, model, answers: 0, prompt: 0, completion: 0, cost: 0, seconds: 0 };
-  one.answers += 1;
-  one.prompt += usage.prompt ?? 0;
-  one.completion += usage.completion ?? 0;
-  one.cost += cost;
-  one.seconds += seconds;
-  view.spent.set(key, one);
-  const total = view.tokens;
-  view.costs.push({ at: Date.parse(at), cost: total.cost, tokens: total.prompt + total.completion });
 }
 
 const ENDINGS: Record<string, string> = {

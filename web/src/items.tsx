@@ -1,25 +1,28 @@
 // One entry of the conversation: what somebody said, ran, found or decided.
 
 import { memo } from './memo';
-import { Output, useColours } from './code';
+import { Output, Source, useColours } from './code';
 import { checkText, type Evidence, type Plan, type Review, type Run, type Version } from './events';
-import { Avatar, roleOf, shownName } from './people';
+import { Avatar, Calling, roleOf, shownName } from './people';
 import { artefact, live, livened, open, pane, tab, type Tab, view, where } from './state';
 import { clock, markdown, visible } from './text';
-import type { Given, Item, Note, Runs, Said, Spoken, Tools } from './view';
+import { ToolsBody } from './tools';
+import type { Example, Facts, Given, Item, Note, Runs, Said, Spoken } from './view';
 
 export const Entry = memo(function Entry({ item, index, count }: { item: Item; index: number; count: number; revision: number }) {
   const who = item.kind === 'person' ? 'person' : item.who;
-  const role = roleOf(who, view.value.team.members);
+  const { team } = view.value;
+  const role = roleOf(who, team);
   return (
-    <article id={`m${item.seq}`} class={`entry ${item.kind} ${where.value.message === item.seq ? 'sought' : ''}`} aria-posinset={index + 1} aria-setsize={count} aria-label={`${shownName(who)}, ${clock(item.at)}`} tabIndex={-1}>
+    <article id={`m${item.seq}`} class={`entry ${item.kind} ${where.value.message === item.seq ? 'sought' : ''}`} aria-posinset={index + 1} aria-setsize={count} aria-label={`${shownName(who, team)}, ${clock(item.at)}`} tabIndex={-1}>
       <Avatar role={role} />
       <div class="bubble">
         <header>
-          <b class={`name role-${role}`}>{shownName(who)}</b>
-          {item.kind === 'person' && item.to && <span class="quiet">to {item.to}</span>}
+          <b class={`name role-${role}`}>{shownName(who, team)}</b>
+          <Calling who={who} team={team} />
+          {item.kind === 'person' && item.to && <span class="quiet">to {shownName(item.to, team)}</span>}
           {item.kind === 'said' && item.version && <span class="quiet">v{item.version.number}</span>}
-          {item.kind === 'runs' && <span class="quiet">v{item.version}</span>}
+          {item.kind === 'runs' && item.version > 0 && <span class="quiet">v{item.version}</span>}
           {item.kind === 'said' && <span class="quiet model">{item.model}</span>}
           <a class="time quiet" href={`/chat/${view.value.chat}#m${item.seq}`} onClick={(click) => { click.preventDefault(); open(view.value.chat, 0, item.seq); }}>{clock(item.at)}</a>
         </header>
@@ -39,6 +42,8 @@ function Body({ item }: { item: Item }) {
     case 'note': return <NoteBody item={item} />;
     case 'tools': return <ToolsBody item={item} />;
     case 'given': return <GivenBody item={item} />;
+    case 'facts': return <FactsBody item={item} />;
+    case 'example': return <ExampleBody item={item} />;
   }
 }
 
@@ -47,7 +52,32 @@ function Words({ item }: { item: Spoken }) {
 }
 
 function NoteBody({ item }: { item: Note }) {
-  return <p class={`noted ${item.tone}`}>{item.tone === 'good' ? '✓ ' : item.tone === 'bad' ? '✗ ' : ''}{visible(item.text)}</p>;
+  return (
+    <>
+      <p class={`noted ${item.tone}`}>{item.tone === 'good' ? '✓ ' : item.tone === 'bad' ? '✗ ' : ''}{visible(item.text)}</p>
+      {item.more && <details class="fold"><summary>{item.more.title}</summary><Output text={item.more.text} label={item.more.title} /></details>}
+    </>
+  );
+}
+
+function FactsBody({ item }: { item: Facts }) {
+  return (
+    <>
+      {item.add.length > 0 && <><p class="quiet">To be known from now on:</p><ul class="fact-list">{item.add.map((fact) => <li key={fact}>{visible(fact)}</li>)}</ul></>}
+      {item.drop.length > 0 && <><p class="quiet">No longer true:</p><ul class="fact-list">{item.drop.map((fact) => <li key={fact}><del>{visible(fact)}</del></li>)}</ul></>}
+    </>
+  );
+}
+
+function ExampleBody({ item }: { item: Example }) {
+  if (!item.code) return <p class="noted">No example is known for: {visible(item.text)}</p>;
+  return (
+    <div class="card">
+      <h4>{visible(item.title) || 'An example'} <span class="quiet">from {visible(item.source)}</span></h4>
+      <p class="quiet">for: {visible(item.text)}</p>
+      <Source text={item.code.trimEnd()} language="python" />
+    </div>
+  );
 }
 
 function SaidBody({ item }: { item: Said }) {
@@ -61,15 +91,6 @@ function SaidBody({ item }: { item: Said }) {
       {structured ? <details class="fold"><summary>As written</summary><Markdown text={item.text} /></details> : <Markdown text={item.text} />}
       {item.refused && <p class="noted bad">✗ Refused: {visible(item.refused)}. Asked again.</p>}
     </>
-  );
-}
-
-function ToolsBody({ item }: { item: Tools }) {
-  return (
-    <>{item.calls.map((call) => (
-      <div class="run" key={call.id}><details><summary><span class={call.failed ? 'bad' : 'good'}>{call.text === undefined ? '…' : call.failed ? '✗' : '✓'}</span> <b>{visible(call.name)}</b> <code>{visible(call.arguments.slice(0, 120))}</code></summary>
-        <Output text={`${call.arguments}\n\n${call.text ?? ''}`} label={`What ${call.name} answered`} /></details></div>
-    ))}</>
   );
 }
 

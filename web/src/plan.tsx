@@ -9,6 +9,7 @@ import { visible } from './text';
 export function PlanTab() {
   const now = view.value;
   const [editing, setEditing] = useState(false);
+  if (!now.plan && now.team.members.length && !now.team.members.some((member) => member.role === 'planner')) return <p class="empty">This team works without a plan.</p>;
   if (!now.plan) return <p class="empty">No plan yet. The planner writes one first; nothing is built before you approve it.</p>;
   const open = !now.approved && !now.ended;
   return (

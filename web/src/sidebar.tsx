@@ -1,7 +1,7 @@
 // The chats, a search over all their words, and who is in the team.
 
 import { useEffect, useState } from 'preact/hooks';
-import { Avatar, roleOf } from './people';
+import { Avatar, Calling, roleOf, shownName } from './people';
 import { chats, open, standing, view, where } from './state';
 import { visible } from './text';
 import { get, type Hit, type Person, type Summary } from './wire';
@@ -124,9 +124,9 @@ function Team({ people }: { people?: Person[] }) {
     <section class="members" aria-label="Team">
       <h2>Team</h2>
       <ul>{team.members.map((member) => {
-        const role = roleOf(member.name, team.members);
+        const role = roleOf(member.name, team);
         const active = !ended && turn?.speaker === member.name;
-        return <li key={member.name} class={active ? 'active' : ''}><Avatar role={role} /> {role === 'person' ? 'you' : member.name} <span class="quiet">{active ? (role === 'person' ? 'is asked' : 'has the floor') : role === 'person' ? '' : people ? places(people, member.role) : here}</span></li>;
+        return <li key={member.name} class={active ? 'active' : ''}><Avatar role={role} /> {shownName(member.name, team)} <Calling who={member.name} team={team} /> <span class="quiet">{active ? (role === 'person' ? 'is asked' : 'has the floor') : role === 'person' ? '' : people ? places(people, member.role) : here}</span></li>;
       })}</ul>
     </section>
   );

@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals';
 import type { Event } from './events';
 import { Live } from './live';
+import { shownName } from './people';
 import { View } from './view';
 import { type Frame, type Link, Line, post, type Standing, type Summary } from './wire';
 
@@ -113,7 +114,7 @@ function recorded(event: Event): void {
 function announcement(item: View['items'][number]): string {
   if (item.kind === 'runs' || item.kind === 'tools') return '';
   const who = item.kind === 'person' ? 'person' : item.who;
-  return `${who}: ${item.text.slice(0, 160)}`;
+  return `${shownName(who, opened.peek().team)}: ${item.text.slice(0, 160)}`;
 }
 
 function listed(fresh: Summary[]): void {

@@ -2,6 +2,7 @@
 
 import { act, link, open, standing, view } from './state';
 import { help } from './keys';
+import { isPerson, shownName } from './people';
 import { short } from './text';
 import { theme, turnTheme } from './theme';
 
@@ -15,7 +16,7 @@ export function TopBar() {
       {chat && <h1 class="chat-name">{chat}</h1>}
       {chat && team.name && <span class="quiet wide">team {team.name}</span>}
       {chat && rounds > 0 && <span class="quiet wide">round {rounds} of {limit ?? '∞'}</span>}
-      {chat && <span class={`chip ${ended ? (ended.reason === 'done' ? 'good' : 'bad') : ''}`}>{ended ? ended.reason.replace('_', ' ') : link.value === 'lost' ? 'offline' : turn ? (turn.speaker === 'proxy' ? 'waits for you' : turn.speaker) : 'starting'}</span>}
+      {chat && <span class={`chip ${ended ? (ended.reason === 'done' ? 'good' : 'bad') : ''}`}>{ended ? ended.reason.replace('_', ' ') : link.value === 'lost' ? 'offline' : turn ? (isPerson(turn.speaker, team) ? 'waits for you' : shownName(turn.speaker, team)) : 'starting'}</span>}
       <span class="gap" />
       {chat && <span class="quiet wide" title="tokens in / out, cost">{short(tokens.prompt)}/{short(tokens.completion)} tok · {cost}</span>}
       {chat && <Controls />}
