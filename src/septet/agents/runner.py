@@ -3,8 +3,6 @@
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from anyio import create_memory_object_stream, create_task_group
 from anyio.streams.memory import MemoryObjectReceiveStream
@@ -29,6 +27,7 @@ from septet.ports import Agent, Blobs, Bus, Packages, Sandbox
 from septet.team.calls import driver
 from septet.team.evidence import purposes, run_of, tests_of
 from septet.team.modes import mode_of_run, mode_of_tests
+from septet.tools.passing import passing_folder
 from septet.tools.workspace import Workspace
 
 ALONE = "tests alone"
@@ -185,8 +184,8 @@ def needs_doubt(state: State) -> bool:
 @asynccontextmanager
 async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, None]:
     """A passing workspace that holds the tests and not the program."""
-    with TemporaryDirectory(prefix="septet-") as folder:
-        workspace = Workspace(Path(folder))
+    with passing_folder("tests") as folder:
+        workspace = Workspace(folder)
         files = state.version.files if state.version else ()
         await workspace.show([file for file in files if is_test(file.path)], blobs, gone={})
         yield workspace

@@ -1,12 +1,10 @@
 """The rungs for those who ask for them: Podman or Docker, each run a container of its own over this machine's files."""
 
-import atexit
 import io
 import os
 import shutil
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,6 +26,7 @@ from septet.sandboxes.runs import carry_out
 from septet.sandboxes.settings import settings_folder
 from septet.sandboxes.spawning import spawned
 from septet.sandboxes.supervision import Started, Watch
+from septet.tools.passing import lasting_folder
 
 IMAGE = "localhost/septet-view:1"
 _FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp", "usr", "var")
@@ -183,11 +182,8 @@ def _asked(program: str, words: tuple[str, ...], given: bytes = b"") -> subproce
 @cache
 def _profile() -> Path:
     """A file with the filter; removed when this process ends."""
-    descriptor, name = tempfile.mkstemp(prefix="septet-calls-", suffix=".json")
-    os.close(descriptor)
-    path = Path(name)
+    path = lasting_folder("calls") / "calls.json"
     path.write_text(profiles.profile())
-    atexit.register(path.unlink, missing_ok=True)
     return path
 
 

@@ -3,7 +3,6 @@
 import logging
 import os
 import platform
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from septet.sandboxes.landlock import Landlock
 from septet.sandboxes.seatbelt import Seatbelt
 from septet.sandboxes.selfcheck import self_check
 from septet.sandboxes.unsafe import UnsafeLocal
+from septet.tools.passing import passing_folder
 
 _REMEDY = "install it (apt install bubblewrap) or pass --unsafe-local"
 
@@ -130,8 +130,8 @@ async def _looked_at(name: str) -> Rung:
 
 async def tried_out(sandbox: Sandbox, rung: str = "bubblewrap") -> Sandbox:
     """Not by version but by running something, with every flag that a real run has."""
-    with tempfile.TemporaryDirectory(prefix="septet-probe-") as folder:
-        job = Job(command=("echo", "works"), workspace=folder, limits=Limits(seconds=20.0))
+    with passing_folder("probe") as folder:
+        job = Job(command=("echo", "works"), workspace=str(folder), limits=Limits(seconds=20.0))
         try:
             result = await sandbox.run(job)
         except SeptetError as error:

@@ -1,10 +1,8 @@
 """A weaker rung: Landlock and a system-call filter, where namespaces may not be made. No sockets at all."""
 
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from septet.sandboxes.runs import carry_out
 from septet.sandboxes.settings import OPEN_SETTINGS
 from septet.sandboxes.spawning import spawned
 from septet.sandboxes.supervision import Started, Watch
+from septet.tools.passing import passing_folder
 
 _LANDLOCKED = Path(__file__).with_name("landlocked.py")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
@@ -54,17 +53,14 @@ class Landlock:
 
 @asynccontextmanager
 async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
-    home = tempfile.mkdtemp(prefix="septet-run-")
-    try:
-        with caged(job.limits) as cage:
-            _check_that_it_holds(cage)
-            command = by_shell(cage.entering(), _command(job, workspace, home))
-            with spawned(command, environment(job.environment, home, home), folder=workspace) as process:
-                yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)
-                if process.returncode == _FAILED and "septet-landlock: " in watch.stderr.text():
-                    raise SandboxFailed("Landlock could not be set up", "septet doctor")
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    with passing_folder("run") as made, caged(job.limits) as cage:
+        home = str(made)
+        _check_that_it_holds(cage)
+        command = by_shell(cage.entering(), _command(job, workspace, home))
+        with spawned(command, environment(job.environment, home, home), folder=workspace) as process:
+            yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)
+            if process.returncode == _FAILED and "septet-landlock: " in watch.stderr.text():
+                raise SandboxFailed("Landlock could not be set up", "septet doctor")
 
 
 def _check_that_it_holds(cage: Cage) -> None:

@@ -1,6 +1,5 @@
 """A program's way to the network: none, or a proxy outside that knows where it may go. The sandbox stays closed."""
 
-import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 
 from septet.domain.runs import Job, Network
 from septet.sandboxes.proxies import Hosts, proxy
+from septet.tools.passing import passing_folder
 
 _RELAY = Path(__file__).with_name("relay.py")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -21,11 +21,11 @@ async def reaching(job: Job) -> AsyncGenerator[Job]:
     if not job.network or job.network == "off":
         yield job
         return
-    with tempfile.TemporaryDirectory(prefix="septet-proxy-") as place:
-        socket = Path(place) / "proxy"
+    with passing_folder("proxy") as place:
+        socket = place / "proxy"
         async with proxy(socket, hosts_of(job.network)):
             command = relayed(socket, direct(job.network), *job.command)
-            yield replace(job, command=command, readable=(*job.readable, place), network="off")
+            yield replace(job, command=command, readable=(*job.readable, str(place)), network="off")
 
 
 def relayed(socket: Path, around: str, *command: str) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ import os
 import shutil
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from septet.sandboxes.imports import foreign_imports
 from septet.sandboxes.indexes import Index
 from septet.sandboxes.networks import relayed
 from septet.sandboxes.proxies import proxy
+from septet.tools.passing import passing_folder
 
 _LIMITS = Limits(
     seconds=600.0, cpu_seconds=600.0, memory=2048 * MEBIBYTE, file_size=4096 * MEBIBYTE, disk=8192 * MEBIBYTE
@@ -98,8 +98,8 @@ class Packages:
     async def _uv(self, home: Path, *words: str) -> RunResult:
         cache = home / ".cache"
         options = ["--only-binary", ":all:", "--link-mode", "copy", "--cache-dir", str(cache)]
-        with tempfile.TemporaryDirectory(prefix="septet-proxy-") as place:
-            socket = Path(place) / "proxy"
+        with passing_folder("proxy") as place:
+            socket = place / "proxy"
             async with proxy(socket, self.index.hosts):
                 command = (_uv_program(), "pip", "install", *options, *self.index.options, *words)
                 job = Job(
@@ -112,7 +112,7 @@ class Packages:
                         "UV_NO_CONFIG": "1",
                         **self.index.trust,
                     },
-                    readable=(place,),
+                    readable=(str(place),),
                 )
                 result = await self.sandbox.run(job)
         await to_thread.run_sync(lambda: shutil.rmtree(cache, ignore_errors=True))

@@ -1,9 +1,7 @@
 """The rung of macOS: its own sandbox-exec with a profile that allows little. Written to its manual, not yet tried."""
 
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from septet.sandboxes.rlimits import by_shell, limiting
 from septet.sandboxes.runs import carry_out
 from septet.sandboxes.spawning import spawned
 from septet.sandboxes.supervision import Started, Watch
+from septet.tools.passing import passing_folder
 
 _PROGRAM = "/usr/bin/sandbox-exec"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/System", "/Library", "/opt/homebrew", "/private/etc/ssl", "/dev")
@@ -61,18 +60,13 @@ def _quoted(path: str) -> str:
 
 @asynccontextmanager
 async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
-    home = _home()
-    try:
+    with passing_folder("run") as made:
+        home = str(
+            made.resolve()
+        )  # profiles know real paths only, and macOS reaches this folder through a link
         readable = [*_SYSTEM, *map(str, view.seen_beside(job.readable))]
         rules = profile(readable, [str(workspace), home])
         program = by_shell(limiting(job.limits), job.command)
         command = command_of_reaper([_PROGRAM, "-p", rules, *program])
         with spawned(command, environment(job.environment, home, home), folder=workspace) as process:
             yield Started(process, process.pid, killer=signal.SIGTERM)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def _home() -> str:
-    """Profiles know real paths only, and macOS reaches its temporary folders through a link."""
-    return str(Path(tempfile.mkdtemp(prefix="septet-run-")).resolve())

@@ -3,15 +3,14 @@
 import os
 import secrets
 import socket
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Literal
 
 from septet.domain.runs import Job, Limits
 from septet.domain.values import Value
 from septet.ports import Sandbox
+from septet.tools.passing import passing_folder
 
 Attempt = Literal["read a secret", "reach a port", "write outside", "see the environment"]
 
@@ -52,8 +51,7 @@ class SelfCheck(Value):
 async def self_check(sandbox: Sandbox) -> SelfCheck:
     """Makes the canaries, runs the program, and looks at what became of them, not at what it says."""
     token = secrets.token_hex()
-    with tempfile.TemporaryDirectory(prefix="septet-check-") as name, _listener() as listener:
-        folder = Path(name)
+    with passing_folder("check") as folder, _listener() as listener:
         secret, outside, workspace = folder / "secret", folder / "outside", folder / "workspace"
         secret.write_text(token)
         workspace.mkdir()

@@ -1,11 +1,11 @@
 """The /etc of a sandbox: made once per process from harmless files of the machine and lines of our own."""
 
-import atexit
 import shutil
-import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from septet.tools.passing import lasting_folder
 
 _ETC = Path("/etc")
 _COPIED = (
@@ -39,9 +39,7 @@ OPEN_SETTINGS = tuple(str(_ETC / name) for name in (*_COPIED, *_OWN))
 @cache
 def settings_folder() -> Path:
     """A folder to mount as /etc; removed when this process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="septet-etc-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    folder.chmod(0o755)
+    folder = lasting_folder("etc")
     for name in _COPIED:
         with suppress(OSError, shutil.Error):
             _copy(_ETC / name, folder / name)

@@ -1,15 +1,14 @@
 """Plots and pictures that a program shows leave files: modules that every Python inside a sandbox finds."""
 
-import atexit
 import os
 import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from septet.domain.runs import Job
+from septet.tools.passing import lasting_folder
 
 _HERE = Path(__file__).parent
 _MODULES = {"sitecustomize.py": "customs.py", "septet_plots.py": "plots.py"}
@@ -26,9 +25,7 @@ def with_pictures(job: Job) -> Job:
 @cache
 def modules_folder() -> Path:
     """Made once per process; removed when it ends."""
-    folder = Path(tempfile.mkdtemp(prefix="septet-modules-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    folder.chmod(0o755)
+    folder = lasting_folder("modules")
     for name, source in _MODULES.items():
         shutil.copyfile(_HERE / source, folder / name)
     return folder

@@ -1,8 +1,6 @@
 """No sandbox, for a person who asked for that: limits hold and children die, but nothing is protected."""
 
-import shutil
 import signal
-import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from septet.sandboxes.runs import carry_out
 from septet.sandboxes.spawning import spawned
 from septet.sandboxes.supervision import Started, Watch
 from septet.sandboxes.view import existing_folder
+from septet.tools.passing import passing_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +31,10 @@ class UnsafeLocal:
 
 @asynccontextmanager
 async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
-    home = tempfile.mkdtemp(prefix="septet-run-")
-    try:
-        variables = environment(job.environment, home, home)
-        with (
-            caged(job.limits) as cage,
-            spawned(_command(job, cage), variables, folder=workspace) as process,
-        ):
+    with passing_folder("run") as home, caged(job.limits) as cage:
+        variables = environment(job.environment, str(home), str(home))
+        with spawned(_command(job, cage), variables, folder=workspace) as process:
             yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def _command(job: Job, cage: Cage) -> list[str]:

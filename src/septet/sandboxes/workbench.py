@@ -1,7 +1,5 @@
 """A rung with everything that a run may ask for around it: its mode, a kernel, a way to the network, plots."""
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from septet.sandboxes.modes import in_its_mode
 from septet.sandboxes.networks import hosts_of, reaching, relaying
 from septet.sandboxes.proxies import proxy
 from septet.sandboxes.warm import Spare, Warm, discard
+from septet.tools.passing import PassingFolder, make_passing
 
 _MOST_KERNELS = 4
 
@@ -32,21 +31,21 @@ class KeptKernel:
 
     kernel: Kernel
     job: Job
-    place: Path
+    place: PassingFolder
 
     async def run(self, cell: Cell, listen: Listener | None) -> RunResult:
         if tuple(self.kernel.succeeded) != cell.earlier:
             await self.kernel.restart(cell.earlier)
         async with AsyncExitStack() as stack:
             if self.job.network != "off":
-                socket = self.place / "proxy"
+                socket = self.place.path / "proxy"
                 socket.unlink(missing_ok=True)
                 await stack.enter_async_context(proxy(socket, hosts_of(self.job.network)))
             return await self.kernel.run(cell.code, listen)
 
     async def end(self) -> None:
         await self.kernel.restart()
-        shutil.rmtree(self.place, ignore_errors=True)
+        self.place.remove()
 
 
 @dataclass(slots=True)
@@ -111,8 +110,8 @@ def _real(workspace: str) -> Path:
 def _made(rung: Sandbox, job: Job) -> KeptKernel:
     if not isinstance(rung, Bubblewrap):
         raise SandboxFailed("only bubblewrap has a kernel", "run the code as files")
-    place = Path(tempfile.mkdtemp(prefix="septet-kernel-"))
+    place = make_passing("kernel")
     if job.network == "off":
         return KeptKernel(Kernel(rung, job), job, place)
-    seen = replace(job, readable=(*job.readable, str(place)))
-    return KeptKernel(Kernel(rung, seen, relaying(place / "proxy", job.network)), job, place)
+    seen = replace(job, readable=(*job.readable, str(place.path)))
+    return KeptKernel(Kernel(rung, seen, relaying(place.path / "proxy", job.network)), job, place)

@@ -1,7 +1,6 @@
 """A data card: what a file holds, read once in bounded memory and never written. CSV, JSON lines, Parquet, text, gz."""
 
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from hashlib import file_digest
 from pathlib import Path
@@ -12,6 +11,7 @@ from anyio import to_thread
 from septet.domain.events import DataDescribed
 from septet.errors import BadUsage
 from septet.tools.documents import read_text
+from septet.tools.passing import passing_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -55,10 +55,10 @@ def card(path: Path, size: int, dictionary: Mapping[str, str]) -> str:
     kind, reader = READERS.get(
         suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:]), PLAIN
     )
-    with tempfile.TemporaryDirectory(prefix="septet-data-") as scratch:
+    with passing_folder("data") as scratch:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": MEMORY,
-            "temp_directory": scratch,
+            "temp_directory": str(scratch),
             "threads": 2,
         }
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.domain.packages import Installation, Missing
@@ -13,10 +14,12 @@ from septet.sandboxes.packages import Packages
 from septet.sandboxes.showing import with_pictures
 from septet.sandboxes.workbench import Workbench
 from septet.settings.homes import Home, find_home
+from septet.tools.passing import sweep_passing
 
 
 async def workbench(home: Home, unsafe: bool = False) -> Workbench:
     """The best rung of this machine, proven before its first run; NoSandbox is raised before anything has run."""
+    await to_thread.run_sync(sweep_passing)
     rung = await choose_sandbox(unsafe=unsafe, proofs=home.data / "sandboxes")
     return Workbench(rung, (with_pictures, packages_on(rung, home).applied))
 

@@ -6,7 +6,6 @@ from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace
 
@@ -49,6 +48,7 @@ from septet.team.floors import floor_for
 from septet.team.moves import Floor
 from septet.team.teams import TEAMS
 from septet.tools.memory import Memory
+from septet.tools.passing import passing_folder
 from septet.tools.workspace import Workspace
 from septet.wiring.crafts import craft
 from septet.wiring.execution import packages_on, workbench
@@ -222,8 +222,8 @@ class Session:
 
         @contextmanager
         def bench() -> Generator[Bench, None, None]:
-            with TemporaryDirectory(prefix="septet-") as folder:
-                yield Bench(Workspace(Path(folder)), sandbox, self.blobs, MemoryBus())
+            with passing_folder("trial") as folder:
+                yield Bench(Workspace(folder), sandbox, self.blobs, MemoryBus())
 
         async def rehearse(state: State, version: VersionWritten) -> State:
             with bench() as place:
