@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -32,11 +31,12 @@ from septet.buses.post import Desk, open_post
 from septet.buses.recall import taking
 from septet.buses.remote import check_step
 from septet.buses.server import Server, ServerPlan, serve
-from septet.domain.events import ChatEnded, ChatStarted, Event, ModelAnswered, TurnOpened
+from septet.domain.events import ChatEnded, ChatStarted, ModelAnswered, TurnOpened
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.ports import Acts, Last
 from septet.runtime.conductor import Agents, perform
 from septet.runtime.log import Log
 from septet.stores.nats import NatsStore, open_nats_store
@@ -49,10 +49,10 @@ STARTING = 200
 PEER = Path(__file__).parent / "peers" / "autogen_chats.py"
 
 
-async def speak(state: State) -> AsyncGenerator[Event, None]:
+async def speak(state: State) -> Acts:
     assert state.turn is not None
     assert not state.turn.answers
-    yield ModelAnswered(role=state.turn.speaker, answer=Answer(text="x" * 200))
+    yield Last(event=ModelAnswered(role=state.turn.speaker, answer=Answer(text="x" * 200)))
 
 
 async def be_member(client: Client, store: NatsStore, role: str) -> None:

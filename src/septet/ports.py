@@ -12,7 +12,15 @@ from septet.domain.state import State
 from septet.domain.talk import Answer, Delta, Request
 from septet.domain.values import Value
 
-Agent = Callable[[State], AsyncGenerator[Event, None]]
+
+class Last(Value):
+    """An event that ends its turn: it is stored together with the move that follows it, as one step."""
+
+    event: Event
+
+
+Acts = AsyncGenerator[Event | Last, None]
+Agent = Callable[[State], Acts]
 """A member: given the chat so far, it yields what it does. Each event is stored before it goes on.
 
 Called again for a turn that a crash cut short, it does only what the turn still lacks.
@@ -52,13 +60,23 @@ class ChatHead(Value):
     changed: float
 
 
+Sequel = Callable[[Sequence[Recorded]], Event]
+"""What follows an event, by all that was stored since its writer looked, the event last (its sequence may yet change).
+"""
+
+
 class EventStore(Protocol):
-    async def append(self, chat: str, event: Event, after: int | None) -> Sequence[Recorded]:
+    async def append(
+        self, chat: str, event: Event, after: int | None, then: Sequel | None = None
+    ) -> Sequence[Recorded]:
         """Store one event durably and return everything stored since `after`, this event last.
 
         `after` is the last sequence the writer has seen. Words of the person (`after=None`) may have come
         in between; anything else means another conductor, and raises Conflict. With `after=None` the event
         is stored wherever the log is now, and only it is returned.
+
+        `then` makes one more event, which is stored right behind it: both or neither. It may be called from
+        another thread, and again where words came in between.
         """
         ...
 

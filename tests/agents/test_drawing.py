@@ -27,6 +27,7 @@ from septet.domain.state import State
 from septet.domain.talk import Answer, Usage
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.models.scripted import Script, ScriptedModel, ScriptedTurn, words
+from septet.ports import Last
 from septet.sandboxes.ladder import choose_sandbox
 from septet.stores.memory import MemoryBlobs
 from septet.team.forms import check_of
@@ -80,7 +81,7 @@ async def turn(
         return await compared(state, versions, calls, bench())
 
     agent = drawing(CODER, model, MemoryBus(), blobs, Trials(rehearse=rehearse, compare=compare))
-    return [event async for event in agent(state)]
+    return [event async for event in agent(state) if not isinstance(event, Last)]
 
 
 async def no_rehearsal(state: State, version: VersionWritten) -> State:

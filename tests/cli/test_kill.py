@@ -9,8 +9,8 @@ from cli.commands import PATIENCE, SMALL, Septet, kinds
 from septet.domain.codec import decode
 from septet.domain.events import Event, ModelAnswered, RunStarted
 
-EVENTS = 38
-"""How many events follow the first one in an uninterrupted run: checked below, so that none is left out."""
+EVENTS = 39
+"""How many events an uninterrupted run has: checked below, so that none is left out."""
 
 RUN = ["run", "add two numbers", "-m", SMALL, "--yes", "--json", "-n", "adding"]
 

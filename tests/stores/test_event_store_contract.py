@@ -308,7 +308,9 @@ async def test_watching_an_unknown_chat_waits_for_its_first_event(store: EventSt
 
 
 Step = tuple[str, int]
-STEPS = st.lists(st.tuples(st.sampled_from(["conduct", "speak", "read"]), st.integers(0, 4)), max_size=25)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["conduct", "step", "speak", "read"]), st.integers(0, 4)), max_size=25
+)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -330,9 +332,12 @@ async def test_any_course_of_appends_and_reads_obeys_the_fence(store: EventStore
             with pytest.raises(Conflict):
                 await store.append(chat, turn(number), after)
         else:
-            since = await store.append(chat, turn(number), after)
-            assert list(since[:-1]) == log[place:]
-            log.append(since[-1])
-            fenced.append(True)
+            sequels = 1 if action == "step" else 0
+            since = await store.append(
+                chat, turn(number), after, (lambda _: turn("next")) if sequels else None
+            )
+            assert list(since[: -1 - sequels]) == log[place:]
+            log += since[-1 - sequels :]
+            fenced += [True] * (1 + sequels)
     assert sorted(log, key=attrgetter("seq")) == log
     assert list(await store.read(chat)) == log

@@ -12,9 +12,10 @@ from nats.aio.msg import Msg
 
 from septet.buses.connection import connect
 from septet.buses.server import Server, ServerPlan, serve
+from septet.domain.bundles import message_of
 from septet.domain.codec import encode
-from septet.domain.events import PersonSpoke, Recorded, TurnOpened
-from septet.errors import Conflict, StoreFailed
+from septet.domain.events import Event, PersonSpoke, Recorded, ReviewGiven, TurnOpened
+from septet.errors import Conflict, LogDamaged, StoreFailed
 from septet.stores.nats import NatsStore, open_nats_store
 from septet.stores.nats_feed import EXPECTED, EXPECTED_OF
 from septet.stores.nats_subjects import STORED, subject_of
@@ -155,10 +156,10 @@ async def test_a_writer_cannot_hide_what_others_wrote(tmp_path: Path) -> None:
         async def hear(message: Msg) -> None:
             told.append(message)
 
-        subject = subject_of("clock", turn("coder"), fenced=True)
+        subject = subject_of("clock", [turn("coder")], fenced=True)
         await here.subscribe(f"{STORED}.>", cb=hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         await here.flush()
-        headers = {EXPECTED_OF: subject, EXPECTED: str(first.seq)}
+        headers = {EXPECTED_OF: subject, EXPECTED: str(message_of(first.seq))}
         forged = encode(Recorded(chat="clock", seq=0, at=hidden.at, event=turn("coder")))
         await there.request(subject, forged, headers=headers)
         last = await anext(aiter(store.watch("clock", hidden.seq)))
@@ -166,3 +167,27 @@ async def test_a_writer_cannot_hide_what_others_wrote(tmp_path: Path) -> None:
         speakers = [recorded.event for recorded in await store.read_to("clock", first.seq, told[0])]
         assert speakers == [turn("runner"), turn("coder")]
         assert last.event == turn("coder")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [turn("coder")],
+        [ReviewGiven(version=1, tree="t", verdict="revise")],
+        [ReviewGiven(version=1, tree="t", verdict="accept"), turn("coder"), turn("coder")],
+    ],
+)
+async def test_a_message_that_holds_something_else_than_it_may_be_written_for_is_not_believed(
+    tmp_path: Path, told: list[Event]
+) -> None:
+    """The server lets a member write by subject; what is in the message it does not look at."""
+    async with served_client(tmp_path) as client:
+        store = await open_nats_store(client)
+        await store.append("clock", turn("coder"), after=0)
+        subject = subject_of("clock", told, fenced=True)
+        forged = [ReviewGiven(version=1, tree="t", verdict="accept"), turn("coder")]
+        lines = [encode(Recorded(chat="clock", seq=0, at=1.0, event=event)) for event in forged]
+        await client.request(subject, b"\n".join(lines))
+
+        with pytest.raises(LogDamaged, match="something else than its subject"):
+            await store.read("clock")

@@ -1,23 +1,23 @@
 """The exemplar: no model, only what has worked before. Asked when the same failure comes again."""
 
-from collections.abc import AsyncGenerator
+from msgspec.structs import replace
 
-from septet.domain.events import Event, ExampleGiven
+from septet.domain.events import ExampleGiven
 from septet.domain.state import State
-from septet.ports import Agent, Examples
+from septet.ports import Acts, Agent, Examples, Last
 
 
 def knowing(examples: Examples) -> Agent:
     """Looks the newest failure up; says so where it knows nothing that fits."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State) -> Acts:
         if state.turn is None or state.turn.settled:
             return
         found = await examples.find(state.failure)
-        if found is None:
-            yield ExampleGiven(failure=state.failure)
-        else:
-            yield ExampleGiven(failure=state.failure, code=found.code, source=found.source, title=found.title)
+        given = ExampleGiven(failure=state.failure)
+        if found is not None:
+            given = replace(given, code=found.code, source=found.source, title=found.title)
+        yield Last(event=given)
 
     return turn
 
@@ -25,8 +25,7 @@ def knowing(examples: Examples) -> Agent:
 def escalating(usual: Agent, stronger: Agent, after: int) -> Agent:
     """The usual member until the same failure has come `after` times, then a stronger one in its place."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
-        async for event in (stronger if state.failing > after else usual)(state):
-            yield event
+    def turn(state: State) -> Acts:
+        return (stronger if state.failing > after else usual)(state)
 
     return turn

@@ -1,7 +1,6 @@
 """The members of the coder–runner pair: manager and coder with a model, the runner with the sandbox."""
 
 import shlex
-from collections.abc import AsyncGenerator
 
 from septet.agents.providing import providing, waits
 from septet.agents.runner import Bench
@@ -16,7 +15,7 @@ from septet.domain.runs import Cell, Mode, name_of
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
-from septet.ports import Agent, Blobs, Bus, Model
+from septet.ports import Acts, Agent, Blobs, Bus, Last, Model
 from septet.team.graph import PAIR, candidates, failed
 from septet.team.modes import mode_of_run
 from septet.team.pairing import FORGET, Choice, pair_briefing, parse_manager
@@ -74,7 +73,7 @@ def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 def running_newest(member: RoleSpec, bench: Bench) -> Agent:
     """The runner: runs what the coder sent last, once: as a file, or in the kernel on top of the cells before it."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State) -> Acts:
         version = state.version
         if version is None or state.runs:
             return
@@ -96,7 +95,7 @@ def running_newest(member: RoleSpec, bench: Bench) -> Agent:
             mode=name_of(mode),
         )
         yield started
-        yield await bench.run(state, member.name, started, mode)
+        yield Last(event=await bench.run(state, member.name, started, mode))
 
     return turn
 

@@ -1,6 +1,6 @@
 """The autocoder's reasoning step. No model is asked: snapshot, tree, validation, tests and a run say it all."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from septet.domain.files import FileRef, tree_of
 from septet.domain.reduce import reduce_packages, reduce_tools, reduce_work
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Agent, Blobs
+from septet.ports import Acts, Agent, Blobs, Last
 from septet.team.reason_and_act import diagnose
 from septet.tools.snapshots import Entry, Snapshot, keep, recall, take
 from septet.tools.validation import fault_of, fault_text
@@ -35,7 +35,7 @@ def reasoning(member: RoleSpec, bench: Bench) -> Agent:
     """Back up, see what is there, run what can be run, and say what the facts ask for."""
     run = running(member, bench)
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State) -> Acts:
         if state.turn is None or state.turn.decided:
             return
         if state.turn.snapshot is None:
@@ -54,7 +54,7 @@ def reasoning(member: RoleSpec, bench: Bench) -> Agent:
         if waits(state):
             return
         texts = await sources(state, bench.blobs)
-        yield diagnose(state, member.name, texts, faults_of(texts))
+        yield Last(event=diagnose(state, member.name, texts, faults_of(texts)))
 
     return turn
 

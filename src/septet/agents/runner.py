@@ -1,7 +1,7 @@
 """The runner: no opinion, no model. It runs the newest version in the sandbox and reports what it saw."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 
 from anyio import create_memory_object_stream, create_task_group
@@ -23,7 +23,7 @@ from septet.domain.reduce import reduce_packages, reduce_work
 from septet.domain.runs import Job, Mode, RunResult, Server, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Agent, Blobs, Bus, Packages, Sandbox
+from septet.ports import Blobs, Bus, Packages, Sandbox
 from septet.team.calls import driver
 from septet.team.evidence import purposes, run_of, tests_of
 from septet.team.modes import mode_of_run, mode_of_tests
@@ -100,7 +100,7 @@ class Bench:
         return change if same else FileChange(path=change.path, kind=change.kind, size=change.size)
 
 
-def running(member: RoleSpec, bench: Bench) -> Agent:
+def running(member: RoleSpec, bench: Bench) -> Callable[[State], AsyncGenerator[Event, None]]:
     """The runner as an agent: what the newest version still lacks is run, then every check is looked at."""
 
     async def turn(state: State) -> AsyncGenerator[Event, None]:

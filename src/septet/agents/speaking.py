@@ -1,6 +1,6 @@
 """A member that thinks with a model: brief it, ask once, turn the answer into the event that settles it."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 from septet.agents.asking import ask
 from septet.domain.events import Event, FactsChanged, PlanProposed, ReplyRefused, ReviewGiven, VersionWritten
@@ -13,7 +13,7 @@ from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
-from septet.ports import Agent, Blobs, Bus, Model
+from septet.ports import Acts, Agent, Blobs, Bus, Last, Model
 from septet.team.briefings import briefing, heard
 from septet.team.evidence import shortcomings
 from septet.team.forms import evident_review, files_in_form, in_form, plan_in_form, review_in_form
@@ -27,22 +27,24 @@ Brief = Callable[[State], Awaitable[tuple[Message, ...]]]
 Settle = Callable[[State, str], Awaitable[Event | Refusal | None]]
 
 
-def saying(member: RoleSpec, model: Model, bus: Bus, brief: Brief, settle: Settle) -> Agent:
+def saying(member: RoleSpec, model: Model, bus: Bus, brief: Brief, settle: Settle | None) -> Agent:
     """One answer a turn, and the event that it leads to. What was said before a crash is used, not bought again."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State) -> Acts:
         if state.turn is None or state.turn.settled:
             return
-        if state.turn.answers:
-            said = state.turn.answers[-1]
-        else:
+        said = state.turn.answers[-1] if state.turn.answers else None
+        if said is None:
             said = await ask(member, model, bus, state, await brief(state))
-            yield said
+            yield said if settle or change_in(said.answer.text) else Last(event=said)
         if change := change_in(said.answer.text):
-            yield FactsChanged(by=member.name, change=change)
-        event = await settle(state, said.answer.text)
+            changed = FactsChanged(by=member.name, change=change)
+            yield changed if settle else Last(event=changed)
+        event = await settle(state, said.answer.text) if settle else None
+        if isinstance(event, Refusal):
+            event = ReplyRefused(role=member.name, reason=event.reason)
         if event is not None:
-            yield ReplyRefused(role=member.name, reason=event.reason) if isinstance(event, Refusal) else event
+            yield Last(event=event)
 
     return turn
 
@@ -61,11 +63,11 @@ def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
     usual = saying(member, model, bus, brief, settle)
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State) -> Acts:
         small = member.form == "small" and member.role == "reviewer"
         evident = evident_review(state) if small and state.turn and not state.turn.settled else None
         if evident is not None:
-            yield evident
+            yield Last(event=evident)
             return
         async for event in usual(state):
             yield event

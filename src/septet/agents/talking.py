@@ -12,7 +12,4 @@ def talking(member: RoleSpec, model: Model, bus: Bus) -> Agent:
     async def brief(state: State) -> tuple[Message, ...]:
         return talk_briefing(member, state)
 
-    async def settle(state: State, text: str) -> None:
-        return None
-
-    return saying(member, model, bus, brief, settle)
+    return saying(member, model, bus, brief, settle=None)

@@ -14,8 +14,10 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.buses.patience import patiently
-from septet.buses.turns import ENCODER, LEASE, OPENED, ORDERS, WORK, Beat, Left, Say, failed, said
-from septet.domain.tokens import text_of, token
+from septet.buses.rights import opened
+from septet.buses.turns import ENCODER, LEASE, ORDERS, WORK, Beat, Left, Say, failed, said
+from septet.domain.bundles import last_of
+from septet.domain.tokens import text_of
 from septet.errors import Conflict
 
 
@@ -65,7 +67,7 @@ class Member:
     @asynccontextmanager
     async def _hearing(self, role: str) -> AsyncGenerator[None]:
         async def hear_opened(message: Msg) -> None:
-            opened = int((message.headers or {}).get("Nats-Sequence", "0"))
+            opened = last_of(int((message.headers or {}).get("Nats-Sequence", "0")))
             self._take(Call(text_of(message.subject.split(".")[2]), opened, message))
 
         async def hear_order(message: Msg) -> None:
@@ -73,7 +75,7 @@ class Member:
                 order = ORDERS.decode(message.data)
                 self._take(Call(order.chat, order.opened))
 
-        subjects = ((f"{OPENED}.{token(role)}", hear_opened), (f"{WORK}.{role}", hear_order))
+        subjects = [*((one, hear_opened) for one in opened(role)), (f"{WORK}.{role}", hear_order)]
         heard = [
             await patiently(lambda of=subject, cb=hear: self._client.subscribe(of, queue=role, cb=cb))  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
             for subject, hear in subjects

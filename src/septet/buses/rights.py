@@ -1,6 +1,6 @@
 """What each kind of user may publish and hear, as subjects of NATS."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from septet.domain.tokens import token
 from septet.domain.values import Value
@@ -20,6 +20,7 @@ NAMED = (
     "decision_recorded",
     "tool_called",
     "answer_given",
+    "budget_reached",
 )
 """Events that say whose they are: every member may store its own."""
 MADE = {
@@ -73,9 +74,7 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
             *(f"{API}.STREAM.INFO.{stream}" for stream in (LOG_STREAM, BLOB_STREAM, PRESENCE_STREAM)),
             *(subject for stream in (LOG_STREAM, BLOB_STREAM) for subject in reading(stream)),
             *keeping(),
-            *(f"{LOG}.*.t.{kind}.{token(one)}" for kind in NAMED for one in called),
-            *sorted({f"{LOG}.*.t.{made(kind)}" for role in roles for kind in MADE.get(role, ())}),
-            *(f"{LOG}.*.t.{kind}.*" for kind in FLOOR),
+            *(f"{LOG}.*.t.{what}" for what in storing(roles, called)),
             "septet.bus.>",
             "septet.said.*",
             f"$KV.{PRESENCE}.member.{token(name)}.*",
@@ -85,6 +84,16 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
     )
 
 
+def storing(roles: Sequence[str], called: Sequence[str]) -> Iterator[str]:
+    """Its own events, and moves: alone, or together with an event of its own."""
+    named = [f"{kind}.{token(one)}" for kind in NAMED for one in called]
+    own = [*named, *sorted({made(kind) for role in roles for kind in MADE.get(role, ())})]
+    yield from own
+    for kind in FLOOR:
+        yield f"{kind}.*"
+        yield from (f"{kind}.*.{one}" for one in own)
+
+
 def made(kind: str) -> str:
     """By anybody, unless it is said by whom."""
     return kind if "." in kind else f"{kind}.*"
@@ -92,7 +101,13 @@ def made(kind: str) -> str:
 
 def hearing(role: str) -> tuple[str, ...]:
     """Turns of the role: as they are opened, and as they are ordered again."""
-    return (f"septet.stored.*.t.turn_opened.{token(role)}", f"septet.work.{role}")
+    return (*opened(role), f"septet.work.{role}")
+
+
+def opened(role: str) -> tuple[str, str]:
+    """Turns of the role: by a move alone, and by one that was stored together with what led to it."""
+    subject = f"septet.stored.*.t.turn_opened.{token(role)}"
+    return subject, f"{subject}.>"
 
 
 def reading(stream: str) -> tuple[str, ...]:

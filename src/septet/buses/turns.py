@@ -17,7 +17,6 @@ from septet.domain.values import Value
 from septet.errors import RemoteFailed, SeptetError
 
 WORK, SAID = "septet.work", "septet.said"
-OPENED = "septet.stored.*.t.turn_opened"
 LEASE = 5.0
 """Seconds of silence after which a member counts as dead and its turn is given to another."""
 

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
-from septet.domain.events import Recorded
+from septet.domain.events import Event, Recorded
 from septet.domain.state import State
 from septet.errors import BadConfig
-from septet.ports import Agent, EventStore
+from septet.ports import Agent, EventStore, Last
 from septet.runtime.log import Hear, Log
 from septet.team.moves import Floor, step
 
@@ -20,14 +20,18 @@ async def perform(log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Reco
     on. It stops before the turn of one who is not among `agents`: whoever has that one goes on from the log.
     """
     while log.state.ended is None:
+        last: Event | None = None
         if (turn := log.state.turn) is not None:
             if turn.speaker not in agents:
                 return
             async with aclosing(agents[turn.speaker](log.state)) as events:
                 async for event in events:
+                    if isinstance(event, Last):
+                        last = event.event
+                        break
                     for recorded in await log.record(event):
                         yield recorded
-        for recorded in await log.record(step(log.state, floor(log.state))):
+        for recorded in await log.move(lambda state: step(state, floor(state)), last):
             yield recorded
 
 

@@ -24,8 +24,23 @@ class Log:
 
     async def record(self, event: Event) -> Sequence[Recorded]:
         """Store the event after all that we know; what the person said meanwhile comes before it."""
-        news = await self.store.append(self.state.chat, event, after=self.state.seq)
+        news = await self.store.append(self.state.chat, event, self.state.seq)
         self.state = fold(news, self.state)
+        return news
+
+    async def move(self, decide: Callable[[State], Event], last: Event | None = None) -> Sequence[Recorded]:
+        """Store what follows from all that is known; with an event that has not been stored yet: both or neither."""
+        if last is None:
+            return await self.record(decide(self.state))
+        known = ahead = self.state
+
+        def then(news: Sequence[Recorded]) -> Event:
+            nonlocal ahead
+            ahead = fold(news, known)
+            return decide(ahead)
+
+        news = await self.store.append(known.chat, last, known.seq, then)
+        self.state = fold(news[-1:], ahead)
         return news
 
     def follow(self, *recorded: Recorded) -> None:

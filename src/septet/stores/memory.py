@@ -8,7 +8,7 @@ from anyio.lowlevel import checkpoint
 
 from septet.domain.events import Event, Recorded
 from septet.errors import LogDamaged
-from septet.ports import ChatHead
+from septet.ports import ChatHead, Sequel
 from septet.stores.fence import check_fence
 from septet.stores.signals import Signals
 
@@ -19,17 +19,23 @@ class MemoryStore:
         self._fenced: dict[str, int] = {}
         self._signals = Signals()
 
-    async def append(self, chat: str, event: Event, after: int | None) -> Sequence[Recorded]:
+    async def append(
+        self, chat: str, event: Event, after: int | None, then: Sequel | None = None
+    ) -> Sequence[Recorded]:
         await checkpoint()
         log = self._logs.get(chat, [])
         check_fence(chat, len(log), self._fenced.get(chat, 0), after)
         at = max(time(), log[-1].at) if log else time()
-        log.append(Recorded(chat=chat, seq=len(log) + 1, at=at, event=event))
+        mine = [Recorded(chat=chat, seq=len(log) + 1, at=at, event=event)]
+        if then is not None:
+            sequel = then([*log[after or 0 :], *mine])
+            mine.append(Recorded(chat=chat, seq=len(log) + 2, at=at, event=sequel))
+        log += mine
         self._logs[chat] = log
         if after is not None:
             self._fenced[chat] = len(log)
         self._signals.tell((chat,))
-        return log[-1:] if after is None else log[after:]
+        return mine if after is None else log[after:]
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
         await checkpoint()

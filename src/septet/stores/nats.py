@@ -4,7 +4,7 @@ Every append names the last sequence of the chat that its writer has seen, and t
 no cache, lease or leader on our side: two conductors on two machines meet at the server.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -19,13 +19,14 @@ from msgspec.structs import replace
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.domain.codec import decode, encode
+from septet.domain.bundles import is_whole, last_of, message_of
 from septet.domain.events import Event, Recorded
 from septet.domain.tokens import token
 from septet.errors import StoreFailed
-from septet.ports import ChatHead
+from septet.ports import ChatHead, Sequel
 from septet.stores.fence import check_fence
 from septet.stores.nats_feed import EXPECTED, EXPECTED_OF, Feed, before
+from septet.stores.nats_messages import packed, unpacked
 from septet.stores.nats_stream import LogStream, Outdated, Stored, as_stored
 from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, whole_chat
 
@@ -58,62 +59,73 @@ class NatsStore:
     async def make(self, replicas: int) -> None:
         await self._patiently(lambda: self._stream.make(replicas))
 
-    async def append(self, chat: str, event: Event, after: int | None) -> Sequence[Recorded]:
+    async def append(
+        self, chat: str, event: Event, after: int | None, then: Sequel | None = None
+    ) -> Sequence[Recorded]:
         at = stamp(max(time(), self._latest.get(chat, 0.0)))
         mine = Recorded(chat=chat, seq=0, at=at, event=event)
         if after is None:
-            seq = await self._publish(mine, fenced=False, headers={MESSAGE_ID: self._new_id()})
-            return [self._noted(replace(mine, seq=seq))]
-        return [self._noted(one) for one in await self._append_fenced(mine, after)]
+            return await self._publish([mine], fenced=False, headers={MESSAGE_ID: self._new_id()})
+        return await self._append_fenced(mine, after, then)
 
-    async def _append_fenced(self, mine: Recorded, after: int) -> list[Recorded]:
+    async def _append_fenced(self, mine: Recorded, after: int, then: Sequel | None) -> list[Recorded]:
         """Name what was seen; where the server knows more, look whether it is only words of the person."""
+        seen, between = message_of(after), list[Stored]()
+        if not is_whole(after):  # whatever it is: more was stored together with it, or it never was
+            check_fence(mine.chat, after - 1, last_of(seen + 1), after)
         # The same id for every try: what was stored, but whose acknowledgement was lost, is not stored again.
-        headers = {MESSAGE_ID: self._new_id(), EXPECTED_OF: whole_chat(mine.chat), EXPECTED: str(after)}
-        between: list[Stored] = []
+        headers = {MESSAGE_ID: self._new_id(), EXPECTED_OF: whole_chat(mine.chat), EXPECTED: str(seen)}
         while True:
+            earlier = self._unpacked(between)
             try:
-                seq = await self._publish(mine, fenced=True, headers=headers)
-                return [*map(as_recorded, between), replace(mine, seq=seq)]
+                sequel = [replace(mine, event=then([*earlier, mine]))] if then else []
+                return earlier + await self._publish([mine, *sequel], fenced=True, headers=headers)
             except Outdated:
-                between = await self._since(mine.chat, after)
-                if not between and await self._undecided(mine.chat, after):
+                between = await self._since(mine.chat, seen)
+                if not between and await self._undecided(mine.chat, seen):
                     continue
             ids = [one.headers.get(MESSAGE_ID) for one in between]
             if headers[MESSAGE_ID] in ids:
-                return [as_recorded(one) for one in between[: ids.index(headers[MESSAGE_ID]) + 1]]
-            check_fence(mine.chat, *tail(between, after), after)
+                return self._unpacked(between[: ids.index(headers[MESSAGE_ID]) + 1])
+            check_fence(mine.chat, *tail(between, seen), after)
             headers[EXPECTED] = str(between[-1].seq)
 
-    async def _undecided(self, chat: str, after: int) -> bool:
+    async def _undecided(self, chat: str, seen: int) -> bool:
         """Whether the server refuses although nothing was added: an earlier try waits for the other copies."""
         newest = await self._patiently(lambda: self._stream.newest(whole_chat(chat)))
-        if (newest.seq if newest else 0) != after:
+        if (newest.seq if newest else 0) != seen:
             return False
         await anyio.sleep(PAUSE)
         return True
 
-    async def _publish(self, mine: Recorded, fenced: bool, headers: dict[str, str]) -> int:
-        subject, body = subject_of(mine.chat, mine.event, fenced), encode(mine)
-        return await self._patiently(lambda: self._stream.publish(subject, body, headers))
+    async def _publish(
+        self, events: Sequence[Recorded], fenced: bool, headers: dict[str, str]
+    ) -> list[Recorded]:
+        """Store the events as one message; what is returned has its place in the log."""
+        subject = subject_of(events[0].chat, [one.event for one in events], fenced)
+        body = packed(events)
+        number = await self._patiently(lambda: self._stream.publish(subject, body, headers))
+        first = last_of(number) - len(events) + 1
+        return [self._noted(replace(one, seq=seq)) for seq, one in enumerate(events, start=first)]
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
-        return [self._noted(as_recorded(one)) for one in await self._since(chat, after)]
+        found = self._unpacked(await self._since(chat, message_of(after)))
+        return found if is_whole(after) else [one for one in found if one.seq > after]
 
     async def read_to(self, chat: str, after: int, told: Msg) -> Sequence[Recorded]:
         """At least the events after `after` up to the one that the server has told.
 
         Each event names the one before it: a few are fetched one by one, which is cheaper than looking for more.
         """
-        found = [as_stored(told)]
-        while (previous := before(found[-1].headers, chat)) > after and len(found) < FEW:
+        found, seen = [as_stored(told)], message_of(after)
+        while (previous := before(found[-1].headers, chat)) > seen and len(found) < FEW:
             stored = await self._patiently(partial(self._stream.at, previous))
             if stored is None:
                 break
             found.append(stored)
-        if previous != after:
+        if previous != seen or not is_whole(after):
             return await self.read(chat, after)
-        return [self._noted(as_recorded(one)) for one in reversed(found)]
+        return self._unpacked(reversed(found))
 
     async def chats(self) -> Sequence[ChatHead]:
         sizes: dict[str, int] = {}
@@ -138,9 +150,10 @@ class NatsStore:
                 for recorded in await self.read(chat, after):
                     yield recorded
                     after = recorded.seq
-                while (stored := await feed.next(after)) is not None:
-                    yield self._noted(as_recorded(stored))
-                    after = stored.seq
+                while (stored := await feed.next(message_of(after))) is not None:
+                    for recorded in self._unpacked([stored]):
+                        yield recorded
+                        after = recorded.seq
 
     @asynccontextmanager
     async def _feed(self, chat: str) -> AsyncGenerator[Feed]:
@@ -154,28 +167,28 @@ class NatsStore:
             if not self._client.is_closed:
                 await heard.unsubscribe()
 
-    async def _since(self, chat: str, after: int) -> list[Stored]:
+    async def _since(self, chat: str, seen: int) -> list[Stored]:
         """What the leader has stored of the chat, also where another replica that answers is behind."""
         look = self._read_to_head if self._stream.replicated else self._read_to_end
-        return await self._patiently(lambda: look(chat, after))
+        return await self._patiently(lambda: look(chat, seen))
 
-    async def _read_to_end(self, chat: str, after: int) -> list[Stored]:
+    async def _read_to_end(self, chat: str, seen: int) -> list[Stored]:
         found: list[Stored] = []
         while True:
-            page = await self._stream.page(whole_chat(chat), after + 1)
+            page = await self._stream.page(whole_chat(chat), seen + 1)
             found += page.messages
             if not page.more or not page.messages:
                 return found
-            after = page.messages[-1].seq
+            seen = page.messages[-1].seq
 
-    async def _read_to_head(self, chat: str, after: int) -> list[Stored]:
+    async def _read_to_head(self, chat: str, seen: int) -> list[Stored]:
         """The leader is asked each time: what one that was lost had promised may never come."""
         found: list[Stored] = []
-        while (newest := await self._stream.newest(whole_chat(chat))) and newest.seq > after:
-            page = await self._stream.page(whole_chat(chat), after + 1)
+        while (newest := await self._stream.newest(whole_chat(chat))) and newest.seq > seen:
+            page = await self._stream.page(whole_chat(chat), seen + 1)
             if page.messages:
                 found += page.messages
-                after = page.messages[-1].seq
+                seen = page.messages[-1].seq
             else:
                 await anyio.sleep(PAUSE)
         return found
@@ -186,10 +199,14 @@ class NatsStore:
         last = await self._patiently(lambda: self._stream.newest(subject))
         assert first is not None
         assert last is not None
-        return ChatHead(chat=chat, seq=last.seq, started=as_recorded(first).at, changed=as_recorded(last).at)
+        started, changed = unpacked(first)[0].at, unpacked(last)[-1].at
+        return ChatHead(chat=chat, seq=last_of(last.seq), started=started, changed=changed)
 
     def _new_id(self) -> str:
         return f"{self._identity}-{next(self._numbers)}"
+
+    def _unpacked(self, messages: Iterable[Stored]) -> list[Recorded]:
+        return [self._noted(recorded) for one in messages for recorded in unpacked(one)]
 
     def _noted(self, recorded: Recorded) -> Recorded:
         """Times never go back for those who write through this store."""
@@ -211,14 +228,11 @@ class NatsStore:
             await anyio.sleep(PAUSE)
 
 
-def tail(between: Sequence[Stored], after: int) -> tuple[int, int]:
-    """The newest sequence and the newest that a conductor wrote, of what came after `after`."""
-    last = between[-1].seq if between else after - 1
-    return last, next((one.seq for one in reversed(between) if is_fenced(one.subject)), 0)
-
-
-def as_recorded(stored: Stored) -> Recorded:
-    return replace(decode(stored.body), chat=chat_of(stored.subject), seq=stored.seq)
+def tail(between: Sequence[Stored], seen: int) -> tuple[int, int]:
+    """The newest sequence and the newest that a conductor wrote, of what came after the message `seen`."""
+    last = between[-1].seq if between else seen - 1
+    fenced = next((one.seq for one in reversed(between) if is_fenced(one.subject)), 0)
+    return last_of(last), last_of(fenced)
 
 
 def stamp(at: float) -> float:

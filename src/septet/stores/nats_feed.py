@@ -10,7 +10,7 @@ from septet.stores.nats_stream import SEQUENCE, Stored, as_stored
 from septet.stores.nats_subjects import whole_chat
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-"""Stored with every event of a conductor or member: the event of the chat that it comes right after."""
+"""Stored with every message of a conductor or member: the one of the chat that it comes right after."""
 EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
 WITHOUT_BODY = "Nats-Msg-Size"
 GLANCE = 2.0
@@ -19,7 +19,7 @@ KEPT = 1000
 
 
 def before(headers: Mapping[str, str], chat: str) -> int:
-    """The event of the chat that comes right before, or -1 where the server has compared with less than the chat.
+    """The message of the chat that comes right before, or -1 where the server has compared with less than the chat.
 
     A writer chooses what its event is compared with: one that leaves others out would hide what they wrote.
     """
@@ -37,7 +37,7 @@ class Feed:
         self._wake(True)
 
     async def next(self, after: int) -> Stored | None:
-        """The event right after `after`, or nothing where only the log knows what came next."""
+        """The message right after the message `after`, or nothing where only the log knows what came next."""
         while self._told or await self._wait():
             message = self._told.popleft()
             headers = message.headers or {}

@@ -1,5 +1,7 @@
 """How chats and events become subjects of NATS."""
 
+from collections.abc import Sequence
+
 from septet.domain.codec import actor, kind_of
 from septet.domain.events import Event
 from septet.domain.tokens import text_of, token
@@ -7,7 +9,7 @@ from septet.domain.tokens import text_of, token
 STREAM = "SEPTET_LOG"
 LOG = "septet.log"
 STORED = "septet.stored"
-"""Where the server tells, without contents, that something has been stored."""
+"""Where the server tells what has been stored."""
 FENCED, SPOKEN = "t", "ev"
 """The branch of a chat that conductors write to, and the one for the words of the person."""
 
@@ -16,9 +18,14 @@ def whole_chat(chat: str) -> str:
     return f"{LOG}.{token(chat)}.>"
 
 
-def subject_of(chat: str, event: Event, fenced: bool) -> str:
-    """`septet.log.CHAT.t.turn_opened.coder`: what a member may write or must hear can be told by it."""
-    return f"{LOG}.{token(chat)}.{FENCED if fenced else SPOKEN}.{kind_of(event)}.{token(actor(event))}"
+def subject_of(chat: str, events: Sequence[Event], fenced: bool) -> str:
+    """What a member may write or must hear can be told by it: `septet.log.CHAT.t.turn_opened.coder`.
+
+    Of two events the last comes first, `….t.turn_opened.coder.review_given.reviewer`: it says whose turn it is.
+    """
+    branch = FENCED if fenced else SPOKEN
+    told = [f"{kind_of(event)}.{token(actor(event))}" for event in reversed(events)]
+    return f"{LOG}.{token(chat)}.{branch}.{'.'.join(told)}"
 
 
 def chat_of(subject: str) -> str:

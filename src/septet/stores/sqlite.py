@@ -11,7 +11,7 @@ import anyio
 
 from septet.domain.events import Event, Recorded
 from septet.errors import LogDamaged
-from septet.ports import ChatHead
+from septet.ports import ChatHead, Sequel
 from septet.stores.signals import Signals
 from septet.stores.sqlite_file import PATIENCE, named_errors, open_reader
 from septet.stores.sqlite_writer import Writer, rows
@@ -48,8 +48,10 @@ class SqliteStore:
         self._looked = 0.0
         self._newest = 0
 
-    async def append(self, chat: str, event: Event, after: int | None) -> Sequence[Recorded]:
-        return await self._writer.append(chat, event, after)
+    async def append(
+        self, chat: str, event: Event, after: int | None, then: Sequel | None = None
+    ) -> Sequence[Recorded]:
+        return await self._writer.append(chat, event, after, then)
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
         found = await self._ask(lambda connection: rows(connection, chat, after), [])

@@ -14,7 +14,8 @@ from anyio.lowlevel import EventLoopToken, checkpoint_if_cancelled, current_toke
 
 from septet.domain.codec import FORMAT, decode_event, encode_event, kind_of
 from septet.domain.events import Event, Recorded
-from septet.errors import SeptetError, StoreFailed
+from septet.errors import StoreFailed
+from septet.ports import Sequel
 from septet.stores.fence import check_fence
 from septet.stores.signals import Signals
 from septet.stores.sqlite_file import named_errors, open_writer
@@ -37,6 +38,7 @@ class Job:
     chat: str
     event: Event
     after: int | None
+    then: Sequel | None
     data: bytes
     done: anyio.Event = field(default_factory=anyio.Event)
     outcome: Outcome = ()
@@ -53,7 +55,9 @@ class Writer:
         self._thread: Thread | None = None
         self._connection: sqlite3.Connection | None = None
 
-    async def append(self, chat: str, event: Event, after: int | None) -> Sequence[Recorded]:
+    async def append(
+        self, chat: str, event: Event, after: int | None, then: Sequel | None
+    ) -> Sequence[Recorded]:
         await checkpoint_if_cancelled()
         data = encode_event(event)
         if len(data) > BIGGEST:
@@ -61,7 +65,7 @@ class Writer:
         if self._thread is None:
             self._thread = Thread(target=self._work, args=(current_token(),), name="log", daemon=True)
             self._thread.start()
-        job = Job(chat, event, after, data)
+        job = Job(chat, event, after, then, data)
         self._jobs.put(job)
         # A cancelled caller still learns what became of its event: otherwise its next append would
         # meet this one as if another conductor had written it.
@@ -133,17 +137,25 @@ def commit(connection: sqlite3.Connection, jobs: Iterable[Job]) -> None:
 
 
 def place(connection: sqlite3.Connection, job: Job) -> Outcome:
-    """Store one event, or say why not without touching the others of the transaction."""
+    """Store one event and its sequel, or say why not without touching the others of the transaction."""
     last, fenced, started, changed = connection.execute(HEAD, (job.chat,)).fetchone() or (0, 0, 0.0, 0.0)
+    at, mine = max(time(), changed), [(job.event, job.data)]
     try:
         check_fence(job.chat, last, fenced, job.after)
-        between = [] if job.after in {None, last} else rows(connection, job.chat, job.after or 0)
-    except SeptetError as error:
+        news = [] if job.after in {None, last} else rows(connection, job.chat, job.after or 0)
+        news.append(Recorded(chat=job.chat, seq=last + 1, at=at, event=job.event))
+        if job.then is not None:
+            sequel = job.then(news)
+            mine.append((sequel, encode_event(sequel)))
+            news.append(Recorded(chat=job.chat, seq=last + 2, at=at, event=sequel))
+    except Exception as error:  # also a defect in what the writer of this chat decides
         return error
-    seq, at, mine = last + 1, max(time(), changed), job.after is not None
-    connection.execute(ADD_EVENT, (job.chat, seq, at, mine, kind_of(job.event), FORMAT, job.data))
-    connection.execute(SET_HEAD, (job.chat, seq, seq if mine else fenced, started or at, at))
-    return [*between, Recorded(chat=job.chat, seq=seq, at=at, event=job.event)]
+    is_fenced = job.after is not None
+    for seq, (event, data) in enumerate(mine, start=last + 1):
+        connection.execute(ADD_EVENT, (job.chat, seq, at, is_fenced, kind_of(event), FORMAT, data))
+    newest = last + len(mine)
+    connection.execute(SET_HEAD, (job.chat, newest, newest if is_fenced else fenced, started or at, at))
+    return news
 
 
 def rows(connection: sqlite3.Connection, chat: str, after: int) -> list[Recorded]:

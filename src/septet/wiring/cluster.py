@@ -26,7 +26,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.domain.values import Value
 from septet.errors import BadConfig, Conflict, NoModel, NoSandbox
-from septet.ports import Agent, Listener, Sandbox
+from septet.ports import Acts, Agent, Listener, Sandbox
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
 from septet.settings.homes import find_home
@@ -226,7 +226,7 @@ def casting(session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple
     def turns_of(member: RoleSpec) -> Agent:
         spec = suited(replace(member, model=own)) if member.model == (OWN,) else member
 
-        def turn(state: State) -> AsyncGenerator[Event, None]:
+        def turn(state: State) -> Acts:
             here = replace(state, workspace=str(session.home.workspaces / state.chat))
             return session.agent(spec, here, sandbox, None)(here)
 

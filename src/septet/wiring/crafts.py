@@ -1,6 +1,5 @@
 """Members whose way of working depends on the team's floor: the autocoder's runner and coder."""
 
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from septet.agents.acting import acting
@@ -9,10 +8,9 @@ from septet.agents.pairing import managing, pairing, running_newest
 from septet.agents.reasoning import reasoning
 from septet.agents.runner import Bench
 from septet.agents.talking import talking
-from septet.domain.events import Event
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
-from septet.ports import Agent
+from septet.ports import Acts, Agent
 from septet.tools.actions import known_actions
 from septet.tools.file_actions import file_actions
 from septet.tools.toolbox import toolbox
@@ -54,7 +52,7 @@ def assistant_craft(member: RoleSpec, models: Models, bench: Bench, foreign: For
         return assisting(member, model, bench, {})
     own = toolbox(assistant_tools())
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State) -> Acts:
         tools = {**(await foreign.tools() if foreign else {}), **own}
         async with aclosing(assisting(member, model, bench, tools)(state)) as events:
             async for event in events:
