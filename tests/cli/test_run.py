@@ -38,19 +38,17 @@ def test_json_of_a_resumed_chat_holds_the_words_that_it_was_resumed_with(septet:
     assert told == envelopes(septet("export", "adding", "--format", "jsonl").stdout)
 
 
-def test_quiet_is_quiet(septet: Septet) -> None:
-    done = septet("run", "add", "-m", SMALL, "--yes", "-q")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_goal_may_come_from_stdin(septet: Septet) -> None:
+def test_the_goal_may_come_from_stdin_and_quiet_is_quiet(septet: Septet) -> None:
     done = septet("run", "-", "-m", SMALL, "--yes", "-q", "-n", "adding", stdin="add two numbers\n")
-    assert done.returncode == 0
+    assert (done.returncode, done.stderr) == (0, "")
     assert "goal: add two numbers" in septet("show", "adding").stdout
 
 
 def test_words_that_are_no_command_are_a_goal(septet: Septet) -> None:
-    assert septet("add two numbers", "-m", SMALL, "--yes", "-q").returncode == 0
+    assert septet("add two numbers", "-m", SMALL, "-n", "adding").returncode == 4, (
+        "its plan is to be approved"
+    )
+    assert "goal: add two numbers" in septet("show", "adding").stdout
 
 
 def test_a_chat_waits_for_the_person_across_restarts(septet: Septet) -> None:
@@ -77,20 +75,18 @@ def test_a_bound_stops_by_name_and_resume_gives_more_room(septet: Septet) -> Non
     assert septet("resume", "adding", "--rounds", "1").returncode == 0
 
 
-def test_a_finished_chat_stays_finished(septet: Septet) -> None:
-    septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding")
-    before = septet("export", "adding", "--format", "jsonl").stdout
-    assert septet("resume", "adding", "-q").returncode == 0
-    assert septet("export", "adding", "--format", "jsonl").stdout == before
+def test_a_finished_chat_stays_finished(adding: Septet) -> None:
+    before = adding("export", "adding", "--format", "jsonl").stdout
+    assert adding("resume", "adding", "-q").returncode == 0
+    assert adding("export", "adding", "--format", "jsonl").stdout == before
 
 
-def test_a_recorded_chat_plays_again(septet: Septet, tmp_path: Path) -> None:
-    septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "first")
-    (tmp_path / "log.jsonl").write_text(septet("export", "first", "--format", "jsonl").stdout)
-    done = septet("run", "add", "-m", "replay:log.jsonl", "--yes", "-q", "-n", "second")
+def test_a_recorded_chat_plays_again(adding: Septet) -> None:
+    log = adding("export", "adding", "--format", "jsonl").stdout
+    (adding.home.parent / "log.jsonl").write_text(log)
+    done = adding("run", "add", "-m", "replay:log.jsonl", "--yes", "-q", "-n", "second")
     assert done.returncode == 0, done.stderr
-    first, second = (septet("export", name, "--format", "jsonl").stdout for name in ("first", "second"))
-    assert kinds(first) == kinds(second)
+    assert kinds(log) == kinds(adding("export", "second", "--format", "jsonl").stdout)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
