@@ -96,6 +96,12 @@ def pair(code: str, tests: str) -> dict[str, str]:
     return {"double.py": code, "test_double.py": tests}
 
 
+def answered(code: str, tests: str) -> ModelAnswered:
+    """An answer that the log has already."""
+    text = words(ScriptedTurn(role="coder", files=pair(code, tests)))
+    return ModelAnswered(role="coder", answer=Answer(text=text, usage=Usage(prompt=100)))
+
+
 async def test_the_first_green_candidate_ends_the_drawing(tmp_path: Path) -> None:
     events = await turn(told(), [pair(WRONG, TEST), pair(RIGHT, TEST), pair(WRONG, TEST)], tmp_path)
     assert [type(event) for event in events] == [
@@ -110,12 +116,7 @@ async def test_the_first_green_candidate_ends_the_drawing(tmp_path: Path) -> Non
 
 
 async def test_no_candidate_is_drawn_that_the_budget_does_not_hold(tmp_path: Path) -> None:
-    said = ModelAnswered(
-        role="coder",
-        answer=Answer(
-            text=words(ScriptedTurn(role="coder", files=pair(WRONG, TEST))), usage=Usage(prompt=100)
-        ),
-    )
+    said = answered(WRONG, TEST)
     for budget, asked in ((199, 0), (200, 1)):
         state = replace(told(said), budget=Budget(tokens=budget))
         events = await turn(state, [pair(WRONG, TEST), pair(RIGHT, TEST)], tmp_path / str(budget))
@@ -176,7 +177,7 @@ async def test_a_model_that_costs_nothing_is_asked_twice_at_once_but_not_for_mor
 
 
 async def test_a_single_green_program_is_worth_as_many_draws_again(tmp_path: Path) -> None:
-    answers = [pair(RIGHT, TEST), *[pair(WRONG, WRONG_TEST)] * 3, pair(OTHERWISE, TEST)]
+    answers = [pair(RIGHT, TEST), pair(WRONG, WRONG_TEST), {}, {}, pair(OTHERWISE, TEST)]
     events = await turn(told(plan=EXAMPLES), answers, tmp_path)
     decision, version = events[-2:]
     assert isinstance(decision, DecisionRecorded)
@@ -189,7 +190,7 @@ async def test_a_single_green_program_is_worth_as_many_draws_again(tmp_path: Pat
 async def test_the_version_before_may_confirm_a_single_green_program(
     tmp_path: Path, before: str, believed: bool
 ) -> None:
-    lonely = [*[pair(WRONG, WRONG_TEST)] * 5]
+    lonely = [pair(WRONG, WRONG_TEST), *[{}] * 4]
     blobs = MemoryBlobs()
     first = (await turn(told(plan=EXAMPLES), [pair(before, TEST), *lonely], tmp_path / "1", blobs))[-1]
     assert isinstance(first, VersionWritten)
@@ -210,10 +211,8 @@ async def test_without_a_green_one_the_best_is_taken_and_its_faults_are_told(tmp
 
 
 async def test_answers_from_before_a_crash_are_used_and_not_bought_again(tmp_path: Path) -> None:
-    first = (await turn(told(), [pair(WRONG, TEST), pair(RIGHT, TEST)], tmp_path / "first"))[0]
-    assert isinstance(first, ModelAnswered)
     answers = [pair("raise SystemExit", TEST), pair(RIGHT, TEST)]
-    events = await turn(told(first), answers, tmp_path / "again")
+    events = await turn(told(answered(WRONG, TEST)), answers, tmp_path)
     assert [type(event) for event in events] == [ModelAnswered, DecisionRecorded, VersionWritten]
 
 
