@@ -10,7 +10,7 @@ from models.asking import WIRES, WRITE, ask, open_openai, question
 from msgspec.structs import replace
 
 from septet.domain.talk import Message, Request, ToolCall
-from septet.models.faults import Garbled
+from septet.models.faults import Garbled, Refused
 from septet.models.in_words import InWords, calls_in, json_in
 from septet.models.wire import Wire
 from septet.testing.replies import Feature, Reply, in_order
@@ -59,6 +59,39 @@ async def test_who_cannot_see_is_told_that_there_was_a_picture(wire: Wire, kind:
     assert b"image" in server.seen[0].body
     assert b"image" not in server.seen[2].body
     assert b"2 picture(s) that you cannot see" in server.seen[2].body
+
+
+@pytest.mark.parametrize(
+    "words", ["messages[0].content must be a string", "Input should be a valid string", ""]
+)
+async def test_a_request_with_pictures_that_is_refused_for_whatever_reason_goes_again_in_words(
+    wire: Wire, words: str
+) -> None:
+    async def load(address: str) -> bytes:
+        return b"\x89PNG\r\n\x1a\n"
+
+    message = Message(role="user", text="look", images=("0" * 64,))
+    request = Request(role="coder", step=1, messages=(message,), tools=(WRITE,))
+    async with serving(in_order(Reply(text="seen")), features=frozenset({"tools"})) as server:
+        server.words = words
+        _, answer = await ask(InWords(open_openai(server, wire, load)), request)
+    assert answer.text == "seen"
+    assert [b"image_url" in seen.body for seen in server.seen] == [True, False]
+    assert b"1 picture(s) that you cannot see" in server.seen[-1].body
+    assert "tools" in server.seen[-1].fields, "what the server has is still used"
+
+
+async def test_a_refusal_that_has_nothing_to_do_with_pictures_stays_one(wire: Wire) -> None:
+    async def load(address: str) -> bytes:
+        return b"\x89PNG\r\n\x1a\n"
+
+    message = Message(role="user", text="look", images=("0" * 64,))
+    request = Request(role="coder", step=1, messages=(message,), tools=(WRITE,))
+    async with serving(features=NONE) as server:
+        server.words = "no such model"
+        with pytest.raises(Refused, match="no such model"):
+            await ask(InWords(open_openai(server, wire, load)), request)
+    assert len(server.seen) == 2
 
 
 async def test_a_schema_is_asked_for_in_words(wire: Wire) -> None:

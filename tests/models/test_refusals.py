@@ -27,6 +27,12 @@ CASES: list[tuple[int, str, type[Fault]]] = [
     (422, '{"detail": [{"msg": "field required"}]}', Refused),
     (400, '{"error": {"message": "image_url is only supported by certain models."}}', Lacking),
     (500, '{"error": {"message": "image input is not supported - hint: provide the mmproj"}}', Lacking),
+    (400, '{"error": {"message": "At most 0 image(s) may be provided in one request."}}', Lacking),
+    (400, '{"error": {"message": "gemma-2b is not a multimodal model"}}', Lacking),
+    (400, '{"error": {"message": "This model doesn\'t support the image content block."}}', Lacking),
+    (400, '{"error": {"message": "Image input is not allowed for this model"}}', Lacking),
+    (400, '{"error": {"message": "this is a text-only model, images cannot be used"}}', Lacking),
+    (400, '{"error": {"message": "unknown variant `image_url`, expected `text`"}}', Lacking),
     (301, "", Refused),
 ]
 

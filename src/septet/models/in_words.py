@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from septet.domain.talk import Answer, Delta, Message, Request, ToolCall, ToolOffer
 from septet.models.arguments import paid_for_both
 from septet.models.asked import Item, asked
-from septet.models.faults import Garbled, Lacking
+from septet.models.faults import Garbled, Lacking, Refused
 from septet.ports import Model
 
 TOOL_BLOCK = re.compile(r"^```tool[ \t]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -33,28 +33,33 @@ class Wish(msgspec.Struct):
 
 
 class InWords:
-    """Asks as usual until the server says what it lacks; from then on that is asked for in words."""
+    """Asks as usual until the server says what it lacks; from then on that is asked for in words.
+
+    A request with pictures that is refused for whatever else goes again without them, this once: servers have too many
+    words for that they cannot see.
+    """
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._lacks: frozenset[str] = frozenset()
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        lacks = self._lacks
         while True:
-            said = in_words(request, self._lacks)
+            said = in_words(request, lacks)
+            model = self._model if said is request else Read(self._model, request, lacks)
             try:
-                async with asked(self._spoken(request, said), said) as items:
+                async with asked(model, said) as items:
                     async for item in items:
                         yield item
                 return
-            except Lacking as lacking:
-                fault = lacking
-            if fault.feature in self._lacks:
+            except (Lacking, Refused) as refused:
+                fault = refused
+            missing = fault.feature if isinstance(fault, Lacking) else "images" if pictured(said) else ""
+            if not missing or missing in lacks:
                 raise fault
-            self._lacks |= {fault.feature}
-
-    def _spoken(self, request: Request, said: Request) -> Model:
-        return self._model if said is request else Read(self._model, request, self._lacks)
+            lacks |= {missing}
+            self._lacks |= {missing} if isinstance(fault, Lacking) else set[str]()
 
 
 class Read:
@@ -107,7 +112,7 @@ class Read:
 def in_words(request: Request, lacks: frozenset[str]) -> Request:
     """The same request without what the server lacks; the very same where it needs none of it."""
     rules: list[str] = []
-    if "images" in lacks and any(message.images for message in request.messages):
+    if "images" in lacks and pictured(request):
         request = replace(request, messages=tuple(map(unseen, request.messages)))
     messages = request.messages
     if "tools" in lacks and (request.tools or any(message.calls or message.call for message in messages)):
@@ -122,6 +127,10 @@ def in_words(request: Request, lacks: frozenset[str]) -> Request:
     # At the head, where they stay the same from turn to turn.
     head = (Message(role="system", text="\n\n".join([*system_texts(messages), *rules])),)
     return replace(request, messages=head + tuple(one for one in messages if one.role != "system"))
+
+
+def pictured(request: Request) -> bool:
+    return any(message.images for message in request.messages)
 
 
 def unseen(message: Message) -> Message:

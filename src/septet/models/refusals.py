@@ -20,8 +20,8 @@ FILTERED = re.compile(r"content_filter|content management policy|ResponsibleAIPo
 EXHAUSTED = re.compile(r"insufficient_quota|credit balance|billing", re.IGNORECASE)
 BUSY = re.compile(r"overloaded|rate.?limit|too many requests|server is busy", re.IGNORECASE)
 WITHOUT = re.compile(
-    r"not support|unsupported|does not have|not enabled|requires --|not available|unknown|unrecognized"
-    r"|only supported by|missing data required|no endpoints found",
+    r"not support|n't support|unsupported|does not have|not enabled|requires --|not available|unknown|unrecognized"
+    r"|only supported by|missing data required|no endpoints found|not allowed|not a multimodal|at most 0|text.only",
     re.IGNORECASE,
 )
 TOOLS = re.compile(r"\btools?\b|tool_choice|function.?call|--jinja", re.IGNORECASE)

@@ -169,6 +169,6 @@ def lacking(seen: Seen, features: frozenset[Feature]) -> Feature | None:
     return next((name for name in sorted(FEATURES - features) if used[name]), None)
 
 
-def unsupported(seen: Seen, feature: Feature) -> Response:
+def unsupported(seen: Seen, feature: Feature, words: str = "") -> Response:
     word = {"tools": "tools", "schema": "response_format json_schema", "images": "image input"}[feature]
-    return failing(form_of(seen), 400, f"{word} is not supported by this model", "unsupported")
+    return failing(form_of(seen), 400, words or f"{word} is not supported by this model", "unsupported")

@@ -34,6 +34,8 @@ class MockServer:
     ) -> None:
         self.seen: list[Seen] = []
         self.embed: Embed = bag_of_words
+        self.words = ""
+        """What it says when it is asked for a feature that it does not have; its own words unless these are set."""
         self.connections = 0
         self.url = ""
         self._script = script
@@ -75,7 +77,7 @@ class MockServer:
         if seen.method == "GET":
             return listing(seen)
         if feature := lacking(seen, self._features):
-            return unsupported(seen, feature)
+            return unsupported(seen, feature, self.words)
         if seen.path.endswith("/embeddings"):
             return embeddings(seen, self.embed)
         reply: Reply = self._script(seen)

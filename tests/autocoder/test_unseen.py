@@ -1,0 +1,43 @@
+"""An autocoder whose model cannot see: the picture of the window is told of in words, and the work goes on."""
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+import pytest
+from autocoder.hello import fill
+from autocoder.playing import play
+from autocoder.test_main_program import MENDED, PLAN, TEST, WINDOW, ending
+
+from septet.domain.talk import ToolCall
+from septet.testing.replies import Reply, Seen
+from septet.testing.server import serving
+
+pytestmark = pytest.mark.anyio
+
+
+def script(seen: Seen) -> Reply:
+    role = str(seen.messages[0]["content"])
+    if "planner" in role:
+        return Reply(text=PLAN)
+    if "reviewer" in role:
+        return Reply(text="verdict: accept")
+    arguments = msgspec.json.encode(MENDED).decode()
+    return Reply(calls=(ToolCall(id="c1", name="edit_text", arguments=arguments),), stop="calls")
+
+
+@pytest.mark.skipif(
+    shutil.which("Xvfb") is None or find_spec("tkinter") is None,
+    reason="Xvfb or tkinter is not installed here",
+)
+async def test_a_server_without_eyes_gets_words(tmp_path: Path) -> None:
+    fill(tmp_path / "project", {"main.py": WINDOW, "test_main.py": TEST})
+    async with serving(script, features=frozenset({"tools", "schema"})) as server:
+        server.words = "messages[1].content must be a string"
+        events = await play(tmp_path, f"url:{server.url}#blind")
+    assert ending(events) == "done"
+    coder = [seen for seen in server.seen if b"You are the coder" in seen.body]
+    assert [b"image_url" in seen.body for seen in coder] == [True, False]
+    assert b"it left screenshot.png" in coder[-1].body
+    assert b"1 picture(s) that you cannot see" in coder[-1].body
