@@ -1,12 +1,14 @@
 """Bad input: one line with cause and remedy, the right exit code, nothing lost, nothing half-written."""
 
+import os
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from cli.commands import SMALL, Septet
+from cli.commands import SMALL, Septet, envelopes
 
 CASES = [
     (["run", ""], 2, "the goal is empty"),
@@ -46,6 +48,33 @@ def test_a_goal_of_a_megabyte_is_refused(septet: Septet) -> None:
     failed = septet("run", "-", "-m", SMALL, stdin="x" * (1 << 20))
     assert failed.returncode == 2
     assert "1,048,576 characters, 100,000 are the most" in failed.stderr
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_a_locale_without_our_signs_gets_them_as_json_writes_them(septet: Septet) -> None:
+    done = septet("run", "add", "-m", SMALL, "--yes", "-n", "adding", environment=ASCII)
+    assert done.returncode == 0, done.stderr
+    assert "\\u2713  P1 add(a, b) gives the sum" in done.stdout
+    log = ("export", "adding", "--format", "jsonl")
+    assert envelopes(septet(*log, environment=ASCII).stdout) == envelopes(septet(*log).stdout)
+
+
+@pytest.mark.parametrize("where", ["argument", "input"])
+def test_what_is_no_text_is_refused(septet: Septet, where: str) -> None:
+    goal = os.fsdecode(b"gr\xf6sser")
+    with_stdin = where == "input"
+    failed = subprocess.run(
+        [sys.executable, "-m", "septet", "run", "-" if with_stdin else goal, "-m", SMALL],
+        input=os.fsencode(goal) if with_stdin else b"",
+        env={**septet.environment, "PYTHONIOENCODING": "utf-8:surrogateescape"},
+        capture_output=True,
+        check=False,
+    )
+    assert failed.returncode == 2, failed.stderr
+    assert b"UTF-8" in failed.stderr
+    assert len(failed.stderr.strip().splitlines()) == 1
 
 
 def test_an_unknown_role_in_a_team_file_is_named_with_its_remedy(septet: Septet, tmp_path: Path) -> None:

@@ -69,6 +69,13 @@ def test_a_chat_is_stepped_and_then_left_to_itself(septet: Septet) -> None:
     assert "done, all checks passed" in screen
 
 
+def test_long_lines_are_broken_between_words_on_a_narrow_terminal(septet: Septet) -> None:
+    with on_terminal(septet, "demo", "clock", environment={"COLUMNS": "40"}) as terminal:
+        screen = terminal.wait_for("plan approved")
+    margin = " " * 11
+    assert f"{margin}5. The clock is drawn as a\n{margin}picture, without a screen\n" in screen
+
+
 def test_an_interrupted_chat_goes_on_with_what_the_person_says(septet: Septet) -> None:
     with on_terminal(septet, "demo", "clock") as terminal:
         terminal.wait_for("version 1: clock.py")

@@ -1,5 +1,6 @@
 """What a chat came to, as text: the same words for `run`, `show` and exports."""
 
+from septet.agents.proxy import question
 from septet.chat.expenses import spent, spent_by_member
 from septet.domain.plans import check_text
 from septet.domain.runs import Network
@@ -15,6 +16,12 @@ ENDINGS = {
     "stopped": "stopped by the person",
 }
 
+WISHES = {
+    "plan": "approve the plan",
+    "review": "look at it",
+    "step": "grant a step",
+    "packages": "allow packages",
+}
 HEAD = ("", "requirement", "check", "evidence", "version")
 
 
@@ -29,9 +36,10 @@ def status(state: State) -> str:
         return ENDINGS[state.ended.reason] + (f" ({detail})" if detail else "")
     if state.turn is None:
         return "not begun"
-    if state.turn.speaker == "proxy" and state.plan is not None and not state.approved:
-        return "waits for the person to approve the plan"
-    return f"unfinished, the {state.turn.speaker} has the floor"
+    asked = question(state) if state.turn.speaker == "proxy" and state.team.floor != "direct" else None
+    if asked is not None:
+        return f"waits for the person to {WISHES[asked.kind]}"
+    return f"unfinished, it was the {state.turn.speaker}'s turn"
 
 
 def report_table(state: State, width: int = 120) -> str:

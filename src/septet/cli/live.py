@@ -50,6 +50,8 @@ COLOURS = {
     "septet": "bright_black",
 }
 MODES = {"": "", "screen": " (on a screen)", "server": " (asked as a server)", "cell": " (in the kernel)"}
+MARGIN = 11
+NARROW = 10
 Words = tuple[str, str]
 
 
@@ -89,12 +91,21 @@ class Screen:
                 self.footer.start()
 
     def say(self, who: str, text: str) -> None:
-        first, *rest = neutral(text).rstrip().splitlines() or [""]
         titles = {one.name: one.title for one in self.state.team.members}
         name = Text(f"{titles.get(who) or who:>9}  ", style=COLOURS.get(who, "white"))
-        self.console.print(name + Text(first), soft_wrap=True)
-        for line in rest:
-            self.console.print(Text(" " * 11 + line), soft_wrap=True)
+        for line in neutral(text).rstrip().splitlines() or [""]:
+            for part in self.fitted(line):
+                self.console.print(name + part, soft_wrap=True)
+                name = Text(" " * MARGIN)
+
+    def fitted(self, line: str) -> list[Text]:
+        """A long line in parts that fit the terminal, each indented like the first; whole where nobody watches."""
+        words = line.lstrip(" ")
+        indent = " " * (len(line) - len(words))
+        room = self.console.width - MARGIN - len(indent)
+        if not self.console.is_terminal or room < NARROW or not words:
+            return [Text(line)]
+        return [Text(indent + part.plain.rstrip()) for part in Text(words).wrap(self.console, room)]
 
 
 def footer(state: State) -> str:

@@ -91,7 +91,9 @@ def septet() -> None:
 
 def main() -> None:
     """The `septet` command: whatever goes wrong ends in one line and the right exit code."""
+    speak_any_locale()
     try:
+        refuse_garbage(sys.argv[1:])
         sys.exit(septet.main(prog_name="septet", standalone_mode=False) or 0)
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
@@ -106,6 +108,34 @@ def main() -> None:
         sys.exit(141)
     except Exception as error:  # the last resort: a person sees one line, never a traceback
         explain(error)
+
+
+def speak_any_locale() -> None:
+    """What the terminal's character set lacks is written as JSON writes it: ✓ as \\u2713, never an error."""
+    import codecs
+    from io import TextIOWrapper
+
+    def escaped(error: UnicodeError) -> tuple[str, int]:
+        from json import dumps
+
+        assert isinstance(error, UnicodeEncodeError)
+        return dumps(error.object[error.start : error.end])[1:-1], error.end
+
+    codecs.register_error("septet", escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="septet")
+
+
+def refuse_garbage(words: list[str]) -> None:
+    """Everything that is said goes into the log, which is UTF-8."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(
+                f"{word[:40]!a} is no text of this locale: use a UTF-8 one, e.g. LC_ALL=C.UTF-8"
+            ) from None
 
 
 def explain(error: Exception) -> None:

@@ -65,7 +65,8 @@ async def projects() -> Projects:
 
     async with open_session() as session:
         chats = [(head, await session.state(head.chat)) for head in await session.store.chats()]
-        return [(chat[0].chat, chat_lines([chat])) for chat in chats]
+        lines = chat_lines(chats).splitlines()
+        return [(head.chat, line) for (head, _), line in zip(chats, lines, strict=True)]
 
 
 def show(known: Projects) -> None:

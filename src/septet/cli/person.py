@@ -59,6 +59,8 @@ def asking(rest: Callable[[], None]):
 
     async def ask(question: Question) -> str:
         rest()
+        if question.kind == "review":
+            click.echo(f"septet: the program is in {question.text}", err=True)
         while True:
             said = await ask_line(PROMPTS[question.kind])
             if question.kind != "plan" or said.strip().lower() not in ("e", "edit"):

@@ -279,4 +279,6 @@ def checked_goal(goal: str) -> str:
         raise BadUsage(cause, "put the details into a file in the workspace and name it")
     if "\0" in goal:
         raise BadUsage("the goal holds a NUL character", "is it really text?")
+    if any("\ud800" <= character <= "\udfff" for character in goal):
+        raise BadUsage("the goal is not valid Unicode", "is it really text, and in UTF-8?")
     return goal
