@@ -1,4 +1,4 @@
-"""The adapters under contract."""
+"""The adapters under contract, and a server of one's own."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -8,6 +8,7 @@ from cluster.serving import served_client
 
 from septet.buses.memory import MemoryBus
 from septet.buses.nats import NatsBus
+from septet.buses.server import Server, ServerPlan, serve
 from septet.ports import Bus
 
 
@@ -19,3 +20,9 @@ async def bus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[
                 yield NatsBus(client)
         case _:
             yield MemoryBus()
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncGenerator[Server]:
+    async with serve(ServerPlan(folder=tmp_path / "nats")) as running:
+        yield running

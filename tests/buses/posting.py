@@ -1,0 +1,47 @@
+"""Processes that are joined by the post, and agents that note what they hear."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from septet.buses.addresses import AgentId
+from septet.buses.connection import connect
+from septet.buses.mailbox import Handlers
+from septet.buses.post import Desk, Post, open_post
+from septet.buses.server import Server
+
+
+@asynccontextmanager
+async def joined(server: Server) -> AsyncGenerator[tuple[Post, TaskGroup]]:
+    """A process of its own as far as the post can tell: its own connection, its own agents."""
+    async with connect(server.link) as client, open_post(client) as post, anyio.create_task_group() as tasks:
+        yield post, tasks
+        tasks.cancel_scope.cancel()
+
+
+class Heard:
+    """Agents that note what they hear; `wait` returns when there is enough of it."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, object]] = []
+        self._changed = anyio.Event()
+
+    def note(self, agent: AgentId, content: object) -> None:
+        self.notes.append((str(agent), content))
+        self._changed.set()
+
+    def make(self, agent: AgentId) -> Handlers:
+        async def say(data: msgspec.Raw, _: Desk) -> None:
+            self.note(agent, msgspec.json.decode(data))
+
+        return {"say": say}
+
+    async def wait(self, number: int) -> list[tuple[str, object]]:
+        with anyio.fail_after(30):
+            while len(self.notes) < number:
+                self._changed = anyio.Event()
+                await self._changed.wait()
+        return self.notes
