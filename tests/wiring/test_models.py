@@ -95,7 +95,7 @@ async def test_the_overview_names_embedded_models_and_servers(tmp_path: Path) ->
     async with serving() as server:
         host = server.url.removesuffix("/v1").removeprefix("http://")
         async with Models(home(tmp_path), {"OLLAMA_HOST": host}) as models:
-            lines = await models.overview()
+            lines = (await models.overview()).lines()
             choice = await models.choose()
     assert "ollama/mock  Ollama" in lines
     assert any(line.startswith("local/qwen2.5-coder-1.5b") and "Apache-2.0" in line for line in lines)

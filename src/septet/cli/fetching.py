@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import msgspec
 
 from septet.cli.live import write_line
 from septet.cli.person import ask_line, at_terminal
+from septet.domain.values import Value
 from septet.errors import NoModel
-from septet.wiring.models import Choice, Models
+from septet.wiring.models import Choice, Models, amount
 
 MENU = """\
 nothing to think with was found. What would you like?
@@ -22,23 +24,66 @@ nothing to think with was found. What would you like?
 PROVIDERS = ("openai", "anthropic")
 
 Progress = Callable[[int, int], None]
+Tell = Callable[[str], None]
 
 
 async def fetch_embedded(models: Models, name: str) -> Path:
     """The file of an embedded model; its licence is shown before it is fetched."""
-    about = models.about(name)
     if models.is_here(name):
-        return await models.fetch(name, lambda _, __: None)
-    write_line(sys.stderr, f"septet: fetching {about}")
-    with progress_shown() as progress:
-        return await models.fetch(name, progress)
+        return await models.fetch(name, lambda _, __: None, say)
+    say(f"fetching {models.about(name)}")
+    with progress_shown() as (progress, tell):
+        return await models.fetch(name, progress, tell)
+
+
+async def fetch_as_json(models: Models, name: str) -> Path:
+    """The same for programs: a line of JSON for each hundredth, for each note, and for what came of it."""
+    was_here, entry = models.is_here(name), models.weights(name)
+    progress = parts(100, lambda here, whole: put(Fetching(here=here, whole=whole)))
+    path = await models.fetch(name, progress, lambda text: put(Noted(text=text)))
+    put(Fetched(name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_here))
+    return path
+
+
+class Fetching(Value, tag="progress"):
+    """Bytes that are here, and bytes in all."""
+
+    here: int
+    whole: int
+
+
+class Noted(Value, tag="note"):
+    text: str
+
+
+class Fetched(Value, tag="result", omit_defaults=False):
+    """`fetched` is whether it had to be."""
+
+    name: str
+    path: str
+    size: int
+    sha256: str
+    fetched: bool
+
+
+def put(line: Fetching | Noted | Fetched) -> None:
+    write_line(sys.stdout, msgspec.json.encode(line).decode())
+
+
+def say(text: str) -> None:
+    write_line(sys.stderr, f"septet: {text}")
 
 
 @contextmanager
-def progress_shown() -> Generator[Progress, None, None]:
+def progress_shown() -> Generator[tuple[Progress, Tell], None, None]:
     """A bar on a terminal, a line each tenth elsewhere."""
     if not sys.stderr.isatty():
-        yield tenths()
+        yield (
+            parts(
+                10, lambda here, whole: say(f"{100 * here // whole:3} %, {amount(here)} of {amount(whole)}")
+            ),
+            say,
+        )
         return
     from rich.console import Console
     from rich.progress import (
@@ -54,17 +99,22 @@ def progress_shown() -> Generator[Progress, None, None]:
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("model", total=None)
-        yield lambda here, whole: bar.update(task, completed=here, total=whole)
+        yield (
+            lambda here, whole: bar.update(task, completed=here, total=whole),
+            lambda text: bar.console.print(f"septet: {text}", highlight=False, markup=False),
+        )
 
 
-def tenths() -> Progress:
-    told = [-1]
+def parts(count: int, hear: Progress) -> Progress:
+    """Heard once for each of so many parts, and again from the start where another source begins."""
+    told = [-1, 0]
 
     def progress(here: int, whole: int) -> None:
-        tenth = 10 * here // whole
-        if tenth > told[0]:
-            told[0] = tenth
-            write_line(sys.stderr, f"septet: {here >> 20} of {whole >> 20} MiB")
+        part = count * here // whole
+        if part > told[0] or here < told[1]:
+            hear(here, whole)
+            told[0] = part
+        told[1] = here
 
     return progress
 

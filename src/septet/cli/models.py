@@ -4,6 +4,7 @@ import sys
 
 import anyio
 import click
+import msgspec
 
 from septet.errors import BadUsage
 
@@ -11,8 +12,9 @@ KEY_HOLDERS = ("openai", "anthropic", "azure", "url")
 
 
 @click.group(invoke_without_command=True, epilog="Example: septet models get qwen2.5-coder-1.5b")
+@click.option("--json", "as_json", is_flag=True, help="The same as one JSON object.")
 @click.pass_context
-def models(context: click.Context) -> int:
+def models(context: click.Context, as_json: bool) -> int:
     """What there is to think with on this machine, and what would be chosen."""
     if context.invoked_subcommand is not None:
         return 0
@@ -22,8 +24,8 @@ def models(context: click.Context) -> int:
         from septet.settings.homes import find_home
 
         async with Models(find_home()) as known:
-            for line in await known.overview():
-                click.echo(line)
+            found = await known.overview()
+        click.echo(msgspec.json.encode(found) if as_json else "\n".join(found.lines()))
         return 0
 
     return anyio.run(show)
@@ -31,19 +33,31 @@ def models(context: click.Context) -> int:
 
 @models.command(epilog="Example: septet models get")
 @click.argument("name", default="")
-def get(name: str) -> int:
-    """Fetch an embedded model (the best small one without NAME). Goes on where it stopped; sha256 is checked."""
-    from septet.cli.fetching import fetch_embedded
+@click.option("--json", "as_json", is_flag=True, help="JSON lines: progress, notes, and last the result.")
+def get(name: str, as_json: bool) -> int:
+    """Fetch an embedded model (the best small one without NAME). Goes on where it stopped; sha256 is checked.
+
+    Other models, or other servers that have the same ones, are named in models.yaml in Septet's folder of settings.
+    """
+    from septet.cli.fetching import fetch_as_json, fetch_embedded, say
     from septet.settings.homes import find_home
     from septet.wiring.models import Models
 
     async def fetch() -> int:
         async with Models(find_home()) as known:
-            path = await fetch_embedded(known, name.removeprefix("local/"))
-        click.echo(path)
+            wanted = known.weights(name.removeprefix("local/")).name
+            path = await (fetch_as_json if as_json else fetch_embedded)(known, wanted)
+            if trouble := known.without_runtime():
+                say(trouble)
+        if not as_json:
+            click.echo(path)
         return 0
 
-    return anyio.run(fetch)
+    try:
+        return anyio.run(fetch)
+    except KeyboardInterrupt:
+        say("interrupted; septet models get goes on where it stopped")
+        return 130
 
 
 @click.group(epilog="Example: septet keys set openai")

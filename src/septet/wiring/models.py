@@ -4,6 +4,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,18 +13,19 @@ from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, NoModel
 from septet.models.anthropic import AnthropicModel
 from septet.models.azure import API_VERSION, azure_address, azure_credentials, azure_model
-from septet.models.catalogue import CATALOGUE, weights
+from septet.models.catalogue import CATALOGUE, OwnWeights, Weights, weights, with_own
 from septet.models.choosing import Choice, choose, nothing, unfetched
 from septet.models.concise import Concise
 from septet.models.credentials import bearer, header
 from septet.models.embedded import EmbeddedModel, EmbeddedServer, check_runtime, runtime_is_here
 from septet.models.embedding import Embedder
 from septet.models.encoding import Loader
-from septet.models.fetching import PUBLIC_INDEX, Progress, Shelf
+from septet.models.fetching import PUBLIC_INDEX, Progress, Shelf, Tell
 from septet.models.keys import KeyFile
 from septet.models.names import KEY_VARIABLES, Endpoint, Surroundings, resolve
 from septet.models.openai import OpenAIModel
 from septet.models.overheard import Overhear, Overheard
+from septet.models.overview import Known, Overview, amount
 from septet.models.probing import Found, known_servers, probe
 from septet.models.recording import Recording, Tape
 from septet.models.replay import open_replay
@@ -32,6 +34,7 @@ from septet.models.scripted import ScriptedModel, load_script
 from septet.models.wire import Wire
 from septet.ports import Model
 from septet.settings.homes import Home
+from septet.tools.documents import read_document
 from septet.wiring.sturdy import sturdy
 
 CANDIDATES = 3
@@ -60,6 +63,7 @@ class Models:
         self._load = load
         self._patience = patience or Patience()
         self.keys = KeyFile(home.config / "keys.json")
+        self._own_weights = home.config / "models.yaml"
         self._wire = Wire()
         index = environment.get("UV_DEFAULT_INDEX") or environment.get("PIP_INDEX_URL") or PUBLIC_INDEX
         self.shelf = Shelf(home.cache / "models", self._wire, index)
@@ -69,6 +73,12 @@ class Models:
 
     async def __aexit__(self, *_: object) -> None:
         await self._wire.aclose()
+
+    @cached_property
+    def catalogue(self) -> tuple[Weights, ...]:
+        """The embedded models: those that are known here, and those of the person's own file."""
+        path = self._own_weights
+        return with_own(read_document(path, OwnWeights).weights if path.exists() else ())
 
     def open(self, names: Sequence[str]) -> Model:
         """The model that these names stand for: the first one answers, the others stand in for it."""
@@ -112,10 +122,10 @@ class Models:
         return OpenAIModel(address, endpoint.model, bearer(endpoint.key), self._wire, self._load)
 
     def _embedded(self, name: str) -> Model:
-        entry = weights(name)
+        entry = self.weights(name)
         check_runtime()
         if not self.shelf.has(entry):
-            size = f"{entry.size / 1e9:.1f} GB, {entry.licence}"
+            size = f"{amount(entry.size)}, {entry.licence}"
             raise NoModel(f"{entry.name} is not here yet ({size})", f"septet models get {entry.name}")
         server = EmbeddedServer(entry, self.shelf.path(entry), self._wire)
         return Concise(EmbeddedModel(entry, server, self._wire))
@@ -123,6 +133,14 @@ class Models:
     def check_embedded(self) -> None:
         """Raises NoModel where no embedded model could run, before anything is fetched."""
         check_runtime()
+
+    def without_runtime(self) -> str:
+        """Why no embedded model could run here now; nothing where one could."""
+        try:
+            check_runtime()
+        except NoModel as error:
+            return str(error)
+        return ""
 
     def embedder(self) -> Embedder | None:
         """What gives texts vectors, where the person has named one; off by default."""
@@ -136,12 +154,16 @@ class Models:
             )
         return Embedder(f"{endpoint.url}/embeddings", endpoint.model, bearer(endpoint.key), self._wire)
 
-    async def fetch(self, name: str, progress: Progress) -> Path:
+    def weights(self, name: str) -> Weights:
+        """The embedded model of that name; the best small one for no name."""
+        return weights(name, self.catalogue)
+
+    async def fetch(self, name: str, progress: Progress, tell: Tell) -> Path:
         """The file of an embedded model, fetched unless it is here."""
-        return await self.shelf.fetch(weights(name), progress)
+        return await self.shelf.fetch(self.weights(name), progress, tell)
 
     def fetched(self) -> list[str]:
-        return [entry.name for entry in CATALOGUE if self.shelf.has(entry)]
+        return [entry.name for entry in self.catalogue if self.shelf.has(entry)]
 
     async def found(self) -> list[Found]:
         """The model servers of this machine."""
@@ -161,26 +183,29 @@ class Models:
         return choice
 
     def is_here(self, name: str) -> bool:
-        return self.shelf.has(weights(name))
+        return self.shelf.has(self.weights(name))
 
     def about(self, name: str) -> str:
-        entry = weights(name)
-        return f"{entry.title}: {entry.size / 1e9:.1f} GB, {entry.licence}"
+        entry = self.weights(name)
+        return f"{entry.title}: {amount(entry.size)}, {entry.licence}"
 
-    async def overview(self) -> list[str]:
-        """What there is, line by line, and what would be chosen."""
-        found = await self.found()
-        lines = [f"{one.server.name(model)}  {one.server.label}" for one in found for model in one.models]
-        for entry in CATALOGUE:
-            state = "here" if self.shelf.has(entry) else f"septet models get {entry.name}"
-            lines.append(f"local/{entry.name}  {self.about(entry.name)}  ({state})")
-        around = self._around()
-        lines += [f"{provider}/…  a key is known" for provider in KEY_VARIABLES if around.key(provider)]
-        choice = choose(around, found, self.fetched())
-        lines.append(
-            f"chosen: {choice.name}, because {choice.reason}" if choice else f"chosen: none; {nothing()}"
+    async def overview(self) -> Overview:
+        """What there is to think with, and what would be chosen."""
+        found, around = await self.found(), self._around()
+        served = [
+            Known(name=one.server.name(model), about=one.server.label)
+            for one in found
+            for model in one.models
+        ]
+        embedded = [
+            Known(name=f"local/{entry.name}", about=self.about(entry.name), here=self.shelf.has(entry))
+            for entry in self.catalogue
+        ]
+        return Overview(
+            models=(*served, *embedded),
+            keys=tuple(provider for provider in KEY_VARIABLES if around.key(provider)),
+            chosen=choose(around, found, self.fetched()),
         )
-        return lines
 
     def _around(self) -> Surroundings:
         return Surroundings(environment=self._environment, keys=self.keys.read())
