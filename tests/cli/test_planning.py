@@ -97,6 +97,20 @@ def test_nothing_else_is_written(adding: Septet) -> None:
     assert sorted(names) == sorted([*seeds, "add.py", "test_add.py"])
 
 
+def test_the_history_has_the_plans_that_the_person_wrote(septet: Septet, tmp_path: Path) -> None:
+    members = [f"- role: {role}" for role in ("planner", "proxy", "coder", "runner", "reviewer")]
+    (tmp_path / "team.yaml").write_text("\n".join(["members:", *members, "keepsakes: [history]"]))
+    (tmp_path / "plan.txt").write_text(PLAN)
+    team = ["-m", SMALL, "-t", "team.yaml", "-n", "adding", "-C", "w", "-q"]
+    assert septet("run", "add", *team, "--plan", "plan.txt").returncode == 4
+    assert septet("resume", "adding", PLAN.replace("the sum", "the total"), "-q").returncode == 4
+    history = (tmp_path / "w" / "chat_history.txt").read_text()
+    assert f"] person:\nthis plan:\n{PLAN}" in history
+    assert history.index("gives the sum") < history.index("gives the total")
+    for form in ("txt", "md"):
+        assert "add(a, b) gives the total" in septet("export", "adding", "--format", form).stdout
+
+
 def editor(folder: Path, command: str) -> dict[str, str]:
     """A program that edits the file it is given, as a person would."""
     program = folder / "editor"

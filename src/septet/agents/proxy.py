@@ -101,7 +101,7 @@ def understood(state: State, asked: Question, text: str) -> Event:
     if words in APPROVALS | FREELY | {"step"} and asked.kind != "plan":
         return StepGranted(freely=asked.kind == "step" and words in FREELY)
     plan = parse_plan(text) if asked.kind == "plan" and "check:" in text else None
-    return PlanProposed(plan=plan) if isinstance(plan, Plan) else PersonSpoke(text=text.strip())
+    return PlanProposed(plan=plan, by="person") if isinstance(plan, Plan) else PersonSpoke(text=text.strip())
 
 
 def present(ask: Ask) -> Agent:

@@ -46,7 +46,7 @@ from septet.domain.events import (
     WorkEvent,
 )
 from septet.domain.packages import wanted_words
-from septet.domain.plans import check_text
+from septet.domain.plans import check_text, plan_text
 from septet.domain.reduce import fold
 from septet.team.reviews import review_text
 
@@ -195,8 +195,8 @@ def told_talk(event: TalkEvent) -> tuple[str, str]:
             return "person", "accepted as it is"
         case PlanApproved(by=by):
             return "person", "approved" if by == "person" else "approved (without asking)"
-        case PlanProposed():
-            return "", ""
+        case PlanProposed(plan=plan, by=by):
+            return ("person", f"this plan:\n{plan_text(plan)}") if by == "person" else ("", "")
         case _:
             assert_never(event)
 

@@ -157,8 +157,8 @@ def words_of_tools(event: ToolCalled | ToolAnswered | DataDescribed | AnswerGive
 
 def words_of_talk(event: Event) -> Words:
     match event:
-        case PlanProposed(plan=plan):
-            return "planner", f"{len(plan.items)} requirements\n{plan_text(plan)}"
+        case PlanProposed(plan=plan, by=by):
+            return by, f"{len(plan.items)} requirements\n{plan_text(plan)}"
         case PlanApproved(by=by):
             return "person", "plan approved" + (" (without asking)" if by == "flag" else "")
         case PersonSpoke(text=text):

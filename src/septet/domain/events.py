@@ -94,7 +94,10 @@ class WorkAccepted(Value):
 
 
 class PlanProposed(Value):
+    """`by` the planner, whose words are in the log, or by the person, who wrote or edited it."""
+
     plan: Plan
+    by: Literal["planner", "person"] = "planner"
 
 
 class PlanApproved(Value):

@@ -161,7 +161,7 @@ class Acting:
             raise Conflict("the plan is approved already", "say what to change instead")
         decision = DecisionRecorded(by="person", what="edited the plan", why="on the page")
         await self.store.append(state.chat, decision, after=None)
-        await self.store.append(state.chat, PlanProposed(plan=plan), after=None)
+        await self.store.append(state.chat, PlanProposed(plan=plan, by="person"), after=None)
 
     async def stopped(self, state: State) -> None:
         if state.ended is not None:

@@ -121,7 +121,7 @@ class Session:
 
     async def propose(self, chat: str, plan: Plan) -> None:
         """A plan that the person brings along: the planner need not write one."""
-        await self.tell(chat, PlanProposed(plan=plan))
+        await self.tell(chat, PlanProposed(plan=plan, by="person"))
 
     async def find(self, prefix: str) -> str:
         return find_name(prefix, [head.chat for head in await self.store.chats()])
