@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from assistant.scripts import Turn, calls, execute, file, says, send, write
 from autocoder.playing import home_in
-from cli.commands import PATIENCE, Septet, kinds
+from cli.commands import Septet, kinds
 from pydantic import BaseModel
 
 from septet.domain.codec import decode
@@ -217,14 +217,8 @@ def test_a_thread_lives_across_processes(septet: Septet, tmp_path: Path) -> None
     "kind", ["model_answered", "tool_called", "tool_answered", "run_finished", "version_written"]
 )
 def test_a_kill_changes_nothing(septet: Septet, tmp_path: Path, kind: str) -> None:
-    process = septet.start(
-        "run", "hello", "-t", "assistant", "-m", three_turns(tmp_path), "--json", "-n", "talk"
-    )
-    assert process.stdout is not None
-    while f"septet.{kind}" not in process.stdout.readline():
-        pass
-    process.kill()
-    process.communicate(timeout=PATIENCE)
+    run = ["run", "hello", "-t", "assistant", "-m", three_turns(tmp_path), "--json", "-n", "talk"]
+    septet.killed(*run, at=f"septet.{kind}")
     resumed = septet("resume", "talk", "-q")
     assert (resumed.returncode, resumed.stdout) == (0, "Done: it says hello.\n"), resumed.stderr
     log = septet("export", "talk", "--format", "jsonl").stdout

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from autocoder.hello import CASES, fill, write_script
-from cli.commands import PATIENCE, Septet, kinds
+from cli.commands import Septet, kinds
 
 from septet.domain.codec import decode
 from septet.domain.events import ModelAnswered
@@ -50,12 +50,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 
 def killed_at(septet: Septet, folder: Path, number: int) -> object:
-    process = septet.start(*start(septet, folder))
-    assert process.stdout is not None
-    for _ in range(number):
-        assert process.stdout.readline()
-    process.kill()
-    process.communicate(timeout=PATIENCE)
+    septet.killed(*start(septet, folder), times=number)
     resumed = septet("resume", "hello", "-q")
     assert resumed.returncode == 0, resumed.stderr
     return traces(septet, folder)

@@ -53,6 +53,17 @@ class Septet:
             text=True,
         )
 
+    def killed(self, *args: str, at: str = "", times: int = 1) -> None:
+        """Runs it until it has printed so many lines that say this, and kills it with -9."""
+        process = self.start(*args)
+        assert process.stdout is not None
+        while times:
+            line = process.stdout.readline()
+            assert line, process.communicate(timeout=PATIENCE)[1]
+            times -= at in line
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
 
 def envelopes(text: str) -> list[dict[str, object]]:
     return [msgspec.json.decode(line, type=dict[str, object]) for line in text.splitlines()]

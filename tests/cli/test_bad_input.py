@@ -4,7 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -128,39 +128,24 @@ def test_a_foreign_database_is_left_alone(septet: Septet) -> None:
     assert (septet.home / "septet.db").read_bytes() == before
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Generator[Callable[[str], Path]]:
-    """A small disk of its own, mounted with the options that one asks for."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "tmpfs", str(folder), "-o"]
-    if subprocess.run([*mount, "size=1m"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small disk is not permitted here")
-
-    def remount(options: str) -> Path:
-        subprocess.run([*mount, f"remount,{options}"], check=True)
-        return folder
-
-    yield remount
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def test_a_workspace_that_is_not_writable_is_refused(septet: Septet, disk: Callable[[str], Path]) -> None:
-    failed = septet("run", "add", "-m", SMALL, "-C", str(disk("ro")))
+def test_a_workspace_that_is_not_writable_is_refused(
+    septet: Septet, small_disk: Callable[[str], Path]
+) -> None:
+    failed = septet("run", "add", "-m", SMALL, "-C", str(small_disk("ro")))
     assert failed.returncode == 2
     assert "is not writable: name another folder with -C" in failed.stderr
 
 
 @pytest.mark.parametrize("size", ["8k", "60k", "120k"])
 def test_a_full_disk_stops_the_chat_and_loses_nothing(
-    tmp_path: Path, disk: Callable[[str], Path], size: str
+    tmp_path: Path, small_disk: Callable[[str], Path], size: str
 ) -> None:
-    septet = Septet(disk(f"size={size}"))
+    septet = Septet(small_disk(f"size={size}"))
     septet.environment["HOME"] = str(tmp_path)
     failed = septet("run", "add", "-m", SMALL, "--yes", "-n", "adding", "-C", str(tmp_path / "w"))
     assert failed.returncode == 75, failed.stderr
     assert "Traceback" not in failed.stderr
-    disk("size=50m")
+    small_disk("size=50m")
     began = "adding" in septet("list").stdout
     again = ["resume", "adding"] if began else ["run", "add", "-m", SMALL, "--yes", "-C", str(tmp_path / "w")]
     done = septet(*again)

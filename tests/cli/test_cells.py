@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cli.commands import PATIENCE, SCRIPTS, Septet
+from cli.commands import SCRIPTS, Septet
 
 from septet.domain.codec import decode
 from septet.domain.events import RunFinished
@@ -38,13 +38,7 @@ def test_steps_share_a_kernel_that_survives_its_own_death(septet: Septet, tmp_pa
 
 
 def test_after_kill_9_the_state_is_rebuilt_from_the_log(septet: Septet, tmp_path: Path) -> None:
-    process = septet.start(*RUN, *MODEL)
-    assert process.stdout is not None
-    seen = 0
-    while seen < 4:
-        seen += "septet.run_finished" in process.stdout.readline()
-    process.kill()
-    process.communicate(timeout=PATIENCE)
+    septet.killed(*RUN, *MODEL, at="septet.run_finished", times=4)
     resumed = septet("resume", "sum", "-q")
     assert resumed.returncode == 0, resumed.stderr
     assert (tmp_path / "w" / "sum.txt").read_text() == "55\n"

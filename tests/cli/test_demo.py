@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from assistant.impressions import clicks, rate, rates
-from cli.commands import PATIENCE, Septet
+from cli.commands import Septet
 
 from septet.cli.run import DEMOS
 from septet.domain.pictures import recognise
@@ -47,14 +47,8 @@ def test_the_clock_survives_a_kill_between_its_second_script_and_the_review(
     septet: Septet, tmp_path: Path
 ) -> None:
     goal = "Make me a python app that displays the current time on an analog clock face."
-    process = septet.start(
-        "run", goal, "-m", "scripted:demo/clock", "--yes", "--json", "-C", "w", "-n", "clock"
-    )
-    assert process.stdout is not None
-    while '"number":2' not in process.stdout.readline():
-        pass
-    process.kill()
-    process.communicate(timeout=PATIENCE)
+    run = ["run", goal, "-m", "scripted:demo/clock", "--yes", "--json", "-C", "w", "-n", "clock"]
+    septet.killed(*run, at='"number":2')
     workspace = tmp_path / "w"
     assert not (workspace / "review_v2.txt").exists()
     resumed = septet("resume", "clock")

@@ -81,12 +81,7 @@ def test_a_chat_that_is_killed_at_each_of_its_events_ends_as_if_it_never_was(
 @pytest.mark.torture
 @pytest.mark.parametrize("number", range(1, EVENTS + 1))
 def test_a_kill_at_any_event_changes_nothing(septet: Septet, uninterrupted: Traces, number: int) -> None:
-    process = septet.start(*RUN)
-    assert process.stdout is not None
-    for _ in range(number):
-        assert process.stdout.readline()
-    process.kill()
-    process.communicate(timeout=PATIENCE)
+    septet.killed(*RUN, times=number)
     resumed = septet("resume", "adding", "-q")
     assert resumed.returncode == 0, resumed.stderr
     assert traces(septet) == uninterrupted

@@ -1,13 +1,10 @@
 """The coder–runner pair (seed 000, scenario A): step plan, code, run, feedback, until the manager says so."""
 
-import http.server
 import json
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
-from cli.commands import PATIENCE, SCRIPTS, Septet, kinds
+from cli.commands import SCRIPTS, Septet, kinds
+from loopback import Quiet, served
 
 PULLS = [
     {"number": 41, "title": "Old", "created_at": "2026-01-02T00:00:00Z"},
@@ -25,35 +22,19 @@ def prepared(tmp_path: Path) -> Path:
     return workspace
 
 
-class Repository(http.server.BaseHTTPRequestHandler):
+class Repository(Quiet):
     """The part of a pull-request API that the task needs."""
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802  the library's own name
         known = self.path == "/repos/septet/septet/pulls?state=all"
         self.send_response(200 if known else 404)
         self.end_headers()
         self.wfile.write(json.dumps(PULLS).encode() if known else b"{}")
 
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  the library's own name
-        return
-
-
-@contextmanager
-def api() -> Generator[str]:
-    """Serves on this machine's loopback, which programs in the sandbox cannot reach by themselves."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Repository) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
 
 def test_the_newest_pull_request_is_fetched_through_the_allow_list(septet: Septet, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
-    with api() as place:
+    with served(Repository) as place:
         (tmp_path / "w" / "api.txt").write_text(f"http://{place}\n")
         model = f"scripted:{SCRIPTS / 'pull_request_http.yaml'}"
         done = septet(*RUN, "-m", model, "--network", place)
@@ -66,7 +47,7 @@ def test_the_newest_pull_request_is_fetched_through_the_allow_list(septet: Septe
 
 def test_without_the_allow_list_the_same_program_reaches_nothing(septet: Septet, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
-    with api() as place:
+    with served(Repository) as place:
         (tmp_path / "w" / "api.txt").write_text(f"http://{place}\n")
         done = septet(*RUN, "-m", f"scripted:{SCRIPTS / 'pull_request_http.yaml'}")
     assert done.returncode != 0
@@ -102,12 +83,7 @@ def test_the_manager_cannot_end_what_has_not_run_well(septet: Septet, tmp_path: 
 
 def test_the_history_survives_a_kill_as_a_prefix_and_is_completed(septet: Septet, tmp_path: Path) -> None:
     workspace = prepared(tmp_path)
-    process = septet.start(*RUN, "-m", f"scripted:{SCRIPT}", "--json")
-    assert process.stdout is not None
-    while "run_finished" not in process.stdout.readline():
-        pass
-    process.kill()
-    process.communicate(timeout=PATIENCE)
+    septet.killed(*RUN, "-m", f"scripted:{SCRIPT}", "--json", at="run_finished")
     before = (workspace / "chat_history.txt").read_text()
     assert septet("resume", "pull", "-q").returncode == 0
     after = (workspace / "chat_history.txt").read_text()

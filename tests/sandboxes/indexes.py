@@ -1,17 +1,12 @@
 """A package index on this machine with a few small distributions."""
 
-import http.server
-import threading
 import zipfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  the library's own name
-        return
+from loopback import Quiet, served
 
 
 def add(folder: Path, name: str, module: str) -> None:
@@ -35,12 +30,5 @@ def index(folder: Path, *names: str, other: str = "") -> Generator[str]:
         add(folder, name, name)
     if other:
         add(folder, other, "something_else")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(partial(Quiet, directory=str(folder))) as place:
+        yield place

@@ -1,7 +1,6 @@
-"""The adapters under contract, and a disk that can fill up."""
+"""The adapters under contract."""
 
-import subprocess
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -38,20 +37,3 @@ async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
                 yield await open_nats_blobs(client)
         case _:
             yield FolderBlobs(tmp_path / "blobs")
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Generator[Callable[[str], Path]]:
-    """Mounts a disk with the given options, or mounts it again with others, and says where it is."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "tmpfs", str(folder), "-o"]
-    if subprocess.run([*command, "size=1m"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small disk is not permitted here")
-
-    def mount(options: str) -> Path:
-        subprocess.run([*command, f"remount,{options}"], check=True)
-        return folder
-
-    yield mount
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)

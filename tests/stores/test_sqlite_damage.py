@@ -50,19 +50,20 @@ def foreign_database(path: Path) -> None:
     connection.close()
 
 
-def newer_log(path: Path) -> None:
+def changed_log(path: Path, *statements: str) -> None:
     anyio.from_thread.run(fill, path)
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        connection.execute(statement)
     connection.close()
+
+
+def newer_log(path: Path) -> None:
+    changed_log(path, "PRAGMA user_version = 99")
 
 
 def log_without_tables(path: Path) -> None:
-    anyio.from_thread.run(fill, path)
-    connection = sqlite3.connect(path)
-    connection.execute("DROP TABLE events")
-    connection.execute("DROP TABLE chats")
-    connection.close()
+    changed_log(path, "DROP TABLE events", "DROP TABLE chats")
 
 
 def overwritten_log(path: Path) -> None:
@@ -77,19 +78,11 @@ def truncated_log(path: Path) -> None:
 
 
 def log_with_missing_event(path: Path) -> None:
-    anyio.from_thread.run(fill, path)
-    connection = sqlite3.connect(path)
-    connection.execute("DELETE FROM events WHERE seq = 3")
-    connection.commit()
-    connection.close()
+    changed_log(path, "DELETE FROM events WHERE seq = 3")
 
 
 def log_with_garbage(path: Path) -> None:
-    anyio.from_thread.run(fill, path)
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE events SET data = x'00ff'")
-    connection.commit()
-    connection.close()
+    changed_log(path, "UPDATE events SET data = x'00ff'")
 
 
 @pytest.mark.parametrize(
