@@ -29,7 +29,7 @@ from septet.buses.mailbox import Handlers, serve_agents
 from septet.buses.member import Member
 from septet.buses.post import Desk, open_post
 from septet.buses.recall import taking
-from septet.buses.remote import check_step
+from septet.buses.remote import check_step, perform_together
 from septet.buses.server import Server, ServerPlan, serve
 from septet.domain.events import ChatEnded, ChatStarted, ModelAnswered, TurnOpened
 from septet.domain.reduce import fold
@@ -84,6 +84,22 @@ class Conductor:
         self._turns = turns
         self._ended = anyio.Semaphore(0)
 
+    async def follow(self, chats: int) -> None:
+        """Start the chats and follow each of them to its end, as `septet conduct` does: every move is checked."""
+        room = anyio.CapacityLimiter(STARTING)
+
+        async def conduct(chat: str) -> None:
+            async with room:
+                log = Log(self._store, State(chat=chat))
+                await log.record(ChatStarted(goal=chat, team=self._team, workspace=""))
+                async for _ in perform_together(self._client, log, self._floor, {}):
+                    pass
+                assert len(log.state.messages) == self._turns
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(chats):
+                tasks.start_soon(conduct, f"chat-{number}")
+
     async def run(self, chats: int) -> None:
         await self._client.subscribe("septet.stored.*.t.chat_ended.>", cb=self._hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         room = anyio.CapacityLimiter(STARTING)
@@ -116,12 +132,12 @@ class Conductor:
         self._ended.release()
 
 
-async def be_conductor(client: Client, store: NatsStore, chats: int, turns: int) -> None:
+async def be_conductor(client: Client, store: NatsStore, chats: int, turns: int, follow: bool) -> None:
     conductor = Conductor(client, store, turns)
     say("ready")
     await heard()
     started = perf_counter()
-    await conductor.run(chats)
+    await (conductor.follow(chats) if follow else conductor.run(chats))
     say(f"wall {perf_counter() - started}")
     await heard()
     for number in range(chats):
@@ -135,11 +151,11 @@ async def be_conductor(client: Client, store: NatsStore, chats: int, turns: int)
     say(f"p50 {median(times)}")
 
 
-async def act(kind: str, address: str, chats: int, turns: int) -> None:
+async def act(kind: str, address: str, chats: int, turns: int, follow: bool) -> None:
     async with connect(Link(address=address)) as client:
         store = await open_nats_store(client)
         if kind == "conductor":
-            await be_conductor(client, store, chats, turns)
+            await be_conductor(client, store, chats, turns, follow)
         else:
             await be_member(client, store, kind)
 
@@ -193,15 +209,15 @@ def measure(name: str, leader: Actor, pids: list[int], turns: int) -> None:
     print(f"{name:44}{2 * turns / wall:>10,.0f}{cpu / turns * 1e6:>14,.0f}{p50 * 1e3:>16.2f}", flush=True)
 
 
-async def run_septet(name: str, sync: str, chats: int, turns: int) -> None:
+async def run_septet(name: str, sync: str, chats: int, turns: int, *flags: str) -> None:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         async with serve(ServerPlan(folder=Path(folder) / "nats", sync=sync)) as server:
-            await anyio.to_thread.run_sync(play, name, server, chats, turns)
+            await anyio.to_thread.run_sync(play, name, server, chats, turns, *flags)
 
 
-def play(name: str, server: Server, chats: int, turns: int) -> None:
+def play(name: str, server: Server, chats: int, turns: int, *flags: str) -> None:
     address = server.link.address.replace("//", f"//{server.token}@")
-    command = (sys.executable, __file__, "--chats", str(chats), "--turns", str(turns), "--actor")
+    command = (sys.executable, __file__, "--chats", str(chats), "--turns", str(turns), *flags, "--actor")
     actors = [Actor(*command, kind, address) for kind in ("coder", "reviewer", "conductor")]
     try:
         assert [actor.line() for actor in actors] == ["ready"] * 3
@@ -233,18 +249,20 @@ def main() -> None:
     parser.add_argument("--chats", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=10)
     parser.add_argument("--autogen", default="")
+    parser.add_argument("--follow", action="store_true")
     parser.add_argument("--actor", nargs=2, default=None)
     given = parser.parse_args()
     if given.actor:
         kind, address = given.actor
-        options = {"use_uvloop": bool(os.environ.get("UVL"))}
-        anyio.run(act, kind, address, given.chats, given.turns, backend_options=options)
+        anyio.run(act, kind, address, given.chats, given.turns, given.follow)
         return
     print(f"{given.chats:,} chats of {given.turns} turns, four processes")
     print(f"{'':44}{'messages/s':>10}{'CPU µs/turn':>14}{'request p50 ms':>16}")
     if given.autogen:
         run_autogen(given.autogen, given.chats, given.turns)
     anyio.run(run_septet, "septet, JetStream, default sync", "2m", given.chats, given.turns)
+    name = "septet, default sync, every chat followed"
+    anyio.run(run_septet, name, "2m", given.chats, given.turns, "--follow")
     anyio.run(run_septet, "septet, JetStream, fsync before every ack", "always", given.chats, given.turns)
 
 

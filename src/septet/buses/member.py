@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from time import monotonic
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from septet.buses.turns import ENCODER, LEASE, ORDERS, WORK, Beat, Left, Say, fa
 from septet.domain.bundles import last_of
 from septet.domain.tokens import text_of
 from septet.errors import Conflict
+from septet.wires.ears import listen
 
 
 class Call(NamedTuple):
@@ -66,19 +68,18 @@ class Member:
 
     @asynccontextmanager
     async def _hearing(self, role: str) -> AsyncGenerator[None]:
-        async def hear_opened(message: Msg) -> None:
+        def hear_opened(message: Msg) -> None:
             opened = last_of(int((message.headers or {}).get("Nats-Sequence", "0")))
             self._take(Call(text_of(message.subject.split(".")[2]), opened, message))
 
-        async def hear_order(message: Msg) -> None:
+        def hear_order(message: Msg) -> None:
             with suppress(msgspec.MsgspecError):  # not from a conductor
                 order = ORDERS.decode(message.data)
                 self._take(Call(order.chat, order.opened))
 
         subjects = [*((one, hear_opened) for one in opened(role)), (f"{WORK}.{role}", hear_order)]
         heard = [
-            await patiently(lambda of=subject, cb=hear: self._client.subscribe(of, queue=role, cb=cb))  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-            for subject, hear in subjects
+            await patiently(partial(listen, self._client, subject, hear, role)) for subject, hear in subjects
         ]
         await patiently(self._client.flush)
         try:

@@ -19,6 +19,7 @@ from septet.buses.parcels import ANSWERS, ENCODER, PARCELS, Answered, Caller, De
 from septet.buses.patience import patiently
 from septet.buses.registry import Registry, open_registry
 from septet.errors import BadUsage, RemoteFailed, Unreachable
+from septet.wires.ears import listen
 
 Answer = Callable[[Parcel], Awaitable[Answered]]
 
@@ -81,7 +82,7 @@ class Post:
         finally:
             del self._asked[number]
 
-    async def hear_answer(self, message: Msg) -> None:
+    def hear_answer(self, message: Msg) -> None:
         heard = self._asked.get(message.subject.rsplit(".", 1)[1])
         if heard is not None and not heard.done():
             heard.set_result(message.data)
@@ -155,7 +156,7 @@ async def open_post(client: Client, replicas: int = 1) -> AsyncGenerator[Post]:
     async with anyio.create_task_group() as tasks:
         post = Post(client, mail, registry, tasks)
         inner = await client.subscribe(post.inbox, cb=post.answer_inner)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        answers = await client.subscribe(f"{post.inbox}.*", cb=post.hear_answer)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        answers = await listen(client, f"{post.inbox}.*", post.hear_answer)
         try:
             yield post
         finally:

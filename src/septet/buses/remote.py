@@ -21,6 +21,8 @@ from septet.ports import EventStore
 from septet.runtime.conductor import Agents, perform
 from septet.runtime.log import Log
 from septet.team.moves import Floor, step
+from septet.wires.bells import Bell
+from septet.wires.ears import listen
 
 PAUSE = 0.2
 """Seconds after which a turn is ordered again that nobody was there to take."""
@@ -42,7 +44,7 @@ class Line:
         self._client = client
         self._chat = chat
         self._heard: deque[Heard] = deque()
-        self._news: asyncio.Future[None] | None = None
+        self.bell = Bell()
 
     async def order(self, state: State) -> None:
         """Ask for one who takes the open turn. A lost order is placed again, and so is one that was cut off."""
@@ -55,7 +57,7 @@ class Line:
                 reply = said(self._chat)
                 await self._client.publish(f"{WORK}.{role}", ENCODER.encode(order), reply=reply)
 
-    async def hear(self, message: Msg) -> None:
+    def hear(self, message: Msg) -> None:
         with suppress(msgspec.MsgspecError):  # not from a member
             self._put(SAYS.decode(message.data) if message.data else Nobody())
 
@@ -69,36 +71,26 @@ class Line:
     async def next(self, patience: float) -> Heard | None:
         """The next thing that is heard, or nothing for so many seconds."""
         if not self._heard:
-            loop = asyncio.get_running_loop()
-            self._news = loop.create_future()
-            timer = loop.call_later(patience, self._wake)
-            try:
-                await self._news
-            finally:
-                timer.cancel()
-                self._news = None
+            await self.bell.wait(patience)
         return self._heard.popleft() if self._heard else None
 
     def _put(self, heard: Heard) -> None:
         self._heard.append(heard)
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        self.bell.ring()
 
 
 @asynccontextmanager
 async def open_line(client: Client, store: EventStore, chat: str, after: int) -> AsyncGenerator[Line]:
     """The line of a chat that was seen until `after`."""
     line = Line(client, chat)
-    heard = await client.subscribe(said(chat), cb=line.hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+    heard = await listen(client, said(chat), line.hear)
     # A plain task: it outlives no one, and a cancel scope may not be left open between the events of a generator.
     listening = asyncio.create_task(line.listen(store, after))
     try:
         yield line
     finally:
         await ended(listening)
+        line.bell.hush()
         if not client.is_closed:
             await heard.unsubscribe()
 

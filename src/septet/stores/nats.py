@@ -29,6 +29,7 @@ from septet.stores.nats_feed import EXPECTED, EXPECTED_OF, Feed, before
 from septet.stores.nats_messages import packed, unpacked
 from septet.stores.nats_stream import LogStream, Outdated, Stored, as_stored
 from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, whole_chat
+from septet.wires.ears import listen
 
 T = TypeVar("T")
 PATIENCE = 60.0
@@ -38,6 +39,9 @@ AT_ONCE = 32
 FEW = 16
 """Events that are rather fetched one by one: the server looks through everything that came in between."""
 MESSAGE_ID = "Nats-Msg-Id"
+"""By this the server knows words that were sent twice."""
+STEP_ID = "Septet-Id"
+"""By this a writer knows its own step again. The fence keeps it from being stored twice: the server need not."""
 
 
 async def open_nats_store(client: Client, replicas: int = 1, patience: float = PATIENCE) -> "NatsStore":
@@ -74,7 +78,7 @@ class NatsStore:
         if not is_whole(after):  # whatever it is: more was stored together with it, or it never was
             check_fence(mine.chat, after - 1, last_of(seen + 1), after)
         # The same id for every try: what was stored, but whose acknowledgement was lost, is not stored again.
-        headers = {MESSAGE_ID: self._new_id(), EXPECTED_OF: whole_chat(mine.chat), EXPECTED: str(seen)}
+        headers = {STEP_ID: self._new_id(), EXPECTED_OF: whole_chat(mine.chat), EXPECTED: str(seen)}
         while True:
             earlier = self._unpacked(between)
             try:
@@ -84,9 +88,9 @@ class NatsStore:
                 between = await self._since(mine.chat, seen)
                 if not between and await self._undecided(mine.chat, seen):
                     continue
-            ids = [one.headers.get(MESSAGE_ID) for one in between]
-            if headers[MESSAGE_ID] in ids:
-                return self._unpacked(between[: ids.index(headers[MESSAGE_ID]) + 1])
+            ids = [one.headers.get(STEP_ID) for one in between]
+            if headers[STEP_ID] in ids:
+                return self._unpacked(between[: ids.index(headers[STEP_ID]) + 1])
             check_fence(mine.chat, *tail(between, seen), after)
             headers[EXPECTED] = str(between[-1].seq)
 
@@ -159,11 +163,12 @@ class NatsStore:
     async def _feed(self, chat: str) -> AsyncGenerator[Feed]:
         """From here on nothing is missed, or it is known that something was."""
         feed = Feed(chat)
-        heard = await self._client.subscribe(f"{STORED}.{token(chat)}.>", cb=feed.hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        heard = await listen(self._client, f"{STORED}.{token(chat)}.>", feed.hear)
         await self._patiently(self._client.flush)
         try:
             yield feed
         finally:
+            feed.bell.hush()
             if not self._client.is_closed:
                 await heard.unsubscribe()
 

@@ -8,6 +8,8 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from septet.wires.ears import listen
+
 ANSWER = 2.0
 """Seconds for one answer of the server; how often to try again is the caller's choice."""
 GLANCE = 0.25
@@ -56,7 +58,7 @@ class Answers:
         """All messages that answer, the one that completes them last."""
         if not self._inbox:
             self._inbox = self._client.new_inbox()
-            await self._client.subscribe(f"{self._inbox}.*", cb=self._hear, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+            await listen(self._client, f"{self._inbox}.*", self._hear)
         loop = asyncio.get_running_loop()
         name, waiting = str(next(self._numbers)), Waiting(whole, loop)
         if self._clock is None:
@@ -74,6 +76,6 @@ class Answers:
             waiting.look_at(loop.time())
         self._clock = loop.call_later(GLANCE, self._look, loop) if self._waiting else None
 
-    async def _hear(self, message: Msg) -> None:
+    def _hear(self, message: Msg) -> None:
         if waiting := self._waiting.get(message.subject.rsplit(".", 1)[1]):
             waiting.hear(message)

@@ -1,6 +1,5 @@
 """What the server tells of one chat as it stores it; where that has a gap, the log must be read."""
 
-import asyncio
 from collections import deque
 from collections.abc import Mapping
 
@@ -8,6 +7,7 @@ from nats.aio.msg import Msg
 
 from septet.stores.nats_stream import SEQUENCE, Stored, as_stored
 from septet.stores.nats_subjects import whole_chat
+from septet.wires.bells import Bell
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 """Stored with every message of a conductor or member: the one of the chat that it comes right after."""
@@ -30,33 +30,18 @@ class Feed:
     def __init__(self, chat: str) -> None:
         self._chat = chat
         self._told: deque[Msg] = deque(maxlen=KEPT)
-        self._news: asyncio.Future[bool] | None = None
+        self.bell = Bell()
 
-    async def hear(self, message: Msg) -> None:
+    def hear(self, message: Msg) -> None:
         self._told.append(message)
-        self._wake(True)
+        self.bell.ring()
 
     async def next(self, after: int) -> Stored | None:
         """The message right after the message `after`, or nothing where only the log knows what came next."""
-        while self._told or await self._wait():
+        while self._told or await self.bell.wait(GLANCE):
             message = self._told.popleft()
             headers = message.headers or {}
             if int(headers.get(SEQUENCE, "0")) > after:
                 follows = before(headers, self._chat) == after and WITHOUT_BODY not in headers
                 return as_stored(message) if follows else None
         return None
-
-    async def _wait(self) -> bool:
-        """Whether something was told before it was time to look."""
-        loop = asyncio.get_running_loop()
-        self._news = loop.create_future()
-        timer = loop.call_later(GLANCE, self._wake, False)
-        try:
-            return await self._news
-        finally:
-            timer.cancel()
-            self._news = None
-
-    def _wake(self, told: bool) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(told)
