@@ -52,12 +52,9 @@ def test_the_team_file_is_a_team(tmp_path: Path) -> None:
 
 def test_the_python_examples_run(tmp_path: Path) -> None:
     use, tool, model = blocks("python")
-    imports, body = use.split("\n\n", 1)
-    indented = body.replace("\n", "\n    ")
-    program = f"import asyncio\n{imports}\nasync def main():\n    {indented}\nasyncio.run(main())\n"
     septet = Septet(tmp_path / "home")
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", use],
         env=septet.environment,
         capture_output=True,
         text=True,
@@ -67,4 +64,4 @@ def test_the_python_examples_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "done" in done.stdout.splitlines()[-1]
     subprocess.run([sys.executable, "-c", tool], env=septet.environment, check=True, timeout=PATIENCE)
-    compile(model, "README.md", "exec")
+    subprocess.run([sys.executable, "-c", model], env=septet.environment, check=True, timeout=PATIENCE)

@@ -25,7 +25,10 @@ def test_list_says_where_each_chat_stands(septet: Septet) -> None:
 
 def test_list_of_nothing_is_nothing_and_makes_nothing(tmp_path: Path) -> None:
     fresh = Septet(tmp_path / "home")
-    assert fresh("list").stdout == ""
+    listed = fresh("list")
+    assert listed.stdout == ""
+    assert "there is no chat yet: septet demo shows one" in listed.stderr
+    assert fresh("list", "--json").stderr == ""
     assert not fresh.home.exists()
 
 

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from septet.domain.teams import Allowance, RoleSpec, TeamSpec
+from septet.domain.plans import CHECK_FORMS, Plan, parse_plan
+from septet.domain.teams import ROLES, Allowance, RoleSpec, TeamSpec
 from septet.errors import BadConfig
-from septet.settings.team_files import complete, load_team
+from septet.settings.team_files import MemberForm, TeamForm, complete, load_team
+from septet.team.floors import FLOORS
 from septet.team.teams import TEAMS
 
 
@@ -47,6 +49,7 @@ def test_a_member_may_have_a_budget_of_its_own(tmp_path: Path) -> None:
         ("members: [{role: coder}]\nbugdet: {}", "team.yaml:2: unknown key 'bugdet': did you mean 'budget'?"),
         ("members: [{role: coder, budget: {tokns: 5}}]", "unknown key 'tokns': did you mean 'tokens'?"),
         ("members: [{role: coder, name: ' '}]", "a member has no name"),
+        ("members: [{role: coder}]\npackages: on", "packages cannot be 'on': write off, ask or auto"),
         ("- a", "expected `object`, got `array`"),
     ],
 )
@@ -67,6 +70,16 @@ def test_the_example_of_the_page_is_a_team(tmp_path: Path) -> None:
     team = load_team(str(tmp_path / "team.yaml"))
     assert (team.tests, team.network, team.packages) == ("node --test", ("api.example.org",), "ask")
     assert (team.languages, team.warm) == ({".kt": "kotlinc -script"}, ("numpy", "pandas"))
+
+
+def test_the_page_on_teams_knows_every_key_and_every_check() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "teams.md").read_text()
+    plan = parse_plan(page.partition("```\n")[2].partition("```")[0])
+    assert isinstance(plan, Plan)
+    assert all(f"`{kind.split()[0]}" in page for kind in CHECK_FORMS.split(" | "))
+    keys = {*TeamForm.__struct_fields__, *MemberForm.__struct_fields__} - {"form", "stepwise"}
+    assert [key for key in keys if f"`{key}`" not in page] == []
+    assert [one for one in (*FLOORS, *ROLES) if f"`{one}`" not in page] == []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ FILLERS = {
     "with",
     "please",
 }
+MOST_NAMED = 4
 GOOD = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
@@ -52,8 +53,10 @@ def find_name(prefix: str, names: Iterable[str]) -> str:
     if len(found) == 1:
         return found[0]
     if found:
+        more = ", …" if len(found) > MOST_NAMED else ""
         raise BadUsage(
-            f"'{prefix}' fits {len(found)} chats ({', '.join(found[:4])}…)", "type more of the name"
+            f"'{prefix}' fits {len(found)} chats ({', '.join(found[:MOST_NAMED])}{more})",
+            "type more of the name",
         )
     near = get_close_matches(prefix, known, n=1)
     raise BadUsage(

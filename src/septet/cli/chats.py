@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from septet.wiring.session import Session
 
 
-def in_session(work: "Callable[[Session], Awaitable[str]]") -> int:
-    """Do the work with the session open and print what it gives."""
+def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "") -> int:
+    """Do the work with the session open and print what it gives; `nothing` is for people, where that is empty."""
     import anyio
 
     from septet.wiring.session import open_session
@@ -25,6 +25,8 @@ def in_session(work: "Callable[[Session], Awaitable[str]]") -> int:
     if text:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
+    elif nothing:
+        click.echo(f"septet: {nothing}", err=True)
     return 0
 
 
@@ -40,7 +42,7 @@ def list_chats(as_json: bool) -> int:
         chats = [(head, await session.state(head.chat)) for head in heads]
         return chat_objects(chats) if as_json else chat_lines(chats)
 
-    return in_session(work)
+    return in_session(work, "" if as_json else "there is no chat yet: septet demo shows one")
 
 
 @click.command(epilog="Examples: septet show analog-clock; septet show analog-clock --output 'v2 tests'")

@@ -39,4 +39,4 @@ def facts(change: str | None, workspace: Path, edit: bool) -> int:
             click.edit(filename=str(memory.path))
         return "\n".join(f"- {fact} ({source})" for fact, source in memory.lines().items())
 
-    return in_session(work)
+    return in_session(work, "no facts are known of this project: septet facts 'remember: …' adds one")

@@ -50,7 +50,7 @@ def list_servers() -> int:
     async def work(session: "Session") -> str:
         return await listing(servers_of(session))
 
-    return in_session(work)
+    return in_session(work, "there is no MCP server yet: septet mcp add NAME -- COMMAND")
 
 
 @mcp.command(epilog="Example: septet mcp rm files")

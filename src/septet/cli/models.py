@@ -65,7 +65,7 @@ def keys() -> None:
     """Keys of providers, kept where only you can read them."""
 
 
-@keys.command("set")
+@keys.command("set", epilog="Example: septet keys set openai")
 @click.argument("provider", type=click.Choice(KEY_HOLDERS))
 @click.option("--keyring", is_flag=True, help="Keep it in the system's keyring (needs septet[keyring]).")
 def set_key(provider: str, keyring: bool) -> int:
@@ -83,7 +83,7 @@ def set_key(provider: str, keyring: bool) -> int:
     return 0
 
 
-@keys.command("rm")
+@keys.command("rm", epilog="Example: septet keys rm openai")
 @click.argument("provider", type=click.Choice(KEY_HOLDERS))
 def remove_key(provider: str) -> int:
     """Forget the key of PROVIDER."""
@@ -94,7 +94,7 @@ def remove_key(provider: str) -> int:
     return 0
 
 
-@keys.command("list")
+@keys.command("list", epilog="Example: septet keys list")
 def list_keys() -> int:
     """For whom a key is kept; never the key itself."""
     from septet.settings.homes import find_home

@@ -89,7 +89,7 @@ def load_team(name: str) -> TeamSpec:
         stuck_after=form.stuck_after,
         run=form.run,
         network=reachable(form.network, str(path)),
-        packages="off" if isinstance(form.packages, bool) else form.packages,
+        packages=policy_of(form.packages, str(path)),
         warm=form.warm,
         tests=form.tests,
         languages=form.languages,
@@ -101,6 +101,13 @@ def reachable(network: bool | Network, source: str) -> Network:
     if isinstance(network, bool):
         return "on" if network else "off"
     return network if isinstance(network, str) else checked_hosts(network, source) or "off"
+
+
+def policy_of(packages: bool | Policy, source: str) -> Policy:
+    """YAML takes `off` for a truth value, and `on` says too little."""
+    if packages is True:
+        raise BadConfig(f"{source}: packages cannot be 'on'", "write off, ask or auto")
+    return "off" if packages is False else packages
 
 
 def checked_hosts(hosts: tuple[str, ...], source: str) -> tuple[str, ...]:

@@ -139,7 +139,7 @@ def check_folder(root: Path) -> None:
         raise BadUsage(f"the workspace {root} is no folder, {nearest} is a file", "name a folder with -C")
     probe = os.statvfs(nearest)
     if not os.access(nearest, os.W_OK | os.X_OK) or probe.f_flag & os.ST_RDONLY:
-        raise BadUsage(f"the workspace {root} is not writable", "name another folder with -C")
+        raise BadUsage(f"the workspace {root} is not writable", "name another folder with -C, or another home with SEPTET_HOME")
 
 
 async def in_thread(work: Callable[[], T]) -> T:
