@@ -10,6 +10,7 @@ from septet.domain.events import ChatStarted, DecisionRecorded, Recorded, Versio
 from septet.domain.state import State
 from septet.domain.teams import Budget
 from septet.errors import BadUsage
+from septet.runtime.log import Log
 from septet.tools.workspace import Workspace
 from septet.wiring.session import Session
 
@@ -25,15 +26,16 @@ async def fork(session: Session, chat: str, version: VersionWritten | None, seq:
         replace(first, workspace=str(session.home.workspaces / name)),
         *(one.event for one in start[1:]),
     ]
-    for after, event in enumerate(copies):
-        await session.store.append(name, event, after=after)
+    log = Log(session.store, State(chat=name))
+    for event in copies:
+        await log.record(event)
     return name
 
 
 def beginning(log: Sequence[Recorded], version: VersionWritten | None, seq: int) -> Sequence[Recorded]:
     if version is not None:
         seq = next(one.seq for one in log if one.event == version)
-    return log[:seq] if seq else log
+    return [one for one in log if one.seq <= seq] if seq else log
 
 
 async def restore(session: Session, state: State, version: VersionWritten) -> None:
@@ -41,8 +43,9 @@ async def restore(session: Session, state: State, version: VersionWritten) -> No
     number = len(state.versions) + 1
     again = replace(version, number=number, note=f"v{version.number} again, as the person asked")
     decision = DecisionRecorded(by="person", what=f"restored v{version.number}", why="on the page")
-    await session.store.append(state.chat, decision, after=state.seq)
-    await session.store.append(state.chat, again, after=state.seq + 1)
+    log = Log(session.store, state)
+    for event in (decision, again):
+        await log.record(event)
     older = {file.path: file.sha256 for one in state.versions for file in one.files}
     await Workspace(Path(state.workspace)).show(version.files, session.blobs, gone=older)
 

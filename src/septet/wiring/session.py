@@ -98,8 +98,9 @@ class Session:
         paths = tuple(card.path for card in data)
         facts = Memory(self.home.facts, folder).facts()
         started = ChatStarted(goal=goal, team=team, workspace=str(folder), data=paths, facts=facts)
-        for number, event in enumerate([started, *data]):
-            await self.store.append(chat, event, after=number)
+        log = Log(self.store, State(chat=chat))
+        for event in (started, *data):
+            await log.record(event)
         return chat
 
     def check_models(self, team: TeamSpec) -> None:

@@ -1,0 +1,46 @@
+"""A session on a shared log: its chats are numbered with those of everybody else."""
+
+from pathlib import Path
+
+import pytest
+
+from septet.buses.server import ServerPlan, serve
+from septet.domain.events import ChatStarted, DataDescribed, DecisionRecorded, Event, VersionWritten
+from septet.domain.reduce import fold
+from septet.domain.teams import RoleSpec, TeamSpec
+from septet.web.histories import fork, restore
+from septet.wiring.cluster import open_cluster
+from septet.wiring.session import Session
+
+pytestmark = pytest.mark.anyio
+
+TEAM = TeamSpec(
+    name="pair", members=(RoleSpec(name="coder", role="coder", model=("scripted:none.yaml",)),), floor="pair"
+)
+CARDS = [DataDescribed(path=f"{name}.csv", sha256="0" * 64, size=1, card="one column") for name in "ab"]
+VERSIONS = [VersionWritten(number=number, files=(), tree=str(number)) for number in (1, 2)]
+
+
+async def kinds(session: Session, chat: str) -> list[type[Event]]:
+    return [type(recorded.event) for recorded in await session.log(chat)]
+
+
+async def test_chats_with_data_are_started_forked_and_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEPTET_HOME", str(tmp_path / "home"))
+    async with serve(ServerPlan(folder=tmp_path / "nats")) as server, open_cluster(server.link) as session:
+        chat = await session.start("count", TEAM, tmp_path / "work", "count", CARDS)
+        for version in VERSIONS:
+            await session.store.append(chat, version, after=(await session.state(chat)).seq)
+        log = await session.log(chat)
+
+        early = await fork(session, chat, None, log[2].seq)
+        late = await fork(session, chat, VERSIONS[0], 0)
+        await restore(session, fold(log), VERSIONS[0])
+
+        begun = [ChatStarted, DataDescribed, DataDescribed]
+        assert await kinds(session, early) == begun
+        assert await kinds(session, late) == [*begun, VersionWritten]
+        written = [VersionWritten, VersionWritten, DecisionRecorded, VersionWritten]
+        assert await kinds(session, chat) == begun + written
