@@ -38,6 +38,18 @@ def test_json_of_a_resumed_chat_holds_the_words_that_it_was_resumed_with(septet:
     assert told == envelopes(septet("export", "adding", "--format", "jsonl").stdout)
 
 
+def test_a_project_is_begun_resumed_and_left_alone_by_the_same_line(septet: Septet) -> None:
+    line = ("--project", "adding", "add two numbers", "-m", SMALL, "--yes", "-q")
+    assert septet("--project", "adding").returncode == 2, "there is none to go on with"
+    assert septet(*line, "--rounds", "1").returncode == 3
+    assert septet(*line).returncode == 0
+    before = septet("export", "adding", "--format", "jsonl").stdout
+    assert septet(*line).returncode == 0
+    assert septet("export", "adding", "--format", "jsonl").stdout == before
+    septet("--project", "adding", "also multiply", "-q")
+    assert "also multiply" in septet("export", "adding", "--format", "txt").stdout
+
+
 def test_the_goal_may_come_from_stdin_and_quiet_is_quiet(septet: Septet) -> None:
     done = septet("run", "-", "-m", SMALL, "--yes", "-q", "-n", "adding", stdin="add two numbers\n")
     assert (done.returncode, done.stderr) == (0, "")

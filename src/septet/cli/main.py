@@ -8,6 +8,7 @@ import click
 COMMANDS = {
     "run": ("septet.cli.run:run", "Plan with me, then build until checks prove it works."),
     "plan": ("septet.cli.run:plan", "Talk about the plan only."),
+    "project": ("septet.cli.run:project", "Go on with a project by its name, or begin it."),
     "demo": (
         "septet.cli.run:demo",
         "Watch a rehearsed team build something, really run here. No key, no network.",
@@ -60,6 +61,8 @@ class Commands(click.Group):
         first = next((word for word in args if not word.startswith("-")), "")
         if not args and sys.stdin.isatty():
             args = ["menu"]
+        elif args and args[0] == "--project":
+            args = ["project", *args[1:]]
         elif args and args[0] not in ("--help", "-h", "--version") and first not in COMMANDS:
             refuse_typo(first)
             args = ["run", *args]

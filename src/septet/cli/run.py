@@ -1,4 +1,4 @@
-"""`run`, `demo` and `resume`: three ways into the same loop."""
+"""`run`, `project`, `plan`, `demo` and `resume`: ways into the same loop."""
 
 import sys
 from pathlib import Path
@@ -34,6 +34,27 @@ def run(
         goal = sys.stdin.read(1 << 21)
     chosen = complete(load_team(team or ("assistant" if options.data else "iterate")))
     return work(begin(goal, chosen, Start(workspace, name, plan), options), options)
+
+
+@click.command(epilog="Example: septet --project clock 'an analog clock' -C clock --yes")
+@click.argument("name")
+@click.argument("goal", required=False)
+@click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
+@click.option("-t", "--team", default="iterate", help="A team's name or a team.yaml (iterate).")
+@run_options
+def project(name: str, goal: str | None, workspace: Path | None, team: str, options: Options) -> int:
+    """Go on with the project NAME, or begin it if there is none; `--project NAME` does the same.
+
+    For scripts: the same line starts it, resumes it after a crash, and does nothing once it is done. Another
+    GOAL than the one it began with is said to the team.
+    """
+    from septet.cli.watching import work
+    from septet.cli.working import Start, take_up
+    from septet.settings.team_files import complete, load_team
+
+    if goal == "-":
+        goal = sys.stdin.read(1 << 21)
+    return work(take_up(goal, complete(load_team(team)), Start(workspace, name), options), options)
 
 
 @click.command(epilog="Example: septet plan 'an analog clock' > plan.txt")

@@ -123,5 +123,20 @@ def proceed(name: str | None, message: str | None, options: Options) -> Prepare:
     return prepare
 
 
+def take_up(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:
+    """The chat of that name, told what is new in the goal; where there is none, it begins."""
+
+    async def prepare(session: Session) -> str:
+        if start.name not in {head.chat for head in await session.store.chats()}:
+            if goal is None and not at_terminal():
+                raise BadUsage(f"there is no project '{start.name}' yet", "say what it shall be")
+            return await begin(goal, team, start, options)(session)
+        known = (await session.state(start.name)).goal
+        news = goal.strip() if goal and goal.strip() != known.strip() else None
+        return await proceed(start.name, news, options)(session)
+
+    return prepare
+
+
 def absolute(folder: Path | None) -> Path | None:
     return folder.expanduser().absolute() if folder else None
