@@ -30,6 +30,11 @@ UPCASTERS: dict[int, Upcaster] = {}
 EVENTS: tuple[type[Event], ...] = get_args(Event)
 KINDS = {event: re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower() for event in EVENTS}
 """`RunFinished` is stored as `run_finished`."""
+ACTORS = {
+    event: tuple(field for field in ("role", "speaker", "by") if field in event.__struct_fields__)
+    for event in EVENTS
+}
+"""Fields that say who acted, the best one first."""
 DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
     KINDS[event]: msgspec.json.Decoder(event) for event in EVENTS
 }
@@ -123,7 +128,7 @@ def decode(line: bytes | str) -> Recorded:
 
 def actor(event: Event) -> str:
     """Who acted, for the envelope's subject."""
-    for field in ("role", "speaker", "by"):
-        if found := getattr(event, field, ""):
+    for field in ACTORS[type(event)]:
+        if found := getattr(event, field):
             return str(found)
     return ""

@@ -24,10 +24,15 @@ def within_budget(budget: Budget, floor: Floor) -> Floor:
 
 def overdrawn(state: State, budget: Budget, speaker: str, more: Spending | None = None) -> str:
     """Why that speaker may not be asked for one more answer, by default a usual one; nothing where it may."""
+    whole, own = (
+        Allowance(tokens=budget.tokens, cost=budget.cost, seconds=budget.seconds),
+        allowance(state, speaker),
+    )
+    if whole == own == Allowance():
+        return ""
     more = more or usual_spending(state, speaker)
-    whole = Allowance(tokens=budget.tokens, cost=budget.cost, seconds=budget.seconds)
     total = Spending(usage=state.spent.usage, cost=state.spent.cost, seconds=state.seconds)
-    own, used = allowance(state, speaker), own_spending(state, speaker)
+    used = own_spending(state, speaker)
     return beyond(whole, total, more, ("", f"the {speaker}'s")) or beyond(
         own, used, more, (f"the {speaker}'s ", "its")
     )
