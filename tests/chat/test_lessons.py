@@ -37,6 +37,17 @@ def test_every_kind_of_file_gives_its_examples(tmp_path: Path) -> None:
     }
 
 
+def test_a_post_keeps_its_title_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "posts.xml").write_text(f'<row Id="1" Body="{BODY}" OwnerUserId="7" Title="How to sort" />')
+    assert [one.title for one in lessons_in(tmp_path)] == ["How to sort"]
+
+
+def test_a_method_is_shown_without_the_indentation_of_its_class(tmp_path: Path) -> None:
+    text = 'class A:\n    def b(self):\n        """Say it."""\n        return 1\n'
+    (tmp_path / "code.py").write_text(text)
+    assert [one.code for one in lessons_in(tmp_path)] == ['def b(self):\n    """Say it."""\n    return 1']
+
+
 def test_a_source_tells_where_to_look(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(FILES["code.py"])
     assert [one.source for one in lessons_in(tmp_path / "code.py")] == [f"{tmp_path / 'code.py'}:1"]

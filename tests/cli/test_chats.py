@@ -106,5 +106,17 @@ def test_every_command_explains_itself(septet: Septet) -> None:
         assert "Example" in explained.stdout, command
 
 
+def test_a_shell_completes_commands_and_names(septet: Septet) -> None:
+    script = septet("completion", "bash").stdout
+    assert "_SEPTET_COMPLETE=bash_complete" in script
+    for words, completed in (("septet comp", "plain,completion"), ("septet show a", "plain,adding")):
+        asked = {
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+            "_SEPTET_COMPLETE": "bash_complete",
+        }
+        assert completed in septet(environment=asked).stdout.splitlines()
+
+
 def test_the_version_is_told(septet: Septet) -> None:
     assert septet("--version").stdout.startswith("septet")

@@ -97,3 +97,10 @@ def test_an_interrupted_chat_can_be_left_and_resumed(septet: Septet) -> None:
         terminal.wait_for("interrupted and saved: septet resume clock-")
         terminal.wait_for("exit code 130")
     assert septet("resume", "--last", "-q").returncode == 0
+
+
+def test_a_list_has_a_line_for_each_chat_on_a_narrow_terminal(septet: Septet) -> None:
+    septet("run", "add " + "two " * 20 + "numbers", "-m", SMALL, "-n", "adding")
+    with on_terminal(septet, "list", environment={"COLUMNS": "40"}) as terminal:
+        screen = terminal.wait_for("exit code 0")
+    assert screen.splitlines()[0] == "adding  waits for the person to approve…"

@@ -32,7 +32,10 @@ def test_examples_are_varied_one_argument_at_a_time() -> None:
     assert not any("'AB', 4" in call for call in found)
 
 
-@pytest.mark.parametrize("command", ["python m.py", "python -c 'print(1)'", "sh -c true"])
+UNREADABLE = ["echo it's", "python -c 'from m import *; assert f('"]
+
+
+@pytest.mark.parametrize("command", ["python m.py", "python -c 'print(1)'", "sh -c true", *UNREADABLE])
 def test_other_checks_have_no_calls(command: str) -> None:
     item = Requirement(id="P1", text="x", check=CommandSucceeds(command=command))
     assert calls_like(Plan(items=(item,))) == []

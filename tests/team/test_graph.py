@@ -93,6 +93,11 @@ def test_a_long_talk_is_shortened_but_keeps_plan_done_steps_and_the_newest() -> 
     assert "- def step_1(path: str) -> int" in whole
 
 
+def test_a_plan_that_is_too_long_is_shown_once() -> None:
+    events: list[Event] = [STARTED, TurnOpened(speaker="coder"), said("coder", "x" * (LONGEST_TALK + 1))]
+    assert len(conversation(chat(events))) == 1
+
+
 @given(
     st.lists(
         st.sampled_from(

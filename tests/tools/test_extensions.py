@@ -1,6 +1,7 @@
 """Installed packages bring actions and tools of their own: found by their entry points, used like ours."""
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,12 @@ import pytest
 from assistant.scripts import calls, says, send, write
 from autocoder.hello import CASES, Step, fill, write_script
 from cli.commands import Septet
+from pydantic import BaseModel
+
+from septet import Hands
+from septet.domain.runs import RunResult
+from septet.errors import SandboxFailed
+from septet.tools.toolbox import Tool
 
 PACKAGE = '''
     from pydantic import BaseModel
@@ -34,8 +41,41 @@ POINTS = """
 sign = extension:sign
 
 [septet.tools]
-Shout = extension:Shout
+shouting = extension:Shout
 """
+
+
+class Broken(BaseModel):
+    """Run something."""
+
+    async def use(self, hands: Hands) -> str:
+        return str(await hands.execute("main.py"))
+
+
+class NoHands:
+    """The sandbox itself is broken."""
+
+    texts: Mapping[str, str] = {}
+
+    def write(self, path: str, text: str | None) -> None:
+        return None
+
+    async def execute(self, path: str) -> RunResult:
+        raise SandboxFailed("the sandbox broke", "resume")
+
+
+@pytest.mark.anyio
+async def test_a_broken_sandbox_is_not_told_as_the_failure_of_a_tool() -> None:
+    with pytest.raises(SandboxFailed):
+        await Tool(Broken).use("{}", NoHands())
+
+
+def test_a_package_that_cannot_be_loaded_is_named(extended: Septet, tmp_path: Path) -> None:
+    (tmp_path / "site" / "extension.py").write_text("import nothing_of_this_name\n")
+    model = write(tmp_path / "script.yaml", says("proxy", "CERTAIN: yes"))
+    failed = extended("run", "shout", "-t", "assistant", "-m", model)
+    assert failed.returncode == 5, failed.stderr
+    assert "'shouting' (extension:Shout) of an installed package cannot be loaded" in failed.stderr
 
 
 @pytest.fixture

@@ -73,10 +73,8 @@ def about_command(run: RunFinished | None, prints: str) -> Observation:
     if run is None:
         return Observation(passed=False, detail="was not run")
     result = run.result
-    if result.stopped_by:
-        return Observation(passed=False, detail=f"stopped by the {result.stopped_by} limit", run=run.id)
-    if result.exit_code != 0:
-        return Observation(passed=False, detail=f"exit {result.exit_code}", run=run.id)
+    if not result.succeeded:
+        return Observation(passed=False, detail=result.ending, run=run.id)
     if prints not in result.stdout:
         return Observation(passed=False, detail=f"does not print '{prints}'", run=run.id)
     return Observation(passed=True, detail=f"exit 0, prints '{prints}'" if prints else "exit 0", run=run.id)

@@ -6,10 +6,10 @@ from typing import Literal
 import msgspec
 
 from septet.domain.events import ToolCalled
+from septet.domain.files import is_test
 from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.values import Value
-from septet.team.context import is_test
 from septet.team.reason_and_act import DISAGREEMENT
 from septet.tools.actions import read_arguments
 

@@ -203,7 +203,6 @@ def told_talk(event: TalkEvent) -> tuple[str, str]:
 
 def run_words(run: RunFinished) -> str:
     result = run.result
-    ending = f"stopped by the {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
     streams = [text.rstrip() for text in (result.stdout, result.stderr) if text.strip()]
     shown = [f"```\n{text}\n```" for text in streams]
-    return "\n\n".join([f"`{run.command}` → {ending}", *shown])
+    return "\n\n".join([f"`{run.command}` → {result.ending}", *shown])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from septet.agents.pairing import good_cells
 from septet.chat.exports import entry, history
 from septet.domain.events import Event, PlanApproved, Recorded, ReviewGiven, RunFinished, VersionWritten
-from septet.domain.files import main_of
+from septet.domain.files import FileRef, main_of
 from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.ports import Blobs
@@ -25,6 +25,7 @@ class Keepsakes:
     def __init__(self, workspace: Workspace, blobs: Blobs) -> None:
         self.workspace = workspace
         self.blobs = blobs
+        self._made: set[str] = set()
 
     async def catch_up(self, state: State, log: Sequence[Recorded]) -> None:
         """Whatever a crash left out, before anything new happens."""
@@ -57,17 +58,13 @@ class Keepsakes:
             await in_thread(lambda: self.workspace.append(CELLS, whole.removeprefix(there)))
 
     async def write_missing(self, state: State) -> None:
-        wanted = {**plan_file(state), **await self.version_files(state), **review_files(state)}
-        for path, content in wanted.items():
-            if await self.workspace.content(path) is None:
+        """Each is looked for once; a version's content is fetched only where its file is not there."""
+        wanted = {**plan_file(state), **version_files(state), **review_files(state)}
+        for path, given in wanted.items():
+            if path not in self._made and await self.workspace.content(path) is None:
+                content = given if isinstance(given, bytes) else await self.blobs.get(given.sha256)
                 await in_thread(lambda path=path, content=content: self.workspace.make(path, content))
-
-    async def version_files(self, state: State) -> dict[str, bytes]:
-        if "versions" not in state.team.keepsakes:
-            return {}
-        run = state.plan.run if state.plan else ""
-        mains = {version.number: main_of(version.files, run) for version in state.versions}
-        return {f"script_v{n}.py": await self.blobs.get(file.sha256) for n, file in mains.items() if file}
+            self._made.add(path)
 
     async def append(self, text: str) -> None:
         if text:
@@ -76,6 +73,14 @@ class Keepsakes:
 
 def worth_keeping(event: Event) -> bool:
     return isinstance(event, PlanApproved | VersionWritten | ReviewGiven)
+
+
+def version_files(state: State) -> dict[str, FileRef]:
+    if "versions" not in state.team.keepsakes:
+        return {}
+    run = state.plan.run if state.plan else ""
+    mains = {version.number: main_of(version.files, run) for version in state.versions}
+    return {f"script_v{number}.py": file for number, file in mains.items() if file}
 
 
 def plan_file(state: State) -> dict[str, bytes]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
+from textwrap import dedent
 
 import msgspec
 
@@ -18,7 +19,8 @@ from septet.errors import BadUsage
 from septet.ports import Blobs
 
 LARGEST = 8 << 20
-POST = re.compile(r"<row\b[^>]*\bBody=\"(?P<body>[^\"]*)\"[^>]*?(?:\bTitle=\"(?P<title>[^\"]*)\")?[^>]*/>")
+POST = re.compile(r"<row\b(?P<attributes>[^>]*)/>")
+ATTRIBUTE = re.compile(r'\b(Body|Title)="([^"]*)"')
 CODE = re.compile(r"<pre[^>]*><code>(.*?)</code></pre>", re.DOTALL)
 
 
@@ -42,13 +44,14 @@ def from_python(text: str, source: str) -> Iterator[Example]:
     """Each function and class that says what it does."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
+    lines = text.split("\n")
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             said = ast.get_docstring(node)
-            code = ast.get_source_segment(text, node)
-            if said and code:
+            code = dedent("\n".join(lines[node.lineno - 1 : node.end_lineno]))
+            if said:
                 yield Example(
                     title=node.name, text=said.splitlines()[0], code=code, source=f"{source}:{node.lineno}"
                 )
@@ -106,10 +109,11 @@ def from_lines(text: str, source: str) -> Iterator[Example]:
 def from_posts(text: str, source: str) -> Iterator[Example]:
     """A Stack-Exchange-like dump: rows with HTML bodies."""
     for post in POST.finditer(text):
-        body = unescape(post["body"])
+        said_of = dict(ATTRIBUTE.findall(post["attributes"]))
+        body = unescape(said_of.get("Body", ""))
         said = re.sub(r"<[^>]+>", " ", CODE.sub(" ", body))
         for code in CODE.findall(body):
-            title = unescape(post["title"] or "") or said.strip()[:80]
+            title = unescape(said_of.get("Title", "")) or said.strip()[:80]
             yield Example(title=title, text=said.strip()[:500], code=unescape(code), source=source)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from septet.cli.completion import chat_names
+
 if TYPE_CHECKING:
     from septet.wiring.session import Session
 
@@ -36,17 +38,17 @@ def list_chats(as_json: bool) -> int:
     """All chats, the one that moved last first."""
 
     async def work(session: "Session") -> str:
-        from septet.cli.tables import chat_lines, chat_objects
+        from septet.cli.tables import chat_lines, chat_objects, columns_of
 
         heads = await session.store.chats()
         chats = [(head, await session.state(head.chat)) for head in heads]
-        return chat_objects(chats) if as_json else chat_lines(chats)
+        return chat_objects(chats) if as_json else chat_lines(chats, columns_of(sys.stdout))
 
     return in_session(work, "" if as_json else "there is no chat yet: septet demo shows one")
 
 
 @click.command(epilog="Examples: septet show analog-clock; septet show analog-clock --output 'v2 tests'")
-@click.argument("name")
+@click.argument("name", shell_complete=chat_names)
 @click.option(
     "--output",
     metavar="[RUN]",
@@ -92,7 +94,7 @@ async def show_output(name: str, run: str, as_json: bool, session: "Session") ->
 
 
 @click.command(epilog="Example: septet diff analog-clock v1 v2")
-@click.argument("name")
+@click.argument("name", shell_complete=chat_names)
 @click.argument("old", required=False)
 @click.argument("new", required=False)
 def diff(name: str, old: str | None, new: str | None) -> int:
@@ -111,7 +113,7 @@ def diff(name: str, old: str | None, new: str | None) -> int:
 
 
 @click.command(epilog="Example: septet export analog-clock --format md > clock.md")
-@click.argument("name")
+@click.argument("name", shell_complete=chat_names)
 @click.option("--format", "form", type=click.Choice(["md", "jsonl", "txt"]), default="md", show_default=True)
 def export(name: str, form: str) -> int:
     """A whole chat: md reads well, txt is the chat history, jsonl is the log itself."""

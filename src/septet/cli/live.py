@@ -191,7 +191,6 @@ def tell_version(event: VersionWritten) -> Words:
 
 def tell_run(event: RunFinished) -> Words:
     result = event.result
-    ending = f"stopped by the {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
     if event.purpose == "tests alone":
         verdict = "they pass: they prove nothing" if result.succeeded else "they fail, as they should"
         return "runner", f"tests without the program → {verdict}"
@@ -199,7 +198,7 @@ def tell_run(event: RunFinished) -> Words:
     counted = report is not None and bool(report.passed or report.failed)
     counts = [f"{len(report.passed)} passed, {len(report.failed)} failed"] if report and counted else []
     made = [change.path for change in result.changes if change.kind != "deleted"]
-    facts = [ending, f"{result.seconds:.2f} s", *counts, *made]
+    facts = [result.ending, f"{result.seconds:.2f} s", *counts, *made]
     shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)
     what = "tests" if report else f"{event.purpose}: {event.command}{MODES[event.mode]}"
     return "runner", f"{what} → {' · '.join(facts)}{shown}"

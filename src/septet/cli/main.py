@@ -36,6 +36,7 @@ COMMANDS = {
     "facts": ("septet.cli.facts:facts", "What every team that works in a project is told."),
     "mcp": ("septet.cli.foreign:mcp", "Servers whose tools the assistants may use too."),
     "exec": ("septet.cli.execute:execute", "Run something exactly as the runner would."),
+    "completion": ("septet.cli.completion:completion", "Completion for bash, zsh and fish."),
     "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),
 }
 

@@ -14,6 +14,7 @@ from septet.errors import BadUsage
 TOP = "a number opens a project · n new · o options · q quit"
 PROJECT = "c continue · e edit (say what to change) · r run it · d delete · b back"
 OPTIONS = "s step mode · v say more · q say less · m model · b back"
+MARGIN = len("  1  ")
 Projects = list[tuple[str, str]]
 
 
@@ -60,12 +61,12 @@ def chosen(choice: str, known: Projects, options: Options) -> None:
 
 async def projects() -> Projects:
     """Names and lines of all chats, the one that moved last first."""
-    from septet.cli.tables import chat_lines
+    from septet.cli.tables import chat_lines, columns_of
     from septet.wiring.session import open_session
 
     async with open_session() as session:
         chats = [(head, await session.state(head.chat)) for head in await session.store.chats()]
-        lines = chat_lines(chats).splitlines()
+        lines = chat_lines(chats, max(0, columns_of(sys.stderr) - MARGIN)).splitlines()
         return [(head.chat, line) for (head, _), line in zip(chats, lines, strict=True)]
 
 
@@ -132,8 +133,7 @@ async def execute(chat: str, options: Options) -> None:
         )
         result = await sandbox.run(job)
     click.echo(result.stdout, nl=False)
-    ending = f"stopped by the {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
-    click.echo(f"{result.stderr}{command}: {ending}", err=True)
+    click.echo(f"{result.stderr}{command}: {result.ending}", err=True)
 
 
 def delete(chat: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from septet.cli.completion import chat_names
 from septet.cli.options import Options, run_options
 
 DEMOS = ("bars", "clock", "ctr", "hello", "midi", "pull-request")
@@ -37,7 +38,7 @@ def run(
 
 
 @click.command(epilog="Example: septet --project clock 'an analog clock' -C clock --yes")
-@click.argument("name")
+@click.argument("name", shell_complete=chat_names)
 @click.argument("goal", required=False)
 @click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
 @click.option("-t", "--team", default="iterate", help="A team's name or a team.yaml (iterate).")
@@ -93,7 +94,7 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
 
 
 @click.command(epilog="Example: septet resume analog-clock 'sounds good'")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=chat_names)
 @click.argument("message", required=False)
 @click.option("--last", is_flag=True, help="The chat that moved last.")
 @run_options

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from shutil import get_terminal_size
+from typing import TextIO
 
 from septet.chat.points import points
 from septet.chat.reports import clipped, status
@@ -11,15 +13,25 @@ from septet.domain.events import Recorded
 from septet.domain.state import State
 from septet.ports import ChatHead
 
+NARROW = 90
+"""Columns: below that, what stands further back is worth more than the date."""
 
-def chat_lines(chats: list[tuple[ChatHead, State]]) -> str:
-    """Name, when it last moved, where it stands, what it is about."""
-    width = max((len(head.chat) for head, _ in chats), default=0)
-    return "\n".join(
-        f"{head.chat:<{width}}  {moment(head.changed)}  {clipped(status(state), 40):<40}  "
-        f"{clipped(' '.join(state.goal.split()), 50)}"
-        for head, state in chats
-    )
+
+def chat_lines(chats: list[tuple[ChatHead, State]], width: int = 0) -> str:
+    """Name, when it last moved, where it stands, what it is about; a line each on a terminal of that width."""
+    longest = max((len(head.chat) for head, _ in chats), default=0)
+    lines: list[str] = []
+    for head, state in chats:
+        when = f"{moment(head.changed)}  " if not width or width >= NARROW else ""
+        goal = clipped(" ".join(state.goal.split()), 50)
+        line = f"{head.chat:<{longest}}  {when}{clipped(status(state), 40):<40}  {goal}"
+        lines.append(clipped(line, width) if width else line)
+    return "\n".join(lines)
+
+
+def columns_of(stream: TextIO) -> int:
+    """How wide the person's terminal is; 0 for what is no terminal."""
+    return get_terminal_size().columns if stream.isatty() else 0
 
 
 def chat_objects(chats: list[tuple[ChatHead, State]]) -> str:

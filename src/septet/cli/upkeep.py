@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from septet.cli.chats import in_session
+from septet.cli.completion import chat_names
 
 if TYPE_CHECKING:
     from septet.domain.events import Recorded
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: septet restore analog-clock v2")
-@click.argument("name")
+@click.argument("name", shell_complete=chat_names)
 @click.argument("point", required=False)
 @click.option("--yes", is_flag=True, help="Without POINT: back to before the last act, without asking.")
 @click.option("--json", "as_json", is_flag=True, help="Points, or what was done, as JSON objects.")
@@ -70,7 +71,7 @@ def restored(done: "Restored", as_json: bool) -> str:
 
 
 @click.command(epilog="Example: septet rename analog-clock-k3f clock")
-@click.argument("name")
+@click.argument("name", shell_complete=chat_names)
 @click.argument("new")
 def rename(name: str, new: str) -> int:
     """Give a chat another name."""
@@ -84,7 +85,7 @@ def rename(name: str, new: str) -> int:
 
 
 @click.command(epilog="Example: septet rm analog-clock --yes")
-@click.argument("name")
+@click.argument("name", shell_complete=chat_names)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def rm(name: str, yes: bool) -> int:
     """Delete a chat for good, with its workspace unless that is a folder of your own."""

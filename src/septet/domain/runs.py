@@ -114,3 +114,8 @@ class RunResult(Value):
     @property
     def succeeded(self) -> bool:
         return self.exit_code == 0 and self.stopped_by is None
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        return f"stopped by the {self.stopped_by} limit" if self.stopped_by else f"exit {self.exit_code}"

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from septet.domain.events import RunFinished
+from septet.domain.files import is_test
 from septet.domain.pytest_report import parse_report
 from septet.domain.state import State
 from septet.domain.values import Value
@@ -170,12 +171,6 @@ def file_of(state: State, path: str, sources: Mapping[str, str], faults: Mapping
     )
 
 
-def is_test(path: str) -> bool:
-    """By pytest's naming convention."""
-    name = path.rsplit("/", 1)[-1]
-    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
-
-
 def suite_of(path: str, sources: Mapping[str, str]) -> str:
     """The file that tests this one, by name."""
     stem = path.rsplit("/", 1)[-1].removesuffix(".py")
@@ -187,8 +182,7 @@ def trouble_of(run: RunFinished) -> str | None:
     result = run.result
     if result.succeeded:
         return None
-    ending = f"stopped by the {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
-    return "\n".join(filter(None, [ending, shortened(result.stderr or result.stdout).strip()]))
+    return "\n".join(filter(None, [result.ending, shortened(result.stderr or result.stdout).strip()]))
 
 
 def tree_text(paths: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import accumulate, takewhile
 
 from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished, Terminated, ToolAnswered, ToolCalled
 from septet.domain.plans import Refusal
@@ -95,11 +96,11 @@ def conversation(state: State) -> list[str]:
     if sum(map(len, texts)) <= LONGEST_TALK:
         return texts
     start = next((place for place, (one, _) in enumerate(said) if is_plan(one)), 0) + 1
+    if start >= len(texts):
+        return texts
     room = LONGEST_TALK - sum(map(len, texts[:start]))
-    recent = 0
-    while start + recent < len(texts) and sum(map(len, texts[-recent - 1 :])) <= room:
-        recent += 1
-    recent = max(1, recent)
+    lengths = accumulate(map(len, reversed(texts[start:])))
+    recent = max(1, sum(1 for _ in takewhile(lambda length: length <= room, lengths)))
     return [*texts[:start], left_out([one for one, _ in said[start : len(said) - recent]]), *texts[-recent:]]
 
 

@@ -10,7 +10,6 @@ Packages bring theirs by the entry point group `septet.actions`.
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from importlib.metadata import entry_points
 from typing import TypeVar, get_type_hints, overload
 
 import msgspec
@@ -19,6 +18,7 @@ from septet.domain.plans import Refusal
 from septet.domain.talk import ToolOffer
 from septet.errors import BadConfig
 from septet.team.context import Context
+from septet.tools.plugins import plugins
 
 GROUP = "septet.actions"
 Effect = Context | Refusal
@@ -119,8 +119,8 @@ def read_arguments(text: str) -> Mapping[str, object] | Refusal:
 def known_actions(builtin: Iterable[Action]) -> dict[str, Action]:
     """Those that come with Septet, those of installed packages and those that the program registered."""
     found = {one.name: one for one in builtin}
-    for point in entry_points(group=GROUP):
-        loaded = point.load()
-        made = REGISTERED.get(point.name) or Action(loaded)
-        found[made.name] = made
+    for loaded in plugins(GROUP):
+        if not inspect.isfunction(loaded):
+            raise BadConfig(f"{loaded!r} of an installed package is no action", "an action is a function")
+        found[loaded.__name__] = REGISTERED.get(loaded.__name__) or Action(loaded)
     return {**found, **REGISTERED}

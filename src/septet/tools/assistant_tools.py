@@ -50,11 +50,8 @@ class ExecutePyFile(BaseModel):
                 reason=f"there is no '{self.file_name}'; the files are {', '.join(hands.texts) or 'none'}"
             )
         result = await hands.execute(self.file_name)
-        ending = (
-            f"stopped by the {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
-        )
         made = [change.path for change in result.changes if change.kind != "deleted"]
-        parts = [f"{self.file_name}: {ending}" + (f", made {', '.join(made)}" if made else "")]
+        parts = [f"{self.file_name}: {result.ending}" + (f", made {', '.join(made)}" if made else "")]
         parts += [f"stdout:\n{shortened(result.stdout)}"] if result.stdout else []
         parts += [f"stderr:\n{shortened(result.stderr)}"] if result.stderr else []
         text = "\n".join(parts)

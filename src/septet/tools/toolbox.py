@@ -13,13 +13,13 @@ Packages bring theirs by the entry point group `septet.tools`.
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.domain.talk import ToolOffer
-from septet.errors import BadConfig
+from septet.errors import BadConfig, SeptetError
+from septet.tools.plugins import plugins
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -90,6 +90,8 @@ class Tool:
         try:
             said = use(hands)
             said = await said if inspect.isawaitable(said) else said
+        except SeptetError:  # the sandbox or the log failed, not the tool: no model can mend that
+            raise
         except Exception as error:  # a person's own code: what it raises is told to the model
             return Refusal(reason=f"{self.name} failed: {type(error).__name__}: {error}")
         return said if isinstance(said, Refusal) else str(said)
@@ -130,6 +132,15 @@ def tool(model: type[M] | None = None, *, repeatable: bool = True) -> type[M] | 
 def toolbox(builtin: Iterable[Tool]) -> dict[str, Tool]:
     """Those that come with Septet, those of installed packages and those that the program registered."""
     found = {one.name: one for one in builtin}
-    for point in entry_points(group=GROUP):
-        found[point.name] = Tool(point.load())
+    for loaded in plugins(GROUP):
+        name = str(getattr(loaded, "__name__", ""))
+        found[name] = REGISTERED.get(name) or made_of(loaded)
     return {**found, **REGISTERED}
+
+
+def made_of(loaded: object) -> Tool:
+    from pydantic import BaseModel
+
+    if not isinstance(loaded, type) or not issubclass(loaded, BaseModel):
+        raise BadConfig(f"{loaded!r} of an installed package is no tool", "derive it from pydantic.BaseModel")
+    return Tool(loaded)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from septet.chat.exports import told
 from septet.chat.names import checked_name, new_name
+from septet.chat.reports import clipped
 from septet.chat.results import Result, result_of
 from septet.domain.events import ChatEnded, Recorded, StopRequested
 from septet.domain.talk import Request
@@ -21,6 +22,8 @@ from septet.models.names import KEY_VARIABLES
 from septet.team.teams import TEAMS
 from septet.wiring.handles import Handle
 from septet.wiring.session import Session, checked_goal, open_session, with_model
+
+LONGEST_LINE = 160
 
 
 class Project(Value, forbid_unknown_fields=True):
@@ -109,9 +112,15 @@ def teller(level: str) -> Callable[[Recorded], None]:
     def tell(recorded: Recorded) -> None:
         who, text = told(recorded)
         if text:
-            sys.stderr.write(f"{who}: {text if level == 'debug' else text.strip().splitlines()[0]}\n")
+            sys.stderr.write(
+                f"{who}: {text if level == 'debug' else clipped(first_line(text), LONGEST_LINE)}\n"
+            )
 
     return tell if level != "quiet" else lambda _: None
+
+
+def first_line(text: str) -> str:
+    return next(iter(text.strip().splitlines()), "")
 
 
 def tell_request(request: Request) -> None:
