@@ -1,0 +1,152 @@
+"""The loop by itself: what is stored when, and what a move is made from."""
+
+import anyio
+import pytest
+
+from septet.domain.events import (
+    ChatEnded,
+    ChatStarted,
+    DecisionRecorded,
+    Event,
+    ModelAnswered,
+    StopRequested,
+    TurnOpened,
+)
+from septet.domain.state import State
+from septet.domain.talk import Answer
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.errors import BadConfig, Conflict
+from septet.ports import Acts, EventStore, Last
+from septet.runtime.conductor import Agents, conduct
+from septet.stores.memory import MemoryStore
+from septet.team.floors import floor_for
+
+pytestmark = pytest.mark.anyio
+
+MEMBERS = tuple(RoleSpec(name=name, role="coder") for name in ("ada", "bob"))
+TEAM = TeamSpec(name="talk", members=MEMBERS, floor="round_robin", budget=Budget(rounds=4))
+FLOOR = floor_for(TEAM, TEAM.budget)
+
+
+def said(name: str) -> ModelAnswered:
+    return ModelAnswered(role=name, answer=Answer(text=f"I am {name}"))
+
+
+async def speak(state: State) -> Acts:
+    assert state.turn is not None
+    yield Last(event=said(state.turn.speaker))
+
+
+async def speak_and_stop(state: State) -> Acts:
+    """The same, by one who does not say that nothing more will come."""
+    assert state.turn is not None
+    yield said(state.turn.speaker)
+
+
+async def begin(store: EventStore) -> None:
+    await store.append("talk", ChatStarted(goal="talk", team=TEAM, workspace=""), after=0)
+
+
+async def events(store: EventStore) -> list[Event]:
+    return [recorded.event for recorded in await store.read("talk")][1:]
+
+
+def conversation(turns: int) -> list[Event]:
+    names = [("ada", "bob")[turn % 2] for turn in range(turns)]
+    return [event for name in names for event in (TurnOpened(speaker=name, role="coder"), said(name))]
+
+
+@pytest.mark.parametrize("agent", [speak, speak_and_stop])
+async def test_whether_an_agent_says_that_it_has_ended_makes_no_difference_to_the_log(agent: object) -> None:
+    store = MemoryStore()
+    await begin(store)
+    agents: Agents = {"ada": speak, "bob": speak if agent is speak else speak_and_stop}
+
+    heard: list[Event] = []
+    state = await conduct("talk", store, FLOOR, agents, lambda recorded: heard.append(recorded.event))
+
+    ended = ChatEnded(reason="bound", detail="4 rounds are used up")
+    assert await events(store) == heard == [*conversation(4), ended]
+    assert state.ended == ended
+    assert len(state.messages) == 4
+
+
+async def test_a_stop_that_comes_during_the_last_event_of_a_turn_is_heard_before_the_next_is_opened() -> None:
+    store = MemoryStore()
+    await begin(store)
+
+    async def interrupted(state: State) -> Acts:
+        await store.append("talk", StopRequested(), after=None)
+        yield Last(event=said("bob"))
+
+    state = await conduct("talk", store, FLOOR, {"ada": speak, "bob": interrupted})
+
+    assert state.ended is not None
+    assert state.ended.reason == "stopped"
+    assert await events(store) == [*conversation(2)[:3], StopRequested(), said("bob"), state.ended]
+
+
+async def test_an_agent_is_put_away_after_its_last_event_and_never_goes_on() -> None:
+    store = MemoryStore()
+    await begin(store)
+    put_away: list[str] = []
+
+    async def careless(state: State) -> Acts:
+        try:
+            yield DecisionRecorded(by="bob", what="talk", why="asked")
+            yield Last(event=said("bob"))
+            raise AssertionError("went on after its end")
+        finally:
+            put_away.append("bob")
+
+    await conduct("talk", store, FLOOR, {"ada": speak, "bob": careless})
+
+    assert put_away == ["bob", "bob"]
+
+
+async def test_of_two_who_end_the_same_turn_one_stores_the_step_and_the_other_nothing_of_it() -> None:
+    store = MemoryStore()
+    await begin(store)
+    both = anyio.Event()
+    outcomes: list[str] = []
+
+    async def together(state: State) -> Acts:
+        """Wait until both conductors are in this turn."""
+        outcomes.append("there")
+        if outcomes.count("there") == 2:
+            both.set()
+        await both.wait()
+        yield Last(event=said("bob"))
+
+    async def run() -> None:
+        try:
+            await conduct("talk", store, FLOOR, {"ada": speak, "bob": together})
+            outcomes.append("won")
+        except Conflict:
+            outcomes.append("lost")
+
+    await begin_turn_of_bob(store)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            tasks.start_soon(run)
+
+    assert sorted(outcomes[2:]) in (["lost", "there", "won"], ["lost", "won"])
+    ended = ChatEnded(reason="bound", detail="4 rounds are used up")
+    assert await events(store) == [*conversation(4), ended]
+
+
+async def begin_turn_of_bob(store: EventStore) -> None:
+    after = 1
+    for event in conversation(2)[:3]:
+        after = (await store.append("talk", event, after))[-1].seq
+
+
+async def test_a_speaker_whom_the_team_does_not_have_is_named() -> None:
+    store = MemoryStore()
+    await begin(store)
+
+    with pytest.raises(BadConfig, match="no 'bob'"):
+        await conduct("talk", store, FLOOR, {"ada": speak})
+
+    assert await events(store) == conversation(2)[:3]
