@@ -84,6 +84,7 @@ def test_a_bound_stops_by_name_and_resume_gives_more_room(septet: Septet) -> Non
     stopped = septet("run", "add", "-m", SMALL, "--yes", "--rounds", "1", "-n", "adding")
     assert stopped.returncode == 3
     assert "a bound was reached (1 rounds are used up)" in stopped.stdout
+    assert "septet: to go on: septet resume adding" in stopped.stderr
     assert septet("resume", "adding", "--rounds", "1").returncode == 0
 
 

@@ -32,8 +32,9 @@ def status(state: State) -> str:
     if state.ended is not None and state.ended.reason == "done" and state.plan is None and not state.versions:
         return f"done, {state.ended.detail}"
     if state.ended is not None:
+        ending = ENDINGS[state.ended.reason]
         detail = state.ended.detail if state.ended.reason != "done" else ""
-        return ENDINGS[state.ended.reason] + (f" ({detail})" if detail else "")
+        return f"{ending} ({detail})" if detail and detail != ending else ending
     if state.turn is None:
         return "not begun"
     asked = question(state) if state.turn.speaker == "proxy" and state.team.floor != "direct" else None

@@ -31,7 +31,7 @@ from septet.cli.options import Reach
     help="Megabytes that it may use.",
 )
 @click.option(
-    *("--as", "way"),
+    *("--run-as", "--as", "way"),
     type=click.Choice(["auto", "script", "screen", "server"]),
     default="auto",
     show_default=True,

@@ -151,9 +151,11 @@ def conclude(state: State, options: Options) -> None:
     parts = [
         report_table(state, width),
         f"{state.chat}: {status(state)}",
-        f"the program is in {state.workspace}",
+        f"the program is in {state.workspace}" if state.versions else "",
     ]
     write_line(sys.stdout, "\n".join(part for part in parts if part))
+    if result_of(state).exit_code and not options.quiet:
+        write_line(sys.stderr, f"septet: to go on: septet resume {state.chat}")
 
 
 @asynccontextmanager
