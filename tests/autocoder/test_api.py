@@ -56,6 +56,15 @@ def test_it_builds_in_its_folder_and_says_nothing(
     assert capfd.readouterr() == ("", "")
 
 
+def test_normally_each_thing_that_happens_is_a_short_line(
+    project: dict[str, object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    autocoder({**project, "log_level": "normal"}).wait()
+    lines = capfd.readouterr().err.splitlines()
+    assert "septet: changed main.py" in lines
+    assert max(map(len, lines)) < 200
+
+
 def test_debug_holds_prompts_and_never_the_key(
     project: dict[str, object], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from septet.chat.exports import told
 from septet.chat.names import checked_name, new_name
 from septet.chat.reports import clipped
 from septet.chat.results import Result, result_of
-from septet.domain.events import ChatEnded, Recorded, StopRequested
+from septet.domain.events import ChatEnded, Event, Recorded, StopRequested, ToolAnswered
 from septet.domain.talk import Request
 from septet.domain.teams import TeamSpec
 from septet.domain.values import Value
@@ -112,15 +112,16 @@ def teller(level: str) -> Callable[[Recorded], None]:
     def tell(recorded: Recorded) -> None:
         who, text = told(recorded)
         if text:
-            sys.stderr.write(
-                f"{who}: {text if level == 'debug' else clipped(first_line(text), LONGEST_LINE)}\n"
-            )
+            sys.stderr.write(f"{who}: {text if level == 'debug' else brief(recorded.event, text)}\n")
 
     return tell if level != "quiet" else lambda _: None
 
 
-def first_line(text: str) -> str:
-    return next(iter(text.strip().splitlines()), "")
+def brief(event: Event, text: str) -> str:
+    """One line of what was told; of a change, the files and not the diff."""
+    if isinstance(event, ToolAnswered) and event.changes:
+        text = f"changed {', '.join(change.path for change in event.changes)}"
+    return clipped(next(iter(text.strip().splitlines()), ""), LONGEST_LINE)
 
 
 def tell_request(request: Request) -> None:
