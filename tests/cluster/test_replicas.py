@@ -81,10 +81,14 @@ def trio(binary: str, tmp_path: Path) -> Generator[Trio]:
 
 
 async def conduct(store: NatsStore, chat: str, acknowledged: list[Recorded], enough: anyio.Event) -> None:
+    """Single events and steps of two by turns, all of them numbered."""
     after = number = 0
     while not enough.is_set():
-        acknowledged += await store.append(chat, TurnOpened(speaker=str(number)), after)
-        after, number = acknowledged[-1].seq, number + 1
+        event, sequel = TurnOpened(speaker=str(number)), TurnOpened(speaker=str(number + 1))
+        acknowledged += await store.append(
+            chat, event, after, (lambda _, s=sequel: s) if number % 3 else None
+        )
+        after, number = acknowledged[-1].seq, len(acknowledged)
 
 
 async def leader_of(client: Client) -> str:
@@ -137,6 +141,8 @@ async def test_three_kills_of_the_leader_lose_nothing(trio: Trio) -> None:
                 await grown(store, logs)
             enough.set()
         for chat, acknowledged in logs.items():
-            assert list(await store.read(chat)) == acknowledged
+            log = await store.read(chat)
+            assert list(log) == acknowledged
+            assert [one.event for one in log] == [TurnOpened(speaker=str(n)) for n in range(len(log))]
             speakers = [str(number) for number in range(len(acknowledged))]
             assert [one.event for one in acknowledged] == [TurnOpened(speaker=name) for name in speakers]

@@ -75,7 +75,7 @@ class NatsStore:
     async def _append_fenced(self, mine: Recorded, after: int, then: Sequel | None) -> list[Recorded]:
         """Name what was seen; where the server knows more, look whether it is only words of the person."""
         seen, between = message_of(after), list[Stored]()
-        if not is_whole(after):  # whatever it is: more was stored together with it, or it never was
+        if not is_whole(after):  # in the middle of a message: its writer went on in the same one
             check_fence(mine.chat, after - 1, last_of(seen + 1), after)
         # The same id for every try: what was stored, but whose acknowledgement was lost, is not stored again.
         headers = {STEP_ID: self._new_id(), EXPECTED_OF: whole_chat(mine.chat), EXPECTED: str(seen)}
