@@ -4,7 +4,6 @@ Members answer with their name and the number of the turn; conductors run their 
 """
 
 import sys
-from collections.abc import AsyncGenerator
 
 import anyio
 from nats.aio.client import Client
@@ -13,11 +12,12 @@ from septet.buses.connection import Link, connect
 from septet.buses.member import Member
 from septet.buses.recall import taking
 from septet.buses.remote import perform_together
-from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.events import ChatStarted, ModelAnswered
 from septet.domain.state import State
 from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import Conflict
+from septet.ports import Acts, Last
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
 from septet.stores.nats import NatsStore, open_nats_store
@@ -34,12 +34,14 @@ PAIR = TeamSpec(
 )
 
 
-async def speak(state: State) -> AsyncGenerator[Event, None]:
+async def speak(state: State) -> Acts:
+    """The editor's answers are one step with the move that follows, the writer's are not."""
     assert state.turn is not None
     if not state.turn.answers:
         await anyio.sleep(0.02)  # a model that thinks, so that kills hit it while it does
         name = state.turn.speaker
-        yield ModelAnswered(role=name, answer=Answer(text=f"{name} {state.turn.number}"))
+        said = ModelAnswered(role=name, answer=Answer(text=f"{name} {state.turn.number}"))
+        yield Last(event=said) if name == "editor" else said
 
 
 def cast(state: State) -> tuple[Floor, Agents]:
