@@ -20,12 +20,20 @@ def test_an_old_version_comes_back_and_can_be_taken_back(adding: Septet) -> None
 
 
 @pytest.mark.parametrize(
-    ("point", "reason"), [("v9", "has no version"), ("s9", "has no snapshot"), ("x", "has no version")]
+    ("point", "reason"),
+    [
+        ("v9", "has no version"),
+        ("s9", "has no snapshot"),
+        ("x", "has no version"),
+        ("", "has no version"),
+        ("s" + "9" * 5_000, "has no version"),
+    ],
 )
 def test_a_point_that_is_not_there_is_named(adding: Septet, point: str, reason: str) -> None:
     refused = adding("restore", "adding", point)
     assert refused.returncode == 2
     assert reason in refused.stderr
+    assert len(refused.stderr) < 200
 
 
 def test_the_snapshot_before_an_autocoders_last_act_brings_everything_back(

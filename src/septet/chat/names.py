@@ -47,6 +47,8 @@ def checked_name(name: str) -> str:
 def find_name(prefix: str, names: Iterable[str]) -> str:
     """The one chat that is meant."""
     known = list(names)
+    if not prefix.strip():
+        raise BadUsage("no chat is named", "see septet list")
     if prefix in known:
         return prefix
     found = [name for name in known if name.startswith(prefix)]
@@ -60,5 +62,5 @@ def find_name(prefix: str, names: Iterable[str]) -> str:
         )
     near = get_close_matches(prefix, known, n=1)
     raise BadUsage(
-        f"there is no chat '{prefix}'", f"did you mean '{near[0]}'?" if near else "see septet list"
+        f"there is no chat '{prefix[:80]}'", f"did you mean '{near[0]}'?" if near else "see septet list"
     )

@@ -14,7 +14,7 @@ def version_named(state: State, name: str) -> VersionWritten:
     found = known.get(name.lower().removeprefix("v"))
     if found is None:
         has = f"it has v1 to v{len(known)}" if known else "it has none yet"
-        raise BadUsage(f"'{state.chat}' has no version '{name}'", has)
+        raise BadUsage(f"'{state.chat}' has no version '{name[:40]}'", has)
     return found
 
 

@@ -105,8 +105,8 @@ def diff(name: str, old: str | None, new: str | None) -> int:
 
         state = await session.state(await session.find(name))
         count = len(state.versions)
-        before = version_named(state, old or f"v{max(1, count - 1)}")
-        after = version_named(state, new or f"v{count}")
+        before = version_named(state, f"v{max(1, count - 1)}" if old is None else old)
+        after = version_named(state, f"v{count}" if new is None else new)
         return await difference(before, after, session.blobs)
 
     return in_session(work)

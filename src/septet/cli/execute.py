@@ -1,22 +1,21 @@
 """`exec`: run something exactly as the runner would, with the same sandbox, limits and result."""
 
 import sys
-from pathlib import Path
 
 import click
 
-from septet.cli.options import Reach
+from septet.cli.options import Amount, Folder, Reach
 
 
 @click.command("exec", epilog="Example: septet exec -- python -c 'print(6 * 7)'")
 @click.argument("command", nargs=-1, required=True, metavar="FILE | -- CMD…")
-@click.option("-C", "workspace", type=click.Path(path_type=Path), default=".", help="The folder to run in.")
+@click.option("-C", "workspace", type=Folder(), default=".", help="The folder to run in.")
 @click.option(
     "--kernel", is_flag=True, help="Run FILE's cells (split by # %%, or a notebook's) in one kernel."
 )
 @click.option(
     *("--time", "--max-time", "time"),
-    type=click.FloatRange(0, min_open=True),
+    type=Amount(),
     default=60.0,
     show_default=True,
     metavar="S",
@@ -24,7 +23,7 @@ from septet.cli.options import Reach
 )
 @click.option(
     "--memory",
-    type=click.IntRange(16),
+    type=click.IntRange(16, 1 << 24),
     default=2048,
     show_default=True,
     metavar="MB",

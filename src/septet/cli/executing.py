@@ -56,7 +56,13 @@ class Wish:
 
     @property
     def folder(self) -> Path:
-        return self.workspace.expanduser().absolute()
+        return self.workspace
+
+    def check(self) -> None:
+        if not self.command[0].strip():
+            raise BadUsage("the command is empty", "name a FILE, or a command after --")
+        if self.kernel and (len(self.command) > 1 or self.way != "auto"):
+            raise BadUsage("--kernel takes one FILE of cells, and nothing else", "leave out the rest")
 
 
 class Outcome(Value, omit_defaults=False):
@@ -117,6 +123,7 @@ class Shown:
 
 
 async def carried_out(wish: Wish) -> Shown:
+    wish.check()
     limits = Limits(seconds=wish.time, cpu_seconds=wish.time, memory=wish.memory * MEBIBYTE)
     job = Job(command=(), workspace=str(wish.folder), limits=limits, network=wish.network)
     ear = Ear(silent=wish.as_json)
@@ -165,7 +172,12 @@ def meant(job: Job, wish: Wish) -> Job:
         return replace(job, command=wish.command, mode=mode_of(wish, ""))
     path = file_of(wish, first)
     command = (*shlex.split(runner), *wish.command)
-    return replace(job, command=command, mode=mode_of(wish, read_text(path) if path.suffix == ".py" else ""))
+    return replace(job, command=command, mode=mode_of(wish, source_of(path)))
+
+
+def source_of(path: Path) -> str:
+    """Enough to guess by; which encoding a source has is between it and Python."""
+    return path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
 
 
 def mode_of(wish: Wish, source: str) -> Mode | None:

@@ -1,6 +1,7 @@
 """The options that every way of running shares, as one value."""
 
 import functools
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,9 +49,38 @@ class Duration(click.ParamType[float]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if found is None or not float(found[1]):
+        if found is None or not 0 < float(found[1]) * UNITS[found[2]] < math.inf:
             self.fail(f"'{value}' is no time, write 90s, 20m or 1.5h", param, ctx)
         return float(found[1]) * UNITS[found[2]]
+
+
+class Amount(click.ParamType[float]):
+    """A real number greater than 0."""
+
+    name = "number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            amount = float(str(value))
+        except ValueError:
+            amount = math.nan
+        if not 0 < amount < math.inf:
+            self.fail(f"'{str(value)[:40]}' is no amount, write a number greater than 0", param, ctx)
+        return amount
+
+
+class Folder(click.ParamType[Path]):
+    """A folder by its whole path; whether it can be used is somebody else's to say."""
+
+    name = "folder"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if not str(value).strip():
+            self.fail("'' names no folder", param, ctx)
+        try:
+            return Path(str(value)).expanduser().absolute()
+        except RuntimeError:
+            self.fail(f"'{str(value)[:80]}' has no home here", param, ctx)
 
 
 class Reach(click.ParamType["Network"]):
@@ -66,7 +96,8 @@ class Reach(click.ParamType["Network"]):
             return "on"
         if words in (["off"], []):
             return "off"
-        if trouble := next((one for one in map(host_trouble, words) if one), ""):
+        mixed = f"'{value}' says two things" if {"on", "off"} & set(words) else ""
+        if trouble := mixed or next((one for one in map(host_trouble, words) if one), ""):
             self.fail(f"{trouble}; write off, on, or api.example.org,localhost:8000", param, ctx)
         return tuple(words)
 
@@ -78,9 +109,7 @@ OPTIONS = [
     click.option("--yes", is_flag=True, help="Approve the plan without asking."),
     click.option("--step", is_flag=True, help="Stop before each turn and ask."),
     click.option("--rounds", type=click.IntRange(1), help="At most so many versions (8)."),
-    click.option(
-        "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="At most so many dollars."
-    ),
+    click.option("--max-cost", type=Amount(), metavar="USD", help="At most so many dollars."),
     click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="At most so many tokens."),
     click.option("--max-time", type=Duration(), help="At most so much working time: 90s, 20m, 1.5h."),
     click.option("--json", is_flag=True, help="JSON lines on stdout: every event, then the result."),

@@ -4,16 +4,17 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from septet.cli.completion import chat_names
-from septet.cli.options import Options, run_options
+from septet.cli.options import Folder, Options, run_options
 
 DEMOS = ("bars", "clock", "ctr", "hello", "midi", "pull-request")
 
 
 @click.command(epilog="Example: septet run 'an analog clock' -C clock --yes")
 @click.argument("goal", required=False)
-@click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
+@click.option("-C", "workspace", type=Folder(), help="The folder to build in.")
 @click.option("-t", "--team", help="A team's name or a team.yaml (iterate; assistant with --data).")
 @click.option("-n", "--name", default="", help="What to call the chat.")
 @click.option(
@@ -73,7 +74,7 @@ def plan(goal: str, name: str, options: Options) -> int:
 
 @click.command(epilog="Example: septet demo clock")
 @click.argument("which", type=click.Choice(DEMOS), default="clock")
-@click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
+@click.option("-C", "workspace", type=Folder(), help="The folder to build in.")
 @run_options
 def demo(which: str, workspace: Path | None, options: Options) -> int:
     """Watch a rehearsed team at work, with no key and no network.
@@ -90,7 +91,17 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     from septet.cli.watching import work
     from septet.cli.working import rehearse
 
+    refuse_given("model", "data", "dictionary")
+
     return work(rehearse(which, workspace, options), options)
+
+
+def refuse_given(*names: str) -> None:
+    """Options that every way of running has and a demo could only ignore; a variable is not meant for it."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"a demo brings its own words and data: leave out --{name}", context)
 
 
 @click.command(epilog="Example: septet resume analog-clock 'sounds good'")

@@ -38,8 +38,8 @@ def restore(name: str, point: str | None, yes: bool, as_json: bool) -> int:
             chosen = offered(chat, log, yes, as_json)
             if chosen is None:
                 return point_objects(log) if as_json else point_lines(log)
-        if not chosen:
-            return f"{chat} stays as it is"
+            if not chosen:
+                return f"{chat} stays as it is"
         return restored(await restore_workspace(session, chat, chosen), as_json)
 
     return in_session(work)

@@ -91,10 +91,11 @@ def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
     """A new chat whose members read from a script."""
 
     async def prepare(session: Session) -> str:
-        write_line(sys.stderr, f"septet: {REHEARSAL}")
         team = bounded(team_of(load_rehearsal(which)), options)
         agreed = team if options.step else replace(team, approve="auto")
-        return await start_rehearsal(session, which, agreed, absolute(workspace))
+        chat = await start_rehearsal(session, which, agreed, absolute(workspace))
+        write_line(sys.stderr, f"septet: {REHEARSAL}")
+        return chat
 
     return prepare
 

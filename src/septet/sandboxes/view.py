@@ -11,6 +11,7 @@ from septet.errors import BadUsage
 from septet.sandboxes.environment import HOME, interpreter_folders
 from septet.sandboxes.identities import Identity
 from septet.sandboxes.settings import settings_folder
+from septet.tools.workspace import check_breadth
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
 _KERNEL_WINDOWS = (
@@ -23,10 +24,6 @@ _KERNEL_WINDOWS = (
     "kpagecount",
     "kpageflags",
 )
-_TOO_WIDE = frozenset(
-    f"/{name}"
-    for name in ("", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "opt", "proc", "root", "run")
-) | frozenset(f"/{name}" for name in ("sbin", "srv", "sys", "tmp", "usr", "usr/bin", "usr/lib", "var"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +37,19 @@ class Place:
 def checked_workspace(workspace: str) -> Path:
     """The real path of a workspace, refused where giving it away would give the machine away."""
     path = existing_folder(workspace)
-    if str(path) in _TOO_WIDE or path == Path.home():
-        raise BadUsage(f"{path} is too wide for a workspace", "name a folder of its own for this work")
+    check_breadth(path)
     return path
 
 
 def existing_folder(workspace: str) -> Path:
-    path = Path(workspace).resolve()
-    if not path.is_dir():
+    try:
+        path = Path(workspace).resolve()
+        is_folder = path.is_dir()
+    except OSError as error:
+        raise BadUsage(
+            f"the workspace {workspace[:80]} cannot be used ({error.strerror})", "name a folder that exists"
+        ) from error
+    if not is_folder:
         raise BadUsage(f"the workspace {path} is not a folder", "name a folder that exists")
     return path
 

@@ -23,6 +23,10 @@ T = TypeVar("T")
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LARGEST = 64 << 20
+TOO_WIDE = frozenset(
+    f"/{name}"
+    for name in ("", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "opt", "proc", "root", "run")
+) | frozenset(f"/{name}" for name in ("sbin", "srv", "sys", "tmp", "usr", "usr/bin", "usr/lib", "var"))
 
 
 class Workspace:
@@ -133,13 +137,28 @@ def make_folder(root: Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
 
 
+def check_breadth(folder: Path) -> None:
+    """A real path, refused where giving it away would give the machine or the person's home away."""
+    if str(folder) in TOO_WIDE or folder == Path.home():
+        raise BadUsage(f"{folder} is too wide for a workspace", "name a folder of its own for this work")
+
+
 def check_folder(root: Path) -> None:
-    nearest = next(folder for folder in (root, *root.parents) if folder.exists())
+    try:
+        nearest = next(folder for folder in (root, *root.parents) if folder.exists())
+        check_breadth(root.resolve())
+    except OSError as error:
+        raise BadUsage(
+            f"the workspace {str(root)[:80]} cannot be used ({error.strerror})", "name another folder with -C"
+        ) from error
     if not nearest.is_dir():
         raise BadUsage(f"the workspace {root} is no folder, {nearest} is a file", "name a folder with -C")
     probe = os.statvfs(nearest)
     if not os.access(nearest, os.W_OK | os.X_OK) or probe.f_flag & os.ST_RDONLY:
-        raise BadUsage(f"the workspace {root} is not writable", "name another folder with -C, or another home with SEPTET_HOME")
+        raise BadUsage(
+            f"the workspace {root} is not writable",
+            "name another folder with -C, or another home with SEPTET_HOME",
+        )
 
 
 async def in_thread(work: Callable[[], T]) -> T:

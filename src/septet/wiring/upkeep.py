@@ -19,7 +19,7 @@ from septet.tools.snapshots import keep, recall, restore, take
 from septet.tools.workspace import Workspace
 from septet.wiring.session import Session
 
-SNAPSHOT = re.compile(r"s(\d+)", re.IGNORECASE)
+SNAPSHOT = re.compile(r"s(\d{1,9})", re.IGNORECASE)
 
 
 class Restored(Value, omit_defaults=False):
