@@ -45,6 +45,8 @@ CASES = [
     (["exec", "-C", "", "--", "true"], 2, "names no folder"),
     (["exec", "--time", "inf", "--", "true"], 2, "'inf' is no amount"),
     (["exec", "--memory", "99999999999999", "--", "true"], 2, "not in the range"),
+    (["facts", "-C", "~nobody-here"], 2, "has no home here"),
+    (["project", "p", "add", "-C", ""], 2, "names no folder"),
     (["exec", "--", ""], 2, "the command is empty"),
     (["exec", "--kernel", "a.py", "b.py"], 2, "--kernel takes one FILE"),
     (["exec", "--kernel", "--as", "screen", "a.py"], 2, "--kernel takes one FILE"),

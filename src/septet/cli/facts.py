@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from septet.cli.chats import in_session
+from septet.cli.options import Folder
 
 if TYPE_CHECKING:
     from septet.wiring.session import Session
@@ -13,14 +14,13 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: septet facts -C clock 'remember: the face is white'")
 @click.argument("change", required=False)
-@click.option("-C", "workspace", type=click.Path(path_type=Path), default=".", help="The project's folder.")
+@click.option("-C", "workspace", type=Folder(), default=".", help="The project's folder.")
 @click.option("--edit", is_flag=True, help="Open the file in your editor.")
 def facts(change: str | None, workspace: Path, edit: bool) -> int:
     """Show the facts of a project, or change them: 'remember: …', 'forget: …'.
 
     Teams are told them in every briefing, and add to them by the same words.
     """
-    folder = workspace.expanduser().absolute()
 
     async def work(session: "Session") -> str:
         from datetime import UTC, datetime
@@ -29,7 +29,7 @@ def facts(change: str | None, workspace: Path, edit: bool) -> int:
         from septet.errors import BadUsage
         from septet.tools.memory import Memory
 
-        memory = Memory(session.home.facts, folder)
+        memory = Memory(session.home.facts, workspace)
         if change:
             read = change_in(change)
             if read is None:

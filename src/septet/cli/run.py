@@ -41,7 +41,7 @@ def run(
 @click.command(epilog="Example: septet --project clock 'an analog clock' -C clock --yes")
 @click.argument("name", shell_complete=chat_names)
 @click.argument("goal", required=False)
-@click.option("-C", "workspace", type=click.Path(path_type=Path), help="The folder to build in.")
+@click.option("-C", "workspace", type=Folder(), help="The folder to build in.")
 @click.option("-t", "--team", default="iterate", help="A team's name or a team.yaml (iterate).")
 @run_options
 def project(name: str, goal: str | None, workspace: Path | None, team: str, options: Options) -> int:
