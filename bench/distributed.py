@@ -1,11 +1,15 @@
 """Chats over several processes: Septet on NATS JetStream beside autogen-ext's gRPC runtime, in one run.
 
-Run: python bench/distributed.py [--chats 1000] [--turns 10] [--autogen PYTHON]
+Run: python bench/distributed.py [--chats 1000] [--turns 10] [--rounds 3] [--autogen PYTHON]
 
 Four processes each: a host, a conductor (manager) and two members (writer, editor). A turn is two messages, the
 request to speak and what is said. Septet stores both, fenced, before it goes on; autogen stores nothing. CPU is that
-of all four processes, between the first and the last message. PYTHON is an interpreter that has
-`autogen-ext[grpc]==0.7.5`; without it only Septet is measured.
+of all four processes, between the first and the last message. In the first row of Septet the conductor starts the
+chats and hears of their ends, since members pass the floor on by themselves, and reads and checks all of them
+afterwards; in the second it follows and checks every move live, as `septet conduct` does.
+
+All rows are measured in turn, `--rounds` times; what is printed are the medians, and those of the ratios to autogen
+in the same round. PYTHON is an interpreter that has `autogen-ext[grpc]==0.7.5`; without it only Septet is measured.
 """
 
 import argparse
@@ -17,6 +21,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import NamedTuple
 
 import anyio
 import msgspec
@@ -42,6 +47,7 @@ from septet.runtime.log import Log
 from septet.stores.nats import NatsStore, open_nats_store
 from septet.team.floors import floor_for
 from septet.team.moves import Floor
+from septet.wiring.staying import settle
 
 MEMBERS = (RoleSpec(name="writer", role="coder"), RoleSpec(name="editor", role="reviewer"))
 REQUESTS = 300
@@ -67,6 +73,7 @@ async def be_member(client: Client, store: NatsStore, role: str) -> None:
     def make(_: AgentId) -> Handlers:
         return {"ask": asked}
 
+    settle()
     async with open_post(client) as post, anyio.create_task_group() as tasks:
         await tasks.start(serve_agents, post, role, make)
         await tasks.start(Member(client, taking(store, cast)).serve, role)
@@ -198,36 +205,44 @@ def cpu_of(pids: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measure(name: str, leader: Actor, pids: list[int], turns: int) -> None:
-    """Let the leader run its chats, then its requests, and print what they took."""
+class Figures(NamedTuple):
+    """Messages a second, µs of CPU a turn, the median of requests in ms."""
+
+    rate: float
+    cpu: float
+    request: float
+
+
+def measure(leader: Actor, pids: list[int], turns: int) -> Figures:
+    """Let the leader run its chats, then its requests."""
     before = cpu_of(pids)
     leader.tell()
     wall = float(leader.line().split()[1])
     cpu = cpu_of(pids) - before
     leader.tell()
     p50 = float(leader.line().split()[1])
-    print(f"{name:44}{2 * turns / wall:>10,.0f}{cpu / turns * 1e6:>14,.0f}{p50 * 1e3:>16.2f}", flush=True)
+    return Figures(rate=2 * turns / wall, cpu=cpu / turns * 1e6, request=p50 * 1e3)
 
 
-async def run_septet(name: str, sync: str, chats: int, turns: int, *flags: str) -> None:
+async def run_septet(sync: str, chats: int, turns: int, *flags: str) -> Figures:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         async with serve(ServerPlan(folder=Path(folder) / "nats", sync=sync)) as server:
-            await anyio.to_thread.run_sync(play, name, server, chats, turns, *flags)
+            return await anyio.to_thread.run_sync(play, server, chats, turns, *flags)
 
 
-def play(name: str, server: Server, chats: int, turns: int, *flags: str) -> None:
+def play(server: Server, chats: int, turns: int, *flags: str) -> Figures:
     address = server.link.address.replace("//", f"//{server.token}@")
     command = (sys.executable, __file__, "--chats", str(chats), "--turns", str(turns), *flags, "--actor")
     actors = [Actor(*command, kind, address) for kind in ("coder", "reviewer", "conductor")]
     try:
         assert [actor.line() for actor in actors] == ["ready"] * 3
-        measure(name, actors[-1], [server.pid, *(actor.process.pid for actor in actors)], chats * turns)
+        return measure(actors[-1], [server.pid, *(actor.process.pid for actor in actors)], chats * turns)
     finally:
         for actor in actors:
             actor.end()
 
 
-def run_autogen(python: str, chats: int, turns: int) -> None:
+def run_autogen(python: str, chats: int, turns: int) -> Figures:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -238,7 +253,7 @@ def run_autogen(python: str, chats: int, turns: int) -> None:
             actors.append(Actor(python, str(PEER), kind, address, *(numbers if kind == "manager" else [])))
             assert actors[-1].line() == "ready"
         pids = [actor.process.pid for actor in actors]
-        measure("autogen-ext[grpc] 0.7.5, stores nothing", actors[-1], pids, chats * turns)
+        return measure(actors[-1], pids, chats * turns)
     finally:
         for actor in actors:
             actor.end()
@@ -248,6 +263,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--chats", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--autogen", default="")
     parser.add_argument("--follow", action="store_true")
     parser.add_argument("--actor", nargs=2, default=None)
@@ -256,14 +272,38 @@ def main() -> None:
         kind, address = given.actor
         anyio.run(act, kind, address, given.chats, given.turns, given.follow)
         return
-    print(f"{given.chats:,} chats of {given.turns} turns, four processes")
-    print(f"{'':44}{'messages/s':>10}{'CPU µs/turn':>14}{'request p50 ms':>16}")
-    if given.autogen:
-        run_autogen(given.autogen, given.chats, given.turns)
-    anyio.run(run_septet, "septet, JetStream, default sync", "2m", given.chats, given.turns)
-    name = "septet, default sync, every chat followed"
-    anyio.run(run_septet, name, "2m", given.chats, given.turns, "--follow")
-    anyio.run(run_septet, "septet, JetStream, fsync before every ack", "always", given.chats, given.turns)
+    compare(given.autogen, given.chats, given.turns, given.rounds)
+
+
+PEER_NAME = "autogen-ext[grpc] 0.7.5, stores nothing"
+ROWS = {
+    "septet, JetStream, default sync": ("2m",),
+    "septet, the same, every chat followed": ("2m", "--follow"),
+    "septet, JetStream, fsync before every ack": ("always",),
+}
+
+
+def compare(autogen: str, chats: int, turns: int, rounds: int) -> None:
+    found: dict[str, list[Figures]] = {}
+    for _ in range(rounds):
+        if autogen:
+            found.setdefault(PEER_NAME, []).append(run_autogen(autogen, chats, turns))
+        for name, (sync, *flags) in ROWS.items():
+            found.setdefault(name, []).append(anyio.run(run_septet, sync, chats, turns, *flags))
+    print(f"{chats:,} chats of {turns} turns, four processes, medians of {rounds} rounds")
+    print(f"{'':44}{'messages/s':>10}{'CPU µs/turn':>14}{'request p50 ms':>16}  × autogen's messages/s, CPU")
+    for name, figures in found.items():
+        rate, cpu, request = (median(column) for column in zip(*figures, strict=True))
+        print(f"{name:44}{rate:>10,.0f}{cpu:>14,.0f}{request:>16.2f}{ratios(figures, found.get(PEER_NAME))}")
+
+
+def ratios(figures: list[Figures], peers: list[Figures] | None) -> str:
+    """How many times the peer's messages a second and what part of its CPU, round by round."""
+    if peers is None:
+        return ""
+    rates = [mine.rate / theirs.rate for mine, theirs in zip(figures, peers, strict=True)]
+    costs = [theirs.cpu / mine.cpu for mine, theirs in zip(figures, peers, strict=True)]
+    return f"  {median(rates):.1f}, 1/{median(costs):.1f} ({', '.join(f'1/{cost:.1f}' for cost in costs)})"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """The workspace is hostile ground: links lead nowhere, files are whole, foreign files stay."""
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,22 @@ async def test_a_link_in_the_way_is_replaced_not_followed(tmp_path: Path) -> Non
     await workspace.show([await file(blobs, "a.py", "code")], blobs, gone={})
     assert victim.read_text() == "precious"
     assert (workspace.root / "a.py").read_text() == "code"
+
+
+DYING = """
+import os, signal, sys
+from pathlib import Path
+from septet.tools.workspace import Workspace
+os.rename = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+Workspace(Path(sys.argv[1])).write("a.py", b"code")
+"""
+
+
+def test_what_a_kill_left_of_a_write_goes_with_the_next_one(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", DYING, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    Workspace(tmp_path).write("a.py", b"code")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.py"]
 
 
 async def test_a_linked_folder_is_not_entered(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from septet.wiring.hosts import (
     open_host,
 )
 from septet.wiring.links import Link, link_to
+from septet.wiring.staying import settle
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ def run_conductor(meeting: Meeting, goal: str | None, name: str, team: str, opti
 
 async def stay(context: Callable[[], AbstractAsyncContextManager[object]]) -> int:
     """Be there until SIGINT or SIGTERM; leaving the context stops everything in order."""
+    settle()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with context():
             async for _ in signals:

@@ -98,6 +98,7 @@ def _prepared(user: int, paths: tuple[Path, ...]) -> Identity:
             [*command, *map(str, paths)],
             pass_fds=(theirs.fileno(),),
             env={},
+            start_new_session=True,  # Ctrl-C on the terminal is for Septet, not for a half-made namespace
             timeout=_SECONDS,
             capture_output=True,
             check=False,

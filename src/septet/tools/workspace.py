@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 from typing import TypeVar
 
 from anyio import to_thread
@@ -78,7 +77,9 @@ class Workspace:
 
     def write(self, path: str, content: bytes) -> None:
         with self.folder_of(path, make=True) as (folder, name):
-            draft = f".{token_hex(8)}.new"
+            draft = f".{sha256(name.encode()).hexdigest()[:16]}.new"
+            with suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=folder)  # a kill left it
             handle = os.open(
                 draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=folder
             )

@@ -30,5 +30,7 @@ def web(**given: object) -> int:
     import anyio
 
     from septet.web.meeting import Choices, serving
+    from septet.wiring.staying import settle
 
+    settle()
     return anyio.run(serving, Choices(**given))  # pyright: ignore[reportArgumentType]  # click has checked them
