@@ -141,6 +141,7 @@ class Conductor:
 
 async def be_conductor(client: Client, store: NatsStore, chats: int, turns: int, follow: bool) -> None:
     conductor = Conductor(client, store, turns)
+    settle()
     say("ready")
     await heard()
     started = perf_counter()

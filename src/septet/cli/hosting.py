@@ -105,6 +105,7 @@ def run_conductor(meeting: Meeting, goal: str | None, name: str, team: str, opti
         found = each_by_its_own(adopt(meeting.config).team)
         spec = found if team == "iterate" else spec
     link = link_to(meeting)
+    settle()
     spec = spec if options.model else thinking_elsewhere(spec)
     prepare = proceed(name, goal, options) if name else begin(goal, spec, Start(), options)
     return work(prepare, options, partial(open_cluster, link))

@@ -38,6 +38,8 @@ PAUSE = 0.2
 AT_ONCE = 32
 FEW = 16
 """Events that are rather fetched one by one: the server looks through everything that came in between."""
+REMEMBERED = 10_000
+"""Chats whose newest time is known."""
 MESSAGE_ID = "Nats-Msg-Id"
 """By this the server knows words that were sent twice."""
 STEP_ID = "Septet-Id"
@@ -161,10 +163,12 @@ class NatsStore:
 
     @asynccontextmanager
     async def _feed(self, chat: str) -> AsyncGenerator[Feed]:
-        """From here on nothing is missed, or it is known that something was."""
+        """From here on nothing is missed, or it is known that something was.
+
+        The server does what it is told in order: it listens for us before it answers what we ask next.
+        """
         feed = Feed(chat)
         heard = await listen(self._client, f"{STORED}.{token(chat)}.>", feed.hear)
-        await self._patiently(self._client.flush)
         try:
             yield feed
         finally:
@@ -216,6 +220,8 @@ class NatsStore:
     def _noted(self, recorded: Recorded) -> Recorded:
         """Times never go back for those who write through this store."""
         self._latest[recorded.chat] = max(recorded.at, self._latest.get(recorded.chat, 0.0))
+        if len(self._latest) > REMEMBERED:
+            del self._latest[next(iter(self._latest))]
         return recorded
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
