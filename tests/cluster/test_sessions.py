@@ -8,8 +8,9 @@ from septet.buses.server import ServerPlan, serve
 from septet.domain.events import ChatStarted, DataDescribed, DecisionRecorded, Event, VersionWritten
 from septet.domain.reduce import fold
 from septet.domain.teams import RoleSpec, TeamSpec
-from septet.web.histories import fork, restore
+from septet.web.histories import restore
 from septet.wiring.cluster import open_cluster
+from septet.wiring.forks import fork
 from septet.wiring.session import Session
 
 pytestmark = pytest.mark.anyio

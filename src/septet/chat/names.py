@@ -36,6 +36,11 @@ def new_name(goal: str) -> str:
     return f"{'-'.join(telling[:3])[:40].strip('-')}-{tail}"
 
 
+def name_after(chat: str) -> str:
+    """Another name of the same words, with other letters behind them."""
+    return new_name(re.sub(rf"-[{LETTERS}]{{3}}$", "", chat))
+
+
 def checked_name(name: str) -> str:
     if not GOOD.fullmatch(name):
         raise BadUsage(

@@ -14,6 +14,7 @@ COMMANDS = {
         "Watch a rehearsed team build something, really run here. No key, no network.",
     ),
     "resume": ("septet.cli.run:resume", "Go on with a chat exactly where it stopped."),
+    "fork": ("septet.cli.upkeep:fork", "The same start, a new branch of history."),
     "menu": ("septet.cli.menu:menu", "Projects: new, continue, edit, run, delete, options."),
     "list": ("septet.cli.chats:list_chats", "All chats, the newest first."),
     "show": ("septet.cli.chats:show", "One chat: plan, versions, evidence, cost."),

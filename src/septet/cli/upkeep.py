@@ -1,4 +1,4 @@
-"""`restore`, `rename` and `rm`: looking after chats."""
+"""`fork`, `restore`, `rename` and `rm`: looking after chats."""
 
 import sys
 from collections.abc import Sequence
@@ -13,6 +13,31 @@ if TYPE_CHECKING:
     from septet.domain.events import Recorded
     from septet.wiring.session import Session
     from septet.wiring.upkeep import Restored
+
+
+@click.command(epilog="Example: septet fork analog-clock --from v2")
+@click.argument("name", shell_complete=chat_names)
+@click.option("--from", "version", metavar="VERSION", help="Where the branch begins: v2 (all that there is).")
+@click.option("-n", "--name", "new", default="", help="What to call the new chat.")
+@click.option("--json", "as_json", is_flag=True, help="What was made, as one JSON object.")
+def fork(name: str, version: str | None, new: str, as_json: bool) -> int:
+    """A new chat that begins as chat NAME did, up to a version or as far as it is.
+
+    It has a workspace of its own with the files of that version. The new name goes to stdout; NAME stays as it is.
+    """
+
+    async def work(session: "Session") -> str:
+        from septet.domain.codec import ENCODER
+        from septet.wiring.forks import fork_named
+
+        done = await fork_named(session, await session.find(name), version, new)
+        if as_json:
+            return ENCODER.encode(done).decode()
+        files = f"the files of v{done.version}" if done.version else "no version yet"
+        click.echo(f"septet: {done.chat} has {files} in {done.workspace}; to go on: {done.next}", err=True)
+        return done.chat
+
+    return in_session(work)
 
 
 @click.command(epilog="Example: septet restore analog-clock v2")

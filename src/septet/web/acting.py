@@ -41,8 +41,9 @@ from septet.web.forms import (
     Step,
     Stop,
 )
-from septet.web.histories import fork, renewed, restore
+from septet.web.histories import renewed, restore
 from septet.web.place import Place
+from septet.wiring.forks import fork
 from septet.wiring.rehearsals import load_rehearsal, start_rehearsal, team_of
 
 

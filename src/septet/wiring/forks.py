@@ -1,0 +1,87 @@
+"""Forks: a new chat whose log begins as another one's, with a workspace of its own."""
+
+from collections.abc import Sequence
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from septet.chat.names import checked_name, name_after
+from septet.chat.versions import version_named
+from septet.domain.events import ChatStarted, Event, PackagesInstalled, Recorded, VersionWritten
+from septet.domain.files import FileRef
+from septet.domain.reduce import fold
+from septet.domain.state import State
+from septet.domain.values import Value
+from septet.errors import BadUsage
+from septet.runtime.log import Log
+from septet.tools.snapshots import recall, restore
+from septet.tools.workspace import Workspace
+from septet.wiring.session import Session
+
+
+class Forked(Value, omit_defaults=False):
+    """The new chat, what it begins as, and the command that goes on with it."""
+
+    chat: str
+    origin: str
+    version: int
+    workspace: str
+    next: str
+
+
+async def fork(
+    session: Session, chat: str, version: VersionWritten | None = None, seq: int = 0, name: str = ""
+) -> str:
+    """Up to that version, that event or the end. The files are there before the log says so."""
+    start = beginning(await session.store.read(chat), version, seq)
+    first = start[0].event if start else None
+    if not isinstance(first, ChatStarted):
+        raise BadUsage(f"'{chat}' has nothing to fork from", "name a later event")
+    new = checked_name(name) if name else name_after(chat)
+    folder = session.home.workspaces / new
+    if new in {head.chat for head in await session.store.chats()} or await to_thread.run_sync(folder.exists):
+        raise BadUsage(f"there is a chat or a workspace '{new}' already", "choose another name with -n")
+    await lay_out(session, fold(start), Workspace(folder))
+    log = Log(session.store, State(chat=new))
+    for event in (replace(first, workspace=str(folder)), *(moved(one.event) for one in start[1:])):
+        await log.record(event)
+    return new
+
+
+async def fork_named(session: Session, chat: str, version: str | None, name: str) -> Forked:
+    """A fork as a person asks for it: by the name of a version, or of all that there is."""
+    origin = await session.state(chat)
+    wanted = None if version is None else version_named(origin, version)
+    state = await session.state(await fork(session, chat, wanted, name=name))
+    words = " 'what shall be different'" if state.ended else ""
+    return Forked(
+        chat=state.chat,
+        origin=chat,
+        version=state.version.number if state.version else 0,
+        workspace=state.workspace,
+        next=f"septet resume {state.chat}{words}",
+    )
+
+
+def beginning(log: Sequence[Recorded], version: VersionWritten | None, seq: int) -> Sequence[Recorded]:
+    if version is not None:
+        seq = next(one.seq for one in log if one.event == version)
+    return [one for one in log if one.seq <= seq] if seq else log
+
+
+def moved(event: Event) -> Event:
+    """Packages are installed for a workspace: in the new one they are still to come, and agreed upon."""
+    if isinstance(event, PackagesInstalled):
+        return replace(event, installation=replace(event.installation, installed=()))
+    return event
+
+
+async def lay_out(session: Session, state: State, workspace: Workspace) -> None:
+    """The newest snapshot, over it the newest version and what its runs have made."""
+    if state.snapshots:
+        await restore(workspace, await recall(state.snapshots[-1].manifest, session.blobs), session.blobs)
+    if state.version is None:
+        return
+    made = [FileRef(path=path, sha256=sha256, size=0) for path, sha256 in state.artefacts.items() if sha256]
+    older = {file.path: file.sha256 for one in state.versions for file in one.files}
+    await workspace.show((*made, *state.version.files), session.blobs, gone=older)

@@ -1,0 +1,76 @@
+"""Forks: what the new workspace lacks is still to come, and what a snapshot kept is there."""
+
+from pathlib import Path
+
+import pytest
+
+from septet.domain.events import (
+    ChatStarted,
+    Event,
+    PackagesDecided,
+    PackagesInstalled,
+    PackagesWanted,
+    SnapshotTaken,
+    VersionWritten,
+)
+from septet.domain.files import FileRef, tree_of
+from septet.domain.packages import Installation, Missing
+from septet.settings.homes import Home
+from septet.team.teams import TEAMS
+from septet.tools.snapshots import keep, take
+from septet.tools.workspace import Workspace
+from septet.wiring.forks import fork
+from septet.wiring.session import Session, open_session
+
+pytestmark = pytest.mark.anyio
+
+
+def home(tmp_path: Path) -> Home:
+    return Home(data=tmp_path, config=tmp_path / "config", cache=tmp_path / "cache")
+
+
+async def write(session: Session, chat: str, *events: Event) -> None:
+    for event in events:
+        await session.store.append(chat, event, after=None)
+
+
+async def test_packages_are_installed_again_without_asking_again(tmp_path: Path) -> None:
+    wanted = Missing(distributions=("rich", "absent"))
+    async with open_session(home(tmp_path)) as session:
+        await write(
+            session,
+            "plot-abc",
+            ChatStarted(goal="plot", team=TEAMS["iterate"], workspace=str(tmp_path / "old")),
+            PackagesWanted(missing=wanted),
+            PackagesDecided(names=("absent", "rich"), allowed=True),
+            PackagesInstalled(installation=Installation(installed=("rich",), failed=("absent",))),
+        )
+        name = await fork(session, "plot-abc")
+        state = await session.state(name)
+    assert name.startswith("plot-")
+    assert name != "plot-abc"
+    assert state.provisions.fresh(wanted) == Missing(distributions=("rich",))
+    assert not state.provisions.asked
+    assert state.workspace == str(tmp_path / "work" / name)
+
+
+async def test_the_workspace_is_the_snapshot_with_the_version_over_it(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "data.csv").write_text("1,2\n")
+    (old / "main.py").write_text("print(1)\n")
+    async with open_session(home(tmp_path)) as session:
+        snapshot = await take(Workspace(old), session.blobs)
+        content = b"print(2)\n"
+        files = (FileRef(path="main.py", sha256=await session.blobs.put(content), size=len(content)),)
+        await write(
+            session,
+            "sum",
+            ChatStarted(goal="sum", team=TEAMS["autocoder"], workspace=str(old)),
+            SnapshotTaken(number=1, manifest=await keep(snapshot, session.blobs), entries=2),
+            VersionWritten(number=1, files=files, tree=tree_of(files)),
+        )
+        folder = tmp_path / "work" / await fork(session, "sum")
+    assert (folder / "data.csv").read_text() == "1,2\n"
+    assert (folder / "main.py").read_bytes() == content
+    assert (old / "main.py").read_text() == "print(1)\n"
