@@ -18,6 +18,7 @@ COMMANDS = {
     "menu": ("septet.cli.menu:menu", "Projects: new, continue, edit, run, delete, options."),
     "list": ("septet.cli.chats:list_chats", "All chats, the newest first."),
     "show": ("septet.cli.chats:show", "One chat: plan, versions, evidence, cost."),
+    "search": ("septet.cli.searching:search", "Where words were said, in all chats."),
     "diff": ("septet.cli.chats:diff", "What changed between two versions."),
     "export": ("septet.cli.chats:export", "A chat as Markdown, text or its raw log."),
     "restore": ("septet.cli.upkeep:restore", "Bring a workspace back to a version or a snapshot."),

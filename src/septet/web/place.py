@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 
 import anyio
 
+from septet.chat.search import Index
 from septet.domain.presence import BEAT
 from septet.web.channels import Channels
 from septet.web.conducting import Conducting
 from septet.web.overview import Overview
-from septet.web.search import Index
 from septet.web.shelf import Shelf
 from septet.wiring.session import Session
 
