@@ -113,3 +113,21 @@ def test_a_goal_is_built_by_members_in_other_processes(tmp_path: Path) -> None:
     workspace = Path(result.stdout.rsplit("the program is in ", 1)[1].strip())
     assert workspace.is_relative_to(tmp_path / "here")
     assert {"add.py", "test_add.py"} <= {path.name for path in workspace.iterdir()}
+
+
+def test_ctrl_c_ends_everything_quietly(tmp_path: Path) -> None:
+    """At a terminal the key reaches every process: the server must be the last to go."""
+    up = command("up", "--port", "0", "--web-port", "0", "-m", SMALL, "--unsafe-local")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        up, env=environment(tmp_path), stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        assert process.stderr is not None
+        serving = 0
+        while serving < 5:  # planner, coder, runner, reviewer and exemplar
+            serving += "serves" in process.stderr.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        _, complaints = process.communicate(timeout=30)
+
+    assert process.returncode == 0
+    assert complaints == ""

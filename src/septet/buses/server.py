@@ -100,7 +100,10 @@ class Server:
         config = self._plan.folder / "server.conf"
         await anyio.to_thread.run_sync(write_private, config, self._config())
         command = [*die_with_parent(), self._binary, "-c", str(config)]
-        self._process = await anyio.open_process(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+        # A session of its own: Ctrl-C at a terminal is for the host, which ends its server last.
+        self._process = await anyio.open_process(
+            command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+        )
         try:
             self._port = await self._listening(self._process)
         except BaseException:

@@ -88,7 +88,9 @@ async def keep(link: Link, command: Sequence[str]) -> None:
     where = ["--nats", link.address] if name == "web" else [link.address]
     words = [sys.executable, "-m", "septet", name, *where, *rest]
     while True:
-        process = await anyio.open_process(words, stdin=DEVNULL, stdout=None, stderr=None)
+        process = await anyio.open_process(
+            words, stdin=DEVNULL, stdout=None, stderr=None, start_new_session=True
+        )
         try:
             await process.wait()
         finally:
