@@ -1,4 +1,4 @@
-"""`list`, `show`, `diff` and `export`: projections of the log."""
+"""`list`, `show` and `diff`: projections of the log."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -108,19 +108,5 @@ def diff(name: str, old: str | None, new: str | None) -> int:
         before = version_named(state, f"v{max(1, count - 1)}" if old is None else old)
         after = version_named(state, f"v{count}" if new is None else new)
         return await difference(before, after, session.blobs)
-
-    return in_session(work)
-
-
-@click.command(epilog="Example: septet export analog-clock --format md > clock.md")
-@click.argument("name", shell_complete=chat_names)
-@click.option("--format", "form", type=click.Choice(["md", "jsonl", "txt"]), default="md", show_default=True)
-def export(name: str, form: str) -> int:
-    """A whole chat: md reads well, txt is the chat history, jsonl is the log itself."""
-
-    async def work(session: "Session") -> str:
-        from septet.chat.exports import export as exported
-
-        return exported(await session.log(await session.find(name)), form)
 
     return in_session(work)

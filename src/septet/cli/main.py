@@ -20,7 +20,10 @@ COMMANDS = {
     "show": ("septet.cli.chats:show", "One chat: plan, versions, evidence, cost."),
     "search": ("septet.cli.searching:search", "Where words were said, in all chats."),
     "diff": ("septet.cli.chats:diff", "What changed between two versions."),
-    "export": ("septet.cli.chats:export", "A chat as Markdown, text or its raw log."),
+    "export": (
+        "septet.cli.exporting:export",
+        "A chat as Markdown, a page, text, its raw log, or all in a zip.",
+    ),
     "restore": ("septet.cli.upkeep:restore", "Bring a workspace back to a version or a snapshot."),
     "rename": ("septet.cli.upkeep:rename", "Give a chat another name."),
     "rm": ("septet.cli.upkeep:rm", "Delete a chat for good."),

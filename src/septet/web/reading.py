@@ -1,24 +1,19 @@
 """What the page reads: the list, logs, versions, differences, archives, search."""
 
-import io
-import zipfile
 from collections.abc import Mapping
 
 import anyio
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from septet.chat.exports import FORMATS, export
+from septet.chat.documents import FORMATS, document, fetched, packed
 from septet.chat.results import result_of
 from septet.chat.versions import difference, version_named
 from septet.domain.codec import encode
 from septet.errors import BadUsage, NoModel
-from septet.ports import Blobs
 from septet.web.answers import json_answer, number
 from septet.web.place import Place
 from septet.wiring.rehearsals import rehearsals
-
-ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 class Reading:
@@ -53,7 +48,8 @@ class Reading:
         version = version_named(state, request.path_params["version"])
         made: Mapping[str, str] = state.artefacts if version == state.version else {}
         paths = {**made, **{file.path: file.sha256 for file in version.files}}
-        content = await zipped({path: sha for path, sha in paths.items() if sha}, self.place.session.blobs)
+        contents = await fetched({path: sha for path, sha in paths.items() if sha}, self.place.session.blobs)
+        content = await anyio.to_thread.run_sync(packed, contents)
         name = f"{state.chat}-v{version.number}.zip"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type="application/zip", headers=headers)
@@ -63,9 +59,11 @@ class Reading:
         form = request.path_params["form"]
         if form not in FORMATS:
             raise BadUsage(f"there is no export as '{form[:20]}'", f"use {', '.join(FORMATS)}")
-        text = export(list(await self.place.session.store.read(state.chat)), form)
+        session = self.place.session
+        content = await document(await session.store.read(state.chat), form, session.blobs)
         headers = {"content-disposition": f'attachment; filename="{state.chat}.{form}"'}
-        return Response(text, media_type="text/plain", headers=headers)
+        kind = "application/zip" if form == "zip" else "text/plain"
+        return Response(content, media_type=kind, headers=headers)
 
     async def search(self, request: Request) -> Response:
         return json_answer(await self.place.index.find(request.query_params.get("q", "")[:200]))
@@ -92,17 +90,3 @@ class Reading:
         except NoModel as error:
             model = {"name": "", "reason": f"{error.cause}: {error.remedy}"}
         return json_answer(model)
-
-
-async def zipped(paths: dict[str, str], blobs: Blobs) -> bytes:
-    """The same files always give the same bytes."""
-    contents = {path: await blobs.get(sha) for path, sha in sorted(paths.items())}
-
-    def pack() -> bytes:
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path, content in contents.items():
-                archive.writestr(zipfile.ZipInfo(path, ZIP_TIME), content)
-        return buffer.getvalue()
-
-    return await anyio.to_thread.run_sync(pack)

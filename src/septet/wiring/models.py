@@ -92,8 +92,12 @@ class Models:
 
     def record(self, path: Path) -> None:
         """Write every answer of models that are opened from now on to a file that `replay:` reads."""
+        self._tape = Tape(path, self.secrets())
+
+    def secrets(self) -> list[str]:
+        """What must not be given away: the keys that are kept, and variables that are named like one."""
         named = (value for name, value in self._environment.items() if SECRET_NAME.search(name))
-        self._tape = Tape(path, [*self._around().keys.values(), *named])
+        return [*self._around().keys.values(), *named]
 
     def _opened(self, name: str) -> Model:
         endpoint = resolve(name, self._around())
