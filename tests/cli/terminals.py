@@ -24,12 +24,21 @@ class Terminal:
 
     def tmux(self, *args: str) -> str:
         return subprocess.run(
-            ["tmux", "-S", self.socket, *args], capture_output=True, text=True, check=False
+            ["tmux", "-u", "-S", self.socket, *args], capture_output=True, text=True, check=False
         ).stdout
 
     def type(self, text: str) -> None:
+        self.begin(text)
+        self.press("Enter")
+
+    def begin(self, text: str) -> None:
+        """Type without sending."""
         self.tmux("send-keys", "-l", text)
-        self.tmux("send-keys", "Enter")
+
+    def paste(self, text: str) -> None:
+        """All at once, marked as pasted where the program asks for that."""
+        self.tmux("set-buffer", text)
+        self.tmux("paste-buffer", "-p", "-r")
 
     def press(self, key: str) -> None:
         self.tmux("send-keys", key)
@@ -52,12 +61,23 @@ class Terminal:
 def on_terminal(
     septet: Septet, *args: str, environment: Mapping[str, str] | None = None
 ) -> Generator[Terminal]:
-    """`septet ARGS…` on a terminal of its own; its exit code is shown at the end."""
+    """`septet ARGS…` on a terminal of its own; its exit code is shown at the end, and what became of the terminal."""
+    command = command_line(septet, *args, environment=environment)
+    left = '[ "$before" = "$(stty -g)" ] && echo terminal as before'
+    with running(septet, f"before=$(stty -g); {command}; echo exit code $?; {left}; cat") as terminal:
+        yield terminal
+
+
+def command_line(septet: Septet, *args: str, environment: Mapping[str, str] | None = None) -> str:
     settings = [f"{name}={value}" for name, value in {**septet.environment, **(environment or {})}.items()]
-    command = shlex.join(["env", *settings, sys.executable, "-m", "septet", *args])
+    return shlex.join(["env", *settings, sys.executable, "-m", "septet", *args])
+
+
+@contextmanager
+def running(septet: Septet, show: str) -> Generator[Terminal]:
+    """A shell's command in a window of its own."""
     terminal = Terminal(str(Path(tempfile.mkdtemp(dir=septet.home.parent)) / "tmux"))
     folder = str(septet.home.parent)
-    show = f"{command}; echo exit code $?; cat"
     terminal.tmux("-f", "/dev/null", "new-session", "-d", "-x", "150", "-y", "60", "-c", folder, show)
     try:
         yield terminal

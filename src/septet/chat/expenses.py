@@ -34,10 +34,10 @@ def spent_now(state: State) -> str:
     return f"{speaker} {shown}" if shown else ""
 
 
-def time_used(state: State) -> str:
-    """Seconds that models and programs took, and of how many."""
+def time_used(state: State, meanwhile: float = 0.0) -> str:
+    """Seconds that models and programs took, and of how many; `meanwhile` is what is not in the log yet."""
     limit = f"/{state.budget.seconds:g}" if state.budget.seconds is not None else ""
-    return f"{state.seconds:.0f}{limit} s"
+    return f"{state.seconds + meanwhile:.0f}{limit} s"
 
 
 def measures(used: Spending, limits: Allowance) -> list[str]:

@@ -2,18 +2,18 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from difflib import unified_diff
-from typing import TextIO
+from time import monotonic
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
 from septet.chat.expenses import spent, spent_now, time_used
 from septet.chat.exports import answer_words, package_words
 from septet.domain.events import (
     AnswerGiven,
-    ChatEnded,
     DataDescribed,
     DecisionRecorded,
     Event,
@@ -30,6 +30,7 @@ from septet.domain.events import (
     RunFinished,
     ToolAnswered,
     ToolCalled,
+    TurnOpened,
     VersionWritten,
     WorkAccepted,
 )
@@ -40,6 +41,9 @@ from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.domain.terminals import neutral
 from septet.team.reviews import review_text
+
+if TYPE_CHECKING:
+    from septet.cli.footer import Footer
 
 COLOURS = {
     "planner": "magenta",
@@ -62,39 +66,34 @@ class Screen:
         self.state = state
         self.verbose = verbose
         self.console = Console(file=sys.stderr, no_color=plain or None, highlight=False, emoji=False)
-        moving = self.console.is_terminal and not plain
-        self.footer = Status("", console=self.console, spinner="dots") if moving else None
+        self.can_move = self.console.is_terminal and not self.console.is_dumb_terminal and not plain
+        self.footer: Footer | None = None
+        self._opened = self._news = monotonic()
 
-    def __enter__(self) -> "Screen":
-        if self.footer:
-            self.footer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.rest()
-
-    def rest(self) -> None:
-        """Take the footer away: the person is asked, or all is over."""
-        if self.footer:
-            self.footer.stop()
+    def standing(self) -> str:
+        """The footer's words, now: somebody may have been at work for long since anything happened."""
+        now = monotonic()
+        return footer(self.state, turn=now - self._opened, quiet=now - self._news)
 
     def hear(self, recorded: Recorded, aloud: bool = True) -> None:
         before, self.state = self.state.plan, reduce(self.state, recorded)
+        self._news = monotonic()
+        if isinstance(recorded.event, TurnOpened):
+            self._opened = self._news
+        if self.footer and isinstance(recorded.event, PersonSpoke):
+            self.footer.heard(recorded.event.text)
         who, text = words(recorded.event, self.verbose)
         if isinstance(recorded.event, PlanProposed) and before is not None:
             text = f"the plan, changed\n{plan_changes(before, recorded.event.plan)}"
         if text and aloud:
             self.say(who, text)
-        if self.footer:
-            self.footer.update(footer(self.state))
-            if not isinstance(recorded.event, ChatEnded):
-                self.footer.start()
 
     def say(self, who: str, text: str) -> None:
         titles = {one.name: one.title for one in self.state.team.members}
         name = Text(f"{titles.get(who) or who:>9}  ", style=COLOURS.get(who, "white"))
-        for line in neutral(text).rstrip().splitlines() or [""]:
-            for part in self.fitted(line):
+        lines = neutral(text).rstrip().splitlines() or [""]
+        with self.footer.out_of_the_way() if self.footer else nullcontext():
+            for part in (part for line in lines for part in self.fitted(line)):
                 self.console.print(name + part, soft_wrap=True)
                 name = Text(" " * MARGIN)
 
@@ -108,15 +107,22 @@ class Screen:
         return [Text(indent + part.plain.rstrip()) for part in Text(words).wrap(self.console, room)]
 
 
-def footer(state: State) -> str:
-    """Round, who speaks, what it cost, how many requirements are met."""
+def footer(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
+    """Round, for whom one waits, what it cost, how many requirements are met.
+
+    `turn` is how many seconds the turn has taken, `quiet` how many passed since the last event.
+    """
     rounds = f"round {state.turns.get('coder', 0)} of {state.budget.rounds or '∞'}"
-    speaker = f"{state.turn.speaker} at work" if state.turn else ""
+    busy = state.turn is not None and state.ended is None
+    speaker = f"waiting for the {state.turn.speaker}, {turn:.0f} s" if state.turn and busy else ""
     total = len(state.plan.items) if state.plan else 0
     met = sum(found.passed for found in state.evidence.values())
     checks = f"{met}/{total} checks met" if total else ""
     return " · ".join(
-        filter(None, [rounds, speaker, checks, spent(state), time_used(state), spent_now(state)])
+        filter(
+            None,
+            [rounds, speaker, checks, spent(state), time_used(state, quiet if busy else 0), spent_now(state)],
+        )
     )
 
 

@@ -1,7 +1,8 @@
 """The person at the terminal: asked on stderr, so that stdout stays the result's."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 import click
 
@@ -18,20 +19,36 @@ PROMPTS = {
 NEXT = "ask on, or exit (Ctrl-D): "
 INTERRUPTED = "interrupted: [Enter] goes on · say what shall be different · q quits (it can be resumed): "
 ENDS = {"exit", "quit", "q", "bye"}
+Line = Callable[[str], Awaitable[str]]
+HandedOver = Callable[[], AbstractAsyncContextManager[object]]
 WELCOME = "What python creation would you like? Type below:"
 
 
-async def ask_line(prompt: str) -> str:
+async def ask_line(prompt: str, typed: str = "") -> str:
+    """A line from the person, who may have begun to type it."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.output import create_output
 
     session: PromptSession[str] = PromptSession(output=create_output(sys.stderr))
     try:
-        return await session.prompt_async(prompt)
+        return legible(await session.prompt_async(prompt, default=typed))
     except EOFError as error:
-        raise NeedsPerson("the terminal was closed", "septet resume goes on") from error
+        raise closed() from error
     except KeyboardInterrupt as error:  # in a task of the event loop it would end as a traceback
-        raise Interrupted("interrupted; what happened so far is saved", "septet resume goes on") from error
+        raise broken_off() from error
+
+
+def closed() -> NeedsPerson:
+    return NeedsPerson("the terminal was closed", "septet resume goes on")
+
+
+def broken_off() -> Interrupted:
+    return Interrupted("interrupted; what happened so far is saved", "septet resume goes on")
+
+
+def legible(text: str) -> str:
+    """What was typed as text of the log, which is UTF-8: bytes that are none become question marks."""
+    return text.encode(errors="replace").decode()
 
 
 async def ask_next() -> str | None:
@@ -45,27 +62,29 @@ async def ask_next() -> str | None:
     return None if said.lower() in ENDS else said
 
 
-async def ask_after_interrupt() -> str | None:
+async def ask_after_interrupt(typed: str) -> str | None:
     """What to do after Ctrl-C: go on (nothing), go on with these words, or leave (None)."""
     try:
-        said = (await ask_line(INTERRUPTED)).strip()
+        said = (await ask_line(INTERRUPTED, typed)).strip()
     except (NeedsPerson, Interrupted):
         return None
     return None if said.lower() in ENDS else said
 
 
-def asking(rest: Callable[[], None]):
-    """Ask once the moving footer is out of the way."""
+def asking(line: Line = ask_line, handed_over: HandedOver = nullcontext):
+    """Ask by `line`; while the terminal is `handed_over`, others may write on it."""
 
     async def ask(question: Question) -> str:
-        rest()
         if question.kind == "review":
-            click.echo(f"septet: the program is in {question.text}", err=True)
+            async with handed_over():
+                click.echo(f"septet: the program is in {question.text}", err=True)
         while True:
-            said = await ask_line(PROMPTS[question.kind])
+            said = await line(PROMPTS[question.kind])
             if question.kind != "plan" or said.strip().lower() not in ("e", "edit"):
                 return said
-            if edited := edited_plan(question.text):
+            async with handed_over():
+                edited = edited_plan(question.text)
+            if edited:
                 return edited
 
     return ask

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -16,7 +17,8 @@ from septet.chat.results import result_of
 from septet.cli.bounds import more
 from septet.cli.live import Screen, write_line
 from septet.cli.options import Options
-from septet.cli.person import ask_after_interrupt, ask_next, asking, at_terminal
+from septet.cli.person import ask_after_interrupt, ask_next, at_terminal
+from septet.cli.steering import steering
 from septet.domain.codec import ENCODER, encode
 from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
 from septet.domain.plans import plan_text
@@ -69,18 +71,20 @@ def introduce(state: State, options: Options) -> None:
 
 
 async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options) -> bool:
-    """Perform until the chat ends, seen by whoever watches; False where the person interrupts and goes on."""
+    """Perform until the chat ends, seen by whoever watches; False where it goes on with what the person says."""
     before = await session.state(chat)
     talk = before.team.floor == "group_chat"
+    screen = Screen(before, options.plain, options.verbose or talk)
     caught: list[int] = []
-    with Screen(before, options.plain, options.verbose or talk) as screen:
-        person = present(asking(screen.rest)) if at_terminal() else None
-        async with interruptible(caught), aclosing(session.perform(chat, sandbox, person)) as performance:
+    async with interruptible(caught), steering(screen, partial(session.tell, chat), options) as ask:
+        person = present(ask) if at_terminal() else None
+        async with aclosing(session.perform(chat, sandbox, person)) as performance:
             async for recorded in performance:
                 tell(recorded, screen, options)
     if not caught:
-        return True
-    words = await ask_after_interrupt() if caught[0] == signal.SIGINT and at_terminal() else None
+        return not await heard_late(session, screen, options)
+    typed = screen.footer.typed if screen.footer else ""
+    words = await ask_after_interrupt(typed) if caught[0] == signal.SIGINT and at_terminal() else None
     if words is None:
         write_line(sys.stderr, f"septet: interrupted and saved: septet resume {chat}")
         sys.exit(128 + caught[0])
@@ -89,6 +93,17 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
         await session.tell(chat, PersonSpoke(text=words))
         await print_new(session, chat, last, options)
     return False
+
+
+async def heard_late(session: Session, screen: Screen, options: Options) -> bool:
+    """Words that came when the team had just ended: it goes on with them."""
+    if not screen.footer or not screen.footer.queued:
+        return False
+    for text in screen.footer.queued:
+        screen.say("person", text)
+    state = await session.state(screen.state.chat)
+    await session.reopen(state.chat, more(state, options))
+    return True
 
 
 async def print_new(session: Session, chat: str, after: int, options: Options) -> None:
