@@ -7,7 +7,7 @@ from septet.domain.values import Value
 
 API = "$JS.API"
 LOG, LOG_STREAM = "septet.log", "SEPTET_LOG"
-BLOBS, BLOB_STREAM = "septet-blobs", "OBJ_septet-blobs"
+BLOB, BLOB_STREAM = "septet.blob", "SEPTET_BLOBS"
 PRESENCE, PRESENCE_STREAM = "septet-presence", "KV_septet-presence"
 CONDUCTOR = "conductor"
 NEVER = (f"{API}.STREAM.DELETE.>", f"{API}.STREAM.PURGE.{LOG_STREAM}", f"{API}.STREAM.MSG.DELETE.>")
@@ -47,9 +47,28 @@ FLOOR = ("turn_opened", "chat_ended")
 """Who has the floor passes it on, by the team's policy: every member may."""
 
 
+REACHED = (
+    f"{API}.INFO",
+    f"{API}.STREAM.NAMES",
+    f"{API}.STREAM.INFO.*",
+    f"{API}.STREAM.MSG.GET.*",
+    f"{API}.DIRECT.GET.{LOG_STREAM}",
+    f"{LOG}.*.t.>",
+    f"{BLOB}.>",
+    f"$KV.{PRESENCE}.member.>",
+    "septet.bus.>",
+    "septet.said.*",
+)
+"""All that any member can ever reach; rights bound it further. Rights alone would not do: the server sends its answers
+to whatever subject it is told, and asks nobody whether the asker may publish there."""
+TOLD = ("septet.stored.>", "septet.work.*")
+"""All that any member can ever hear, besides answers."""
+
+
 class Rights(Value):
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
+    inbox: tuple[str, ...] = ()
     never: tuple[str, ...] = NEVER
 
 
@@ -72,15 +91,16 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
             f"{API}.INFO",
             f"{API}.STREAM.NAMES",
             *(f"{API}.STREAM.INFO.{stream}" for stream in (LOG_STREAM, BLOB_STREAM, PRESENCE_STREAM)),
-            *(subject for stream in (LOG_STREAM, BLOB_STREAM) for subject in reading(stream)),
-            *keeping(),
+            *(f"{API}.STREAM.MSG.GET.{stream}" for stream in (LOG_STREAM, BLOB_STREAM)),
+            f"{API}.DIRECT.GET.{LOG_STREAM}",
+            f"{BLOB}.*.*.*.*",
             *(f"{LOG}.*.t.{what}" for what in storing(roles, called)),
             "septet.bus.>",
             "septet.said.*",
             f"$KV.{PRESENCE}.member.{token(name)}.*",
-            f"{inbox(CONDUCTOR)}.>",
         ),
-        subscribe=(f"{inbox(name)}.>", *(subject for role in roles for subject in hearing(role))),
+        subscribe=tuple(subject for role in roles for subject in hearing(role)),
+        inbox=(f"{inbox(name)}.>",),
     )
 
 
@@ -108,18 +128,3 @@ def opened(role: str) -> tuple[str, str]:
     """Turns of the role: by a move alone, and by one that was stored together with what led to it."""
     subject = f"septet.stored.*.t.turn_opened.{token(role)}"
     return subject, f"{subject}.>"
-
-
-def reading(stream: str) -> tuple[str, ...]:
-    return (f"{API}.STREAM.MSG.GET.{stream}", f"{API}.DIRECT.GET.{stream}", f"{API}.DIRECT.GET.{stream}.>")
-
-
-def keeping() -> tuple[str, ...]:
-    """Contents are named by their sha256 and checked when they are read: a wrong one harms nobody."""
-    return (
-        f"$O.{BLOBS}.>",
-        f"{API}.CONSUMER.CREATE.{BLOB_STREAM}",
-        f"{API}.CONSUMER.CREATE.{BLOB_STREAM}.>",
-        f"{API}.CONSUMER.DELETE.{BLOB_STREAM}.>",
-        f"$JS.FC.{BLOB_STREAM}.>",
-    )

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from septet.buses.rights import CONDUCTOR, Rights, conductor_rights, member_rights
+from septet.buses.rights import CONDUCTOR, REACHED, TOLD, Rights, conductor_rights, member_rights
 from septet.domain.tokens import token
 from septet.domain.values import Value
 from septet.errors import BadUsage, StoreFailed
 
 LONGEST_NAME = 64
+ACCOUNT = "SEPTET"
+"""Where the log is, and who conducts. Members are in another: for them nothing exists but the ways that lead here."""
+MANY: dict[str, dict[str, str]] = {"service": {"response_type": "stream"}, "stream": {}}
+"""A question may have many answers."""
 
 
 class User(Value, forbid_unknown_fields=True):
@@ -87,18 +91,28 @@ class Users:
 
 def server_form(users: Sequence[User]) -> str:
     """A part of nats-server's configuration; JSON is one of the forms that it reads."""
-    entries = [
-        {
-            "user": user.name,
-            "password": user.secret,
-            "permissions": {
-                "publish": {"allow": list(user.rights.publish), "deny": list(user.rights.never)},
-                "subscribe": {"allow": list(user.rights.subscribe)},
-            },
-        }
-        for user in users
-    ]
-    return f"authorization: {json.dumps({'users': entries}, indent=1)}\n"
+    ways = [("service", subject) for subject in REACHED] + [("stream", subject) for subject in TOLD]
+    accounts = {
+        ACCOUNT: {
+            "jetstream": "enabled",
+            "users": [entry(user) for user in users if not user.roles],
+            "exports": [{way: subject, **MANY[way]} for way, subject in ways],
+        },
+        "MEMBERS": {
+            "users": [entry(user) for user in users if user.roles],
+            "imports": [{way: {"account": ACCOUNT, "subject": subject}} for way, subject in ways],
+        },
+    }
+    return f"accounts: {json.dumps(accounts, indent=1)}\n"
+
+
+def entry(user: User) -> dict[str, object]:
+    rights = user.rights
+    permissions = {
+        "publish": {"allow": list(rights.publish), "deny": list(rights.never)},
+        "subscribe": {"allow": [*rights.inbox, *rights.subscribe]},
+    }
+    return {"user": user.name, "password": user.secret, "permissions": permissions}
 
 
 def checked(name: str) -> str:
