@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -36,6 +37,7 @@ from septet.buses.post import Desk, open_post
 from septet.buses.recall import taking
 from septet.buses.remote import check_step, perform_together
 from septet.buses.server import Server, ServerPlan, serve
+from septet.buses.users import Users
 from septet.domain.events import ChatEnded, ChatStarted, ModelAnswered, TurnOpened
 from septet.domain.reduce import fold
 from septet.domain.state import State
@@ -55,13 +57,22 @@ STARTING = 200
 PEER = Path(__file__).parent / "peers" / "autogen_chats.py"
 
 
+class Given(NamedTuple):
+    """What a conductor is asked to do."""
+
+    chats: int
+    turns: int
+    follow: bool
+
+
 async def speak(state: State) -> Acts:
     assert state.turn is not None
     assert not state.turn.answers
     yield Last(event=ModelAnswered(role=state.turn.speaker, answer=Answer(text="x" * 200)))
 
 
-async def be_member(client: Client, store: NatsStore, role: str) -> None:
+async def be_member(client: Client, store: NatsStore, role: str, address: str) -> None:
+    """Serves turns with its own token, and answers requests at `address`: the post is not for members of teams."""
     agents = {member.name: speak for member in MEMBERS if member.role == role}
 
     def cast(state: State) -> tuple[Floor, Agents]:
@@ -74,7 +85,11 @@ async def be_member(client: Client, store: NatsStore, role: str) -> None:
         return {"ask": asked}
 
     settle()
-    async with open_post(client) as post, anyio.create_task_group() as tasks:
+    async with (
+        connect(Link(address=address)) as free,
+        open_post(free) as post,
+        anyio.create_task_group() as tasks,
+    ):
         await tasks.start(serve_agents, post, role, make)
         await tasks.start(Member(client, taking(store, cast)).serve, role)
         say("ready")
@@ -139,13 +154,13 @@ class Conductor:
         self._ended.release()
 
 
-async def be_conductor(client: Client, store: NatsStore, chats: int, turns: int, follow: bool) -> None:
-    conductor = Conductor(client, store, turns)
+async def be_conductor(client: Client, store: NatsStore, given: Given) -> None:
+    chats, conductor = given.chats, Conductor(client, store, given.turns)
     settle()
     say("ready")
     await heard()
     started = perf_counter()
-    await (conductor.follow(chats) if follow else conductor.run(chats))
+    await (conductor.follow(chats) if given.follow else conductor.run(chats))
     say(f"wall {perf_counter() - started}")
     await heard()
     for number in range(chats):
@@ -159,13 +174,13 @@ async def be_conductor(client: Client, store: NatsStore, chats: int, turns: int,
     say(f"p50 {median(times)}")
 
 
-async def act(kind: str, address: str, chats: int, turns: int, follow: bool) -> None:
+async def act(kind: str, address: str, post: str, given: Given) -> None:
     async with connect(Link(address=address)) as client:
         store = await open_nats_store(client)
         if kind == "conductor":
-            await be_conductor(client, store, chats, turns, follow)
+            await be_conductor(client, store, given)
         else:
-            await be_member(client, store, kind)
+            await be_member(client, store, kind, post)
 
 
 def say(line: str) -> None:
@@ -226,15 +241,23 @@ def measure(leader: Actor, pids: list[int], turns: int) -> Figures:
 
 
 async def run_septet(sync: str, chats: int, turns: int, *flags: str) -> Figures:
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        async with serve(ServerPlan(folder=Path(folder) / "nats", sync=sync)) as server:
-            return await anyio.to_thread.run_sync(play, server, chats, turns, *flags)
+    """Everybody comes with a token of its own, members with one that opens what their role needs and no more."""
+    roles = {member.role: (member.name,) for member in MEMBERS}
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        folder = Path(scratch) / "nats"
+        async with serve(ServerPlan(folder=folder, sync=sync, roles=roles)) as server:
+            tokens = {role: Users(folder).token_file(role).read_text() for role in roles}
+            async with connect(server.link) as client:
+                await open_nats_store(client)
+            return await anyio.to_thread.run_sync(play, server, tokens, chats, turns, *flags)
 
 
-def play(server: Server, chats: int, turns: int, *flags: str) -> Figures:
-    address = server.link.address.replace("//", f"//{server.token}@")
+def play(server: Server, tokens: Mapping[str, str], chats: int, turns: int, *flags: str) -> Figures:
+    address = server.link.address
     command = (sys.executable, __file__, "--chats", str(chats), "--turns", str(turns), *flags, "--actor")
-    actors = [Actor(*command, kind, address) for kind in ("coder", "reviewer", "conductor")]
+    keys = {**tokens, "conductor": server.token}
+    links = {kind: address.replace("//", f"//{key}@") for kind, key in keys.items()}
+    actors = [Actor(*command, kind, link, links["conductor"]) for kind, link in links.items()]
     try:
         assert [actor.line() for actor in actors] == ["ready"] * 3
         return measure(actors[-1], [server.pid, *(actor.process.pid for actor in actors)], chats * turns)
@@ -267,11 +290,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--autogen", default="")
     parser.add_argument("--follow", action="store_true")
-    parser.add_argument("--actor", nargs=2, default=None)
+    parser.add_argument("--actor", nargs=3, default=None)
     given = parser.parse_args()
     if given.actor:
-        kind, address = given.actor
-        anyio.run(act, kind, address, given.chats, given.turns, given.follow)
+        kind, address, post = given.actor
+        anyio.run(act, kind, address, post, Given(given.chats, given.turns, given.follow))
         return
     compare(given.autogen, given.chats, given.turns, given.rounds)
 
