@@ -3,11 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat
 
-from septet.agents.proxy import APPROVALS, Question, approves, question, understood
+from septet.agents.proxy import APPROVALS, Question, agreeing_to_work, approves, away, question, understood
 from septet.domain.events import PersonSpoke, PlanApproved, PlanProposed, StepGranted, StopRequested
+from septet.domain.packages import Missing, Provisions
 from septet.domain.plans import plan_digest
+from septet.errors import NeedsPerson
 
 PLANNED = chat([STARTED, PlanProposed(plan=PLAN)])
 STEP = Question(kind="step", text="")
@@ -57,3 +60,14 @@ def test_a_step_all_steps_a_stop_or_words(words: str, event: object) -> None:
 def test_whatever_is_approved_is_made_of_approval(text: str) -> None:
     said = text.lower()
     assert not approves(text) or not said.strip() or any(words in said for words in APPROVALS - {""})
+
+
+@pytest.mark.anyio
+async def test_who_agreed_to_the_work_is_still_asked_what_is_installed() -> None:
+    agent = agreeing_to_work(away)
+    assert [event async for event in agent(PLANNED)] == [PlanApproved(plan=plan_digest(PLAN), by="flag")]
+    team = replace(PLANNED.team, packages="ask")
+    wanted = Provisions(wanted=Missing(distributions=("rich",)))
+    wanting = replace(PLANNED, chat="c", team=team, provisions=wanted)
+    with pytest.raises(NeedsPerson, match="septet resume c 'yes'"):
+        assert [event async for event in agent(wanting)] == []

@@ -21,7 +21,7 @@ from septet.domain.plans import Plan, parse_plan, plan_digest, plan_text
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.errors import NeedsPerson
-from septet.ports import Agent
+from septet.ports import Acts, Agent
 
 APPROVALS = {
     "",
@@ -124,6 +124,16 @@ async def agreeing(state: State) -> AsyncGenerator[Event, None]:
         yield PackagesDecided(names=names, allowed=True, by="flag")
     elif asked is not None:
         yield StepGranted()
+
+
+def agreeing_to_work(person: Agent) -> Agent:
+    """A person who said yes to plans and files beforehand, and wants to be asked what is installed."""
+
+    def turn(state: State) -> Acts:
+        asked = question(state)
+        return person(state) if asked is not None and asked.kind == "packages" else agreeing(state)
+
+    return turn
 
 
 async def away(state: State) -> AsyncGenerator[Event, None]:

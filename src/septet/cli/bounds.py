@@ -16,7 +16,7 @@ def bounded(team: TeamSpec, options: Options) -> TeamSpec:
         "seconds": options.max_time,
     }
     budget = replace(team.budget, **{name: value for name, value in given.items() if value is not None})
-    approve = "auto" if options.yes else "ask" if options.step else team.approve
+    approve = "auto" if options.yes else "ask" if options.step or options.approve else team.approve
     run, network = options.run_as or team.run, options.network or team.network
     bound = replace(team, budget=budget, approve=approve, stepwise=options.step or team.stepwise)
     return replace(bound, run=run, network=network, packages=options.packages or team.packages)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Literal, ParamSpec
 
 import click
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from septet.domain.teams import RunAs
 
 P = ParamSpec("P")
+Approval = Literal["ask", "edits", "all", "never"]
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -40,6 +41,8 @@ class Options:
     run_as: "RunAs | None" = None
     network: "Network | None" = None
     packages: "Policy | None" = None
+    approve: Approval | None = None
+    out: Path | None = None
 
 
 class Duration(click.ParamType[float]):
@@ -107,6 +110,12 @@ OPTIONS = [
         "-m", "--model", default="", envvar="SEPTET_MODEL", help="What to think with: septet models."
     ),
     click.option("--yes", is_flag=True, help="Approve the plan without asking."),
+    click.option(
+        "--approve",
+        type=click.Choice(["ask", "edits", "all", "never"]),
+        help="What needs no question: nothing (ask), plans and files (edits), everything (all is --yes); "
+        "never asks nobody, and stops where a yes is needed.",
+    ),
     click.option("--step", is_flag=True, help="Stop before each turn and ask."),
     click.option("--rounds", type=click.IntRange(1), help="At most so many versions (8)."),
     click.option("--max-cost", type=Amount(), metavar="USD", help="At most so many dollars."),
@@ -131,6 +140,12 @@ OPTIONS = [
         "--record", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers for replay:FILE."
     ),
     click.option(
+        "--out",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Write the result to FILE, whole or not at all.",
+    ),
+    click.option(
         "--run-as",
         type=click.Choice(["auto", "script", "screen", "server", "cells"]),
         help="How programs are run: cells is one kernel for all code (team pair).",
@@ -147,12 +162,20 @@ OPTIONS = [
 ]
 
 
+def agree(given: dict[str, object]) -> None:
+    """`--approve all` is `--yes`; any other word beside `--yes` says two things."""
+    if given["yes"] and given["approve"] not in (None, "all"):
+        raise click.UsageError(f"--yes and --approve {given['approve']} say two things: leave out one")
+    given["yes"] = given["yes"] or given["approve"] == "all"
+
+
 def run_options(command: Callable[P, int]) -> Callable[..., int]:
     """Collect the shared options into the command's `options` argument."""
 
     @functools.wraps(command)
     def collected(*args: P.args, **kwargs: P.kwargs) -> int:
         given = {field: kwargs.pop(field) for field in Options.__dataclass_fields__}
+        agree(given)
         kwargs["options"] = Options(**given)  # pyright: ignore[reportArgumentType]  # click has checked them
         return command(*args, **kwargs)
 

@@ -1,6 +1,5 @@
 """Watching a chat at the command line: what happens, the person's keys, how it ended."""
 
-import shutil
 import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -11,21 +10,21 @@ from pathlib import Path
 import anyio
 
 from septet.agents.proxy import present
-from septet.chat.exports import answer_words
-from septet.chat.reports import reach, report_table, status
+from septet.chat.reports import reach
 from septet.chat.results import result_of
+from septet.cli.approving import stand_in
 from septet.cli.bounds import more
+from septet.cli.concluding import conclude
 from septet.cli.live import Screen, write_line
 from septet.cli.options import Options
 from septet.cli.person import ask_after_interrupt, ask_next, at_terminal
 from septet.cli.steering import steering
-from septet.domain.codec import ENCODER, encode
+from septet.domain.codec import encode
 from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
-from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.domain.talk import Request
 from septet.ports import Sandbox
-from septet.team.talking import last_words
+from septet.tools.delivery import check_destination
 from septet.wiring.session import Session, open_session
 
 Prepare = Callable[[Session], Awaitable[str]]
@@ -35,6 +34,8 @@ UNSAFE = "WITHOUT A SANDBOX: programs run here with all your rights (--unsafe-lo
 
 def work(prepare: Prepare, options: Options, opening: Opening = open_session) -> int:
     """Run the chat to its end and print the result; returns the exit code."""
+    if options.out is not None:
+        check_destination(options.out)
     return anyio.run(watch, prepare, options, opening)
 
 
@@ -77,7 +78,7 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
     screen = Screen(before, options.plain, options.verbose or talk)
     caught: list[int] = []
     async with interruptible(caught), steering(screen, partial(session.tell, chat), options) as ask:
-        person = present(ask) if at_terminal() else None
+        person = stand_in(options, present(ask) if at_terminal() else None)
         async with aclosing(session.perform(chat, sandbox, person)) as performance:
             async for recorded in performance:
                 tell(recorded, screen, options)
@@ -115,7 +116,8 @@ async def print_new(session: Session, chat: str, after: int, options: Options) -
 
 async def goes_on(session: Session, state: State, options: Options) -> bool:
     """After an answer, a person at the terminal may ask on; the threads and the workspace stay."""
-    if state.answered is None or options.yes or options.json or not at_terminal():
+    silent = options.yes or options.json or options.approve == "never"
+    if state.answered is None or silent or not at_terminal():
         return False
     asked = await ask_next()
     if asked is None:
@@ -146,31 +148,6 @@ def tell(recorded: Recorded, screen: Screen, options: Options) -> None:
     if not options.quiet:
         shown_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not options.json
         screen.hear(recorded, aloud=not shown_last)
-
-
-def conclude(state: State, options: Options) -> None:
-    """The result is all that stdout carries."""
-    if options.json:
-        write_line(sys.stdout, ENCODER.encode(result_of(state)).decode())
-        return
-    if state.plan is not None and state.approved and not state.versions:
-        write_line(sys.stdout, plan_text(state.plan).rstrip())
-        return
-    if state.answered is not None:
-        write_line(sys.stdout, answer_words(state.answered))
-        return
-    if state.team.floor == "group_chat":
-        write_line(sys.stdout, last_words(state) or status(state))
-        return
-    width = shutil.get_terminal_size((120, 24)).columns
-    parts = [
-        report_table(state, width),
-        f"{state.chat}: {status(state)}",
-        f"the program is in {state.workspace}" if state.versions else "",
-    ]
-    write_line(sys.stdout, "\n".join(part for part in parts if part))
-    if result_of(state).exit_code and not options.quiet:
-        write_line(sys.stderr, f"septet: to go on: septet resume {state.chat}")
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from septet.agents.proxy import question, understood
+from septet.cli.approving import consulted
 from septet.cli.bounds import bounded, more
 from septet.cli.live import write_line
 from septet.cli.options import Options
@@ -16,7 +17,6 @@ from septet.domain.events import DataDescribed, PersonSpoke
 from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage
-from septet.team.teams import TEAMS
 from septet.tools.documents import read_text
 from septet.wiring.rehearsals import load_rehearsal, nearest_rehearsal, start_rehearsal, team_of
 from septet.wiring.session import Session, checked_goal, thinking, with_model
@@ -44,13 +44,10 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
             write_line(sys.stderr, WELCOME)
             words = await ask_line("> ")
         checked_goal(words)
-        present = at_terminal() and not options.yes
-        policy = "ask" if present and team in TEAMS.values() else team.packages
-        consulted = replace(team, consult=team.consult or present, packages=policy)
         model = await model_for(team, session, options)
         if model is None:
             return await rehearse(nearest_rehearsal(words), start.workspace, options)(session)
-        spec = with_model(bounded(consulted, options), model)
+        spec = with_model(bounded(consulted(team, options, at_terminal()), options), model)
         chat = await session.start(
             words, spec, absolute(start.workspace), start.name, await described(options)
         )
@@ -92,7 +89,8 @@ def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
 
     async def prepare(session: Session) -> str:
         team = bounded(team_of(load_rehearsal(which)), options)
-        agreed = team if options.step else replace(team, approve="auto")
+        asked = options.step or options.approve in ("ask", "never")
+        agreed = team if asked else replace(team, approve="auto")
         chat = await start_rehearsal(session, which, agreed, absolute(workspace))
         write_line(sys.stderr, f"septet: {REHEARSAL}")
         return chat

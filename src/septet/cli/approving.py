@@ -1,0 +1,27 @@
+"""What a person has agreed to beforehand (`--approve`), in the terms of the team and of its proxy."""
+
+from msgspec.structs import replace
+
+from septet.agents.proxy import agreeing, agreeing_to_work, away
+from septet.cli.options import Options
+from septet.domain.teams import TeamSpec
+from septet.ports import Agent
+from septet.team.teams import TEAMS
+
+
+def consulted(team: TeamSpec, options: Options, here: bool) -> TeamSpec:
+    """Whether a new chat asks its person before reviews and for packages; `here` is a person at the terminal."""
+    asks = here and not options.yes and options.approve != "never"
+    policy = "ask" if asks and team in TEAMS.values() else team.packages
+    if options.approve == "never":
+        policy = "off"
+    return replace(team, consult=team.consult or (asks and options.approve != "edits"), packages=policy)
+
+
+def stand_in(options: Options, person: Agent | None) -> Agent | None:
+    """Who answers for the person now: nobody, the person, or what was said beforehand."""
+    if options.yes:
+        return agreeing
+    if options.approve == "edits":
+        return agreeing_to_work(person or away)
+    return None if options.approve == "never" else person

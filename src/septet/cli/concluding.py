@@ -1,0 +1,59 @@
+"""How a chat ends at the command line: its result on stdout, or in a file."""
+
+import shutil
+import sys
+
+from septet.chat.exports import answer_words
+from septet.chat.reports import report_table, status
+from septet.chat.results import result_of
+from septet.cli.live import write_line
+from septet.cli.options import Options
+from septet.domain.codec import ENCODER
+from septet.domain.plans import plan_text
+from septet.domain.state import State
+from septet.team.talking import last_words
+from septet.tools.delivery import deliver
+
+WIDTH = 120
+
+
+def conclude(state: State, options: Options) -> None:
+    """The result is all that stdout carries; with `--out` it is in that file instead. `--json` ends with it anyway."""
+    result = result_of(state)
+    line = ENCODER.encode(result).decode()
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if options.out is None else WIDTH
+    text = line if options.json else result_text(state, width)
+    if options.out is not None:
+        deliver(options.out, f"{text}\n".encode(errors="backslashreplace"))
+    if options.json or options.out is None:
+        write_line(sys.stdout, text)
+    if options.json or options.quiet:
+        return
+    if options.out is not None:
+        write_line(sys.stderr, f"septet: {state.chat}: {status(state)}; the result is in {options.out}")
+    if result.exit_code and brings_program(state):
+        write_line(sys.stderr, f"septet: to go on: septet resume {state.chat}")
+
+
+def result_text(state: State, width: int) -> str:
+    """The plan, the answer, the talk's last words, or the report: whatever the chat was for."""
+    if planned_only(state):
+        return plan_text(state.plan).rstrip() if state.plan else ""
+    if state.answered is not None:
+        return answer_words(state.answered)
+    if state.team.floor == "group_chat":
+        return last_words(state) or status(state)
+    parts = [
+        report_table(state, width),
+        f"{state.chat}: {status(state)}",
+        f"the program is in {state.workspace}" if state.versions else "",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def planned_only(state: State) -> bool:
+    return state.plan is not None and state.approved and not state.versions
+
+
+def brings_program(state: State) -> bool:
+    return not planned_only(state) and state.answered is None and state.team.floor != "group_chat"
