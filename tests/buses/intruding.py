@@ -29,6 +29,7 @@ class Scene:
     conductor: Connection
     coder: Connection
     store: NatsStore
+    token: str
 
     async def messages(self) -> dict[str, int]:
         """How many messages each stream has."""
@@ -46,7 +47,7 @@ async def intruded(folder: Path) -> AsyncGenerator[Scene]:
         token = str(Users(folder).token_file("coder"))
         link = Link(address=server.link.address, token_file=token)
         async with connect(server.link) as conductor, connect(link) as coder:
-            yield Scene(server, conductor, coder, await open_nats_store(conductor))
+            yield Scene(server, conductor, coder, await open_nats_store(conductor), Path(token).read_text())
 
 
 def line(event: Event, chat: str = "victim", at: float = 1.7e9) -> bytes:
@@ -68,3 +69,20 @@ async def have_echoed(coder: Client, body: bytes, target: str) -> None:
     # The server answers in its own time: what is asked after it is answered after it.
     await coder.request("$JS.API.DIRECT.GET.SEPTET_LOG", query, timeout=5)
     await anyio.sleep(0.05)
+
+
+async def say_rudely(scene: Scene, subject: bytes, body: bytes, headers: bytes = b"") -> None:
+    """Past any client's manners: the bytes as they are, as the coder; returns when the server has read them."""
+    host, port = scene.server.link.address.removeprefix("nats://").split(":")
+    user, _, secret = scene.token.partition(":")
+    hello = {"user": user, "pass": secret, "verbose": False, "headers": True}
+    head = b"NATS/1.0\r\n" + headers + b"\r\n"
+    async with await anyio.connect_tcp(host, int(port)) as stream:
+        await stream.send(b"CONNECT " + json.dumps(hello).encode() + b"\r\n")
+        await stream.send(b"HPUB %s %d %d\r\n" % (subject, len(head), len(head) + len(body)))
+        await stream.send(head + body + b"\r\nPING\r\n")
+        answers = b""
+        with anyio.fail_after(10):
+            while b"PONG" not in answers:
+                answers += await stream.receive()
+    assert b"-ERR" not in answers, answers

@@ -35,6 +35,7 @@ SECRET = re.compile(r"//([^@/]*)@")
 ADDRESS = re.compile(
     r"(nats|tls|ws|wss)://(?P<secret>[^@/\s]+@)?(?P<host>\[[0-9a-fA-F:]+\]|[^@/\s:]+)(:\d+)?/?"
 )
+WISH = "Nats-Expected-"
 PENDING = 64 << 20
 """Bytes that may wait while the server is away."""
 
@@ -86,7 +87,13 @@ class Connection(Client):
         """As the client does, at a tenth of the cost: it looks at every character of every name."""
         lines = raw.decode(errors="replace").split("\r\n")
         pairs = [line.partition(":") for line in lines if line]
-        return {name: value.strip() for name, colon, value in pairs if colon and " " not in name}
+        found = {name: value.strip() for name, colon, value in pairs if colon and " " not in name}
+        if len(found) < len(
+            pairs
+        ):  # said twice: the server adds its own at the end, but heeds the first wish
+            wishes = [pair for pair in reversed(pairs) if pair[0].startswith(WISH)]
+            found |= {name: value.strip() for name, _, value in wishes}
+        return found
 
 
 @asynccontextmanager

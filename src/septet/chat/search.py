@@ -2,12 +2,14 @@
 
 import re
 import sqlite3
+from contextlib import suppress
 from typing import Literal
 
 import anyio
 
 from septet.chat.exports import told
 from septet.domain.values import Value
+from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
 
 MOST = 50
@@ -51,7 +53,8 @@ class Index:
         await self._forget_gone({head.chat: head.seq for head in heads})
         for head in heads:
             if head.seq > self._known.get(head.chat, 0):
-                await self._learn(head)
+                with suppress(LogDamaged):  # the others can be searched all the same
+                    await self._learn(head)
 
     async def _forget_gone(self, heads: dict[str, int]) -> None:
         """A chat that was deleted or renamed, also where another one has its name now."""

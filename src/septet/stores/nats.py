@@ -22,13 +22,13 @@ from nats.aio.msg import Msg
 from septet.domain.bundles import is_whole, last_of, message_of
 from septet.domain.events import Event, Recorded
 from septet.domain.tokens import token
-from septet.errors import StoreFailed
+from septet.errors import LogDamaged, StoreFailed
 from septet.ports import ChatHead, Sequel
 from septet.stores.fence import check_fence
 from septet.stores.nats_feed import EXPECTED, EXPECTED_OF, Feed, before
 from septet.stores.nats_messages import packed, unpacked
 from septet.stores.nats_stream import LogStream, Outdated, Stored, as_stored
-from septet.stores.nats_subjects import STORED, chat_of, is_fenced, subject_of, whole_chat
+from septet.stores.nats_subjects import STORED, chat_of, is_fenced, is_ours, subject_of, whole_chat
 from septet.wires.ears import listen
 
 T = TypeVar("T")
@@ -36,6 +36,7 @@ PATIENCE = 60.0
 """Seconds to go on trying while the server is away."""
 PAUSE = 0.2
 AT_ONCE = 32
+AHEAD = 3600.0
 FEW = 16
 """Events that are rather fetched one by one: the server looks through everything that came in between."""
 REMEMBERED = 10_000
@@ -129,15 +130,16 @@ class NatsStore:
             if stored is None:
                 break
             found.append(stored)
-        if previous != seen or not is_whole(after):
+        if previous != seen or not is_whole(after) or chat_of(found[0].subject) != chat:
             return await self.read(chat, after)
         return self._unpacked(reversed(found))
 
     async def chats(self) -> Sequence[ChatHead]:
         sizes: dict[str, int] = {}
         for subject, size in (await self._patiently(self._stream.subjects)).items():
-            chat = chat_of(subject)
-            sizes[chat] = sizes.get(chat, 0) + size
+            if is_ours(subject):
+                chat = chat_of(subject)
+                sizes[chat] = sizes.get(chat, 0) + size
         limit = anyio.CapacityLimiter(AT_ONCE)
 
         async def look(chat: str, size: int) -> None:
@@ -208,7 +210,7 @@ class NatsStore:
         last = await self._patiently(lambda: self._stream.newest(subject))
         assert first is not None
         assert last is not None
-        started, changed = unpacked(first)[0].at, unpacked(last)[-1].at
+        started, changed = moment(first, 0), moment(last, -1)
         return ChatHead(chat=chat, seq=last_of(last.seq), started=started, changed=changed)
 
     def _new_id(self) -> str:
@@ -218,8 +220,9 @@ class NatsStore:
         return [self._noted(recorded) for one in messages for recorded in unpacked(one)]
 
     def _noted(self, recorded: Recorded) -> Recorded:
-        """Times never go back for those who write through this store."""
-        self._latest[recorded.chat] = max(recorded.at, self._latest.get(recorded.chat, 0.0))
+        """Times never go back for those who write through this store; a clock far ahead takes nobody along."""
+        at = min(recorded.at, time() + AHEAD)
+        self._latest[recorded.chat] = max(at, self._latest.get(recorded.chat, 0.0))
         if len(self._latest) > REMEMBERED:
             del self._latest[next(iter(self._latest))]
         return recorded
@@ -244,6 +247,14 @@ def tail(between: Sequence[Stored], seen: int) -> tuple[int, int]:
     last = between[-1].seq if between else seen - 1
     fenced = next((one.seq for one in reversed(between) if is_fenced(one.subject)), 0)
     return last_of(last), last_of(fenced)
+
+
+def moment(stored: Stored, place: int) -> float:
+    """When it was; a damaged chat must not hide the others, and is told to be so when it is read."""
+    try:
+        return unpacked(stored)[place].at
+    except LogDamaged:
+        return 0.0
 
 
 def stamp(at: float) -> float:

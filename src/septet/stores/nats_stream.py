@@ -53,8 +53,31 @@ class StreamState(Value):
     subjects: Mapping[str, int] = {}
 
 
+class Republish(Value):
+    src: str = ""
+    dest: str = ""
+
+
 class Settings(Value):
+    """Of a stream, as far as a log depends on them."""
+
     num_replicas: int = 1
+    subjects: tuple[str, ...] = ()
+    retention: str = ""
+    max_msgs: int = -1
+    max_bytes: int = -1
+    max_age: int = 0
+    max_msgs_per_subject: int = -1
+    allow_direct: bool = False
+    republish: Republish | None = None
+
+
+NEEDED = Settings(
+    subjects=(f"{LOG}.>",),
+    retention="limits",
+    allow_direct=True,
+    republish=Republish(src=f"{LOG}.>", dest=f"{STORED}.>"),
+)
 
 
 class Info(Value):
@@ -91,6 +114,7 @@ class LogStream:
             info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
         if info.error is not None:
             raise nats.errors.Error(info.error.description)
+        check_settings(info.config)
         self.replicated = info.config.num_replicas > 1
 
     async def _create(self, replicas: int) -> None:
@@ -171,6 +195,16 @@ class LogStream:
     async def ask(self, subject: str, query: Mapping[str, object], answer: type[T]) -> T:
         reply = await self._answers.ask(subject, msgspec.json.encode(query))
         return decoded(reply.data, answer)
+
+
+def check_settings(found: Settings) -> None:
+    """A stream of somebody else under our name might lose events, or tell nobody of them."""
+    names = [name for name in NEEDED.__struct_fields__ if name != "num_replicas"]
+    if other := [name for name in names if getattr(found, name) != getattr(NEEDED, name)]:
+        raise BadConfig(
+            f"the server has a stream {STREAM} that is no log of ours ({', '.join(other)})",
+            "remove it, or use another server",
+        )
 
 
 class Message(Value):

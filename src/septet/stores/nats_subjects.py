@@ -32,5 +32,14 @@ def chat_of(subject: str) -> str:
     return text_of(subject.split(".")[2])
 
 
+def is_ours(subject: str) -> bool:
+    """Whether it names a chat as we do: a member may store under names that stand for none, or for another one."""
+    name = subject.split(".")[2]
+    try:
+        return token(text_of(name)) == name
+    except UnicodeDecodeError:
+        return False
+
+
 def is_fenced(subject: str) -> bool:
     return subject.split(".")[3] == FENCED

@@ -6,6 +6,7 @@ from septet.chat.reports import status
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.values import Value
+from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
 from septet.web.answers import NotHere
 
@@ -55,7 +56,16 @@ class Shelf:
 
     async def summaries(self) -> list[Summary]:
         """All chats, the one that moved last first."""
-        return [await self.summary(head) for head in await self._store.chats()]
+        heads = [head for head in await self._store.chats() if GOOD.fullmatch(head.chat)]
+        return [one for head in heads if (one := await self._shown(head)) is not None]
+
+    async def _shown(self, head: ChatHead) -> Summary | None:
+        """A damaged chat is told to be so; what somebody wrote where no chat was ever started is none."""
+        try:
+            found = await self.summary(head)
+        except LogDamaged as error:
+            return damaged(head, error)
+        return found if found.goal else None
 
     async def summary(self, head: ChatHead) -> Summary:
         known = self._summaries.get(head.chat)
@@ -79,6 +89,21 @@ def summarised(head: ChatHead, state: State) -> Summary:
         versions=len(state.versions),
         met=sum(found.passed for found in state.evidence.values()),
         items=len(state.plan.items) if state.plan else 0,
+    )
+
+
+def damaged(head: ChatHead, error: LogDamaged) -> Summary:
+    return Summary(
+        chat=head.chat,
+        goal=head.chat,
+        phase="damaged",
+        status=error.cause,
+        seq=head.seq,
+        started=head.started,
+        changed=head.changed,
+        versions=0,
+        met=0,
+        items=0,
     )
 
 

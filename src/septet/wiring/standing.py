@@ -12,6 +12,7 @@ from septet.chat.reports import status
 from septet.domain.presence import Seen
 from septet.domain.reduce import fold
 from septet.domain.values import Value
+from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
 from septet.stores.nats import open_nats_store
 
@@ -49,14 +50,14 @@ async def standing(link: Link) -> Standing:
     async with connect(link) as client:
         people = await seen(client)
         store = await open_nats_store(client)
-        heads = (await store.chats())[:SHOWN]
+        heads = await store.chats()
         version = client.connected_server_version
         return Standing(
             address=shown(link.address),
             version=f"{version.major}.{version.minor}.{version.patch}",
             streams=tuple(map(stream_standing, await streams(client))),
             people=tuple(people),
-            chats=tuple([await chat_standing(store, head, people) for head in heads]),
+            chats=tuple(await chat_standings(store, heads, people)),
         )
 
 
@@ -78,8 +79,25 @@ def stream_standing(info: StreamInfo) -> StreamStanding:
     )
 
 
-async def chat_standing(store: EventStore, head: ChatHead, people: Sequence[Seen]) -> ChatStanding:
-    state = fold(await store.read(head.chat))
+async def chat_standings(
+    store: EventStore, heads: Sequence[ChatHead], people: Sequence[Seen]
+) -> list[ChatStanding]:
+    """Those that moved last; what a member wrote where no chat was ever started is none."""
+    found: list[ChatStanding] = []
+    for head in heads:
+        if len(found) < SHOWN and (one := await chat_standing(store, head, people)) is not None:
+            found.append(one)
+    return found
+
+
+async def chat_standing(store: EventStore, head: ChatHead, people: Sequence[Seen]) -> ChatStanding | None:
+    try:
+        state = fold(await store.read(head.chat))
+    except LogDamaged as error:
+        said = f"damaged: {error.cause}"
+        return ChatStanding(chat=head.chat, status=said, ended=True, changed=head.changed, conductors=())
+    if not state.goal:
+        return None
     conductors = [one.presence for one in people if one.there and head.chat in one.presence.chats]
     return ChatStanding(
         chat=head.chat,
