@@ -207,7 +207,7 @@ async def test_without_a_green_one_the_best_is_taken_and_its_faults_are_told(tmp
     decision = events[-2]
     assert isinstance(decision, DecisionRecorded)
     assert decision.what == "took candidate 2 of 3"
-    assert "tests fail" in decision.why
+    assert "1 of 1 test fails" in decision.why
 
 
 async def test_answers_from_before_a_crash_are_used_and_not_bought_again(tmp_path: Path) -> None:

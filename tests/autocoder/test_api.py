@@ -12,6 +12,7 @@ from autocoder.playing import home_in
 
 from septet import BadUsage, Handle, autocoder
 from septet.domain.events import ModelAnswered, Recorded, TurnOpened
+from septet.errors import BadConfig
 from septet.wiring.session import open_session
 
 CASE = CASES["wrong code"]
@@ -93,6 +94,17 @@ def test_a_paused_start_runs_nothing_and_a_step_is_one_step(
     handle.resume()
     assert handle.wait().status == "done"
     assert handle.step() is False
+
+
+def test_a_step_that_goes_wrong_says_so(project: dict[str, object], tmp_path: Path) -> None:
+    handle = autocoder({**project, "step": True, "model": write_script(tmp_path / "short.yaml", ())})
+    assert handle.step(timeout=60)
+    assert handle.step(timeout=60)
+    with pytest.raises(BadConfig, match="runs dry at step 1 of the coder"):
+        handle.step(timeout=60)
+    with pytest.raises(BadConfig, match="runs dry"):
+        handle.step()
+    assert not handle.running
 
 
 def test_stop_ends_it_and_says_so(project: dict[str, object], tmp_path: Path) -> None:

@@ -40,4 +40,4 @@ async def test_a_server_without_eyes_gets_words(tmp_path: Path) -> None:
     coder = [seen for seen in server.seen if b"You are the coder" in seen.body]
     assert [b"image_url" in seen.body for seen in coder] == [True, False]
     assert b"it left screenshot.png" in coder[-1].body
-    assert b"1 picture(s) that you cannot see" in coder[-1].body
+    assert b"1 picture that you cannot see" in coder[-1].body

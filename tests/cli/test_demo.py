@@ -107,3 +107,10 @@ def test_a_pair_finds_the_newest_pull_request(septet: Septet, tmp_path: Path) ->
 
 def test_every_script_can_be_named() -> None:
     assert list(DEMOS) == rehearsals()
+
+
+def test_a_quiet_demo_says_nothing_but_its_result(septet: Septet) -> None:
+    done = septet("demo", "hello", "-q")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "done, all checks passed" in done.stdout

@@ -83,7 +83,7 @@ def test_feedback_on_the_plan_goes_to_the_planner(septet: Septet) -> None:
 def test_a_bound_stops_by_name_and_resume_gives_more_room(septet: Septet) -> None:
     stopped = septet("run", "add", "-m", SMALL, "--yes", "--rounds", "1", "-n", "adding")
     assert stopped.returncode == 3
-    assert "a bound was reached (1 rounds are used up)" in stopped.stdout
+    assert "a bound was reached (1 round is used up)" in stopped.stdout
     assert "septet: to go on: septet resume adding" in stopped.stderr
     assert septet("resume", "adding", "--rounds", "1").returncode == 0
 

@@ -58,7 +58,7 @@ async def test_who_cannot_see_is_told_that_there_was_a_picture(wire: Wire, kind:
     assert len(server.seen) == 3, "what the server lacks is remembered"
     assert b"image" in server.seen[0].body
     assert b"image" not in server.seen[2].body
-    assert b"2 picture(s) that you cannot see" in server.seen[2].body
+    assert b"2 pictures that you cannot see" in server.seen[2].body
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ async def test_a_request_with_pictures_that_is_refused_for_whatever_reason_goes_
         _, answer = await ask(InWords(open_openai(server, wire, load)), request)
     assert answer.text == "seen"
     assert [b"image_url" in seen.body for seen in server.seen] == [True, False]
-    assert b"1 picture(s) that you cannot see" in server.seen[-1].body
+    assert b"1 picture that you cannot see" in server.seen[-1].body
     assert "tools" in server.seen[-1].fields, "what the server has is still used"
 
 

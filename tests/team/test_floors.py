@@ -80,7 +80,7 @@ def test_evidence_of_an_older_version_does_not_count() -> None:
 
 def test_rounds_bound_the_coder() -> None:
     move = next_after([*RED, *reviewed(1, accept=False)], Budget(rounds=1))
-    assert move == End(reason="bound", detail="1 rounds are used up")
+    assert move == End(reason="bound", detail="1 round is used up")
 
 
 @pytest.mark.parametrize(

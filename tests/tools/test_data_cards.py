@@ -39,11 +39,11 @@ def test_packed_json_lines_and_parquet_and_text(tmp_path: Path) -> None:
     assert "log.jsonl.gz: JSON lines, 2 rows, 2 columns" in card_of(packed, {}).card
     parquet = tmp_path / "t.parquet"
     duckdb.sql(f"COPY (SELECT range AS n FROM range(1000)) TO '{parquet}'")
-    assert "t.parquet: Parquet, 1,000 rows, 1 columns" in card_of(parquet, {}).card
+    assert "t.parquet: Parquet, 1,000 rows, 1 column," in card_of(parquet, {}).card
     text = tmp_path / "server.log"
     text.write_text('GET /, "a"\nPOST /b, 7\n\nGET /c\n')
     card = card_of(text, {}).card
-    assert "server.log: text, 4 rows, 1 columns" in card
+    assert "server.log: text, 4 rows, 1 column," in card
     assert 'GET /, "a"' in card
 
 

@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from septet.domain.counts import counted
 from septet.domain.events import EvidenceFound, RunFinished
 from septet.domain.pictures import recognise
 from septet.domain.plans import (
@@ -89,7 +90,7 @@ def about_file(state: State, path: str) -> Observation:
         return Observation(passed=False, detail="no run made it")
     if not files[path]:
         return Observation(passed=False, detail="it is empty")
-    return Observation(passed=True, detail=f"{files[path]} bytes", run=maker(state, path))
+    return Observation(passed=True, detail=counted(files[path], "byte"), run=maker(state, path))
 
 
 async def about_picture(state: State, path: str, blobs: Blobs) -> Observation:

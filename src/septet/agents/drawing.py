@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from septet.agents.speaking import sources, write_version
 from septet.agents.together import ask_together
+from septet.domain.counts import counted
 from septet.domain.events import DecisionRecorded, Event, ModelAnswered, ReplyRefused, VersionWritten
 from septet.domain.files import FileRef, is_test, tree_of
 from septet.domain.plans import Refusal
@@ -145,7 +146,7 @@ class Draw:
         counts = [alike(one, other) for one, other in combinations(outcomes, 2)]
         if counts and all(counts):
             self._best = green[0]
-            self._agreed = f"{len(green)} {AGREED} on {min(counts)} calls"
+            self._agreed = f"{len(green)} {AGREED} on {counted(min(counts), 'call')}"
         else:
             self._dissent = difference(self._calls, outcomes)
 
@@ -158,7 +159,7 @@ class Draw:
         outcomes = await self._trials.compare(self._state, [only.version, before], self._calls)
         if len(outcomes) == 2 and (count := alike(*outcomes)):
             self._best = only
-            self._agreed = f"this and the version before: {AGREED} on {count} calls"
+            self._agreed = f"this and the version before: {AGREED} on {counted(count, 'call')}"
 
     def result(self, speaker: str) -> list[Event]:
         """The best of them, with the reason; a refusal where none could be read."""

@@ -1,5 +1,6 @@
 """What a chat and its members have used, and of how much: the same words live, in `show` and in exports."""
 
+from septet.domain.counts import counted
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance
 from septet.team.budgets import allowance, own_spending
@@ -8,16 +9,16 @@ from septet.team.budgets import allowance, own_spending
 def spent(state: State) -> str:
     """The whole chat: answers, and what they cost where that is known."""
     limits = Allowance(tokens=state.budget.tokens, cost=state.budget.cost)
-    return " · ".join([f"{state.spent.answers} answers", *measures(state.spent, limits)])
+    return " · ".join([counted(state.spent.answers, "answer"), *measures(state.spent, limits)])
 
 
 def spent_by_member(state: State) -> list[str]:
     """A line for each member whose answers were counted, with its own budget."""
-    counted = {name: one for name, one in state.spending.items() if one.usage.total}
-    width = max(map(len, counted), default=0)
+    known = {name: one for name, one in state.spending.items() if one.usage.total}
+    width = max(map(len, known), default=0)
     return [
-        f"  {name:<{width}}  {one.answers} answers · {' · '.join(measures(one, allowance(state, name)))}"
-        for name, one in counted.items()
+        f"  {name:<{width}}  {counted(one.answers, 'answer')} · {' · '.join(measures(one, allowance(state, name)))}"
+        for name, one in known.items()
     ]
 
 

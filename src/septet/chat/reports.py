@@ -2,6 +2,7 @@
 
 from septet.agents.proxy import question
 from septet.chat.expenses import spent, spent_by_member
+from septet.domain.counts import counted
 from septet.domain.plans import check_text
 from septet.domain.runs import Network
 from septet.domain.state import State
@@ -84,7 +85,7 @@ def summary(state: State) -> str:
     parts = [
         f"{state.chat}: {status(state)}",
         f"goal: {clipped(' '.join(state.goal.split()), 200)}",
-        f"team: {state.team.name} · {len(state.versions)} versions · {spent(state)}",
+        f"team: {state.team.name} · {counted(len(state.versions), 'version')} · {spent(state)}",
         *spent_by_member(state),
         *versions(state),
         report_table(state),
@@ -110,7 +111,7 @@ def versions(state: State) -> list[str]:
     for version in state.versions:
         files = ", ".join(file.path for file in version.files)
         review = reviews.get(version.number)
-        verdict = f"{review.verdict}, {len(review.findings)} findings" if review else "no review"
+        verdict = f"{review.verdict}, {counted(len(review.findings), 'finding')}" if review else "no review"
         lines.append(f"  v{version.number}  {version.tree[:8]}  {files}  ({verdict})")
     return lines
 

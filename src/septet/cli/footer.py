@@ -29,6 +29,7 @@ from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from septet.cli.person import broken_off, closed, legible
+from septet.domain.terminals import neutral
 from septet.errors import SeptetError
 
 HINT = "type here what the next turn shall know"
@@ -129,7 +130,7 @@ class Footer:
         text = legible(line.text)
         if self._question:
             with self.out_of_the_way():
-                sys.stderr.write(f"{self._question}{text}\n")
+                sys.stderr.write(f"{self._question}{neutral(text)}\n")
                 sys.stderr.flush()
             self._question = ""
             self._answer.send_nowait(text)

@@ -8,6 +8,7 @@ import anyio
 import msgspec
 
 from septet.cli.live import write_line
+from septet.domain.counts import counted
 from septet.domain.presence import Seen
 from septet.wiring.links import Link
 from septet.wiring.standing import ChatStanding, Standing, standing
@@ -23,7 +24,7 @@ def lines(found: Standing) -> Iterable[str]:
     yield f"server   {found.address}, nats-server {found.version}"
     for stream in found.streams:
         copies = f", {stream.replicas} copies, led by {stream.leader}" if stream.replicas > 1 else ""
-        yield f"stream   {stream.name}: {stream.messages:,} messages, {stream.bytes / 1e6:.1f} MB{copies}"
+        yield f"stream   {stream.name}: {counted(stream.messages, 'message')}, {stream.bytes / 1e6:.1f} MB{copies}"
     yield from section("members", [person(one) for one in found.people if one.presence.kind == "member"])
     yield from section(
         "conductors", [person(one) for one in found.people if one.presence.kind == "conductor"]
@@ -41,7 +42,7 @@ def section(title: str, rows: list[tuple[str, ...]]) -> Iterable[str]:
 
 def person(one: Seen) -> tuple[str, ...]:
     who = one.presence
-    does = ", ".join(who.roles) or f"{len(who.chats)} chats"
+    does = ", ".join(who.roles) or counted(len(who.chats), "chat")
     sign = f"{one.silent:.0f} s ago" if one.there else f"silent for {one.silent:.0f} s"
     return (f"  {who.name}", does, f"{who.machine}, process {who.pid}", sign)
 

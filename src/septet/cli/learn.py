@@ -25,11 +25,12 @@ def learn(source: str) -> int:
 
     async def work(session: "Session") -> str:
         from septet.chat.lessons import lessons_in
+        from septet.domain.counts import counted
 
         if there:
             count = await session.examples.learn(lessons_in(path))
         else:
             count = await session.learn_from(await session.find(source))
-        return f"{count} new examples in {session.home.examples}"
+        return f"{counted(count, 'new example')} in {session.home.examples}"
 
     return in_session(work)

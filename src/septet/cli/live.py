@@ -12,6 +12,7 @@ from rich.text import Text
 
 from septet.chat.expenses import spent, spent_now, time_used
 from septet.chat.exports import answer_words, package_words
+from septet.domain.counts import counted
 from septet.domain.events import (
     AnswerGiven,
     DataDescribed,
@@ -164,7 +165,7 @@ def words_of_tools(event: ToolCalled | ToolAnswered | DataDescribed | AnswerGive
 def words_of_talk(event: Event) -> Words:
     match event:
         case PlanProposed(plan=plan, by=by):
-            return by, f"{len(plan.items)} requirements\n{plan_text(plan)}"
+            return by, f"{counted(len(plan.items), 'requirement')}\n{plan_text(plan)}"
         case PlanApproved(by=by):
             return "person", "plan approved" + (" (without asking)" if by == "flag" else "")
         case PersonSpoke(text=text):
@@ -214,7 +215,9 @@ def changed_lines(diff: str, changes: Sequence[FileChange]) -> str:
     """The files that a tool changed, and how much."""
     lines = [line for line in diff.splitlines() if not line.startswith(("+++", "---"))]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    return f"{', '.join(change.path for change in changes)}: {added} lines added, {removed} removed"
+    return (
+        f"{', '.join(change.path for change in changes)}: {counted(added, 'line')} added, {removed} removed"
+    )
 
 
 def last_line(text: str) -> str:

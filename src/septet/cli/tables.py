@@ -9,6 +9,7 @@ from septet.chat.points import points
 from septet.chat.reports import clipped, status
 from septet.chat.results import result_of
 from septet.domain.codec import ENCODER
+from septet.domain.counts import counted
 from septet.domain.events import Recorded
 from septet.domain.state import State
 from septet.ports import ChatHead
@@ -53,7 +54,7 @@ def chat_object(head: ChatHead, state: State) -> dict[str, object]:
 def point_lines(log: Sequence[Recorded]) -> str:
     """Name, when it came about, how many files, what it is."""
     return "\n".join(
-        f"{point.point:<5}  {moment(point.at)}  {point.files:>4} files  {clipped(point.note, 70)}"
+        f"{point.point:<5}  {moment(point.at)}  {counted(point.files, 'file'):>10}  {clipped(point.note, 70)}"
         for point in points(log)
     )
 

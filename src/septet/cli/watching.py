@@ -23,6 +23,7 @@ from septet.domain.codec import encode
 from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
 from septet.domain.state import State
 from septet.domain.talk import Request
+from septet.domain.terminals import neutral
 from septet.ports import Sandbox
 from septet.tools.delivery import check_destination
 from septet.wiring.session import Session, open_session
@@ -82,9 +83,9 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
         async with aclosing(session.perform(chat, sandbox, person)) as performance:
             async for recorded in performance:
                 tell(recorded, screen, options)
+    late, typed = left_over(screen)
     if not caught:
-        return not await heard_late(session, screen, options)
-    typed = screen.footer.typed if screen.footer else ""
+        return not await goes_on_with(late, typed, session, chat, options)
     words = await ask_after_interrupt(typed) if caught[0] == signal.SIGINT and at_terminal() else None
     if words is None:
         write_line(sys.stderr, f"septet: interrupted and saved: septet resume {chat}")
@@ -96,15 +97,24 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
     return False
 
 
-async def heard_late(session: Session, screen: Screen, options: Options) -> bool:
-    """Words that came when the team had just ended: it goes on with them."""
-    if not screen.footer or not screen.footer.queued:
-        return False
+def left_over(screen: Screen) -> tuple[bool, str]:
+    """Whether words were sent that nobody of the team has heard, and what was typed and not sent."""
+    if screen.footer is None:
+        return False, ""
     for text in screen.footer.queued:
         screen.say("person", text)
-    state = await session.state(screen.state.chat)
-    await session.reopen(state.chat, more(state, options))
-    return True
+    return bool(screen.footer.queued), screen.footer.typed
+
+
+async def goes_on_with(late: bool, typed: str, session: Session, chat: str, options: Options) -> bool:
+    """Words that came when the team was done already: it goes on with them, unless a bound has ended it."""
+    state = await session.state(chat)
+    if late and state.ended is not None and state.ended.reason in ("done", "accepted"):
+        await session.reopen(chat, more(state, options))
+        return True
+    if typed.strip():
+        write_line(sys.stderr, f"septet: not sent: {neutral(typed)}")
+    return False
 
 
 async def print_new(session: Session, chat: str, after: int, options: Options) -> None:

@@ -92,7 +92,8 @@ def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
         asked = options.step or options.approve in ("ask", "never")
         agreed = team if asked else replace(team, approve="auto")
         chat = await start_rehearsal(session, which, agreed, absolute(workspace))
-        write_line(sys.stderr, f"septet: {REHEARSAL}")
+        if not options.quiet:
+            write_line(sys.stderr, f"septet: {REHEARSAL}")
         return chat
 
     return prepare

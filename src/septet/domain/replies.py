@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from septet.domain.counts import counted
 from septet.domain.plans import Refusal
 from septet.domain.values import Value
 
@@ -44,7 +45,7 @@ def code_files(reply: str, only: str = "") -> tuple[CodeFile, ...] | Refusal:
         return checked([CodeFile(path=only, text=unnamed[0].text)])
     if unnamed:
         return Refusal(
-            reason=f"{len(unnamed)} code blocks without a file name; start each with ```python NAME.py"
+            reason=f"{counted(len(unnamed), 'code block')} without a file name; start each with ```python NAME.py"
         )
     if blocks:
         return Refusal(reason=f"the code block is {blocks[0].language}, not python")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from septet.domain.counts import counted
 from septet.domain.values import Value
 from septet.errors import NoModel
 from septet.models.names import KEY_VARIABLES, Surroundings
@@ -39,7 +40,7 @@ def by_server(found: Sequence[Found]) -> Choice | None:
         return None
     first = found[0]
     model = next((model for model in first.models if "cod" in model.lower()), first.models[0])
-    why = f"{first.server.label} runs here and has {len(first.models)} model(s)"
+    why = f"{first.server.label} runs here and has {counted(len(first.models), 'model')}"
     return Choice(name=first.server.name(model), reason=why)
 
 

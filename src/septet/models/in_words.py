@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 import msgspec
 from msgspec.structs import replace
 
+from septet.domain.counts import counted
 from septet.domain.talk import Answer, Delta, Message, Request, ToolCall, ToolOffer
 from septet.models.arguments import paid_for_both
 from septet.models.asked import Item, asked
@@ -137,7 +138,7 @@ def unseen(message: Message) -> Message:
     """A message without its pictures, for who cannot see: that there were some is said."""
     if not message.images:
         return message
-    note = f"({len(message.images)} picture(s) that you cannot see)"
+    note = f"({counted(len(message.images), 'picture')} that you cannot see)"
     return replace(message, text="\n\n".join(filter(None, [message.text, note])), images=())
 
 

@@ -1,5 +1,6 @@
 """Done is decided by evidence about the newest version, not by what a model claims."""
 
+from septet.domain.counts import counted
 from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves
 from septet.domain.pytest_report import TestReport, parse_report
 from septet.domain.state import State
@@ -97,7 +98,9 @@ def test_troubles(state: State) -> list[str]:
     if not tests.passed and not tests.failed:
         return ["no test ran"]
     if tests.failed:
-        return [f"{len(tests.failed)} of {len(tests.failed) + len(tests.passed)} tests fail"]
+        failed = len(tests.failed)
+        total = counted(failed + len(tests.passed), "test")
+        return [f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"]
     if any(run.purpose == "tests" and not run.result.succeeded for run in state.runs):
         return ["the test run did not end well"]
     return ["the tests pass without the program, so they prove nothing"] if vacuous(state) else []

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from septet.domain.counts import counted
 from septet.domain.state import State
 from septet.team.moves import End, Floor, Move, Speak
 
@@ -26,7 +27,9 @@ def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
         taken = state.turns.get(of, 0) if of else sum(state.turns.values())
         if turns is None or isinstance(move, End) or taken < turns or of not in ("", move.speaker):
             return move
-        return End(reason="bound", detail=f"{turns} rounds are used up")
+        return End(
+            reason="bound", detail=f"{counted(turns, 'round')} {'is' if turns == 1 else 'are'} used up"
+        )
 
     return bounded
 
@@ -38,7 +41,10 @@ def unless_refused(times: int, floor: Floor) -> Floor:
         if state.refused is None or state.refusals < times:
             return floor(state)
         who, why = state.refused.role, state.refused.reason
-        return End(reason="error", detail=f"{times} replies of the {who} in a row could not be used: {why}")
+        return End(
+            reason="error",
+            detail=f"{counted(times, 'reply', 'replies')} of the {who} in a row could not be used: {why}",
+        )
 
     return bounded
 
@@ -48,9 +54,9 @@ def unless_stuck(times: int, floor: Floor) -> Floor:
 
     def bounded(state: State) -> Move:
         if state.repeats >= times - 1:
-            return End(reason="no_progress", detail=f"the same code came {times} times in a row")
+            return End(reason="no_progress", detail=f"the same code came {counted(times, 'time')} in a row")
         if state.failure and state.failing >= times + HELPED:
-            detail = f"the same failure came {state.failing} times in a row: {state.failure}"
+            detail = f"the same failure came {counted(state.failing, 'time')} in a row: {state.failure}"
             return End(reason="no_progress", detail=detail)
         return floor(state)
 
@@ -81,7 +87,8 @@ def unless_never_pleased(times: int, floor: Floor) -> Floor:
         if state.unpleased < times:
             return floor(state)
         return End(
-            reason="bound", detail=f"all checks passed, but the reviewer wanted more {times} times in a row"
+            reason="bound",
+            detail=f"all checks passed, but the reviewer wanted more {counted(times, 'time')} in a row",
         )
 
     return bounded

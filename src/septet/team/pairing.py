@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from itertools import accumulate, takewhile
 
+from septet.domain.counts import counted
 from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished, Terminated, ToolAnswered, ToolCalled
 from septet.domain.plans import Refusal
 from septet.domain.replies import code_blocks
@@ -116,7 +117,10 @@ def left_out(messages: list[Spoken]) -> str:
     ]
     code = [block.text for blocks in said if not isinstance(blocks, Refusal) for block in blocks]
     known = definitions(code)[-MOST_DEFINITIONS:]
-    lines = [f"… {len(messages)} messages left out; what ran well in them:", *listed(dict.fromkeys(done))]
+    lines = [
+        f"… {counted(len(messages), 'message')} left out; what ran well in them:",
+        *listed(dict.fromkeys(done)),
+    ]
     return "\n".join([*lines, *(["what the code in them defines:", *listed(known)] if known else [])])
 
 

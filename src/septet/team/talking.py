@@ -22,10 +22,14 @@ def talking(team: TeamSpec, budget: Budget) -> Floor:
     def floor(state: State) -> Move:
         taken = sum(state.turns.get(member.name, 0) for member in speakers)
         if budget.rounds is not None and taken >= budget.rounds:
-            return End(reason="done", detail=f"all {budget.rounds} rounds were spoken")
+            return End(reason="done", detail=spoken(budget.rounds))
         return Speak(speaker=speakers[taken % len(speakers)].name)
 
     return floor
+
+
+def spoken(rounds: int) -> str:
+    return f"all {rounds} rounds were spoken" if rounds > 1 else "the one round was spoken"
 
 
 def talk_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from septet.domain.counts import counted
 from septet.domain.events import DataDescribed
 from septet.errors import BadUsage
 from septet.tools.documents import read_text
@@ -85,7 +86,7 @@ def text_of(
     rows = int(columns[0][10]) if columns else 0
     table = [HEAD, *(row(column, dictionary) for column in columns)]
     lines = [
-        f"{path.name}: {kind}, {rows:,} rows, {len(columns)} columns, {size:,} bytes",
+        f"{path.name}: {kind}, {counted(rows, 'row')}, {counted(len(columns), 'column')}, {counted(size, 'byte')}",
         *aligned(table),
         "first rows:",
     ]

@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 
+from septet.domain.counts import counted
 from septet.domain.values import Value
 from septet.errors import SeptetError
 from septet.sandboxes.ladder import choose_sandbox
@@ -53,7 +54,7 @@ async def about_log(home: Home) -> Diagnosis:
             count = len(await store.chats())
     except SeptetError as error:
         return Diagnosis(what="log", well=False, detail=str(error), exit_code=error.exit_code)
-    return Diagnosis(what="log", well=True, detail=f"{count} chats in {home.database}")
+    return Diagnosis(what="log", well=True, detail=f"{counted(count, 'chat')} in {home.database}")
 
 
 def about_folder(home: Home) -> Diagnosis:

@@ -116,8 +116,14 @@ class Handle:
         self._gate.open()
 
     def step(self, timeout: float | None = None) -> bool:
-        """Run exactly one step of a paused run and come back when it is done; False when all is over."""
-        return self._gate.grant(timeout)
+        """Run exactly one step of a paused run and come back when it is done; False when all is over.
+
+        Like `wait`, it raises what went wrong.
+        """
+        stepped = self._gate.grant(timeout)
+        if self._error is not None:
+            raise self._error
+        return stepped
 
     def stop(self) -> Result:
         """End it now: what runs is cut short, and the log says that it was stopped."""

@@ -8,6 +8,7 @@ from anyio import to_thread
 
 from septet.chat.names import checked_name
 from septet.chat.versions import version_named
+from septet.domain.counts import counted
 from septet.domain.events import SnapshotTaken
 from septet.domain.state import State
 from septet.domain.values import Value
@@ -75,7 +76,7 @@ async def remove(session: Session, chat: str) -> str:
     folder = Path((await session.state(chat)).workspace)
     await forget_chat(session.home.database, chat)
     freed = await to_thread.run_sync(free, session.home)
-    told = "" if freed is None else f" ({freed:,} bytes of contents are freed)"
+    told = "" if freed is None else f" ({counted(freed, 'byte')} of contents freed)"
     if not folder.is_relative_to(session.home.workspaces):
         return f"{chat} is gone{told}; its folder {folder} is yours and stays"
     await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
