@@ -37,6 +37,7 @@ COMMANDS = {
         "What there is to think with; `models get` fetches an embedded one.",
     ),
     "keys": ("septet.cli.models:keys", "Keys of providers, kept where only you can read them."),
+    "config": ("septet.cli.config:config", "What is set, where and by what; schemas of the files."),
     "learn": ("septet.cli.learn:learn", "Teach the exemplar from files, folders and chats."),
     "facts": ("septet.cli.facts:facts", "What every team that works in a project is told."),
     "mcp": ("septet.cli.foreign:mcp", "Servers whose tools the assistants may use too."),
