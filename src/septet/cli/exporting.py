@@ -70,6 +70,8 @@ def give(content: bytes, out: Path | None) -> None:
     if out is not None:
         deliver(out, content)
         return
-    shown = neutral(content.decode()) if sys.stdout.isatty() else ""
-    sys.stdout.buffer.write(shown.encode(errors="backslashreplace") if shown else content)
+    if sys.stdout.isatty():
+        sys.stdout.write(neutral(content.decode()))
+    else:
+        sys.stdout.buffer.write(content)
     sys.stdout.flush()
