@@ -59,3 +59,19 @@ def test_the_workspace_of_a_renamed_chat_is_never_taken(adding: Septet) -> None:
     refused = adding("fork", "sums", "--from", "v1", "-n", "adding")
     assert refused.returncode == 2
     assert "return a + b" in (adding.home / "work" / "adding" / "add.py").read_text()
+
+
+def test_a_chat_goes_on_from_an_older_version(adding: Septet) -> None:
+    program = adding.home / "work" / "adding" / "add.py"
+    refused = adding("resume", "adding", "--from", "v9")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "'adding' has no version 'v9': it has v1 to v2" in refused.stderr
+    gone_on = adding("resume", "adding", "--from", "v1", "--json")
+    told = kinds(gone_on.stdout)
+    assert told[:3] == ["decision_recorded", "version_written", "chat_continued"]
+    assert told[-1] == "turn_opened"
+    assert "run_finished" in told, "what is brought back is run again"
+    assert gone_on.returncode == 5
+    assert "the script small runs dry" in gone_on.stderr, "its reviewer has nothing to say to a third version"
+    assert "return a - b" in program.read_text()
+    assert "v1 again, as the person asked" in adding("restore", "adding").stdout

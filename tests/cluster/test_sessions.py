@@ -8,9 +8,8 @@ from septet.buses.server import ServerPlan, serve
 from septet.domain.events import ChatStarted, DataDescribed, DecisionRecorded, Event, VersionWritten
 from septet.domain.reduce import fold
 from septet.domain.teams import RoleSpec, TeamSpec
-from septet.web.histories import restore
 from septet.wiring.cluster import open_cluster
-from septet.wiring.forks import fork
+from septet.wiring.forks import bring_back, fork
 from septet.wiring.session import Session
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +37,7 @@ async def test_chats_with_data_are_started_forked_and_set_back(
 
         early = await fork(session, chat, None, log[2].seq)
         late = await fork(session, chat, VERSIONS[0], 0)
-        await restore(session, fold(log), VERSIONS[0])
+        await bring_back(session, fold(log), VERSIONS[0], "to see")
 
         begun = [ChatStarted, DataDescribed, DataDescribed]
         assert await kinds(session, early) == begun

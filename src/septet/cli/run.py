@@ -108,8 +108,11 @@ def refuse_given(*names: str) -> None:
 @click.argument("name", required=False, shell_complete=chat_names)
 @click.argument("message", required=False)
 @click.option("--last", is_flag=True, help="The chat that moved last.")
+@click.option(
+    "--from", "version", metavar="VERSION", help="Go on from an older version: v2 is the newest again."
+)
 @run_options
-def resume(name: str | None, message: str | None, last: bool, options: Options) -> int:
+def resume(name: str | None, message: str | None, last: bool, version: str | None, options: Options) -> int:
     """Go on with a chat exactly where it stopped: after an end, a bound, a crash or a kill.
 
     NAME may be the beginning of a name. MESSAGE answers what the chat waits for, or steers the next turn.
@@ -117,4 +120,4 @@ def resume(name: str | None, message: str | None, last: bool, options: Options) 
     from septet.cli.watching import work
     from septet.cli.working import proceed
 
-    return work(proceed(None if last else name, message, options), options)
+    return work(proceed(None if last else name, message, options, version), options)

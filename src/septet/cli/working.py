@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from septet.agents.proxy import question, understood
+from septet.chat.versions import version_named
 from septet.cli.approving import consulted
 from septet.cli.bounds import bounded, more
 from septet.cli.live import write_line
@@ -18,6 +19,7 @@ from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage
 from septet.tools.documents import read_text
+from septet.wiring.forks import bring_back
 from septet.wiring.rehearsals import load_rehearsal, nearest_rehearsal, start_rehearsal, team_of
 from septet.wiring.session import Session, checked_goal, thinking, with_model
 
@@ -99,8 +101,8 @@ def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
     return prepare
 
 
-def proceed(name: str | None, message: str | None, options: Options) -> Prepare:
-    """A chat that exists: with the person's answer, and with more room if it had ended."""
+def proceed(name: str | None, message: str | None, options: Options, version: str | None = None) -> Prepare:
+    """A chat that exists: from an older version, with the person's answer, and with more room if it had ended."""
 
     async def prepare(session: Session) -> str:
         heads = await session.store.chats()
@@ -112,11 +114,14 @@ def proceed(name: str | None, message: str | None, options: Options) -> Prepare:
             )
         chat = await session.find(name) if name else heads[0].chat
         state = await session.state(chat)
+        wanted = None if version is None else version_named(state, version)
+        if wanted is not None and wanted != state.version:
+            await bring_back(session, state, wanted, "to go on from there")
         if message:
             asked = question(state)
             event = understood(state, asked, message) if asked else PersonSpoke(text=message)
             await session.tell(chat, event)
-        if state.ended is not None and (state.ended.reason != "done" or message):
+        if state.ended is not None and (state.ended.reason != "done" or message or wanted):
             await session.reopen(chat, more(state, options))
         return chat
 

@@ -41,9 +41,9 @@ from septet.web.forms import (
     Step,
     Stop,
 )
-from septet.web.histories import renewed, restore
+from septet.web.histories import renewed
 from septet.web.place import Place
-from septet.wiring.forks import fork
+from septet.wiring.forks import bring_back, fork
 from septet.wiring.rehearsals import load_rehearsal, start_rehearsal, team_of
 
 
@@ -177,4 +177,4 @@ class Acting:
     async def restored(self, state: State, version: str) -> None:
         if self.conducting.standing(state.chat).conducted:
             raise Conflict("the team is at work on this chat", "pause it first")
-        await restore(self.place.session, state, version_named(state, version))
+        await bring_back(self.place.session, state, version_named(state, version), "on the page")

@@ -1,13 +1,21 @@
-"""Forks: a new chat whose log begins as another one's, with a workspace of its own."""
+"""Other branches of a history: a fork with a workspace of its own, or an old version that becomes the newest."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.chat.names import checked_name, name_after
 from septet.chat.versions import version_named
-from septet.domain.events import ChatStarted, Event, PackagesInstalled, Recorded, VersionWritten
+from septet.domain.events import (
+    ChatStarted,
+    DecisionRecorded,
+    Event,
+    PackagesInstalled,
+    Recorded,
+    VersionWritten,
+)
 from septet.domain.files import FileRef
 from septet.domain.reduce import fold
 from septet.domain.state import State
@@ -85,3 +93,15 @@ async def lay_out(session: Session, state: State, workspace: Workspace) -> None:
     made = [FileRef(path=path, sha256=sha256, size=0) for path, sha256 in state.artefacts.items() if sha256]
     older = {file.path: file.sha256 for one in state.versions for file in one.files}
     await workspace.show((*made, *state.version.files), session.blobs, gone=older)
+
+
+async def bring_back(session: Session, state: State, version: VersionWritten, why: str) -> None:
+    """An old version becomes the newest one: nothing in the log is taken back."""
+    number = len(state.versions) + 1
+    again = replace(version, number=number, note=f"v{version.number} again, as the person asked")
+    decision = DecisionRecorded(by="person", what=f"restored v{version.number}", why=why)
+    log = Log(session.store, state)
+    for event in (decision, again):
+        await log.record(event)
+    older = {file.path: file.sha256 for one in state.versions for file in one.files}
+    await Workspace(Path(state.workspace)).show(version.files, session.blobs, gone=older)
