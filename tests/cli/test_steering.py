@@ -14,8 +14,12 @@ import pytest
 from cli.commands import PATIENCE, Septet
 from cli.terminals import Terminal, command_line, needs_terminal, on_terminal, running
 
+from septet.cli.options import Options
+from septet.cli.watching import goes_on_with
+from septet.domain.events import ChatEnded, PersonSpoke
 from septet.testing.replies import Fault, Reply, Seen
 from septet.testing.server import MockServer, serving
+from septet.wiring.session import open_session
 
 pytestmark = needs_terminal
 
@@ -165,3 +169,23 @@ def test_nothing_moves_where_that_is_not_wanted(septet: Septet, flag: str) -> No
             screen = terminal.screen()
     assert "waiting for" not in screen
     assert "\n>" not in screen
+
+
+def test_words_that_come_when_all_is_done_open_the_chat_again_but_no_bound(
+    adding: Septet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEPTET_HOME", str(adding.home))
+    options = Options("", True, False, None, None, None, None, False, False, False, False, False, None)
+
+    async def late() -> None:
+        async with open_session() as session:
+            await session.tell("adding", PersonSpoke(text="in blue"))
+            assert await goes_on_with(True, "", session, "adding", options)
+            state = await session.state("adding")
+            assert state.ended is None
+            assert [remark.text for remark in state.remarks] == ["in blue"]
+            await session.tell("adding", ChatEnded(reason="bound", detail="8 rounds are used up"))
+            assert not await goes_on_with(True, "and th", session, "adding", options)
+
+    anyio.run(late)
+    assert capsys.readouterr().err == "septet: not sent: and th\n"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from septet.domain.counts import counted
 from septet.domain.values import Value
 from septet.errors import ModelFailed
 from septet.models.credentials import Credentials
@@ -53,5 +54,8 @@ class Embedder:
         except msgspec.MsgspecError as error:
             raise ModelFailed(f"{self.model}: the answer holds no vectors ({error})", "check it") from error
         if len(given) != len(texts):
-            raise ModelFailed(f"{self.model}: {len(given)} vectors came for {len(texts)} texts", "check it")
+            raise ModelFailed(
+                f"{self.model}: {counted(len(given), 'vector')} came for {counted(len(texts), 'text')}",
+                "check it",
+            )
         return [one.embedding for one in sorted(given, key=lambda one: one.index)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from starlette.datastructures import Headers
 
+from septet.domain.counts import counted
 from septet.errors import BadUsage, StoreFailed
 
 COOKIE_SECONDS = 30 * 24 * 3600
@@ -96,7 +97,7 @@ def token_from(path: Path) -> str:
         raise BadUsage(f"the token file {path} cannot be read", "name a text file with one line") from error
     if len(token) < SHORTEST_TOKEN:
         raise BadUsage(
-            f"the token in {path} has {len(token)} characters",
+            f"the token in {path} has {counted(len(token), 'character')}",
             f"use at least {SHORTEST_TOKEN}, e.g. python -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     return token
