@@ -1,5 +1,6 @@
 """A member spoils a chat, or makes one up: everything else goes on, and the page and the status say what is wrong."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
 
 from septet.buses.connection import connect
+from septet.buses.presence import seen, signing
+from septet.buses.remote import open_line
 from septet.buses.server import ServerPlan, serve
 from septet.chat.search import Index
 from septet.domain.bundles import message_of
@@ -20,6 +23,7 @@ from septet.stores.nats_feed import EXPECTED, EXPECTED_OF
 from septet.stores.nats_subjects import subject_of, whole_chat
 from septet.web.shelf import Shelf
 from septet.wires.ears import listen
+from septet.wiring.cluster import unfinished
 from septet.wiring.standing import standing
 
 pytestmark = pytest.mark.anyio
@@ -147,3 +151,42 @@ async def test_what_another_chat_holds_is_not_taken_for_news_of_this_one(tmp_pat
 
         seen = await scene.store.read_to("victim", 0, told[-1])
         assert seen == await scene.store.read("victim")
+
+
+async def test_a_member_cannot_pass_for_a_conductor(tmp_path: Path) -> None:
+    """Who is said to conduct a chat keeps others from it, and who is said to have died with one hands it over."""
+    async with intruded(tmp_path) as scene:
+        for kind, chats in (("conductor", ("victim",)), ("member", ("victim",)), ("conductor", ())):
+            sign = {"kind": kind, "name": "me", "machine": "here", "pid": 1 << 70, "since": 0, "chats": chats}
+            subject = f"$KV.septet-presence.member.coder.{kind}{len(chats)}"
+            await scene.coder.request(subject, json.dumps(sign).encode(), timeout=5)
+        async with signing(scene.coder, "member", "honest", ("coder",)):
+            await scene.coder.flush()
+            people = await seen(scene.conductor)
+
+    assert [one.presence.name for one in people] == ["honest"]
+
+
+async def test_what_is_said_a_million_times_is_heard_once(tmp_path: Path) -> None:
+    """Else one who says nothing at all, very often, would keep the chat's next events waiting for hours."""
+    async with intruded(tmp_path) as scene:
+        opened = await begin(scene, "victim")
+        async with open_line(scene.conductor, scene.store, "victim", opened.seq) as line_of_chat:
+            for _ in range(2000):
+                await scene.coder.publish("septet.said.victim", b"")
+                await scene.coder.publish("septet.said.victim", b'{"type":"beat"}')
+            await scene.coder.flush()
+            await scene.conductor.flush()
+            (stored,) = await scene.store.append("victim", PersonSpoke(text="go on"), after=None)
+            heard = [await line_of_chat.next(5) for _ in range(6)]
+
+    assert stored in heard
+
+
+async def test_a_damaged_chat_is_not_taken_over_and_keeps_nobody_from_the_others(tmp_path: Path) -> None:
+    async with intruded(tmp_path) as scene:
+        for chat in ("clock", "victim"):
+            await begin(scene, chat)
+        await forge(scene.coder, TURN, b"{}")
+
+        assert await unfinished(scene.store, ["victim", "clock"]) == ["clock"]

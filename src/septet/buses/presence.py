@@ -22,6 +22,8 @@ from septet.domain.tokens import token
 
 KEPT = 86_400.0
 """Seconds for which one who fell silent is still remembered."""
+MOST, LONGEST = 5000, 1 << 20
+"""Signs that are remembered, and bytes of one: a member that floods them harms nobody for long."""
 OPERATION = "KV-Operation"
 
 PRESENCES = msgspec.json.Decoder(Presence)
@@ -35,6 +37,8 @@ async def make_presence(client: Connection, replicas: int = 1) -> None:
         storage=StorageType.FILE,
         num_replicas=replicas,
         max_msgs_per_subject=1,
+        max_msgs=MOST,
+        max_msg_size=LONGEST,
         max_age=KEPT,
         allow_direct=True,
     )
@@ -135,8 +139,14 @@ async def last_sign(stream: JetStreamContext, subject: str) -> Seen | None:
     if not message.data:
         return None
     with suppress(msgspec.MsgspecError):
-        return Seen(presence=PRESENCES.decode(message.data), silent=age(message), key=subject)
+        found = PRESENCES.decode(message.data)
+        return Seen(presence=found, silent=age(message), key=subject) if is_true(found, subject) else None
     return None
+
+
+def is_true(presence: Presence, subject: str) -> bool:
+    """Whether one who may write there can be that: by the subject the server tells conductors from members."""
+    return subject.split(".")[2] == presence.kind and (presence.kind == "conductor" or not presence.chats)
 
 
 def age(message: RawStreamMsg) -> float:

@@ -59,7 +59,9 @@ class Line:
 
     def hear(self, message: Msg) -> None:
         with suppress(msgspec.MsgspecError):  # not from a member
-            self._put(SAYS.decode(message.data) if message.data else Nobody())
+            say = SAYS.decode(message.data) if message.data else Nobody()
+            if say not in self._heard:  # else what is said too often would keep the events waiting
+                self._put(say)
 
     async def listen(self, store: EventStore, after: int) -> None:
         try:

@@ -1,12 +1,13 @@
 """What every request works with: the session, and what the server knows and does about its chats."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 
 from septet.chat.search import Index
 from septet.domain.presence import BEAT
+from septet.errors import SeptetError
 from septet.web.channels import Channels
 from septet.web.conducting import Conducting
 from septet.web.overview import Overview
@@ -44,6 +45,7 @@ async def open_place(session: Session, model: str) -> AsyncGenerator[Place]:
 async def adopt_orphans(place: Place) -> None:
     """Go on with chats whose conductor died, also our own before a restart. Should two do so, one wins."""
     while True:
-        for chat in await place.session.orphans():
-            place.conducting.go_on(await place.shelf.state(chat))
+        with suppress(SeptetError):  # it is tried again, and the page must not end with it
+            for chat in await place.session.orphans():
+                place.conducting.go_on(await place.shelf.state(chat))
         await anyio.sleep(BEAT)

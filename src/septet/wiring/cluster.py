@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -25,8 +25,8 @@ from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.domain.values import Value
-from septet.errors import BadConfig, Conflict, NoModel, NoSandbox
-from septet.ports import Acts, Agent, Listener, Sandbox
+from septet.errors import BadConfig, Conflict, LogDamaged, NoModel, NoSandbox
+from septet.ports import Acts, Agent, EventStore, Listener, Sandbox
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
 from septet.settings.homes import find_home
@@ -86,7 +86,7 @@ class ClusterSession(Session):
         """Chats whose conductor fell silent and that nobody has taken over yet."""
         found: list[str] = []
         for gone in orphaned(await self.people()):
-            left = [chat for chat in gone.presence.chats if (await self.state(chat)).ended is None]
+            left = await unfinished(self.store, gone.presence.chats)
             if not left:
                 await forget(self._client, gone)
             found += left
@@ -136,6 +136,16 @@ class ClusterSession(Session):
             kept = [change for change in event.result.changes if change.sha256 and change.kind != "deleted"]
             files = [FileRef(path=one.path, sha256=one.sha256, size=one.size) for one in kept]
             await workspace.show(files, self.blobs, gone={})
+
+
+async def unfinished(store: EventStore, chats: Sequence[str]) -> list[str]:
+    """Those that can go on; nobody can go on with one whose log is damaged."""
+    found: list[str] = []
+    for chat in chats:
+        with suppress(LogDamaged):
+            if fold(await store.read(chat)).ended is None:
+                found.append(chat)
+    return found
 
 
 @asynccontextmanager
