@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.errors import BadUsage
+from septet.errors import BadUsage, StoreFailed
 from septet.tools.delivery import check_destination, deliver
 
 
@@ -39,3 +39,9 @@ def test_what_cannot_be_written_is_said_before(tmp_path: Path, name: str) -> Non
     with pytest.raises(BadUsage):
         check_destination(tmp_path / name)
     assert {path.name for path in tmp_path.iterdir()} == {"file"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_said() -> None:
+    with pytest.raises(StoreFailed, match="No space left"):
+        deliver(Path("/dev/full"), b"content")
