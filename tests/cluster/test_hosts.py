@@ -134,6 +134,18 @@ def test_a_member_says_that_it_serves_once_it_does(tmp_path: Path) -> None:
             assert pids(home, "writer") == set()
 
 
+def test_who_has_a_members_token_and_wants_more_is_told_so(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with serving(home, "host", "--port", "0") as host:
+        token = ("--token-file", str(home / "host/tokens/coder"))
+        conductor = run(home, "conduct", host.url, "a clock", "--yes", *token)
+        onlooker = run(home, "host", "status", host.url, *token)
+
+    for one in (conductor, onlooker):
+        assert one.returncode == 5
+        assert "this token (coder) is a member's" in one.stderr.splitlines()[-1]
+
+
 def test_a_token_opens_its_roles_and_no_other(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with serving(home, "host", "--port", "0") as host:

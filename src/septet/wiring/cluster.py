@@ -35,7 +35,7 @@ from septet.stores.nats_blobs import open_nats_blobs
 from septet.team.floors import floor_for
 from septet.team.moves import Floor
 from septet.tools.workspace import Workspace
-from septet.wiring.hosts import SERVED, check_roles
+from septet.wiring.hosts import SERVED, check_conductor, check_roles
 from septet.wiring.models import Models, settled_name, suited
 from septet.wiring.session import Session, thinking, with_model
 
@@ -166,6 +166,8 @@ async def open_cluster(
     """The session of one who conducts chats with members elsewhere, by default with that team."""
     name = os.environ.get("USER", "") or "somebody"
     async with open_shared(link, wait) as (session, client), signing(client, "conductor", name) as sign:
+        await patiently(client.flush)  # what the server refuses is told before it answers
+        check_conductor(client)
         cluster = ClusterSession(session, client, sign)
         if team is not None:
             cluster.teams, cluster.team = {team.name: team, **cluster.teams}, team.name

@@ -10,7 +10,7 @@ from septet.buses.presence import make_presence
 from septet.buses.server import Server, ServerPlan, invite, serve, uninvite
 from septet.buses.users import Users
 from septet.domain.teams import TALKERS
-from septet.errors import BadUsage
+from septet.errors import BadConfig, BadUsage
 from septet.stores.nats import open_nats_store
 from septet.stores.nats_blobs import open_nats_blobs
 from septet.team.teams import TEAMS
@@ -48,6 +48,15 @@ def known_roles() -> Mapping[str, Sequence[str]]:
     """Every role that can be elsewhere, with the names that it has in our teams."""
     members = [member for team in TEAMS.values() for member in team.members]
     return {role: sorted({one.name for one in members if one.role == role}) for role in SERVED}
+
+
+def check_conductor(client: Connection) -> None:
+    """Whether the server has let it do what only conductors may."""
+    if client.refused:
+        raise BadConfig(
+            f"this token ({client.user}) is a member's and opens too little for that",
+            "use the conductor's, the file `token` that `septet host` printed",
+        )
 
 
 def check_roles(roles: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import nats.errors
 import nats.js.errors
 from nats.js.api import StreamInfo
 from nats.js.manager import JetStreamManager
@@ -12,9 +13,10 @@ from septet.chat.reports import status
 from septet.domain.presence import Seen
 from septet.domain.reduce import fold
 from septet.domain.values import Value
-from septet.errors import LogDamaged
+from septet.errors import LogDamaged, Unreachable
 from septet.ports import ChatHead, EventStore
 from septet.stores.nats import open_nats_store
+from septet.wiring.hosts import check_conductor
 
 SHOWN = 20
 """How many chats are told, those that moved last."""
@@ -48,17 +50,26 @@ class Standing(Value, omit_defaults=False):
 
 async def standing(link: Link) -> Standing:
     async with connect(link) as client:
-        people = await seen(client)
-        store = await open_nats_store(client)
-        heads = await store.chats()
-        version = client.connected_server_version
-        return Standing(
-            address=shown(link.address),
-            version=f"{version.major}.{version.minor}.{version.patch}",
-            streams=tuple(map(stream_standing, await streams(client))),
-            people=tuple(people),
-            chats=tuple(await chat_standings(store, heads, people)),
-        )
+        try:
+            return await standing_of(client, link)
+        except nats.errors.Error as error:
+            check_conductor(client)
+            where = shown(link.address)
+            raise Unreachable(f"the server at {where} does not answer ({error})", "try again") from error
+
+
+async def standing_of(client: Connection, link: Link) -> Standing:
+    people = await seen(client)
+    store = await open_nats_store(client)
+    heads = await store.chats()
+    version = client.connected_server_version
+    return Standing(
+        address=shown(link.address),
+        version=f"{version.major}.{version.minor}.{version.patch}",
+        streams=tuple(map(stream_standing, await streams(client))),
+        people=tuple(people),
+        chats=tuple(await chat_standings(store, heads, people)),
+    )
 
 
 async def streams(client: Connection) -> list[StreamInfo]:
