@@ -17,7 +17,8 @@ from septet.team.moves import Floor
 Cast = Callable[[State], tuple[Floor, Agents]]
 """The chat's policy, and those of its members who are served here."""
 
-RECALLED = 1000
+RECALLED = 4000
+"""Chats that are remembered; of others the whole log is read again."""
 
 
 class SharedLog(EventStore, Protocol):

@@ -9,6 +9,8 @@ API = "$JS.API"
 LOG, LOG_STREAM = "septet.log", "SEPTET_LOG"
 BLOB, BLOB_STREAM = "septet.blob", "SEPTET_BLOBS"
 PRESENCE, PRESENCE_STREAM = "septet-presence", "KV_septet-presence"
+PAGES = f"{API}.DIRECT.GET.{LOG_STREAM}"
+"""Where the log is read, many messages at once."""
 CONDUCTOR = "conductor"
 NEVER = (f"{API}.STREAM.DELETE.>", f"{API}.STREAM.PURGE.{LOG_STREAM}", f"{API}.STREAM.MSG.DELETE.>")
 """What nobody may do over the network: a log is only ever added to."""
@@ -52,7 +54,7 @@ REACHED = (
     f"{API}.STREAM.NAMES",
     f"{API}.STREAM.INFO.*",
     f"{API}.STREAM.MSG.GET.*",
-    f"{API}.DIRECT.GET.{LOG_STREAM}",
+    PAGES,
     f"{LOG}.*.t.>",
     f"{BLOB}.>",
     f"$KV.{PRESENCE}.member.>",
@@ -92,7 +94,7 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
             f"{API}.STREAM.NAMES",
             *(f"{API}.STREAM.INFO.{stream}" for stream in (LOG_STREAM, BLOB_STREAM, PRESENCE_STREAM)),
             *(f"{API}.STREAM.MSG.GET.{stream}" for stream in (LOG_STREAM, BLOB_STREAM)),
-            f"{API}.DIRECT.GET.{LOG_STREAM}",
+            PAGES,
             f"{BLOB}.*.*.*.*",
             *(f"{LOG}.*.t.{what}" for what in storing(roles, called)),
             "septet.bus.>",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from septet.buses.rights import CONDUCTOR, REACHED, TOLD, Rights, conductor_rights, member_rights
+from septet.buses.rights import CONDUCTOR, PAGES, REACHED, TOLD, Rights, conductor_rights, member_rights
 from septet.domain.tokens import token
 from septet.domain.values import Value
 from septet.errors import BadUsage, StoreFailed
@@ -16,8 +16,9 @@ from septet.errors import BadUsage, StoreFailed
 LONGEST_NAME = 64
 ACCOUNT = "SEPTET"
 """Where the log is, and who conducts. Members are in another: for them nothing exists but the ways that lead here."""
-MANY: dict[str, dict[str, str]] = {"service": {"response_type": "stream"}, "stream": {}}
-"""A question may have many answers."""
+MANY = {"response_type": "stream"}
+"""A question with many answers: the server remembers who asked until they leave. Of all others it forgets it with the
+answer."""
 
 
 class User(Value, forbid_unknown_fields=True):
@@ -96,7 +97,7 @@ def server_form(users: Sequence[User]) -> str:
         ACCOUNT: {
             "jetstream": "enabled",
             "users": [entry(user) for user in users if not user.roles],
-            "exports": [{way: subject, **MANY[way]} for way, subject in ways],
+            "exports": [{way: subject, **(MANY if subject == PAGES else {})} for way, subject in ways],
         },
         "MEMBERS": {
             "users": [entry(user) for user in users if user.roles],

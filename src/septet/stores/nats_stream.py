@@ -154,9 +154,8 @@ class LogStream:
         return await self._get({"last_by_subj": subject})
 
     async def at(self, seq: int) -> Stored | None:
-        """The message with a sequence, or nothing where this copy of the stream does not have it yet."""
-        answer = await self._answers.ask(f"{API}.DIRECT.GET.{STREAM}", b'{"seq":%d}' % seq)
-        return None if ends_page(answer) else as_stored(answer)
+        """The message with a sequence, or nothing where there is none."""
+        return await self._get({"seq": seq})
 
     async def oldest(self, subject: str) -> Stored | None:
         return await self._get({"seq": 1, "next_by_subj": subject})
