@@ -30,7 +30,9 @@ def meeting_options(command: Callable[P, int]) -> Callable[..., int]:
             "--tls-ca", default="", metavar="FILE", help="The certificate that signed the server's."
         ),
         click.option(
-            "--token-file", type=FILE, help="The token; SEPTET_TOKEN does too. On one machine: none."
+            "--token-file",
+            type=FILE,
+            help="The server's token, as `septet host` printed it; SEPTET_TOKEN does too. On one machine: none.",
         ),
         click.option("--config", type=FILE, help="A group chat's config.yaml: server, team and model."),
         click.argument("url", default=""),
@@ -49,7 +51,7 @@ def meeting_options(command: Callable[P, int]) -> Callable[..., int]:
 )
 @click.option("--nats", "url", default="", metavar="URL", help="Use this server or cluster, start none.")
 @click.option("--replicas", default=1, type=click.IntRange(1, 5), help="Copies of the log in a cluster.")
-@click.option("--token-file", type=FILE, help="What opens the server of --nats.")
+@click.option("--token-file", type=FILE, help="The token of the server of --nats.")
 @click.option("--tls-ca", default="", metavar="FILE", help="The certificate that signed that server's.")
 @click.option("--config", type=FILE, help="A group chat's config.yaml: where to listen.")
 @click.pass_context

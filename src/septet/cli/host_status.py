@@ -10,8 +10,11 @@ import msgspec
 from septet.cli.live import write_line
 from septet.domain.counts import counted
 from septet.domain.presence import Seen
+from septet.domain.terminals import neutral
 from septet.wiring.links import Link
 from septet.wiring.standing import ChatStanding, Standing, standing
+
+LONGEST = 200
 
 
 def show_status(link: Link, as_json: bool) -> int:
@@ -44,12 +47,22 @@ def person(one: Seen) -> tuple[str, ...]:
     who = one.presence
     does = ", ".join(who.roles) or counted(len(who.chats), "chat")
     sign = f"{one.silent:.0f} s ago" if one.there else f"silent for {one.silent:.0f} s"
-    return (f"  {who.name}", does, f"{who.machine}, process {who.pid}", sign)
+    return (f"  {plain(who.name)}", plain(does), plain(f"{who.machine}, process {who.pid}"), sign)
 
 
 def row(chat: ChatStanding) -> tuple[str, ...]:
-    by = ", ".join(chat.conductors) or ("" if chat.ended else "nobody")
-    return (f"  {chat.chat}", chat.status, f"conducted by {by}" if by else "", ago(chat.changed))
+    by = plain(", ".join(chat.conductors)) or ("" if chat.ended else "nobody")
+    return (
+        f"  {plain(chat.chat)}",
+        plain(chat.status),
+        f"conducted by {by}" if by else "",
+        ago(chat.changed),
+    )
+
+
+def plain(text: str) -> str:
+    """What members say of themselves, and what they call chats, on one line that no terminal obeys."""
+    return " ".join(neutral(text).split())[:LONGEST]
 
 
 def ago(moment: float) -> str:

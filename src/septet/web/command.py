@@ -11,12 +11,18 @@ import click
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Another address needs --token-file.")
 @click.option(
-    "--token-file", type=click.Path(path_type=Path), help="A file with the token that lets people in."
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="The page's own token, of your choice: it lets people in. The server's is --nats-token-file.",
 )
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="What new chats think with.")
 @click.option("--nats", "url", default="", metavar="URL", help="Show and conduct the chats of this server.")
-@click.option("--nats-token-file", type=click.Path(path_type=Path), help="What opens that server.")
+@click.option(
+    "--nats-token-file",
+    type=click.Path(path_type=Path),
+    help="The conductor's token of that server, as `septet host` printed it.",
+)
 @click.option("--tls-ca", default="", metavar="FILE", help="The certificate that signed that server's.")
 @click.option(
     "--config", type=click.Path(path_type=Path), help="A group chat's config.yaml: server, team and model."
