@@ -1,0 +1,94 @@
+"""A pair of members on connections of their own, and the chat that they have."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+from nats.aio.client import Client
+
+from septet.buses.connection import connect
+from septet.buses.member import Member, Perform
+from septet.buses.recall import Cast, taking
+from septet.buses.remote import perform_together
+from septet.buses.server import Server
+from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.state import State
+from septet.domain.talk import Answer
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.ports import EventStore
+from septet.runtime.conductor import Agents
+from septet.runtime.log import Log
+from septet.stores.nats import NatsStore, open_nats_store
+from septet.team.floors import floor_for
+from septet.team.moves import Floor
+
+LEASE = 0.6
+PAIR = TeamSpec(
+    name="pair",
+    members=(RoleSpec(name="writer", role="coder"), RoleSpec(name="editor", role="reviewer")),
+    floor="round_robin",
+    budget=Budget(rounds=6),
+)
+
+
+async def start(store: EventStore, chat: str) -> int:
+    (started,) = await store.append(chat, ChatStarted(goal="an essay", team=PAIR, workspace=""), after=0)
+    return started.seq
+
+
+async def conduct(client: Client, chat: str) -> State:
+    """The loop of every chat, with nobody here."""
+    log = await Log.open(await open_nats_store(client), chat)
+    async for _ in perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE):
+        pass
+    return log.state
+
+
+def words(state: State) -> list[str]:
+    return [one.answer.text for one in state.messages if isinstance(one, ModelAnswered)]
+
+
+EXPECTED = [f"{name} {number}" for number, name in enumerate(["writer", "editor"] * 3, start=1)]
+
+
+def saying(name: str, taken: list[str] | None = None) -> Cast:
+    """A member that says its name and the number of its turn, unless the log has it already."""
+
+    async def speak(state: State) -> AsyncGenerator[Event, None]:
+        assert state.turn is not None
+        if taken is not None:
+            taken.append(f"{name}:{state.chat}:{state.turn.number}")
+        if not state.turn.answers:
+            speaker = state.turn.speaker
+            yield ModelAnswered(role=speaker, answer=Answer(text=f"{speaker} {state.turn.number}"))
+
+    def cast(state: State) -> tuple[Floor, Agents]:
+        """One turn at a time, so that others can have the next."""
+        assert state.turn is not None
+        return floor_for(state.team, state.budget), {state.turn.speaker: speak}
+
+    return cast
+
+
+def answering(store: NatsStore, name: str = "", taken: list[str] | None = None) -> Perform:
+    return taking(store, saying(name, taken))
+
+
+Make = Callable[[NatsStore], Perform]
+
+
+@asynccontextmanager
+async def members(server: Server, *makes: Make) -> AsyncGenerator[None]:
+    """One member per `make`, each on a connection of its own, serving both roles."""
+
+    async def run(make: Make) -> None:
+        async with connect(server.link, wait=30) as client, anyio.create_task_group() as roles:
+            member = Member(client, make(await open_nats_store(client)), LEASE)
+            roles.start_soon(member.serve, "coder")
+            roles.start_soon(member.serve, "reviewer")
+
+    async with anyio.create_task_group() as tasks:
+        for make in makes:
+            tasks.start_soon(run, make)
+        yield
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,127 @@
+"""Turns whose member or server died, was slow, or heard of them twice: each is taken once."""
+
+from collections.abc import AsyncGenerator
+from functools import partial
+
+import anyio
+import pytest
+from buses.pairing import EXPECTED, LEASE, answering, conduct, members, start, words
+
+from septet.buses.connection import connect
+from septet.buses.member import Call, Member
+from septet.buses.recall import taking
+from septet.buses.server import Server
+from septet.buses.turns import ENCODER, WORK, Order
+from septet.domain.events import Event, ModelAnswered, TurnOpened
+from septet.domain.reduce import fold
+from septet.domain.state import State
+from septet.domain.talk import Answer
+from septet.errors import Conflict
+from septet.runtime.conductor import Agents
+from septet.stores.nats import open_nats_store
+from septet.team.floors import floor_for
+from septet.team.moves import Floor
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
+    started = anyio.Event()
+
+    async def hanging(_: Call) -> None:
+        started.set()
+        await anyio.sleep_forever()
+
+    states: list[State] = []
+    ended = anyio.Event()
+    async with connect(server.link) as client, anyio.create_task_group() as tasks:
+        await start(await open_nats_store(client), "essay")
+
+        async def run() -> None:
+            states.append(await conduct(client, "essay"))
+            ended.set()
+
+        tasks.start_soon(run)
+        async with connect(server.link) as dying, anyio.create_task_group() as doomed:
+            doomed.start_soon(Member(dying, hanging, LEASE).serve, "coder")
+            await started.wait()
+            await dying.close()
+            doomed.cancel_scope.cancel()
+        async with members(server, answering):
+            await ended.wait()
+
+    assert words(states[0]) == EXPECTED
+
+
+async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
+    """It took the turn, was believed dead, and has something to say when another has said it."""
+    took, go_on = anyio.Event(), anyio.Event()
+
+    async def wake(state: State) -> AsyncGenerator[Event, None]:
+        took.set()
+        await go_on.wait()
+        yield ModelAnswered(role="writer", answer=Answer(text="from the grave"))
+
+    def sleepy(state: State) -> tuple[Floor, Agents]:
+        return floor_for(state.team, state.budget), {"writer": wake}
+
+    async with connect(server.link) as client:
+        store = await open_nats_store(client)
+        after = await start(store, "essay")
+        opening = TurnOpened(speaker="writer", role="coder")
+        (opened,) = await store.append("essay", opening, after=after)
+        call = Call("essay", opened.seq)
+
+        async def rise() -> None:
+            with pytest.raises(Conflict):
+                await taking(store, sleepy)(call)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(rise)
+            await took.wait()
+            await answering(store)(call)
+            go_on.set()
+        assert words(fold(await store.read("essay"))) == ["writer 1"]
+
+
+async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Server) -> None:
+    taken: list[str] = []
+    async with connect(server.link) as client, members(server, partial(answering, name="m", taken=taken)):
+        store = await open_nats_store(client)
+        await start(store, "essay")
+
+        async def insist() -> None:
+            async for recorded in store.watch("essay"):
+                if isinstance(recorded.event, TurnOpened):
+                    order = Order(chat="essay", opened=recorded.seq)
+                    for _ in range(3):
+                        await client.publish(f"{WORK}.{recorded.event.role}", ENCODER.encode(order))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(insist)
+            await conduct(client, "essay")
+            tasks.cancel_scope.cancel()
+        state = fold(await store.read("essay"))
+
+    assert words(state) == EXPECTED
+    assert len(taken) == len(EXPECTED)
+
+
+async def test_turns_go_on_over_kills_of_the_server(server: Server) -> None:
+    states: dict[str, State] = {}
+    async with connect(server.link) as client, members(server, answering, answering):
+        store = await open_nats_store(client)
+
+        async def run(chat: str) -> None:
+            await start(store, chat)
+            states[chat] = await conduct(client, chat)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(5):
+                tasks.start_soon(run, f"essay-{number}")
+            for _ in range(2):
+                back = server.back
+                server.kill()
+                await back.wait()
+
+    assert [words(state) for state in states.values()] == [EXPECTED] * 5
