@@ -14,8 +14,10 @@ from cluster.actor import ROUNDS
 
 from septet.buses.connection import connect
 from septet.buses.server import Server, ServerPlan, serve
+from septet.buses.users import Users
 from septet.domain.events import ModelAnswered, TurnOpened
 from septet.stores.nats import open_nats_store
+from septet.wiring.hosts import prepare
 
 pytestmark = pytest.mark.anyio
 
@@ -27,16 +29,19 @@ EXPECTED = [f"{name} {number}" for number, name in enumerate(SPEAKERS, start=1)]
 class Stage:
     """A server and some actors, each of which is started again when it was killed."""
 
-    def __init__(self, server: Server, chats: list[str]) -> None:
+    def __init__(self, server: Server, member: str, chats: list[str]) -> None:
         self._server = server
-        self._address = server.link.address.replace("//", f"//{server.token}@")
+        tokens = {"conductor": server.token, "member": member}
+        self._addresses = {
+            kind: server.link.address.replace("//", f"//{token}@") for kind, token in tokens.items()
+        }
         self._chats = chats
         self._actors: dict[str, Process] = {}
         self.kills = 0
 
     async def start(self, name: str) -> None:
         kind = "conductor" if name == "conductor" else "member"
-        command = [sys.executable, str(ACTOR), kind, self._address, *self._chats]
+        command = [sys.executable, str(ACTOR), kind, self._addresses[kind], *self._chats]
         self._actors[name] = await anyio.open_process(command, stdin=DEVNULL, stdout=DEVNULL, stderr=None)
 
     async def kill(self, name: str) -> None:
@@ -69,8 +74,12 @@ class Stage:
 
 @asynccontextmanager
 async def staged(folder: Path, chats: int) -> AsyncGenerator[tuple[Stage, Server]]:
+    folder.mkdir(exist_ok=True)
+    member = Users(folder).ensure("pair", ["coder", "reviewer"], ["writer", "editor"])
     async with serve(ServerPlan(folder=folder)) as server:
-        stage = Stage(server, [f"chat-{number}" for number in range(chats)])
+        async with connect(server.link) as client:
+            await prepare(client)
+        stage = Stage(server, member.token, [f"chat-{number}" for number in range(chats)])
         try:
             for name in ("conductor", "member-1", "member-2"):
                 await stage.start(name)
