@@ -6,7 +6,9 @@ import anyio
 import msgspec
 import pytest
 from buses.posting import joined
+from nats.js.manager import JetStreamManager
 
+from septet.buses import mail
 from septet.buses.mailbox import Make, serve_agents
 from septet.buses.post import Desk
 from septet.buses.server import Server
@@ -107,3 +109,21 @@ async def test_requests_made_while_nobody_serves_are_answered_when_somebody_does
             await callers.start(serve_agents, post, "echo", answering(echo))
 
     assert sorted(answers, key=str) == sorted(range(20), key=str)
+
+
+async def test_a_mailbox_that_nobody_opens_any_more_goes_away(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail, "UNUSED", 0.5)
+
+    async def agree(_: object, __: Desk) -> object:
+        return True
+
+    async with joined(server) as (post, _):
+        async with joined(server) as (elsewhere, tasks):
+            await tasks.start(serve_agents, elsewhere, "passing", answering(agree))
+            await post.request("passing/through", "ask", None)
+        consumers = JetStreamManager(post.client)
+        with anyio.fail_after(20):
+            while any("passing" in one.name for one in await consumers.consumers_info(mail.STREAM)):  # noqa: ASYNC110  # only the server knows
+                await anyio.sleep(0.1)

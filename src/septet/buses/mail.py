@@ -17,6 +17,9 @@ from septet.errors import BadUsage, Unreachable
 STREAM = "SEPTET_MAIL"
 TOPICS, DIRECT, DEAD = "septet.mail.topic", "septet.mail.direct", "septet.mail.dead"
 KEPT = 7 * 86_400.0
+UNUSED = KEPT
+"""Seconds after which a mailbox that nobody opens is given up. All that it has handled is gone by then: a new one of
+that name repeats nothing."""
 SAME = 600.0
 """Seconds in which a parcel with an id that was seen is not stored again."""
 ANSWER = 2.0
@@ -92,6 +95,7 @@ class Mail:
             ack_wait=LEASE,
             max_ack_pending=1,
             max_deliver=-1,
+            inactive_threshold=UNUSED,
             filter_subjects=[
                 f"{TOPICS}.*.{token(agent.key)}",
                 f"{DIRECT}.{token(agent.type)}.{token(agent.key)}",
