@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from time import monotonic
 
@@ -13,7 +13,18 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.buses.turns import ENCODER, LEASE, SAYS, WORK, Failed, Left, Order, Say, as_error, said
-from septet.domain.events import ChatEnded, Recorded, TurnOpened
+from septet.domain.codec import actor
+from septet.domain.events import (
+    ChatEnded,
+    Event,
+    PersonSpoke,
+    PlanApproved,
+    Recorded,
+    StepGranted,
+    StopRequested,
+    TurnOpened,
+    WorkAccepted,
+)
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.errors import LogDamaged, SeptetError
@@ -28,6 +39,9 @@ PAUSE = 0.2
 """Seconds after which a turn is ordered again that nobody was there to take."""
 SOON = 2.0
 """Seconds in which a turn that was just opened should be taken: who does, tells so long before."""
+
+OF_PERSON = (PersonSpoke, PlanApproved, StepGranted, StopRequested, WorkAccepted)
+"""Words that go between the events of others; so do all that say to be the person's."""
 
 
 class Nobody(Value):
@@ -131,6 +145,8 @@ class Following:
         self._soon = min(SOON, lease)
         self._due = monotonic() + self._soon
         """When the turn is ordered, unless something is heard before."""
+        self._before_words: list[State] = []
+        """The chat before each of the person's words that came last: who moves then may not have heard them yet."""
 
     async def next(self) -> Recorded:
         """The next event of the chat. Raises what a member raised, and where a member broke the rules."""
@@ -149,7 +165,8 @@ class Following:
     def _follow(self, recorded: Recorded) -> Recorded:
         state, event = self._log.state, recorded.event
         if isinstance(event, TurnOpened | ChatEnded):
-            check_step(state, event, self._floor)
+            check_step(state, event, self._floor, self._before_words)
+        self._before_words = [*self._before_words, state] if is_of_person(event) else []
         self._log.follow(recorded)
         self._due = monotonic() + (self._soon if isinstance(event, TurnOpened) else self._lease)
         return recorded
@@ -169,8 +186,19 @@ class Following:
         await self._line.order(self._log.state)
 
 
-def check_step(state: State, event: TurnOpened | ChatEnded, floor: Floor) -> None:
-    """The floor is a function of the log: whoever makes a move, everybody can check it."""
-    if event != (expected := step(state, floor(state))):
+def is_of_person(event: Event) -> bool:
+    return isinstance(event, OF_PERSON) or actor(event) == "person"
+
+
+def check_step(
+    state: State, event: TurnOpened | ChatEnded, floor: Floor, earlier: Sequence[State] = ()
+) -> None:
+    """The floor is a function of the log: whoever makes a move, everybody can check it.
+
+    A move that was due before the person's last words is one that crossed them on the way.
+    """
+    if event == (expected := step(state, floor(state))):
+        return
+    if all(event != step(one, floor(one)) for one in earlier):
         cause = f"a member of '{state.chat}' has made the move {event}, where {expected} was due"
         raise LogDamaged(cause, "do all machines run the same Septet, and are all members to be trusted?")

@@ -1,0 +1,70 @@
+"""What the person says while a turn ends and the next one begins: no turn is lost or taken twice."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+from cluster.actor import LEASE, PAIR, be_member
+from nats.aio.client import Client
+
+from septet.buses.connection import Link, connect
+from septet.buses.remote import perform_together
+from septet.buses.server import ServerPlan, serve
+from septet.buses.users import Users
+from septet.domain.events import ChatEnded, ChatStarted, Event, ModelAnswered, PersonSpoke, StopRequested
+from septet.runtime.log import Log
+from septet.stores.nats import NatsStore, open_nats_store
+from septet.team.floors import floor_for
+from septet.wiring.hosts import prepare
+
+pytestmark = pytest.mark.anyio
+SPEAKERS = ["writer", "editor"] * 5
+CHATS = 16
+
+
+async def conduct(client: Client, store: NatsStore, chat: str) -> None:
+    await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
+    log = await Log.open(store, chat)
+    async for _ in perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE):
+        pass
+
+
+async def say_after(store: NatsStore, chat: str, answers: int, words: Event) -> None:
+    """Say it as soon as so many answers are stored: while the next turn is opened, or taken."""
+    async for recorded in store.watch(chat):
+        answers -= isinstance(recorded.event, ModelAnswered)
+        if answers == 0:
+            break
+    await store.append(chat, words, after=None)
+
+
+@pytest.mark.parametrize(
+    "words", [StopRequested(), PersonSpoke(text="shorter, please")], ids=["stop", "remark"]
+)
+async def test_words_between_an_answer_and_the_next_turn(tmp_path: Path, words: Event) -> None:
+    """Three members race for every turn, each with a member's token."""
+    token = Users(tmp_path).ensure("pair", ["coder", "reviewer"], ["writer", "editor"]).token
+    with anyio.fail_after(60):
+        async with serve(ServerPlan(folder=tmp_path)) as server, connect(server.link) as client:
+            await prepare(client)
+            store, link = await open_nats_store(client), Link(address=server.link.address, token=token)
+            async with (
+                connect(link) as one,
+                connect(link) as two,
+                connect(link) as three,
+                anyio.create_task_group() as members,
+            ):
+                for member in (one, two, three):
+                    members.start_soon(be_member, member, await open_nats_store(member))
+                async with anyio.create_task_group() as chats:
+                    for number in range(CHATS):
+                        chats.start_soon(say_after, store, f"chat-{number}", 1 + number % 9, words)
+                        chats.start_soon(conduct, client, store, f"chat-{number}")
+                members.cancel_scope.cancel()
+            logs = [[one.event for one in await store.read(f"chat-{number}")] for number in range(CHATS)]
+
+    for log in logs:
+        said = [one.answer.text for one in log if isinstance(one, ModelAnswered)]
+        assert said == [f"{name} {turn}" for turn, name in enumerate(SPEAKERS[: len(said)], start=1)]
+        assert sum(isinstance(one, ChatEnded) for one in log) == 1
+        assert len(said) == len(SPEAKERS) or isinstance(words, StopRequested)
