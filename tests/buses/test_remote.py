@@ -6,8 +6,9 @@ import anyio
 import pytest
 from buses.pairing import EXPECTED, answering, conduct, members, start, words
 
+from septet.buses import member
 from septet.buses.connection import connect
-from septet.buses.member import Call, Perform
+from septet.buses.member import AT_ONCE, Call, Perform
 from septet.buses.server import Server
 from septet.domain.events import ChatEnded, ModelAnswered, PersonSpoke, TurnOpened
 from septet.domain.reduce import fold
@@ -45,7 +46,12 @@ async def test_members_may_come_after_the_conductor(server: Server) -> None:
     assert [words(state) for state in states] == [EXPECTED]
 
 
-async def test_several_members_share_the_turns_and_each_is_taken_once(server: Server) -> None:
+@pytest.mark.parametrize("room", [AT_ONCE, 2])
+async def test_several_members_share_the_turns_and_each_is_taken_once(
+    server: Server, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """Also where more turns are open than anybody has room for."""
+    monkeypatch.setattr(member, "AT_ONCE", room)
     taken: list[str] = []
     states: dict[str, State] = {}
 

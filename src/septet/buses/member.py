@@ -1,6 +1,7 @@
 """A member that serves roles for chats on many machines: it takes turns, one at a time of each chat."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -57,7 +58,9 @@ class Member:
         self._client = client
         self._perform = perform
         self._lease = lease
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = AT_ONCE
+        self._waiting: deque[str] = deque()
+        """Chats for whose turns there is no room yet. A semaphore would look through all of them for each that ends."""
         self._shifts: dict[str, Shift] = {}
 
     async def serve(self, role: str, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -91,35 +94,54 @@ class Member:
             await self._stop()
 
     async def _stop(self) -> None:
-        """Leave in order what is under way."""
+        """Leave in order what is under way, and what waits."""
+        waiting, self._waiting = self._waiting, deque()
+        for chat in waiting:
+            del self._shifts[chat]
         works = [shift.work for shift in self._shifts.values() if shift.work]
         for work in works:
             work.cancel()
         with anyio.CancelScope(shield=True):
             await asyncio.gather(*works, return_exceptions=True)
+        await self._leave(*waiting)
 
     def _take(self, call: Call) -> None:
         if shift := self._shifts.get(call.chat):
             shift.turns.setdefault(call.opened, call)
         else:
-            shift = self._shifts[call.chat] = Shift(call)
-            shift.work = asyncio.create_task(self._work(call.chat, shift))
+            self._shifts[call.chat] = Shift(call)
+            self._waiting.append(call.chat)
+            self._begin()
+
+    def _begin(self) -> None:
+        """Work on as many chats as there is room for."""
+        while self._room and self._waiting:
+            self._room -= 1
+            chat = self._waiting.popleft()
+            shift = self._shifts[chat]
+            shift.work = asyncio.create_task(self._work(chat, shift))
 
     async def _work(self, chat: str, shift: Shift) -> None:
         try:
             while shift.turns:
                 call = next(iter(shift.turns.values()))
-                async with self._room:
-                    await self._see_through(call)
+                await self._see_through(call)
                 del shift.turns[call.opened]
         except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(1.0, shield=True):
-                await self._tell(chat, Left())
-                with suppress(nats.errors.Error):
-                    await self._client.flush()
+            await self._leave(chat)
             raise
         finally:
             del self._shifts[chat]
+            self._room += 1
+            self._begin()
+
+    async def _leave(self, *chats: str) -> None:
+        """Somebody else may take these turns at once."""
+        with anyio.move_on_after(1.0, shield=True):
+            for chat in chats:
+                await self._tell(chat, Left())
+            with suppress(nats.errors.Error):
+                await self._client.flush()
 
     async def _see_through(self, call: Call) -> None:
         try:
