@@ -193,6 +193,20 @@ async def test_who_is_invited_while_the_server_runs_may_come_in_at_once(tmp_path
                 pass
 
 
+async def test_who_is_dismissed_while_connected_is_told_why(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve(ServerPlan(folder=tmp_path)) as server:
+        token = invite(tmp_path, "laptop", ["coder"]).token
+        while isinstance(await tried(link := Link(address=server.link.address, token=token)), BadConfig):
+            pass
+        async with connect(link):
+            uninvite(tmp_path, "laptop")
+            with anyio.fail_after(10):
+                while "does not accept the token of laptop any more" not in caplog.text:  # noqa: ASYNC110  # a log rings no bell
+                    await anyio.sleep(0.05)
+
+
 async def tried(link: Link) -> SeptetError | None:
     try:
         async with connect(link):

@@ -160,7 +160,7 @@ async def open_client(link: Link, patience: float) -> Connection:
         if isinstance(error, (nats.errors.Error, OSError)):
             raise refusal(link, [error, *faults.all]) from error
         raise
-    client.refused = faults.refused
+    client.refused, faults.user = faults.refused, client.user
     return client
 
 
@@ -179,6 +179,8 @@ class Faults:
     def __init__(self) -> None:
         self.all: list[Exception] = []
         self.refused: list[str] = []
+        self.user = ""
+        """Who came in; told once that its token has become worthless."""
         self.first = anyio.CancelScope()
         """Left as soon as TLS fails: that does not mend, and the client would wait for an end that never comes."""
 
@@ -186,6 +188,9 @@ class Faults:
         self.all = [*self.all, fault][-TRIES:]
         if isinstance(fault, ssl.SSLError):
             self.first.cancel()
+        if self.user and "authorization" in str(fault).lower():
+            LOG.warning("the server does not accept the token of %s any more; was it dismissed?", self.user)
+            self.user = ""
         if "permissions violation" in str(fault).lower():
             self.refused.append(str(fault))
             del self.refused[:-TRIES]
