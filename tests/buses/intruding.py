@@ -10,13 +10,14 @@ import anyio
 from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 
-from septet.buses.connection import Connection, Link, connect
+from septet.buses.connection import Link, connect
 from septet.buses.server import Server, ServerPlan
 from septet.buses.users import Users
 from septet.domain.codec import encode
 from septet.domain.events import Event, Recorded
 from septet.stores.nats import NatsStore, open_nats_store
 from septet.stores.nats_subjects import subject_of
+from septet.wires.client import Connection
 from septet.wiring.hosts import known_roles, open_host
 
 OWN = "septet.log.junk.t.facts_changed.coder"

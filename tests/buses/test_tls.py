@@ -13,10 +13,11 @@ import trustme
 from anyio.abc import ByteStream, SocketAttribute
 from buses.entering import refused
 
-from septet.buses.connection import Connection, Link, connect
+from septet.buses.connection import Link, connect
 from septet.buses.server import Server, ServerPlan, serve
 from septet.buses.users import Users
 from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
+from septet.wires.client import Connection
 
 pytestmark = pytest.mark.anyio
 OTHER = "127.0.0.2"

@@ -4,8 +4,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from septet.buses.connection import Connection, connect
+from septet.buses.connection import connect
 from septet.buses.server import ServerPlan, serve
+from septet.wires.client import Connection
 
 
 @asynccontextmanager

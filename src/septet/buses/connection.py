@@ -14,12 +14,12 @@ import anyio
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
-from nats.aio.transport import TcpTransport
 from nats.js.manager import JetStreamManager
 
 from septet.buses.rights import inbox
 from septet.domain.values import Value
 from septet.errors import BadConfig, BadUsage, Unreachable
+from septet.wires.client import Connection
 
 LOG = logging.getLogger("septet.cluster")
 OLDEST = (2, 11)
@@ -27,15 +27,12 @@ OLDEST = (2, 11)
 PAUSE = 0.2
 """Seconds between two tries to connect."""
 TRIES = 4
-PARTING = 0.3
-"""Seconds for the end of a connection that has failed."""
 ANYONE = "anyone"
 """The name of who has none: a server of somebody else may know tokens only."""
 SECRET = re.compile(r"//([^@/]*)@")
 ADDRESS = re.compile(
     r"(nats|tls|ws|wss)://(?P<secret>[^@/\s]+@)?(?P<host>\[[0-9a-fA-F:]+\]|[^@/\s:]+)(:\d+)?/?"
 )
-WISH = "Nats-Expected-"
 PENDING = 64 << 20
 """Bytes that may wait while the server is away."""
 
@@ -59,41 +56,6 @@ class Link(Value):
     @property
     def encrypted(self) -> bool:
         return bool(self.authority or self.certificate) or self.address.startswith(("tls:", "wss:"))
-
-
-class Wire(TcpTransport):
-    """The client's own way over TCP. One whose TLS handshake failed never ends, and would be waited for for ever."""
-
-    async def wait_closed(self) -> None:
-        with anyio.move_on_after(PARTING):
-            await super().wait_closed()
-
-    def __bool__(self) -> bool:
-        return True
-
-
-class Connection(Client):
-    """A client that knows its name and remembers what the server would not let it do."""
-
-    def __init__(self, user: str, over_web: bool = False) -> None:
-        super().__init__()
-        self.user = user
-        self.refused: list[str] = []
-        if not over_web:
-            self._transport = Wire()
-
-    @staticmethod
-    def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        """As the client does, at a tenth of the cost: it looks at every character of every name."""
-        lines = raw.decode(errors="replace").split("\r\n")
-        pairs = [line.partition(":") for line in lines if line]
-        found = {name: value.strip() for name, colon, value in pairs if colon and " " not in name}
-        if len(found) < len(
-            pairs
-        ):  # said twice: the server adds its own at the end, but heeds the first wish
-            wishes = [pair for pair in reversed(pairs) if pair[0].startswith(WISH)]
-            found |= {name: value.strip() for name, _, value in wishes}
-        return found
 
 
 @asynccontextmanager

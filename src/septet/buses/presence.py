@@ -15,10 +15,10 @@ import nats.js.errors
 from nats.js.api import RawStreamMsg, StorageType, StreamConfig
 from nats.js.client import JetStreamContext
 
-from septet.buses.connection import Connection
 from septet.buses.rights import PRESENCE, PRESENCE_STREAM
 from septet.domain.presence import BEAT, Kind, Presence, Seen
 from septet.domain.tokens import token
+from septet.wires.client import Connection
 
 KEPT = 86_400.0
 """Seconds for which one who fell silent is still remembered."""

@@ -9,7 +9,7 @@ import anyio
 from msgspec.structs import replace
 
 from septet.agents.runner import leftovers
-from septet.buses.connection import Connection, Link, connect
+from septet.buses.connection import Link, connect
 from septet.buses.member import Member
 from septet.buses.nats import NatsBus
 from septet.buses.patience import patiently
@@ -35,6 +35,7 @@ from septet.stores.nats_blobs import open_nats_blobs
 from septet.team.floors import floor_for
 from septet.team.moves import Floor
 from septet.tools.workspace import Workspace
+from septet.wires.client import Connection
 from septet.wiring.hosts import SERVED, check_conductor, check_roles
 from septet.wiring.models import Models, settled_name, suited
 from septet.wiring.session import Session, thinking, with_model

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from septet.buses.connection import Connection, Link, connect
+from septet.buses.connection import Link, connect
 from septet.buses.patience import patiently
 from septet.buses.presence import make_presence
 from septet.buses.server import Server, ServerPlan, invite, serve, uninvite
@@ -14,6 +14,7 @@ from septet.errors import BadConfig, BadUsage
 from septet.stores.nats import open_nats_store
 from septet.stores.nats_blobs import open_nats_blobs
 from septet.team.teams import TEAMS
+from septet.wires.client import Connection
 
 SERVED = ("planner", "coder", "runner", "reviewer", "manager", "exemplar", *TALKERS)
 """The roles that can be elsewhere; the person's own place is where the chat is conducted."""

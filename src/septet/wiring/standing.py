@@ -7,7 +7,7 @@ import nats.js.errors
 from nats.js.api import StreamInfo
 from nats.js.manager import JetStreamManager
 
-from septet.buses.connection import Connection, Link, connect, shown
+from septet.buses.connection import Link, connect, shown
 from septet.buses.presence import seen
 from septet.chat.reports import status
 from septet.domain.presence import Seen
@@ -16,6 +16,7 @@ from septet.domain.values import Value
 from septet.errors import LogDamaged, Unreachable
 from septet.ports import ChatHead, EventStore
 from septet.stores.nats import open_nats_store
+from septet.wires.client import Connection
 from septet.wiring.hosts import check_conductor
 
 SHOWN = 20

@@ -2,7 +2,7 @@
 
 import gc
 
-OFTEN = 10_000
+OFTEN = 50_000
 """Objects made before the youngest are looked through, instead of 700: next to nothing of what we make has cycles."""
 
 
