@@ -1,10 +1,11 @@
 """The list of chats, told to every open page when one of them moves, whoever moved it."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 
+from septet.errors import StoreFailed
 from septet.web.channels import Channel, Frames
 from septet.web.frames import Frame, chats_frame
 from septet.web.shelf import Shelf, Summary
@@ -39,8 +40,9 @@ class Overview:
             if not self._listeners:
                 self._wanted = anyio.Event()
                 await self._wanted.wait()
-            if moved := self._moved(await self._shelf.summaries()):
-                self._channel.tell(chats_frame(moved))
+            with suppress(StoreFailed):  # it may be back at the next look, and the page must not end with it
+                if moved := self._moved(await self._shelf.summaries()):
+                    self._channel.tell(chats_frame(moved))
             await anyio.sleep(GLANCE)
 
     def _moved(self, summaries: list[Summary]) -> list[Summary]:

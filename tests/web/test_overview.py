@@ -1,0 +1,60 @@
+"""The list of chats on a page, while the server that has them goes away and comes back."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from septet.buses.connection import connect
+from septet.buses.server import ServerPlan, serve
+from septet.domain.events import ChatStarted
+from septet.domain.teams import RoleSpec, TeamSpec
+from septet.errors import StoreFailed
+from septet.stores.nats import NatsStore, open_nats_store
+from septet.web.channels import Frames
+from septet.web.overview import Overview
+from septet.web.shelf import Shelf
+
+pytestmark = pytest.mark.anyio
+TEAM = TeamSpec(name="pair", members=(RoleSpec(name="coder", role="coder"),))
+
+
+async def start(store: NatsStore, chat: str) -> None:
+    await store.append(chat, ChatStarted(goal=f"a goal for {chat}", team=TEAM, workspace=""), after=0)
+
+
+async def told(frames: Frames, chat: str) -> None:
+    while f'"{chat}"' not in (await frames.receive()).text:
+        pass
+
+
+async def failed(store: NatsStore) -> None:
+    while True:
+        await store.chats()
+
+
+async def test_the_list_goes_on_after_the_server_was_away_for_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("septet.web.overview.GLANCE", 0.001)
+    async with (
+        serve(ServerPlan(folder=tmp_path)) as server,
+        connect(server.link) as here,
+        connect(server.link) as there,
+        anyio.create_task_group() as tasks,
+    ):
+        impatient, writer = await open_nats_store(here, patience=0.0), await open_nats_store(there)
+        overview = Overview(Shelf(impatient))
+        tasks.start_soon(overview.follow)
+        with anyio.fail_after(60):
+            async with overview.listen() as frames:
+                await start(writer, "before")
+                await told(frames, "before")
+                back = server.back
+                server.kill()
+                with pytest.raises(StoreFailed):
+                    await failed(impatient)
+                await back.wait()
+                await start(writer, "after")
+                await told(frames, "after")
+        tasks.cancel_scope.cancel()
