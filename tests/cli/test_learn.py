@@ -18,7 +18,7 @@ float(text.replace(',', ''))
 def test_a_coder_that_fails_in_the_same_way_succeeds_with_an_example(septet: Septet, tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text(NOTE)
     learnt = septet("learn", "note.md")
-    assert learnt.stdout.startswith("1 new examples"), learnt.stderr
+    assert learnt.stdout.startswith("1 new example "), learnt.stderr
     done = septet("run", "totals", "-m", STUCK, "--yes", "-n", "totals")
     assert done.returncode == 0, done.stderr
     assert "an example from note.md: Numbers with a thousands separator" in done.stderr

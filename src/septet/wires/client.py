@@ -1,5 +1,7 @@
 """The NATS client, where its ways are too slow for us or never end."""
 
+from urllib.parse import ParseResult
+
 import anyio
 import nats.errors
 from nats.aio.client import Client
@@ -13,6 +15,11 @@ WISH = "Nats-Expected-"
 
 class Wire(TcpTransport):
     """The client's own way over TCP. One whose TLS handshake failed never ends, and would be waited for for ever."""
+
+    async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
+        """Where a try failed, its connection is still open, and nobody else would close it."""
+        self.close()
+        await super().connect(uri, buffer_size, connect_timeout)
 
     async def wait_closed(self) -> None:
         with anyio.move_on_after(PARTING):
