@@ -6,7 +6,8 @@ Four processes each: a host, a conductor (manager) and two members (writer, edit
 request to speak and what is said. Septet stores both, fenced, before it goes on; autogen stores nothing. CPU is that
 of all four processes, between the first and the last message. In the first row of Septet the conductor starts the
 chats and hears of their ends, since members pass the floor on by themselves, and reads and checks all of them
-afterwards; in the second it follows and checks every move live, as `septet conduct` does.
+afterwards. There everybody has the same token, as trusting as the peer, which has none; then members have tokens that
+open what their roles need; then the conductor follows and checks every move live besides, as `septet conduct` does.
 
 All rows are measured in turn, `--rounds` times; what is printed are the medians, and those of the ratios to autogen
 in the same round. PYTHON is an interpreter that has `autogen-ext[grpc]==0.7.5`; without it only Septet is measured.
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -240,13 +242,15 @@ def measure(leader: Actor, pids: list[int], turns: int) -> Figures:
     return Figures(rate=2 * turns / wall, cpu=cpu / turns * 1e6, request=p50 * 1e3)
 
 
-async def run_septet(sync: str, chats: int, turns: int, *flags: str) -> Figures:
-    """Everybody comes with a token of its own, members with one that opens what their role needs and no more."""
+async def run_septet(sync: str, chats: int, turns: int, *flags: str, own: bool = True) -> Figures:
+    """Members come with tokens of their own, which open what their roles need and no more, or all with one."""
     roles = {member.role: (member.name,) for member in MEMBERS}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
         folder = Path(scratch) / "nats"
         async with serve(ServerPlan(folder=folder, sync=sync, roles=roles)) as server:
-            tokens = {role: Users(folder).token_file(role).read_text() for role in roles}
+            tokens = {
+                role: Users(folder).token_file(role).read_text() if own else server.token for role in roles
+            }
             async with connect(server.link) as client:
                 await open_nats_store(client)
             return await anyio.to_thread.run_sync(play, server, tokens, chats, turns, *flags)
@@ -300,10 +304,12 @@ def main() -> None:
 
 
 PEER_NAME = "autogen-ext[grpc] 0.7.5, stores nothing"
+TRUSTING = "septet, one token for all, as trusting"
 ROWS = {
-    "septet, JetStream, default sync": ("2m",),
+    TRUSTING: ("2m",),
+    "septet, a token for each member": ("2m",),
     "septet, the same, every chat followed": ("2m", "--follow"),
-    "septet, JetStream, fsync before every ack": ("always",),
+    "septet, the same, fsync before every ack": ("always",),
 }
 
 
@@ -313,7 +319,8 @@ def compare(autogen: str, chats: int, turns: int, rounds: int) -> None:
         if autogen:
             found.setdefault(PEER_NAME, []).append(run_autogen(autogen, chats, turns))
         for name, (sync, *flags) in ROWS.items():
-            found.setdefault(name, []).append(anyio.run(run_septet, sync, chats, turns, *flags))
+            run = partial(run_septet, sync, chats, turns, *flags, own=name != TRUSTING)
+            found.setdefault(name, []).append(anyio.run(run))
     print(f"{chats:,} chats of {turns} turns, four processes, medians of {rounds} rounds")
     print(f"{'':44}{'messages/s':>10}{'CPU µs/turn':>14}{'request p50 ms':>16}  × autogen's messages/s, CPU")
     for name, figures in found.items():
