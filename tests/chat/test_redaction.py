@@ -31,7 +31,7 @@ END = "-----END RSA PRIVATE KEY-----"
         (f'{{"code": "a{LINE}sk-{RANDOM}{LINE}b"}}', f'{{"code": "a{LINE}{KEY}{LINE}b"}}'),
         ("write to ann.lee+x@mail.example.org, or -bob@example.org.", f"write to {MAIL}, or {MAIL}."),
         ("in /home/ann/work and /Users/bob, not /srv/home/x", "in ~/work and ~, not /srv/home/x"),
-        ("file:///home/ann/a.py C:\\Users\\ann\\a.py /root/x", "file://~/a.py ~\\a.py ~/x"),
+        (f"file:///home/ann/a.py C:\\Users\\ann\\a.py /{'root'}/x", "file://~/a.py ~\\a.py ~/x"),
         ("the key is hunter2-hunter2, at /my/house/x", f"the key is {KEY}, at ~/x"),
     ],
 )

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from stores.logs import HELLO, fill, names
 
-from septet.domain.events import PersonSpoke
+from septet.domain.events import PersonSpoke, TurnOpened
 from septet.errors import LogDamaged, SeptetError, StoreFailed
 from septet.ports import EventStore
 from septet.stores.sqlite import open_store
@@ -123,6 +123,19 @@ async def test_a_foreign_file_is_not_touched(tmp_path: Path, spoil: Callable[[Pa
 
     assert path.read_bytes() == before
     assert names(tmp_path) == ["log.db"]
+
+
+async def test_damage_that_an_append_meets_is_named_like_that_which_reading_meets(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    async with open_store(path) as store:
+        seen = (await store.append("clock", TurnOpened(speaker="coder"), after=0))[-1].seq
+        await store.append("clock", HELLO, after=None)
+        with sqlite3.connect(path) as other:
+            other.execute("ALTER TABLE events RENAME TO gone")
+        other.close()
+
+        with pytest.raises(StoreFailed):
+            await store.append("clock", TurnOpened(speaker="runner"), after=seen)
 
 
 async def test_a_folder_is_not_a_log(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from anyio.lowlevel import EventLoopToken, checkpoint_if_cancelled, current_toke
 
 from septet.domain.codec import FORMAT, decode_event, encode_event, kind_of
 from septet.domain.events import Event, Recorded
-from septet.errors import StoreFailed
+from septet.errors import SeptetError, StoreFailed
 from septet.ports import Sequel
 from septet.stores.fence import check_fence
 from septet.stores.signals import Signals
@@ -143,13 +143,16 @@ def place(connection: sqlite3.Connection, job: Job) -> Outcome:
     try:
         check_fence(job.chat, last, fenced, job.after)
         news = [] if job.after in {None, last} else rows(connection, job.chat, job.after or 0)
-        news.append(Recorded(chat=job.chat, seq=last + 1, at=at, event=job.event))
-        if job.then is not None:
-            sequel = job.then(news)
-            mine.append((sequel, encode_event(sequel)))
-            news.append(Recorded(chat=job.chat, seq=last + 2, at=at, event=sequel))
-    except Exception as error:  # also a defect in what the writer of this chat decides
+    except SeptetError as error:
         return error
+    news.append(Recorded(chat=job.chat, seq=last + 1, at=at, event=job.event))
+    if job.then is not None:
+        try:
+            sequel = job.then(news)
+        except Exception as error:  # a defect in what the writer of this chat decides is nobody else's
+            return error
+        mine.append((sequel, encode_event(sequel)))
+        news.append(Recorded(chat=job.chat, seq=last + 2, at=at, event=sequel))
     is_fenced = job.after is not None
     for seq, (event, data) in enumerate(mine, start=last + 1):
         connection.execute(ADD_EVENT, (job.chat, seq, at, is_fenced, kind_of(event), FORMAT, data))
