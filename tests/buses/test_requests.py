@@ -13,6 +13,7 @@ from septet.buses.mailbox import Make, serve_agents
 from septet.buses.post import Desk
 from septet.buses.server import Server
 from septet.errors import RemoteFailed, Unreachable
+from septet.wires.ears import listen
 
 pytestmark = pytest.mark.anyio
 
@@ -119,11 +120,17 @@ async def test_a_mailbox_that_nobody_opens_any_more_goes_away(
     async def agree(_: object, __: Desk) -> object:
         return True
 
+    gone = anyio.Event()
+
     async with joined(server) as (post, _):
+        await listen(
+            post.client, f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{mail.STREAM}.*", lambda _: gone.set()
+        )
         async with joined(server) as (elsewhere, tasks):
             await tasks.start(serve_agents, elsewhere, "passing", answering(agree))
             await post.request("passing/through", "ask", None)
-        consumers = JetStreamManager(post.client)
         with anyio.fail_after(20):
-            while any("passing" in one.name for one in await consumers.consumers_info(mail.STREAM)):  # noqa: ASYNC110  # only the server knows
-                await anyio.sleep(0.1)
+            await gone.wait()
+        left = await JetStreamManager(post.client).consumers_info(mail.STREAM)
+
+    assert not [one.name for one in left if "passing" in one.name]
