@@ -23,174 +23,26 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import NamedTuple
 
 import anyio
-import msgspec
-from nats.aio.client import Client
-from nats.aio.msg import Msg
+from septet_chats import MEMBERS, REQUESTS
 
-from septet.buses.addresses import AgentId
-from septet.buses.connection import Link, connect
-from septet.buses.mailbox import Handlers, serve_agents
-from septet.buses.member import Member
-from septet.buses.post import Desk, open_post
-from septet.buses.recall import taking
-from septet.buses.remote import check_step, perform_together
+from septet.buses.connection import connect
 from septet.buses.server import Server, ServerPlan, serve
 from septet.buses.users import Users
-from septet.domain.events import ChatEnded, ChatStarted, ModelAnswered, TurnOpened
-from septet.domain.reduce import fold
-from septet.domain.state import State
-from septet.domain.talk import Answer
-from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.ports import Acts, Last
-from septet.runtime.conductor import Agents, perform
-from septet.runtime.log import Log
-from septet.stores.nats import NatsStore, open_nats_store
-from septet.team.floors import floor_for
-from septet.team.moves import Floor
-from septet.wiring.staying import settle
+from septet.stores.nats import open_nats_store
 
-MEMBERS = (RoleSpec(name="writer", role="coder"), RoleSpec(name="editor", role="reviewer"))
-REQUESTS = 300
-STARTING = 200
-PEER = Path(__file__).parent / "peers" / "autogen_chats.py"
-
-
-class Given(NamedTuple):
-    """What a conductor is asked to do."""
-
-    chats: int
-    turns: int
-    follow: bool
-
-
-async def speak(state: State) -> Acts:
-    assert state.turn is not None
-    assert not state.turn.answers
-    yield Last(event=ModelAnswered(role=state.turn.speaker, answer=Answer(text="x" * 200)))
-
-
-async def be_member(client: Client, store: NatsStore, role: str, address: str) -> None:
-    """Serves turns with its own token, and answers requests at `address`: the post is not for members of teams."""
-    agents = {member.name: speak for member in MEMBERS if member.role == role}
-
-    def cast(state: State) -> tuple[Floor, Agents]:
-        return floor_for(state.team, state.budget), agents
-
-    async def asked(_: msgspec.Raw, __: Desk) -> object:
-        return "x" * 200
-
-    def make(_: AgentId) -> Handlers:
-        return {"ask": asked}
-
-    settle()
-    async with (
-        connect(Link(address=address)) as free,
-        open_post(free) as post,
-        anyio.create_task_group() as tasks,
-    ):
-        await tasks.start(serve_agents, post, role, make)
-        await tasks.start(Member(client, taking(store, cast)).serve, role)
-        say("ready")
-
-
-class Conductor:
-    """Starts chats, opens their first turns, and is told of their ends: the turns between are the members' own."""
-
-    def __init__(self, client: Client, store: NatsStore, turns: int) -> None:
-        self._client = client
-        self._store = store
-        self._team = TeamSpec(name="pair", members=MEMBERS, floor="round_robin", budget=Budget(rounds=turns))
-        self._floor = floor_for(self._team, self._team.budget)
-        self._turns = turns
-        self._ended = anyio.Semaphore(0)
-
-    async def follow(self, chats: int) -> None:
-        """Start the chats and follow each of them to its end, as `septet conduct` does: every move is checked."""
-        room = anyio.CapacityLimiter(STARTING)
-
-        async def conduct(chat: str) -> None:
-            async with room:
-                log = Log(self._store, State(chat=chat))
-                await log.record(ChatStarted(goal=chat, team=self._team, workspace=""))
-                async for _ in perform_together(self._client, log, self._floor, {}):
-                    pass
-                assert len(log.state.messages) == self._turns
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(chats):
-                tasks.start_soon(conduct, f"chat-{number}")
-
-    async def run(self, chats: int) -> None:
-        await self._client.subscribe("septet.stored.*.t.chat_ended.>", cb=self._hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        room = anyio.CapacityLimiter(STARTING)
-
-        async def start(chat: str) -> None:
-            async with room:
-                started = ChatStarted(goal=chat, team=self._team, workspace="")
-                log = Log(self._store, State(chat=chat))
-                await log.record(started)
-                async for _ in perform(log, self._floor, {}):
-                    pass
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(chats):
-                tasks.start_soon(start, f"chat-{number}")
-        for _ in range(chats):
-            await self._ended.acquire()
-
-    async def check(self, chat: str) -> None:
-        """Every move was the one that was due, and every turn brought its words."""
-        state = State(chat=chat)
-        for recorded in await self._store.read(chat):
-            if isinstance(recorded.event, TurnOpened | ChatEnded):
-                check_step(state, recorded.event, self._floor)
-            state = fold([recorded], state)
-        assert state.ended is not None
-        assert len(state.messages) == self._turns
-
-    async def _hear(self, _: Msg) -> None:
-        self._ended.release()
-
-
-async def be_conductor(client: Client, store: NatsStore, given: Given) -> None:
-    chats, conductor = given.chats, Conductor(client, store, given.turns)
-    settle()
-    say("ready")
-    await heard()
-    started = perf_counter()
-    await (conductor.follow(chats) if given.follow else conductor.run(chats))
-    say(f"wall {perf_counter() - started}")
-    await heard()
-    for number in range(chats):
-        await conductor.check(f"chat-{number}")
-    async with open_post(client) as post:
-        times: list[float] = []
-        for _ in range(REQUESTS):
-            started = perf_counter()
-            await post.request("coder/asked", "ask", 1)
-            times.append(perf_counter() - started)
-    say(f"p50 {median(times)}")
-
-
-async def act(kind: str, address: str, post: str, given: Given) -> None:
-    async with connect(Link(address=address)) as client:
-        store = await open_nats_store(client)
-        if kind == "conductor":
-            await be_conductor(client, store, given)
-        else:
-            await be_member(client, store, kind, post)
-
-
-def say(line: str) -> None:
-    print(line, flush=True)
-
-
-async def heard() -> None:
-    await anyio.to_thread.run_sync(sys.stdin.readline)
+HERE = Path(__file__).parent
+OURS, PEER = HERE / "septet_chats.py", HERE / "peers" / "autogen_chats.py"
+PEER_NAME = "autogen-ext[grpc] 0.7.5, stores nothing"
+TRUSTING = "septet, one token for all, as trusting"
+ROWS = {
+    TRUSTING: ("2m",),
+    "septet, a token for each member": ("2m",),
+    "septet, the same, every chat followed": ("2m", "--follow"),
+    "septet, the same, fsync before every ack": ("always",),
+}
 
 
 class Actor:
@@ -258,7 +110,7 @@ async def run_septet(sync: str, chats: int, turns: int, *flags: str, own: bool =
 
 def play(server: Server, tokens: Mapping[str, str], chats: int, turns: int, *flags: str) -> Figures:
     address = server.link.address
-    command = (sys.executable, __file__, "--chats", str(chats), "--turns", str(turns), *flags, "--actor")
+    command = (sys.executable, str(OURS), "--chats", str(chats), "--turns", str(turns), *flags)
     keys = {**tokens, "conductor": server.token}
     links = {kind: address.replace("//", f"//{key}@") for kind, key in keys.items()}
     actors = [Actor(*command, kind, link, links["conductor"]) for kind, link in links.items()]
@@ -287,32 +139,6 @@ def run_autogen(python: str, chats: int, turns: int) -> Figures:
             actor.end()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--chats", type=int, default=1000)
-    parser.add_argument("--turns", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--autogen", default="")
-    parser.add_argument("--follow", action="store_true")
-    parser.add_argument("--actor", nargs=3, default=None)
-    given = parser.parse_args()
-    if given.actor:
-        kind, address, post = given.actor
-        anyio.run(act, kind, address, post, Given(given.chats, given.turns, given.follow))
-        return
-    compare(given.autogen, given.chats, given.turns, given.rounds)
-
-
-PEER_NAME = "autogen-ext[grpc] 0.7.5, stores nothing"
-TRUSTING = "septet, one token for all, as trusting"
-ROWS = {
-    TRUSTING: ("2m",),
-    "septet, a token for each member": ("2m",),
-    "septet, the same, every chat followed": ("2m", "--follow"),
-    "septet, the same, fsync before every ack": ("always",),
-}
-
-
 def compare(autogen: str, chats: int, turns: int, rounds: int) -> None:
     found: dict[str, list[Figures]] = {}
     for _ in range(rounds):
@@ -335,6 +161,16 @@ def ratios(figures: list[Figures], peers: list[Figures] | None) -> str:
     rates = [mine.rate / theirs.rate for mine, theirs in zip(figures, peers, strict=True)]
     costs = [theirs.cpu / mine.cpu for mine, theirs in zip(figures, peers, strict=True)]
     return f"  {median(rates):.1f}, 1/{median(costs):.1f} ({', '.join(f'1/{cost:.1f}' for cost in costs)})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--chats", type=int, default=1000)
+    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--autogen", default="")
+    given = parser.parse_args()
+    compare(given.autogen, given.chats, given.turns, given.rounds)
 
 
 if __name__ == "__main__":
