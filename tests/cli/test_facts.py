@@ -6,7 +6,11 @@ from cli.commands import SMALL, Septet
 from hypothesis import given
 from hypothesis import strategies as st
 
+from septet.domain.events import ChatStarted, FactsChanged, Recorded
 from septet.domain.facts import MOST, Change, change_in, changed, same
+from septet.domain.reduce import fold
+from septet.team.teams import TEAMS
+from septet.tools.memory import Memory
 
 
 def test_a_fact_is_told_to_the_next_team_of_the_same_project(septet: Septet, tmp_path: Path) -> None:
@@ -52,3 +56,37 @@ def test_facts_are_unique_and_capped_and_what_is_dropped_is_gone(add: list[str],
 def test_only_lines_of_their_own_are_facts() -> None:
     assert change_in("I remember: it well") is None
     assert change_in("text\n- remember: blue\nforget: red") == Change(add=("blue",), drop=("red",))
+
+
+MANY = Change(add=tuple(f"of the model {number}" for number in range(MOST + 5)))
+
+
+def test_facts_of_a_model_never_push_out_those_of_the_person(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "facts", tmp_path / "w")
+    memory.change(Change(add=("names are in English",)), "the person, 2026-01-01")
+    memory.change(Change(add=("tests are short",)), "person in adding, 2026-01-02")
+    memory.change(MANY, "reviewer in adding, 2026-01-03")
+    facts = memory.facts()
+    assert facts[:2] == ("names are in English", "tests are short")
+    assert (len(facts), facts[-1]) == (MOST, MANY.add[-1])
+    assert memory.own_facts() == facts[:2]
+
+
+def test_a_chat_keeps_the_facts_of_the_person_whatever_its_members_remember() -> None:
+    mine, theirs = "names are in English", "sums are integers"
+    started = ChatStarted(
+        goal="add", team=TEAMS["iterate"], workspace="/w", facts=(mine, theirs), own_facts=(mine,)
+    )
+    said = FactsChanged(by="person", change=Change(add=("tests are short",)))
+    events = [started, said, FactsChanged(by="reviewer", change=MANY)]
+    state = fold(Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(events, 1))
+    assert {mine, "tests are short"} <= set(state.facts)
+    assert theirs not in state.facts
+    assert len(state.facts) == MOST
+
+
+def test_the_person_may_still_have_a_fact_dropped_and_replace_the_oldest_of_too_many() -> None:
+    own = tuple(f"fact {number}" for number in range(MOST))
+    assert changed(own, Change(drop=own[:1]), own) == own[1:]
+    assert changed(own, Change(add=("newest",)), (*own, "newest")) == (*own[1:], "newest")
+    assert changed(own, Change(add=("of a model",)), own) == own

@@ -27,6 +27,8 @@ class ChatStarted(Value):
     data: tuple[str, ...] = ()
     """Files of the person that programs may read and never write."""
     facts: tuple[str, ...] = ()
+    own_facts: tuple[str, ...] = ()
+    """Those of the facts that the person said."""
 
 
 class ChatContinued(Value):

@@ -1,6 +1,7 @@
 """What a project's teams should know for good: short facts, capped, changed by adding and dropping."""
 
 import re
+from collections.abc import Collection
 
 from septet.domain.values import Value
 
@@ -24,12 +25,19 @@ def change_in(text: str) -> Change | None:
     return Change(add=add, drop=drop) if add or drop else None
 
 
-def changed(facts: tuple[str, ...], change: Change) -> tuple[str, ...]:
-    """The facts afterwards: none twice, none that was dropped, the newest of too many."""
+def changed(facts: tuple[str, ...], change: Change, own: Collection[str] = ()) -> tuple[str, ...]:
+    """The facts afterwards: none twice, none that was dropped, the newest of too many.
+
+    `own` are the person's: they give way only to other facts of the person.
+    """
     dropped = {same(fact) for fact in change.drop}
     kept = {same(fact): fact for fact in facts if same(fact) not in dropped}
     kept.update({same(fact): fact for fact in change.add})
-    return tuple(kept.values())[-MOST:]
+    mine = {same(fact) for fact in own}
+    others_first = sorted(kept, key=lambda fact: fact in mine)
+    for fact in others_first[: max(0, len(kept) - MOST)]:
+        del kept[fact]
+    return tuple(kept.values())
 
 
 def same(fact: str) -> str:

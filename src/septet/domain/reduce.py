@@ -82,9 +82,10 @@ def reduce(state: State, recorded: Recorded) -> State:
 
 def reduce_chat(state: State, event: ChatEvent) -> State:
     match event:
-        case ChatStarted(goal=goal, team=team, workspace=workspace, data=data, facts=facts):
+        case ChatStarted(goal=goal, team=team, workspace=workspace, data=data):
             begun = replace(state, goal=goal, team=team, budget=team.budget)
-            return replace(begun, workspace=workspace, data=data, facts=facts)
+            begun = replace(begun, facts=event.facts, own_facts=event.own_facts)
+            return replace(begun, workspace=workspace, data=data)
         case ChatContinued(budget=budget):
             again = replace(state, budget=budget, ended=None, stop_requested=False, terminated=None)
             again = replace(again, short=None, counted=state.spending)
@@ -133,8 +134,9 @@ def reduce_group(state: State, event: GroupEvent) -> State:
             return settled(replace(state, chosen=speaker))
         case Terminated():
             return settled(replace(state, terminated=event))
-        case FactsChanged(change=change):
-            return replied(replace(state, facts=changed(state.facts, change)))
+        case FactsChanged(by=by, change=change):
+            own = (*state.own_facts, *change.add) if by == "person" else state.own_facts
+            return replied(replace(state, facts=changed(state.facts, change, own), own_facts=own))
         case _:
             assert_never(event)
 

@@ -74,6 +74,8 @@ class State(Value):
     workspace: str = ""
     facts: tuple[str, ...] = ()
     """What every team that works in this project should know."""
+    own_facts: tuple[str, ...] = ()
+    """Those that the person said: members' facts do not push them out."""
 
     plan: Plan | None = None
     approved: bool = False

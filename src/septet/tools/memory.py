@@ -36,11 +36,17 @@ class Memory:
     def facts(self) -> tuple[str, ...]:
         return tuple(self.lines())
 
+    def own_facts(self) -> tuple[str, ...]:
+        """Those that the person said, in a chat or outside of one, or wrote into the file."""
+        return tuple(fact for fact, source in self.lines().items() if is_person(source))
+
     def change(self, change: Change, source: str) -> None:
         """Work the change into the file as it is now, in one move."""
-        known = {same(fact): origin for fact, origin in self.lines().items()}
-        after = changed(self.facts(), change)
-        rows = [f"- {fact} ({known.get(same(fact), source)})\n" for fact in after]
+        origins = {same(fact): origin for fact, origin in self.lines().items()}
+        for fact in map(same, change.add):
+            origins[fact] = source if is_person(source) else origins.get(fact, source)
+        own = [fact for fact, origin in origins.items() if is_person(origin)]
+        rows = [f"- {fact} ({origins[same(fact)]})\n" for fact in changed(self.facts(), change, own)]
         draft = self.path.with_suffix(".new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,3 +56,7 @@ class Memory:
             raise StoreFailed(
                 f"the facts in {self.path} cannot be kept ({error.strerror})", "make room"
             ) from error
+
+
+def is_person(source: str) -> bool:
+    return source.startswith(("the person", "person in "))

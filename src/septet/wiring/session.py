@@ -96,8 +96,15 @@ class Session:
         folder = workspace or self.home.workspaces / chat
         await Workspace(folder).check()
         paths = tuple(card.path for card in data)
-        facts = Memory(self.home.facts, folder).facts()
-        started = ChatStarted(goal=goal, team=team, workspace=str(folder), data=paths, facts=facts)
+        memory = Memory(self.home.facts, folder)
+        started = ChatStarted(
+            goal=goal,
+            team=team,
+            workspace=str(folder),
+            data=paths,
+            facts=memory.facts(),
+            own_facts=memory.own_facts(),
+        )
         log = Log(self.store, State(chat=chat))
         for event in (started, *data):
             await log.record(event)
