@@ -83,6 +83,15 @@ def test_rounds_bound_the_coder() -> None:
     assert move == End(reason="bound", detail="1 round is used up")
 
 
+def test_a_reply_that_could_not_be_used_is_no_round() -> None:
+    refusal = ReplyRefused(role="coder", reason="no code block")
+    refused = [TurnOpened(speaker="coder"), said("coder", "hm"), refusal]
+    assert next_after([*planned(), *refused, *refused], Budget(rounds=1)) == Speak(speaker="coder")
+    written = [*planned(), *refused, *version(1, "a"), *ran(1, "a", green=False), *reviewed(1, accept=False)]
+    assert next_after(written, Budget(rounds=2)) == Speak(speaker="coder")
+    assert next_after(written, Budget(rounds=1)) == End(reason="bound", detail="1 round is used up")
+
+
 @pytest.mark.parametrize(
     ("budget", "unit"),
     [(Budget(tokens=100), "tokens"), (Budget(cost=0.5), "US dollars"), (Budget(seconds=9), "seconds")],

@@ -3,7 +3,15 @@
 from hypothesis import given
 from hypothesis.strategies import integers
 
-from septet.domain.events import ChatStarted, Event, ModelAnswered, PersonSpoke, Recorded, TurnOpened
+from septet.domain.events import (
+    ChatStarted,
+    Event,
+    ModelAnswered,
+    PersonSpoke,
+    Recorded,
+    ReplyRefused,
+    TurnOpened,
+)
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.talk import Answer
@@ -42,6 +50,19 @@ def test_the_turn_i_is_that_of_speaker_i_mod_n_and_exactly_k_are_opened(speakers
 def test_turns_of_the_person_do_not_count() -> None:
     move = floor_for(TEAM, TEAM.budget)(state_of(TurnOpened(speaker="proxy"), *says("writer", "one")))
     assert move == Speak(speaker="editor")
+
+
+def test_who_could_not_be_understood_speaks_again_and_knows_why() -> None:
+    refused = ReplyRefused(role="writer", reason="you have no tools here")
+    state = state_of(*says("writer", ""), refused)
+    assert floor_for(TEAM, TEAM.budget)(state) == Speak(speaker="writer")
+    writer, editor, _ = TEAM.members
+    assert talk_briefing(writer, state)[-1].text.endswith(
+        "Your last message could not be used: you have no tools here"
+    )
+    assert [one.text for one in talk_briefing(editor, state)[1:]] == ["user: a poem"]
+    after = state_of(*says("writer", ""), refused, *says("writer", "one"))
+    assert floor_for(TEAM, TEAM.budget)(after) == Speak(speaker="editor")
 
 
 def test_a_speaker_knows_all_earlier_messages_and_which_were_its_own() -> None:

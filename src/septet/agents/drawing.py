@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 from msgspec.structs import replace
 
-from septet.agents.speaking import sources, write_version
+from septet.agents.speaking import misplaced_call, sources, write_version
 from septet.agents.together import ask_together
 from septet.domain.counts import counted
 from septet.domain.events import DecisionRecorded, Event, ModelAnswered, ReplyRefused, VersionWritten
@@ -109,7 +109,7 @@ class Draw:
     async def add(self, said: ModelAnswered, blobs: Blobs) -> None:
         """Take one more answer in and try what has become possible with it."""
         self.count += 1
-        event = await write_version(self._state, said.answer.text, blobs)
+        event = misplaced_call(said.answer) or await write_version(self._state, said.answer.text, blobs)
         if not isinstance(event, VersionWritten):
             self._refused = event if isinstance(event, Refusal) else None
             return

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from septet.agents.asking import ask
+from septet.domain.counts import listed
 from septet.domain.events import Event, FactsChanged, PlanProposed, ReplyRefused, ReviewGiven, VersionWritten
 from septet.domain.facts import change_in
 from septet.domain.files import FileRef, tree_of
@@ -10,7 +11,7 @@ from septet.domain.plans import Refusal, parse_plan
 from septet.domain.replies import CodeFile, code_files
 from septet.domain.reviews import FindingAnswer
 from septet.domain.state import State
-from septet.domain.talk import Message
+from septet.domain.talk import Answer, Message
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Acts, Agent, Blobs, Bus, Last, Model
@@ -34,19 +35,35 @@ def saying(member: RoleSpec, model: Model, bus: Bus, brief: Brief, settle: Settl
         if state.turn is None or state.turn.settled:
             return
         said = state.turn.answers[-1] if state.turn.answers else None
+        asked = said is None
         if said is None:
             said = await ask(member, model, bus, state, await brief(state))
-            yield said if settle or change_in(said.answer.text) else Last(event=said)
-        if change := change_in(said.answer.text):
+        trouble = misplaced_call(said.answer) or (None if settle else empty_message(said.answer))
+        change = None if trouble else change_in(said.answer.text)
+        if asked:
+            yield said if settle or change or trouble else Last(event=said)
+        if change:
             changed = FactsChanged(by=member.name, change=change)
             yield changed if settle else Last(event=changed)
-        event = await settle(state, said.answer.text) if settle else None
+        event = trouble or (await settle(state, said.answer.text) if settle else None)
         if isinstance(event, Refusal):
             event = ReplyRefused(role=member.name, reason=event.reason)
         if event is not None:
             yield Last(event=event)
 
     return turn
+
+
+def misplaced_call(answer: Answer) -> Refusal | None:
+    """A member that was offered no tools and calls one is told so, whatever else it says."""
+    names = list(dict.fromkeys(call.name for call in answer.calls))
+    were = "was" if len(names) == 1 else "were"
+    reason = f"you have no tools here: {listed(names)} {were} not called; reply in text"
+    return Refusal(reason=reason) if names else None
+
+
+def empty_message(answer: Answer) -> Refusal | None:
+    return None if answer.text.strip() else Refusal(reason="the message is empty")
 
 
 def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from septet.cli.options import Options
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
+from septet.team.limits import rounds_used
 
 
 def bounded(team: TeamSpec, options: Options) -> TeamSpec:
@@ -36,9 +37,3 @@ def more(state: State, options: Options) -> Budget:
         cost=cost,
         seconds=seconds,
     )
-
-
-def rounds_used(state: State) -> int:
-    """A round is a version where there are versions to be made, else anybody's turn."""
-    iterating = state.team.floor in ("plan_then_iterate", "reason_and_act")
-    return state.turns.get("coder", 0) if iterating else sum(state.turns.values())

@@ -41,6 +41,7 @@ from septet.domain.pytest_report import parse_report
 from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.domain.terminals import neutral
+from septet.team.limits import rounds_of
 from septet.team.reviews import review_text
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def footer(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
 
     `turn` is how many seconds the turn has taken, `quiet` how many passed since the last event.
     """
-    rounds = f"round {state.turns.get('coder', 0)} of {state.budget.rounds or '∞'}"
+    rounds = f"round {rounds_of(state, 'coder')} of {state.budget.rounds or '∞'}"
     busy = state.turn is not None and state.ended is None
     speaker = f"waiting for the {state.turn.speaker}, {turn:.0f} s" if state.turn and busy else ""
     total = len(state.plan.items) if state.plan else 0

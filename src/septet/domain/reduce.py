@@ -112,8 +112,10 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
     match event:
         case ModelAnswered():
             return reduce_answer(state, event)
-        case ReplyRefused():
-            return replace(state, turn=closed(state.turn), refused=event, refusals=state.refusals + 1)
+        case ReplyRefused(role=role):
+            turns = {**state.refused_turns, role: state.refused_turns.get(role, 0) + 1}
+            state = replace(state, refused=event, refusals=state.refusals + 1, refused_turns=turns)
+            return replace(state, turn=closed(state.turn))
         case PersonSpoke():
             remarks, messages = (*state.remarks, event), state.messages.plus(event)
             return replied(replace(state, remarks=remarks, messages=messages, answered=None, accepted=False))

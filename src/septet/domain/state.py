@@ -130,6 +130,8 @@ class State(Value):
 
     turn: Turn | None = None
     turns: Mapping[str, int] = {}
+    refused_turns: Mapping[str, int] = {}
+    """How many turns of each member brought a reply that could not be used."""
     steps: int = 0
     spending: Mapping[str, Spending] = {}
     latest: Mapping[str, Spending] = {}

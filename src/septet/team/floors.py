@@ -13,6 +13,7 @@ from septet.team.limits import (
     agreed,
     at_most,
     helped,
+    rounds_of,
     stepwise,
     unless_never_pleased,
     unless_refused,
@@ -45,7 +46,7 @@ def round_robin(speakers: Sequence[str]) -> Floor:
     """Everybody in turn, for ever."""
 
     def floor(state: State) -> Move:
-        return Speak(speaker=speakers[sum(state.turns.values()) % len(speakers)])
+        return Speak(speaker=speakers[rounds_of(state) % len(speakers)])
 
     return floor
 

@@ -10,6 +10,19 @@ HELPED = 2
 """How many more tries the same failure gets: with an example, and with a stronger model."""
 
 
+def rounds_of(state: State, member: str = "") -> int:
+    """Turns of the member, or of everybody; a turn whose reply could not be used is no round."""
+    if member:
+        return state.turns.get(member, 0) - state.refused_turns.get(member, 0)
+    return sum(state.turns.values()) - sum(state.refused_turns.values())
+
+
+def rounds_used(state: State) -> int:
+    """A round is a version where there are versions to be made, else anybody's turn."""
+    iterating = state.team.floor in ("plan_then_iterate", "reason_and_act")
+    return rounds_of(state, "coder" if iterating else "")
+
+
 def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
     """End as done as soon as the evidence says so."""
 
@@ -20,12 +33,12 @@ def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
 
 
 def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
-    """End before one turn more than `turns`: of anybody, or of the speaker `of`."""
+    """End before one round more than `turns`: of anybody, or of the speaker `of`."""
 
     def bounded(state: State) -> Move:
         move = floor(state)
-        taken = state.turns.get(of, 0) if of else sum(state.turns.values())
-        if turns is None or isinstance(move, End) or taken < turns or of not in ("", move.speaker):
+        used = rounds_of(state, of)
+        if turns is None or isinstance(move, End) or used < turns or of not in ("", move.speaker):
             return move
         return End(
             reason="bound", detail=f"{counted(turns, 'round')} {'is' if turns == 1 else 'are'} used up"

@@ -4,6 +4,7 @@ from septet.domain.events import ModelAnswered, PersonSpoke
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.team.limits import rounds_of
 from septet.team.moves import End, Floor, Move, Speak
 
 LONGEST_TALK = 60_000
@@ -20,7 +21,7 @@ def talking(team: TeamSpec, budget: Budget) -> Floor:
     speakers = speakers_of(team)
 
     def floor(state: State) -> Move:
-        taken = sum(state.turns.get(member.name, 0) for member in speakers)
+        taken = sum(rounds_of(state, member.name) for member in speakers)
         if budget.rounds is not None and taken >= budget.rounds:
             return End(reason="done", detail=spoken(budget.rounds))
         return Speak(speaker=speakers[taken % len(speakers)].name)
@@ -37,7 +38,11 @@ def talk_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
     others = ", ".join(one.name for one in speakers_of(state.team) if one.name != member.name)
     part = f"You are the {member.name} in a group chat with {others or 'a person'}."
     system = Message(role="system", text="\n\n".join(filter(None, [member.instructions, part])))
-    return (system, *merged([Message(role="user", text=f"user: {state.goal}"), *said(member, state)]))
+    messages = [Message(role="user", text=f"user: {state.goal}"), *said(member, state)]
+    if state.refused is not None and state.refused.role == member.name:
+        reason = f"Your last message could not be used: {state.refused.reason}"
+        messages.append(Message(role="user", text=reason))
+    return (system, *merged(messages))
 
 
 def said(member: RoleSpec, state: State) -> list[Message]:
@@ -45,7 +50,7 @@ def said(member: RoleSpec, state: State) -> list[Message]:
     messages: list[Message] = []
     room = LONGEST_TALK
     for one in reversed(list(state.messages)):
-        if not isinstance(one, ModelAnswered | PersonSpoke):
+        if not isinstance(one, ModelAnswered | PersonSpoke) or is_unusable(one):
             continue
         mine = isinstance(one, ModelAnswered) and one.role == member.name
         text = one.text if isinstance(one, PersonSpoke) else one.answer.text
@@ -57,6 +62,11 @@ def said(member: RoleSpec, state: State) -> list[Message]:
             Message(role="assistant" if mine else "user", text=text if mine else f"{name}: {text}")
         )
     return messages[::-1]
+
+
+def is_unusable(one: ModelAnswered | PersonSpoke) -> bool:
+    """Nothing was said in it: it is empty, or calls a tool, which nobody here has."""
+    return isinstance(one, ModelAnswered) and (bool(one.answer.calls) or not one.answer.text.strip())
 
 
 def merged(messages: list[Message]) -> list[Message]:
@@ -73,7 +83,5 @@ def merged(messages: list[Message]) -> list[Message]:
 def last_words(state: State) -> str:
     """What a finished talk has come to: the newest words of whoever speaks first in it."""
     first = speakers_of(state.team)[0].name
-    texts = [
-        one.answer.text for one in state.messages if isinstance(one, ModelAnswered) and one.role == first
-    ]
-    return texts[-1] if texts else ""
+    said = [one for one in state.messages if isinstance(one, ModelAnswered) and one.role == first]
+    return next((one.answer.text for one in reversed(said) if not is_unusable(one)), "")
