@@ -38,7 +38,9 @@ async def stream(session: Session, rate: int, seconds: float) -> str:
     while (passed := time.perf_counter() - began) < seconds:
         while len(said) < passed * rate:
             said.append(f"{len(said)} {TOKEN}")
-            await session.bus.publish(live_topic(CHAT), ENCODER.encode(Live(speaker="coder", text=said[-1])))
+            await session.bus.publish(
+                live_topic(CHAT), ENCODER.encode(Live(speaker="coder", text=said[-1])), "coder"
+            )
         await anyio.sleep(BURST)
     text = "".join(said)
     await session.store.append(CHAT, ModelAnswered(role="coder", answer=Answer(text=text)), after=None)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from septet.domain.events import Event, Recorded
 from septet.domain.examples import Example
@@ -113,11 +113,18 @@ class Examples(Protocol):
         ...
 
 
+class Said(NamedTuple):
+    """A message, and in whose name it was published."""
+
+    by: str
+    message: bytes
+
+
 class Bus(Protocol):
-    async def publish(self, topic: str, message: bytes) -> None:
-        """Tell whoever listens now; nothing is kept."""
+    async def publish(self, topic: str, message: bytes, by: str = "") -> None:
+        """Tell whoever listens now, in the name of `by`; nothing is kept. A name needs the right to use it."""
         ...
 
-    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[Said]]:
         """What is published from the moment the context is entered, in order per publisher."""
         ...

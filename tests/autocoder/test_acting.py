@@ -111,7 +111,7 @@ async def test_a_model_that_is_content_with_failing_tests_never_ends_as_done(tmp
     decision = {"wrong": "code", "item": "P1", "why": "surely now"}
     calls = [call("write_code", path="main.py", code=code, decision=decision) for code in shades]
     events = await play(tmp_path, script(tmp_path / "s.yaml", *calls), spec=team(rounds=2))
-    assert ending(events) == ChatEnded(reason="bound", detail="2 rounds are used up")
+    assert ending(events) == ChatEnded(reason="bound", detail="2 rounds are used up", by="runner")
 
 
 async def test_going_in_circles_ends_the_chat(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from septet.ports import Bus
+from septet.ports import Bus, Said
 
 pytestmark = pytest.mark.anyio
 
 
-async def take(messages: AsyncIterator[bytes], number: int) -> list[bytes]:
+async def take(messages: AsyncIterator[Said], number: int) -> list[bytes]:
     with anyio.fail_after(20):
-        return [await anext(messages) for _ in range(number)]
+        return [(await anext(messages)).message for _ in range(number)]
 
 
 async def test_a_subscriber_hears_what_is_published_in_order(bus: Bus) -> None:

@@ -65,7 +65,7 @@ async def test_whether_an_agent_says_that_it_has_ended_makes_no_difference_to_th
     heard: list[Event] = []
     state = await conduct("talk", store, FLOOR, agents, lambda recorded: heard.append(recorded.event))
 
-    ended = ChatEnded(reason="bound", detail="4 rounds are used up")
+    ended = ChatEnded(reason="bound", detail="4 rounds are used up", by="bob")
     assert await events(store) == heard == [*conversation(4), ended]
     assert state.ended == ended
     assert len(state.messages) == 4
@@ -132,7 +132,7 @@ async def test_of_two_who_end_the_same_turn_one_stores_the_step_and_the_other_no
             tasks.start_soon(run)
 
     assert sorted(outcomes[2:]) in (["lost", "there", "won"], ["lost", "won"])
-    ended = ChatEnded(reason="bound", detail="4 rounds are used up")
+    ended = ChatEnded(reason="bound", detail="4 rounds are used up", by="bob")
     assert await events(store) == [*conversation(4), ended]
 
 

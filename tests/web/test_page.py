@@ -11,7 +11,7 @@ from web.conftest import SLOW, enter, listen
 from web.seeding import over, seed, started
 from web.serving import SCRIPTS, Web
 
-from septet.domain.events import RunFinished
+from septet.domain.events import ChatEnded, RunFinished
 from septet.domain.runs import RunResult
 from septet.domain.talk import Usage
 from septet.stores.blobs import FolderBlobs
@@ -219,7 +219,9 @@ def test_the_person_is_asked_about_packages(page: Page, tmp_path: Path) -> None:
     web.stop()
 
 
-def test_a_run_links_to_all_that_it_said(page: Page, tmp_path: Path) -> None:
+def test_a_run_links_to_all_that_it_said_and_an_end_without_evidence_is_shown_as_a_claim(
+    page: Page, tmp_path: Path
+) -> None:
     home = tmp_path / "home"
     blobs = FolderBlobs(home / "blobs")
     with anyio.from_thread.start_blocking_portal() as portal:
@@ -228,6 +230,7 @@ def test_a_run_links_to_all_that_it_said(page: Page, tmp_path: Path) -> None:
     result = RunResult(exit_code=0, stdout="x \u2026 x", stdout_blob=address, stderr="short")
     run = RunFinished(id="v1 run", purpose="run", command="python loud.py", tree="", result=result)
     seed(home, "loud", [started("be loud", home), run, over()])
+    seed(home, "liar", [started("lie", home), ChatEnded(reason="done", detail="trust me", by="coder")])
     web = Web(home)
     try:
         page.goto(web.link)
@@ -238,5 +241,9 @@ def test_a_run_links_to_all_that_it_said(page: Page, tmp_path: Path) -> None:
         with page.expect_popup() as opened:
             links.click()
         assert "middle" in opened.value.inner_text("body")
+
+        page.goto(f"{web.origin}/chat/liar")
+        expect(page.get_by_text("✗ claimed by coder, not proven (it was the planner's turn)")).to_be_visible()
+        expect(page.get_by_text("all checks passed")).to_have_count(0)
     finally:
         web.stop()

@@ -35,7 +35,7 @@ export interface Version { number: number; files: FileRef[]; tree: string; note?
 export type Event =
   | Envelope<'septet.chat_started', { goal: string; team: Team; workspace: string }>
   | Envelope<'septet.chat_continued', { budget: Budget }>
-  | Envelope<'septet.chat_ended', { reason: string; detail?: string }>
+  | Envelope<'septet.chat_ended', { reason: string; detail?: string; by?: string }>
   | Envelope<'septet.budget_reached', { by: string; why: string }>
   | Envelope<'septet.turn_opened', { speaker: string }>
   | Envelope<'septet.step_granted', object>

@@ -103,9 +103,11 @@ export function hearChat(view: View, event: Event): boolean {
       note(view, event, 'person', 'Go on');
       return true;
     case 'septet.chat_ended':
-      view.ended = { reason: event.data.reason, detail: event.data.detail ?? '' };
+      if (view.ended) return true; // the first end counts, as on the server
+      view.ended = { reason: event.data.reason, detail: event.data.detail ?? '', seq: event.seq };
       view.turn = view.running = undefined;
-      note(view, event, 'septet', ending(event.data.reason, event.data.detail ?? ''), event.data.reason === 'done' || event.data.reason === 'accepted' ? 'good' : 'bad');
+      const finished = event.data.reason === 'done' || event.data.reason === 'accepted';
+      put(view, { kind: 'note', seq: event.seq, at: event.time, who: 'septet', text: ending(event.data.reason, event.data.detail ?? ''), tone: finished ? 'good' : 'bad', end: finished });
       return true;
     case 'septet.turn_opened':
       view.turns.set(event.data.speaker, (view.turns.get(event.data.speaker) ?? 0) + 1);

@@ -4,7 +4,7 @@ import { memo } from './memo';
 import { Output, Source, useColours } from './code';
 import { checkText, type Evidence, type Plan, type Review, type Run, type Version } from './events';
 import { Avatar, Calling, roleOf, shownName } from './people';
-import { artefact, live, livened, open, pane, tab, type Tab, view, where } from './state';
+import { artefact, live, livened, open, pane, tab, type Tab, verdict, view, where } from './state';
 import { clock, markdown, visible } from './text';
 import { ToolsBody } from './tools';
 import type { Example, Facts, Given, Item, Note, Runs, Said, Spoken } from './view';
@@ -51,7 +51,18 @@ function Words({ item }: { item: Spoken }) {
   return <p class="words">{visible(item.text)}</p>;
 }
 
-function NoteBody({ item }: { item: Note }) {
+/** An end that promises something is shown as what the log bears out; an earlier one as what it was called. */
+function borneOut(item: Note): Pick<Note, 'text' | 'tone'> {
+  if (!item.end) return item;
+  const { ended } = view.value;
+  if (ended?.seq !== item.seq) return { text: `Ended: ${item.text.split(':', 1)[0]?.toLowerCase()}`, tone: 'plain' };
+  const found = verdict();
+  if (!found) return { text: 'Ended', tone: 'plain' };
+  return found.phase === 'claimed' ? { text: found.status, tone: 'bad' } : item;
+}
+
+function NoteBody({ item: noted }: { item: Note }) {
+  const item = { ...noted, ...borneOut(noted) };
   return (
     <>
       <p class={`noted ${item.tone}`}>{item.tone === 'good' ? '✓ ' : item.tone === 'bad' ? '✗ ' : ''}{visible(item.text)}</p>

@@ -117,6 +117,12 @@ function announcement(item: View['items'][number]): string {
   return `${shownName(who, opened.peek().team)}: ${item.text.slice(0, 160)}`;
 }
 
+/** How the open chat ended, as the server finds it in the log: what is stored as its end is only a claim. */
+export function verdict(): Summary | undefined {
+  const { chat, ended } = view.value;
+  return ended && chats.value?.find((one) => one.chat === chat && one.seq >= ended.seq);
+}
+
 function listed(fresh: Summary[]): void {
   const known = new Map((chats.value ?? []).map((one) => [one.chat, one]));
   for (const one of fresh) known.set(one.chat, one);

@@ -1,6 +1,6 @@
 // The top line: which chat, how far, what it cost, and the controls.
 
-import { act, link, open, standing, view } from './state';
+import { act, link, open, standing, verdict, view } from './state';
 import { help } from './keys';
 import { isPerson, shownName } from './people';
 import { short } from './text';
@@ -8,6 +8,7 @@ import { theme, turnTheme } from './theme';
 
 export function TopBar() {
   const { chat, team, ended, rounds, budget, tokens, turn } = view.value;
+  const phase = verdict()?.phase ?? 'ended';
   const limit = budget.rounds === undefined ? 8 : budget.rounds;
   const cost = `$${tokens.cost.toFixed(2)}${budget.cost ? ` / ${budget.cost.toFixed(2)}` : ''}`;
   return (
@@ -16,7 +17,7 @@ export function TopBar() {
       {chat && <h1 class="chat-name">{chat}</h1>}
       {chat && team.name && <span class="quiet wide">team {team.name}</span>}
       {chat && rounds > 0 && <span class="quiet wide">round {rounds} of {limit ?? '∞'}</span>}
-      {chat && <span class={`chip ${ended ? (ended.reason === 'done' ? 'good' : 'bad') : ''}`}>{ended ? ended.reason.replace('_', ' ') : link.value === 'lost' ? 'offline' : turn ? (isPerson(turn.speaker, team) ? 'waits for you' : shownName(turn.speaker, team)) : 'starting'}</span>}
+      {chat && <span class={`chip ${ended ? (phase === 'done' ? 'good' : 'bad') : ''}`}>{ended ? phase.replace('_', ' ') : link.value === 'lost' ? 'offline' : turn ? (isPerson(turn.speaker, team) ? 'waits for you' : shownName(turn.speaker, team)) : 'starting'}</span>}
       <span class="gap" />
       {chat && <span class="quiet wide" title="tokens in / out, cost">{short(tokens.prompt)}/{short(tokens.completion)} tok · {cost}</span>}
       {chat && <Controls />}

@@ -9,7 +9,7 @@ import type { Spent, Used } from './spending';
 export interface Said { kind: 'said'; seq: number; at: string; who: string; model: string; text: string; reasoning: string; plan?: Plan; version?: Version; review?: Review; refused?: string }
 export interface Runs { kind: 'runs'; seq: number; at: string; who: string; version: number; runs: Run[]; evidence: Evidence[] }
 export interface Spoken { kind: 'person'; seq: number; at: string; text: string; to: string }
-export interface Note { kind: 'note'; seq: number; at: string; who: string; text: string; tone: 'plain' | 'good' | 'bad'; more?: { title: string; text: string } }
+export interface Note { kind: 'note'; seq: number; at: string; who: string; text: string; tone: 'plain' | 'good' | 'bad'; end?: boolean; more?: { title: string; text: string } }
 export interface Facts { kind: 'facts'; seq: number; at: string; who: string; text: string; add: string[]; drop: string[] }
 export interface Example { kind: 'example'; seq: number; at: string; who: string; text: string; code: string; source: string; title: string }
 export interface Tools { kind: 'tools'; seq: number; at: string; who: string; calls: ToolCall[] }
@@ -48,7 +48,7 @@ export class View {
   steps = 0;
   remarks = 0;
   stopping = false;
-  ended?: { reason: string; detail: string };
+  ended?: { reason: string; detail: string; seq: number };
 
   constructor(readonly chat: string) {}
 

@@ -48,7 +48,7 @@ async def ask(
         if isinstance(piece, Answer):
             prompt = sha256(ENCODER.encode(messages)).hexdigest()
             return ModelAnswered(role=member.name, answer=piece, prompt=prompt)
-        await bus.publish(topic, live(member.name, piece))
+        await bus.publish(topic, live(member.name, piece), member.name)
     raise ModelFailed(f"the model of the {member.name} gave no answer", "resume the chat to try again")
 
 

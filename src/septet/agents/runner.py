@@ -217,7 +217,7 @@ async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str
     async with receive:
         async for chunk in receive:
             message = ENCODER.encode(Live(speaker=speaker, output=chunk.decode(errors="replace")))
-            await bus.publish(live_topic(chat), message)
+            await bus.publish(live_topic(chat), message, speaker)
 
 
 async def rehearsed(state: State, version: VersionWritten, bench: Bench) -> State:

@@ -13,7 +13,7 @@ from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
-from septet.ports import Bus, Model
+from septet.ports import Bus, Model, Said
 from septet.team.budgets import expected_spending
 
 
@@ -23,10 +23,10 @@ class Hushed:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
-    async def publish(self, topic: str, message: bytes) -> None:
+    async def publish(self, topic: str, message: bytes, by: str = "") -> None:
         return None
 
-    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[Said]]:
         return self._bus.subscribe(topic)
 
 

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 
 import anyio
 
+from septet.ports import Said
+
 
 class Queue:
     """What one subscriber has not read yet. It has no bound: a slow reader costs memory, nobody's time."""
@@ -13,10 +15,10 @@ class Queue:
     __slots__ = ("_news", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[Said] = deque()
         self._news: anyio.Event | None = None
 
-    def put(self, message: bytes) -> None:
+    def put(self, message: Said) -> None:
         self._waiting.append(message)
         if self._news is not None:
             self._news.set()
@@ -25,7 +27,7 @@ class Queue:
     def __aiter__(self) -> "Queue":
         return self
 
-    async def __anext__(self) -> bytes:
+    async def __anext__(self) -> Said:
         while not self._waiting:
             self._news = self._news or anyio.Event()
             await self._news.wait()
@@ -38,12 +40,12 @@ class MemoryBus:
     def __init__(self) -> None:
         self._topics: dict[str, list[Queue]] = {}
 
-    async def publish(self, topic: str, message: bytes) -> None:
+    async def publish(self, topic: str, message: bytes, by: str = "") -> None:
         for queue in self._topics.get(topic, ()):
-            queue.put(message)
+            queue.put(Said(by, message))
 
     @asynccontextmanager
-    async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[bytes]]:
+    async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[Said]]:
         queue = Queue()
         queues = self._topics.setdefault(topic, [])
         queues.append(queue)

@@ -46,7 +46,7 @@ MADE = {
 """Events that only some roles make. A coder cannot claim a run, nor judge its own work; a runner cannot decide for
 the person."""
 FLOOR = ("turn_opened", "chat_ended")
-"""Who has the floor passes it on, by the team's policy: every member may."""
+"""Who has the floor passes it on or ends the chat, by the team's policy: every member may, the latter by its name."""
 
 
 REACHED = (
@@ -58,7 +58,7 @@ REACHED = (
     f"{LOG}.*.t.>",
     f"{BLOB}.>",
     f"$KV.{PRESENCE}.member.>",
-    "septet.bus.>",
+    "septet.bus.*.*",
     "septet.said.*",
 )
 """All that any member can ever reach; rights bound it further. Rights alone would not do: the server sends its answers
@@ -97,7 +97,7 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
             PAGES,
             f"{BLOB}.*.*.*.*",
             *(f"{LOG}.*.t.{what}" for what in storing(roles, called)),
-            "septet.bus.>",
+            *(f"septet.bus.*.{token(one)}" for one in called),
             "septet.said.*",
             f"$KV.{PRESENCE}.member.{token(name)}.*",
         ),
@@ -111,9 +111,9 @@ def storing(roles: Sequence[str], called: Sequence[str]) -> Iterator[str]:
     named = [f"{kind}.{token(one)}" for kind in NAMED for one in called]
     own = [*named, *sorted({made(kind) for role in roles for kind in MADE.get(role, ())})]
     yield from own
-    for kind in FLOOR:
-        yield f"{kind}.*"
-        yield from (f"{kind}.*.{one}" for one in own)
+    for move in ("turn_opened.*", *(f"chat_ended.{token(one)}" for one in called)):
+        yield move
+        yield from (f"{move}.{one}" for one in own)
 
 
 def made(kind: str) -> str:

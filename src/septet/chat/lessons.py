@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import msgspec
 
-from septet.domain.events import ChatEnded, Recorded, RunFinished
+from septet.domain.events import Recorded, RunFinished
 from septet.domain.examples import Example, signature
 from septet.domain.plans import Refusal
 from septet.domain.reduce import fold
@@ -17,6 +17,7 @@ from septet.domain.replies import code_blocks
 from septet.domain.values import Value
 from septet.errors import BadUsage
 from septet.ports import Blobs
+from septet.team.endings import ending
 
 LARGEST = 8 << 20
 POST = re.compile(r"<row\b(?P<attributes>[^>]*)/>")
@@ -129,7 +130,8 @@ READERS: dict[str, Callable[[str, str], Iterator[Example]]] = {
 async def from_chat(log: Sequence[Recorded], blobs: Blobs) -> list[Example]:
     """From a chat that ended done: each error with the code that came after it, and the final program."""
     state = fold(log)
-    if not isinstance(state.ended, ChatEnded) or state.ended.reason != "done" or state.version is None:
+    ended = ending(state)
+    if ended is None or ended.reason != "done" or state.version is None:
         return []
     errors = "; ".join(failures(log))
     examples: list[Example] = []

@@ -3,14 +3,17 @@
 from septet.agents.proxy import question
 from septet.chat.expenses import spent, spent_by_member
 from septet.domain.counts import counted
+from septet.domain.events import ChatEnded
 from septet.domain.plans import check_text
 from septet.domain.runs import Network
 from septet.domain.state import State
+from septet.team.endings import ending
 from septet.team.evidence import Line, report, shortcomings
 
 ENDINGS = {
     "done": "done, all checks passed",
     "accepted": "accepted by the person",
+    "claimed": "claimed by {by}, not proven",
     "bound": "stopped unfinished, a bound was reached",
     "no_progress": "stopped unfinished, no progress",
     "error": "stopped unfinished, an error",
@@ -28,20 +31,24 @@ HEAD = ("", "requirement", "check", "evidence", "version")
 
 def status(state: State) -> str:
     """Where the chat stands, in a few words."""
-    if state.ended is not None and state.ended.reason == "done" and state.answered is not None:
-        return "answered"
-    if state.ended is not None and state.ended.reason == "done" and state.plan is None and not state.versions:
-        return f"done, {state.ended.detail}"
-    if state.ended is not None:
-        ending = ENDINGS[state.ended.reason]
-        detail = state.ended.detail if state.ended.reason != "done" else ""
-        return f"{ending} ({detail})" if detail and detail != ending else ending
+    if (ended := ending(state)) is not None:
+        return ending_words(state, ended)
     if state.turn is None:
         return "not begun"
     asked = question(state) if state.turn.speaker == "proxy" and state.team.floor != "direct" else None
     if asked is not None:
         return f"waits for the person to {WISHES[asked.kind]}"
     return f"unfinished, it was the {state.turn.speaker}'s turn"
+
+
+def ending_words(state: State, ended: ChatEnded) -> str:
+    if ended.reason == "done" and state.answered is not None:
+        return "answered"
+    if ended.reason == "done" and state.plan is None and not state.versions:
+        return f"done, {ended.detail}"
+    words = ENDINGS[ended.reason].format(by=ended.by or "a member")
+    detail = ended.detail if ended.reason != "done" else ""
+    return f"{words} ({detail})" if detail and detail != words else words
 
 
 def report_table(state: State, width: int = 120) -> str:

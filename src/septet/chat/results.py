@@ -6,9 +6,8 @@ from septet.domain.plans import check_text
 from septet.domain.state import Spending, State
 from septet.domain.talk import Usage
 from septet.domain.values import Value
+from septet.team.endings import FINISHED, ending
 from septet.team.evidence import report
-
-FINISHED = ("done", "accepted")
 
 
 class ReportLine(Value, omit_defaults=False):
@@ -42,7 +41,8 @@ class Result(Value, omit_defaults=False):
 
 def result_of(state: State) -> Result:
     number = state.version.number if state.version else 0
-    status = state.ended.reason if state.ended else "unfinished"
+    ended = ending(state)
+    status = ended.reason if ended else "unfinished"
     lines = tuple(
         ReportLine(
             item=line.item.id,
@@ -57,7 +57,7 @@ def result_of(state: State) -> Result:
     return Result(
         chat=state.chat,
         status=status,
-        detail=state.ended.detail if state.ended else "",
+        detail=ended.detail if ended else "",
         exit_code=0 if status in FINISHED else 3,
         versions=len(state.versions),
         workspace=state.workspace,

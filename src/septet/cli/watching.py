@@ -25,6 +25,7 @@ from septet.domain.state import State
 from septet.domain.talk import Request
 from septet.domain.terminals import neutral
 from septet.ports import Sandbox
+from septet.team.endings import FINISHED, ending
 from septet.tools.delivery import check_destination
 from septet.wiring.session import Session, open_session
 
@@ -109,7 +110,8 @@ def left_over(screen: Screen) -> tuple[bool, str]:
 async def goes_on_with(late: bool, typed: str, session: Session, chat: str, options: Options) -> bool:
     """Words that came when the team was done already: it goes on with them, unless a bound has ended it."""
     state = await session.state(chat)
-    if late and state.ended is not None and state.ended.reason in ("done", "accepted"):
+    ended = ending(state)
+    if late and ended is not None and ended.reason in (*FINISHED, "claimed"):
         await session.reopen(chat, more(state, options))
         return True
     if typed.strip():

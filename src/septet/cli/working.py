@@ -18,6 +18,7 @@ from septet.domain.events import DataDescribed, PersonSpoke
 from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage
+from septet.team.endings import ending
 from septet.tools.documents import read_text
 from septet.wiring.forks import bring_back
 from septet.wiring.rehearsals import load_rehearsal, nearest_rehearsal, start_rehearsal, team_of
@@ -121,7 +122,8 @@ def proceed(name: str | None, message: str | None, options: Options, version: st
             asked = question(state)
             event = understood(state, asked, message) if asked else PersonSpoke(text=message)
             await session.tell(chat, event)
-        if state.ended is not None and (state.ended.reason != "done" or message or wanted):
+        ended = ending(state)
+        if ended is not None and (ended.reason != "done" or message or wanted):
             await session.reopen(chat, more(state, options))
         return chat
 

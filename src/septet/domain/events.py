@@ -38,8 +38,11 @@ class ChatContinued(Value):
 
 
 class ChatEnded(Value):
+    """`by` is whose turn it ended: who stored it. What counts of it is what `team.endings` finds in the log."""
+
     reason: EndReason
     detail: str = ""
+    by: str = ""
 
 
 class BudgetReached(Value):

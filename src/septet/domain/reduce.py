@@ -87,11 +87,12 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             begun = replace(begun, facts=event.facts, own_facts=event.own_facts)
             return replace(begun, workspace=workspace, data=data)
         case ChatContinued(budget=budget):
-            again = replace(state, budget=budget, ended=None, stop_requested=False, terminated=None)
-            again = replace(again, short=None, counted=state.spending)
+            again = replace(state, budget=budget, ended=None, before_end=None, stop_requested=False)
+            again = replace(again, terminated=None, short=None, counted=state.spending)
             return replace(again, refusals=0, repeats=0, unpleased=0, failing=0)
         case ChatEnded():
-            return replace(state, ended=event, turn=None)
+            # Who says once more that it has ended says nothing: the first end counts until it goes on.
+            return state if state.ended else replace(state, ended=event, turn=None, before_end=state)
         case BudgetReached():
             return replace(state, short=event, turn=closed(state.turn))
         case TurnOpened(speaker=speaker):

@@ -145,6 +145,8 @@ class State(Value):
     accepted: bool = False
     """The person took the newest version as it is."""
     ended: ChatEnded | None = None
+    before_end: "State | None" = None
+    """The chat when it was ended: what the end has to follow from."""
 
     @property
     def version(self) -> VersionWritten | None:

@@ -12,7 +12,7 @@ TALKERS = ("writer", "editor")
 ROLES = ("planner", "coder", "runner", "reviewer", "manager", "proxy", "exemplar", *TALKERS)
 
 RunAs = Literal["auto", "script", "screen", "server", "cells"]
-EndReason = Literal["done", "accepted", "bound", "no_progress", "error", "stopped"]
+EndReason = Literal["done", "accepted", "claimed", "bound", "no_progress", "error", "stopped"]
 
 
 class Allowance(Value, forbid_unknown_fields=True):

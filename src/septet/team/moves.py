@@ -23,7 +23,7 @@ Move = Speak | End
 def step(state: State, move: Move) -> TurnOpened | ChatEnded:
     """The event that makes the move."""
     if isinstance(move, End):
-        return ChatEnded(reason=move.reason, detail=move.detail)
+        return ChatEnded(reason=move.reason, detail=move.detail, by=state.turn.speaker if state.turn else "")
     name = move.speaker
     role = next((member.role for member in state.team.members if member.name == name), name)
     return TurnOpened(speaker=name, role=role if role != name else "")

@@ -1,7 +1,7 @@
 """A chat as its watchers hear it: one look at the log and one ear on the bus, however many watch."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import msgspec
@@ -10,7 +10,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from septet.agents.asking import Live, live_topic
 from septet.domain.events import Recorded
-from septet.ports import Bus, EventStore
+from septet.ports import Bus, EventStore, Said
 from septet.web.frames import Frame, events_frame, pieces_frame
 from septet.web.streams import Streams
 
@@ -68,9 +68,16 @@ class Channel:
                 tasks.start_soon(self._breathe)
                 tasks.start_soon(self._watch, store, after)
                 ready.set()
-                async for message in lives:
-                    self.streams.hear(LIVES.decode(message))
-                    self._heard.set()
+                async for said in lives:
+                    self._hear(said)
+
+    def _hear(self, said: Said) -> None:
+        """Words of somebody who does not speak in its own name are nobody's."""
+        with suppress(msgspec.MsgspecError):
+            live = LIVES.decode(said.message)
+            if live.speaker == said.by:
+                self.streams.hear(live)
+                self._heard.set()
 
     async def _breathe(self) -> None:
         while True:

@@ -8,6 +8,7 @@ from septet.domain.state import State
 from septet.domain.values import Value
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
+from septet.team.endings import ending
 from septet.web.answers import NotHere
 
 LONGEST_GOAL = 300
@@ -108,7 +109,7 @@ def damaged(head: ChatHead, error: LogDamaged) -> Summary:
 
 
 def phase(state: State) -> str:
-    if state.ended is not None:
-        return state.ended.reason
+    if (ended := ending(state)) is not None:
+        return ended.reason
     waits = state.turn is not None and state.turn.speaker == "proxy" and question(state) is not None
     return "waiting" if waits else "going"

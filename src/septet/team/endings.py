@@ -1,0 +1,38 @@
+"""How a chat ended, found in its log: what somebody stored about it is only a claim. Pure."""
+
+from septet.domain.events import ChatEnded
+from septet.domain.state import State
+from septet.errors import BadConfig
+from septet.team.floors import floor_for
+from septet.team.moves import End, Move
+
+FINISHED = ("done", "accepted")
+"""Ends that promise something, and so have to follow from the log."""
+
+
+def ending(state: State) -> ChatEnded | None:
+    """How the chat ended; `claimed` where its log does not bear out that it is finished. None while it goes on."""
+    said, before = state.ended, state.before_end
+    if said is None or before is None or said.reason not in FINISHED:
+        return said
+    if state.version != before.version:
+        return ChatEnded(reason="claimed", detail="another version was written after the end", by=said.by)
+    found = due(before)
+    if isinstance(found, End) and found.reason in FINISHED:
+        return ChatEnded(reason=found.reason, detail=found.detail, by=said.by)
+    return ChatEnded(reason="claimed", detail=in_words(found), by=said.by)
+
+
+def due(state: State) -> Move | None:
+    """What the team's own policy makes of the state; nothing for a team whose policy is not known here."""
+    try:
+        return floor_for(state.team, state.budget)(state)
+    except BadConfig:
+        return None
+
+
+def in_words(move: Move | None) -> str:
+    """What was due instead of the end that was claimed."""
+    if move is None:
+        return "its team cannot be judged here"
+    return move.detail if isinstance(move, End) else f"it was the {move.speaker}'s turn"
