@@ -17,6 +17,8 @@ PATIENCE = 120
 class Septet:
     """Runs `septet ARGS…`; `home` is where it keeps its things."""
 
+    command = (sys.executable, "-m", "septet")
+
     def __init__(self, home: Path) -> None:
         self.home = home
         self.environment = {
@@ -31,7 +33,7 @@ class Septet:
         self, *args: str, stdin: str | None = None, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "septet", *args],
+            [*self.command, *args],
             input=stdin or "",
             env={**self.environment, **(environment or {})},
             cwd=self.home.parent,
@@ -44,7 +46,7 @@ class Septet:
     def start(self, *args: str) -> subprocess.Popen[str]:
         """A process that can be talked to and killed."""
         return subprocess.Popen(
-            [sys.executable, "-m", "septet", *args],
+            [*self.command, *args],
             env=self.environment,
             cwd=self.home.parent,
             stdin=subprocess.DEVNULL,

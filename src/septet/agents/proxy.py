@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Literal
 
 from septet.domain.events import (
@@ -110,6 +111,21 @@ def present(ask: Ask) -> Agent:
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         if (asked := question(state)) is not None:
             yield understood(state, asked, await ask(asked))
+
+    return turn
+
+
+def with_chat_released(person: Agent, take: Callable[[str], None], release: Callable[[str], None]) -> Agent:
+    """A person who is waited for: until the answer is there, others may have the chat."""
+
+    async def turn(state: State) -> Acts:
+        if question(state) is not None:
+            release(state.chat)
+        async with aclosing(person(state)) as events:
+            async for event in events:
+                take(state.chat)
+                yield event
+        take(state.chat)
 
     return turn
 

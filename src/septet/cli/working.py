@@ -14,10 +14,11 @@ from septet.cli.live import write_line
 from septet.cli.options import Options
 from septet.cli.person import WELCOME, ask_line, at_terminal
 from septet.cli.watching import Prepare
-from septet.domain.events import DataDescribed, PersonSpoke
+from septet.domain.events import DataDescribed, Event, PersonSpoke
 from septet.domain.plans import Plan, Refusal, parse_plan
+from septet.domain.state import State
 from septet.domain.teams import TeamSpec
-from septet.errors import BadConfig, BadUsage
+from septet.errors import BadConfig, BadUsage, Conflict
 from septet.team.endings import ending
 from septet.tools.documents import read_text
 from septet.wiring.forks import bring_back
@@ -115,19 +116,35 @@ def proceed(name: str | None, message: str | None, options: Options, version: st
             )
         chat = await session.find(name) if name else heads[0].chat
         state = await session.state(chat)
+        await taken(session, state, message)
         wanted = None if version is None else version_named(state, version)
         if wanted is not None and wanted != state.version:
             await bring_back(session, state, wanted, "to go on from there")
         if message:
-            asked = question(state)
-            event = understood(state, asked, message) if asked else PersonSpoke(text=message)
-            await session.tell(chat, event)
+            await session.tell(chat, words_of(state, message))
         ended = ending(state)
         if ended is not None and (ended.reason != "done" or message or wanted):
             await session.reopen(chat, more(state, options))
         return chat
 
     return prepare
+
+
+async def taken(session: Session, state: State, message: str | None) -> None:
+    """Nobody else may go on with it from here. Who does already, is told what the person says."""
+    try:
+        session.take(state.chat)
+    except Conflict as conflict:
+        if not message or state.ended is not None:
+            raise
+        await session.tell(state.chat, words_of(state, message))
+        raise Conflict(conflict.cause, "it has been told what you say; watch it there") from conflict
+
+
+def words_of(state: State, message: str) -> Event:
+    """What the person says: the answer to what the chat waits for, else a remark."""
+    asked = question(state)
+    return understood(state, asked, message) if asked else PersonSpoke(text=message)
 
 
 def take_up(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:

@@ -35,6 +35,10 @@ class Home(Value):
         return self.data / "environments"
 
     @property
+    def locks(self) -> Path:
+        return self.data / "locks"
+
+    @property
     def workspaces(self) -> Path:
         return self.data / "work"
 

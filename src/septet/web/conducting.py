@@ -104,10 +104,8 @@ class Conducting:
                         await self._turns(state.chat, performance)
                 finally:
                     channel.streams.end()
-        except Conflict:
-            self._troubles[state.chat] = Conflict(
-                "another program conducts this chat", "watch and steer it here"
-            )
+        except Conflict as conflict:
+            self._troubles[state.chat] = Conflict(conflict.cause, "watch and steer it here")
         except SeptetError as error:
             self._troubles[state.chat] = error
         except Exception as error:  # one chat's defect must not end the server and the other chats

@@ -63,6 +63,9 @@ class ClusterSession(Session):
         self.elsewhere = True
         self._lease = lease
 
+    def take(self, chat: str) -> None:
+        """On many machines it is by the signs of who is there that a chat is known to be taken."""
+
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         return Elsewhere()
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from septet.agents.drawing import Outcomes, Trials, drawing
 from septet.agents.exemplar import escalating, knowing
-from septet.agents.proxy import agreeing, away
+from septet.agents.proxy import agreeing, away, with_chat_released
 from septet.agents.runner import Bench, compared, rehearsed, running
 from septet.agents.sparing import sparing
 from septet.agents.speaking import INTERPRETERS, speaking
@@ -41,6 +41,7 @@ from septet.runtime.log import Log
 from septet.sandboxes.workbench import Workbench
 from septet.settings.homes import Home, find_home
 from septet.stores.blobs import FolderBlobs
+from septet.stores.chat_locks import ChatLocks
 from septet.stores.examples import ExampleShelf
 from septet.stores.meanings import MeaningShelf
 from septet.stores.sqlite import open_store
@@ -63,6 +64,7 @@ class Session:
 
     def __init__(self, home: Home, store: EventStore, blobs: Blobs, bus: Bus, models: Models) -> None:
         self.home = home
+        self.locks = ChatLocks(home.locks)
         self.models = models
         self.store = store
         self.blobs = blobs
@@ -168,7 +170,22 @@ class Session:
     async def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
     ) -> AsyncGenerator[Recorded, None]:
-        """Start or resume: the same call. Yields every event as it is stored."""
+        """Start or resume: the same call. Yields every event as it is stored. Raises Conflict where another has it."""
+        self.take(chat)
+        try:
+            async with aclosing(self._perform(chat, sandbox, person)) as performance:
+                async for recorded in performance:
+                    yield recorded
+        finally:
+            self.locks.release(chat)
+
+    def take(self, chat: str) -> None:
+        """Have the chat to ourselves until it has been performed: nobody else buys answers for it meanwhile."""
+        self.locks.take(chat)
+
+    async def _perform(
+        self, chat: str, sandbox: Sandbox, person: Agent | None
+    ) -> AsyncGenerator[Recorded, None]:
         log = await Log.open(self.store, chat)
         floor = floor_for(log.state.team, log.state.budget)
         agents = self.agents(log.state, sandbox, person)
@@ -195,8 +212,13 @@ class Session:
         """The team's members by name."""
         here = [member for member in state.team.members if self.is_here(member)]
         members = {member.name: self.agent(member, state, sandbox, person) for member in here}
-        asked = agreeing if state.team.approve == "auto" else person or away
-        return {"proxy": asked, **members}
+        return {"proxy": self.person(state, person), **members}
+
+    def person(self, state: State, person: Agent | None) -> Agent:
+        """Who answers for the person. Whoever asks one lets others have the chat until the answer is there."""
+        if state.team.approve == "auto":
+            return agreeing
+        return with_chat_released(person, self.take, self.locks.release) if person else away
 
     def is_here(self, member: RoleSpec) -> bool:
         return True
@@ -211,7 +233,7 @@ class Session:
         if (crafted := craft(member, state.team, self.models, bench, self.foreign)) is not None:
             return crafted
         if member.role == "proxy":
-            return agreeing if state.team.approve == "auto" else person or away
+            return self.person(state, person)
         if member.role == "exemplar":
             return knowing(self.examples)
         if member.role == "runner":
@@ -253,7 +275,7 @@ async def open_session(
     with closing(FolderBlobs(home.blobs)) as blobs:
         async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
             session = Session(home, store, blobs, MemoryBus(), models)
-            with closing(Foreign(home.config / "mcp.json")) as session.foreign:
+            with closing(session.locks), closing(Foreign(home.config / "mcp.json")) as session.foreign:
                 yield session
 
 

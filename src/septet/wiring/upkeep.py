@@ -67,12 +67,14 @@ def snapshot_named(state: State, name: str) -> str:
 
 
 async def rename(session: Session, chat: str, name: str) -> str:
+    session.take(chat)
     await rename_chat(session.home.database, chat, checked_name(name))
     return f"{chat} is called {name} now"
 
 
 async def remove(session: Session, chat: str) -> str:
     """The chat, what only it kept and, where it is ours, its workspace. A folder of the person's stays."""
+    session.take(chat)
     folder = Path((await session.state(chat)).workspace)
     await forget_chat(session.home.database, chat)
     freed = await to_thread.run_sync(free, session.home)
