@@ -4,14 +4,28 @@ from pathlib import Path
 
 import pytest
 
-from septet.agents.pairing import cell_of, good_cells
-from septet.domain.events import RunFinished, VersionWritten
+from septet.agents.pairing import cell_of, good_cells, pairing
+from septet.buses.memory import MemoryBus
+from septet.domain.events import (
+    ChatStarted,
+    Event,
+    ModelAnswered,
+    Recorded,
+    ReplyRefused,
+    RunFinished,
+    TurnOpened,
+    VersionWritten,
+)
 from septet.domain.files import FileRef, tree_of
-from septet.domain.reduce import reduce_work
+from septet.domain.reduce import fold, reduce_work
 from septet.domain.runs import Cell, RunResult
 from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.models.scripted import Script, ScriptedModel, ScriptedTurn
+from septet.ports import Last
 from septet.stores.blobs import FolderBlobs
 from septet.team.pairing import FORGET
+from septet.team.teams import TEAMS
 
 pytestmark = pytest.mark.anyio
 
@@ -47,3 +61,20 @@ async def test_a_cell_that_restarts_the_kernel_has_nothing_before_it(tmp_path: P
     assert await cell_of(waiting, blobs) == Cell(code=fresh)
     state = await after(blobs, ("x = 1\n", 0), (fresh, 0), ("z\n", None))
     assert await cell_of(state, blobs) == Cell(code="z\n", earlier=(fresh,))
+
+
+async def first_turn(words: str, folder: Path) -> list[Event]:
+    """What comes of these words as the coder's first in a pair."""
+    begun = [ChatStarted(goal="add", team=TEAMS["pair"], workspace=""), TurnOpened(speaker="coder")]
+    state = fold(Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(begun, start=1))
+    model = ScriptedModel(Script(turns=(ScriptedTurn(role="coder", say=words),)), "first")
+    agent = pairing(RoleSpec(name="coder", role="coder"), model, MemoryBus(), FolderBlobs(folder))
+    return [one.event if isinstance(one, Last) else one async for one in agent(state)]
+
+
+async def test_the_first_message_may_be_a_plan_but_code_in_it_is_not_passed_over(tmp_path: Path) -> None:
+    (said,) = await first_turn("1. Read the file.", tmp_path)
+    assert isinstance(said, ModelAnswered)
+    _, refused = await first_turn("1. Read it:\n```python main.py\nopen('a')", tmp_path)
+    assert isinstance(refused, ReplyRefused)
+    assert "never closed" in refused.reason

@@ -4,10 +4,13 @@ import pytest
 from team.states import STARTED, chat, planned
 
 from septet.agents.pairing import managing
-from septet.agents.speaking import speaking
+from septet.agents.speaking import kept, speaking, write_version
 from septet.agents.talking import talking
 from septet.buses.memory import MemoryBus
-from septet.domain.events import Event, ModelAnswered, ReplyRefused, TurnOpened
+from septet.domain.events import Event, ModelAnswered, ReplyRefused, TurnOpened, VersionWritten
+from septet.domain.files import tree_of
+from septet.domain.plans import Refusal
+from septet.domain.replies import CodeFile
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedTurn
@@ -52,3 +55,52 @@ async def test_an_empty_message_is_asked_for_again() -> None:
     state = chat([STARTED, TurnOpened(speaker="writer")])
     _, refused = await events_of(agent_of(writer, ScriptedTurn(role="writer", say="  ")), state)
     assert refused == ReplyRefused(role="writer", reason="the message is empty")
+
+
+async def written(reply: str, blobs: MemoryBlobs, **before: str) -> dict[str, str] | Refusal:
+    """What a version holds after this reply of the coder, or why there is none."""
+    files = tuple(
+        [await kept(CodeFile(path=f"{name}.py", text=text), blobs) for name, text in before.items()]
+    )
+    known = [VersionWritten(number=1, files=files, tree=tree_of(files))] if files else []
+    event = await write_version(chat([*planned(), *known, TurnOpened(speaker="coder")]), reply, blobs)
+    if not isinstance(event, VersionWritten):
+        assert isinstance(event, Refusal)
+        return event
+    return {file.path: (await blobs.get(file.sha256)).decode() for file in event.files}
+
+
+async def test_a_diff_changes_the_file_and_does_not_become_it() -> None:
+    hunk = "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return 0\n+    return a + b\n"
+    reply = f"```diff\n--- a/add.py\n+++ b/add.py\n{hunk}```"
+    code = "def add(a, b):\n    return 0\n"
+    after = await written(reply, MemoryBlobs(), add=code, test_add="x = 1\n")
+    assert after == {"add.py": code.replace("0", "a + b"), "test_add.py": "x = 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("```python add.py\ndef add(a, b):\n    ...\n```", "add.py, line 2: code was left out"),
+        ("```python add.py\nx = 1\n# rest of the code\n```", "add.py, line 2: code was left out"),
+        ("```text .git/hooks/pre-commit\nls\n```", "belongs to the repository"),
+        (f"```python {'a' * 300}.py\nx = 1\n```", "is too long"),
+        ("```python Add.py\nx = 1\n```", "differs only in case from 'add.py'"),
+        ("```python\nx = 1\n```", "1 code block without a file name"),
+    ],
+)
+async def test_what_no_version_should_hold_is_refused_with_the_reason(reply: str, reason: str) -> None:
+    after = await written(reply, MemoryBlobs(), add="y = 1\n", test_add="z = 1\n")
+    assert isinstance(after, Refusal)
+    assert reason in after.reason
+
+
+async def test_what_was_there_before_is_not_called_left_out() -> None:
+    stub = "def later():\n    ...\n\n\nx = 1\n"
+    edit = "```python stub.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n```"
+    assert await written(edit, MemoryBlobs(), stub=stub) == {"stub.py": stub.replace("1", "2")}
+
+
+async def test_a_single_unnamed_block_is_the_only_file_there_is() -> None:
+    assert await written("```python\nx = 2\n```", MemoryBlobs(), tool="x = 1\n") == {"tool.py": "x = 2\n"}
+    assert await written("```python\nx = 2\n```", MemoryBlobs()) == {"main.py": "x = 2\n"}

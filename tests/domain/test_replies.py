@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
-from septet.domain.replies import CodeFile, code_files
+from septet.domain.replies import CodeFile, code_blocks, code_files
 
 CODE = "print(1)\n"
 
@@ -57,7 +57,7 @@ def test_several_files_keep_their_order() -> None:
     [
         ("It is done.", "no code block"),
         ("```python\na\n```\n```python\nb\n```", "2 code blocks without a file name"),
-        ("```javascript\nlet a\n```", "javascript, not python"),
+        ("```javascript\nlet a\n```", "1 code block without a file name"),
         ("```python main.py\nprint(1)", "never closed"),
         ("```python ../main.py\nprint(1)\n```", "not a path inside"),
         ("```python /etc/passwd.py\nprint(1)\n```", "not a path inside"),
@@ -82,3 +82,50 @@ def test_what_is_sent_is_what_is_kept(lines: list[str]) -> None:
     body = "\n".join(["x = 0", *lines]).rstrip()
     files = code_files(f"```python a.py\n{body}\n```")
     assert files == (CodeFile(path="a.py", text=body + "\n"),)
+
+
+PARTS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,6}", fullmatch=True)
+ENDINGS = st.sampled_from([".py", ".yml", ".txt", ".c", ".tar.gz"])
+FILES = st.one_of(
+    st.tuples(PARTS, ENDINGS).map("".join),
+    st.sampled_from(["Makefile", "Dockerfile", "LICENSE", ".gitignore", ".env.example", "my file.py"]),
+)
+FOLDERS = st.sampled_from(["", "src/", ".github/workflows/", "a-b/c.d/"])
+PATHS = st.tuples(FOLDERS, FILES).map("".join)
+WAYS = st.sampled_from(
+    [
+        "```python {path}\n{text}```",
+        "```{path}\n{text}```",
+        "```yaml:{path}\n{text}```",
+        '```text title="{path}"\n{text}```',
+        "**{path}**\n```python\n{text}```",
+        "### `{path}`:\n\n~~~\n{text}~~~",
+        "2) File: {path}\n````\n{text}````",
+        "- one more\n\n  ```sh {path}\n{text}  ```",
+    ]
+)
+TEXTS = st.sampled_from(["a = 1\n", "on: push\n", "if 1:\n\tx = '`'\n", "--- a\nb\n", "all:\n\tls\n"])
+
+
+@given(st.lists(st.tuples(PATHS, WAYS, TEXTS), min_size=1, max_size=4), st.sampled_from(["", "So:\n", "1\n"]))
+def test_no_named_file_vanishes(sent: list[tuple[str, str, str]], prose: str) -> None:
+    """Whatever a reply names is among its files, letter by letter, or the reply is refused with a reason."""
+    reply = prose + "\n\n".join(way.format(path=path, text=text) for path, way, text in sent)
+    files = code_files(reply, only="main.py")
+    if isinstance(files, Refusal):
+        odd = any(" " in path for path, _, _ in sent) or len({path for path, _, _ in sent}) < len(sent)
+        assert odd, files.reason
+        assert files.reason
+        return
+    assert {file.path: file.text for file in files} == {path: text for path, _, text in sent}
+
+
+@given(st.lists(st.sampled_from(["```", "```python", "```python a.py", "a.py", "x = 1", "", "1"])))
+def test_no_block_of_code_vanishes(lines: list[str]) -> None:
+    """Each line of code that stands in a block is in a file, or the reply is refused."""
+    files = code_files("\n".join(lines), only="main.py")
+    blocks = code_blocks("\n".join(lines))
+    if isinstance(files, Refusal) or isinstance(blocks, Refusal):
+        return
+    code = sum(block.text.count("x = 1") for block in blocks)
+    assert sum(file.text.count("x = 1") for file in files) == code

@@ -12,6 +12,12 @@ TICKS = 'text = "```"\nprint(text)\n'
 MD = "# Title\n\n```bash\nls\n```\n\nend\n"
 A, B = "a = 1\n", "b = 1\n"
 DIFF = "```diff\n--- a/main.py\n+++ b/main.py\n@@ -1 +1 @@\n-print(0)\n+print(1)\n```"
+EDIT = "<<<<<<< SEARCH\nprint(0)\n=======\nprint(1)\n>>>>>>> REPLACE\n"
+SECOND = "<<<<<<< SEARCH\nlast = 9\n=======\n>>>>>>> REPLACE\n"
+MAKE = "all:\n\tpython main.py\n"
+BEFORE = {"main.py": "import sys\nprint(0)\nx = 1\nx = 1\nlast = 9\n"}
+AFTER = "import sys\nprint(1)\nx = 1\nx = 1\nlast = 9\n"
+QUOTED = f'text = """\n{EDIT}"""\n'
 
 ONE = {
     "py": "```py\nprint(1)\n```",
@@ -39,13 +45,14 @@ ONE = {
     "output block beside": "```python\nprint(1)\n```\nprints\n```text\n1\n```",
     "shell beside": "```bash\npip install x\n```\n```python\nprint(1)\n```",
     "console beside": "```python\nprint(1)\n```\n```console\n$ python main.py\n1\n```",
-    "json beside": '```python\nprint(1)\n```\n```json\n{"a": 1}\n```',
     "attributes": "```python {.line-numbers}\nprint(1)\n```",
     "pandoc": "```{.python}\nprint(1)\n```",
     "heading then code": "# The program\n\n```python\nprint(1)\n```",
     "thinking first": "<think>```maybe```</think>\n\n```python\nprint(1)\n```",
     "quote in prose": "> a remark\n\n```python\nprint(1)\n```",
     "no newline at the end": "```python\nprint(1)\n```",
+    "a flag": "```python copy\nprint(1)\n```",
+    "a heading that names no file": "# With numpy.random\n```python\nprint(1)\n```",
     "unicode prose": "Voilà — 代码\n```python\nprint(1)\n```",
     "bom": "\ufeff```python\nprint(1)\n```",
     "pycon is not code": "```python\nprint(1)\n```\n```pycon\n>>> 1\n```",
@@ -88,10 +95,74 @@ NAMED = {
     "tildes around ticks": (f"~~~python a.py\n{DOC}~~~", {"a.py": DOC}),
     "indented code kept": ("```python a.py\nif 1:\n    x = 1\n```", {"a.py": "if 1:\n    x = 1\n"}),
     "tabs kept": ("```python a.py\nif 1:\n\tx = 1\n```", {"a.py": "if 1:\n\tx = 1\n"}),
-    "named wins over unnamed": (
-        "```python a.py\na = 1\n```\nRun:\n```python\nimport a\n```",
+    "shell and output beside named ones": (
+        "```python a.py\na = 1\n```\nRun:\n```bash\npython a.py\n```\nIt prints\n```\n1, 2\n```",
         {"a.py": A},
     ),
+    "Makefile": (f"```makefile Makefile\n{MAKE}```", {"Makefile": MAKE}),
+    "Makefile by its language": (f"```makefile\n{MAKE}```", {"Makefile": MAKE}),
+    "Makefile alone": (f"```Makefile\n{MAKE}```", {"Makefile": MAKE}),
+    "Dockerfile before": ("**Dockerfile**\n```\nFROM python\n```", {"Dockerfile": "FROM python\n"}),
+    "LICENSE": ("```text LICENSE\nMIT\n```", {"LICENSE": "MIT\n"}),
+    "LICENSE before": ("`LICENSE`:\n```text\nMIT\n```", {"LICENSE": "MIT\n"}),
+    "gitignore": ("```gitignore .gitignore\n*.pyc\n```", {".gitignore": "*.pyc\n"}),
+    "gitignore alone": ("```.gitignore\n*.pyc\n```", {".gitignore": "*.pyc\n"}),
+    "gitignore before": ("### .gitignore\n```\n*.pyc\n```", {".gitignore": "*.pyc\n"}),
+    "hidden folder": (
+        "```yaml .github/workflows/ci.yml\non: push\n```",
+        {".github/workflows/ci.yml": "on: push\n"},
+    ),
+    "spaces in quotes": ('```python file="my file.py"\nprint(1)\n```', {"my file.py": P}),
+    "spaces in ticks before": ("`my file.py`\n```python\nprint(1)\n```", {"my file.py": P}),
+    "a name without an ending": ("```sh file=run\n#!/bin/sh\n```", {"run": "#!/bin/sh\n"}),
+    "a label before": ("File: run\n```sh\n#!/bin/sh\n```", {"run": "#!/bin/sh\n"}),
+    "from here": ("```python ./tool.py\nprint(1)\n```", {"tool.py": P}),
+    "numbered heading": ("1. **tool.py**\n```python\nprint(1)\n```", {"tool.py": P}),
+    "comment without a label": ("```python\n# tool.py\nprint(1)\n```", {"tool.py": "# tool.py\n" + P}),
+    "slashes": (
+        "```javascript\n// web/app.js\nlet a\n```",
+        {"web/app.js": "// web/app.js\nlet a\n"},
+    ),
+    "words after the name": ("```python tool.py (new)\nprint(1)\n```", {"tool.py": P}),
+    "indented block": ("  ```python a.py\n  if 1:\n      x = 1\n  ```", {"a.py": "if 1:\n    x = 1\n"}),
+    "block in a list": (
+        "- a\n\n    ```python a.py\n    if 1:\n        x = 1\n\n    ```",
+        {"a.py": "if 1:\n    x = 1\n"},
+    ),
+    "block behind a tab": ("\t```python a.py\n\tif 1:\n\t\tx = 1\n\t```", {"a.py": "if 1:\n\tx = 1\n"}),
+    "less indented than its fence": ("   ```python a.py\n a = 1\n   ```", {"a.py": A}),
+    "diff": (DIFF, {"main.py": AFTER}),
+    "diff with a name": (DIFF.replace("```diff", "```diff main.py"), {"main.py": AFTER}),
+    "diff in a python block": (DIFF.replace("```diff", "```python main.py"), {"main.py": AFTER}),
+    "git diff": (
+        DIFF.replace("--- a", "diff --git a/main.py b/main.py\nindex 1..2 100644\n--- a"),
+        {"main.py": AFTER},
+    ),
+    "hunks alone": (
+        "```diff main.py\n@@ -1,2 +1,2 @@\n import sys\n-print(0)\n+print(1)\n@@ ... @@\n x = 1\n-last = 9\n```",
+        {"main.py": AFTER.replace("last = 9\n", "")},
+    ),
+    "diff of a new file": (
+        "```diff\n--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+a = 1\n```",
+        {"a.py": A},
+    ),
+    "the line number chooses": (
+        "```diff main.py\n@@ -4 +4 @@\n-x = 1\n+x = 2\n```",
+        {"main.py": BEFORE["main.py"].replace("x = 1\nlast", "x = 2\nlast")},
+    ),
+    "search and replace": (f"```python main.py\n{EDIT}```", {"main.py": AFTER}),
+    "named inside": (f"```\nmain.py\n{EDIT}```", {"main.py": AFTER}),
+    "named before": (f"main.py\n```python\n{EDIT}```", {"main.py": AFTER}),
+    "two edits in a block": (
+        f"```python main.py\n{EDIT}{SECOND}```",
+        {"main.py": AFTER.replace("last = 9\n", "")},
+    ),
+    "an edit after the other": (
+        f"```python main.py\n{EDIT}```\n```python main.py\n{SECOND}```",
+        {"main.py": AFTER.replace("last = 9\n", "")},
+    ),
+    "a patch as a file": (f"```diff fix.patch\n{DIFF[8:-3]}```", {"fix.patch": DIFF[8:-3]}),
+    "markers in a string": (f"```python a.py\n{QUOTED}```", {"a.py": QUOTED}),
 }
 
 REFUSED = {
@@ -99,8 +170,58 @@ REFUSED = {
     "empty": ("", "no code block"),
     "inline only": ("Use `print(1)`.", "no code block"),
     "two unnamed": ("```python\na\n```\nand\n```python\nb\n```", "2 code blocks without a file name"),
-    "wrong language": ("```javascript\nlet a\n```", "javascript, not python"),
-    "diff": (DIFF, "diff, not python"),
+    "wrong language": ("```javascript\nlet a\n```", "1 code block without a file name ('let a')"),
+    "only words": ("```bash\nls\n```", "no code block"),
+    "unnamed beside named": (
+        "```python a.py\na = 1\n```\nRun:\n```python\nimport a\n```",
+        "1 code block without a file name ('import a')",
+    ),
+    "bare code beside named": (
+        "```python a.py\na = 1\n```\n```\nimport a\na.b = 2\n```",
+        "1 code block without a file name ('import a')",
+    ),
+    "data beside named": (
+        '```python a.py\na = 1\n```\n```json\n{"a": 1}\n```',
+        """1 code block without a file name ('{"a": 1}')""",
+    ),
+    "data beside the only one": ('```python\nprint(1)\n```\n```json\n{"a": 1}\n```', "without a file name"),
+    "spaces without quotes": ("```python my file.py\nprint(1)\n```", "'my file.py'"),
+    "a name without an ending": ("```sh run\n#!/bin/sh\nls\n```", "'run' does not say which file"),
+    "spaces and no language": ("```my file.py\nprint(1)\n```", "'my file.py'"),
+    "a block around all": (
+        "```\n```python a.py\na = 1\n```\n```\n```python b.py\nb = 1\n```",
+        "without a file name",
+    ),
+    "two names": ("```python a.py b.py\nprint(1)\n```", "'a.py b.py'"),
+    "diff without a name": ("```diff\n@@ -1 +1 @@\n-print(0)\n+print(1)\n```", "names no file"),
+    "diff that does not fit": (
+        DIFF.replace("-print(0)", "-print(7)"),
+        "'main.py': these lines are not there",
+    ),
+    "diff of no file": (DIFF.replace("main.py", "other.py"), "'other.py' does not exist"),
+    "diff of two files": (f"{DIFF[:-3]}--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-1\n+2\n```", "one file a block"),
+    "diff without hunks": ("```diff main.py\n-print(0)\n+print(1)\n```", "no line that begins with @@"),
+    "diff that deletes": (
+        "```diff\n--- a/main.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-import sys\n```",
+        "files cannot be deleted",
+    ),
+    "search that does not fit": (
+        f"```python main.py\n{EDIT.replace('0', '7')}```",
+        "these lines are not there",
+    ),
+    "search in two places": (
+        "```python main.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n```",
+        "these lines are there 2 times",
+    ),
+    "search without an end": (
+        f"```python main.py\n{EDIT.partition('>>>')[0]}```",
+        "no line '>>>>>>> REPLACE'",
+    ),
+    "words among edits": (f"```python main.py\n{EDIT}print(2)\n```", "'print(2)' stands outside"),
+    "an edit of a file that comes whole": (
+        f"```python main.py\nprint(0)\n```\n```python main.py\n{EDIT}```",
+        "comes twice",
+    ),
     "unclosed": ("```python\nprint(1)\n", "never closed"),
     "unclosed second": ("```python a.py\na = 1\n```\n```python b.py\nb = 1\n", "never closed"),
     "closed by the wrong kind": ("```python\nprint(1)\n~~~", "never closed"),
@@ -124,7 +245,7 @@ def test_one_file(name: str) -> None:
 @pytest.mark.parametrize("name", NAMED)
 def test_named_files(name: str) -> None:
     reply, expected = NAMED[name]
-    files = code_files(reply, only="main.py")
+    files = code_files(reply, only="main.py", before=BEFORE)
     assert not isinstance(files, Refusal), files
     assert {file.path: file.text for file in files} == expected
 
@@ -132,7 +253,7 @@ def test_named_files(name: str) -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_with_the_reason(name: str) -> None:
     reply, reason = REFUSED[name]
-    files = code_files(reply, only="main.py")
+    files = code_files(reply, only="main.py", before=BEFORE)
     assert isinstance(files, Refusal)
     assert reason in files.reason
 

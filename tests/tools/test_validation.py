@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.tools.validation import fault_of
+from septet.tools.validation import elision_of, fault_of
 
 WHOLE = [
     "",
@@ -80,3 +80,39 @@ def test_any_text_gets_a_verdict(text: str) -> None:
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=60))
 def test_no_string_is_taken_for_left_out_code(words: str) -> None:
     assert fault_of(f"text = {words!r}\n") is None
+
+
+@pytest.mark.parametrize(("source", "line"), ELIDED)
+def test_left_out_code_is_found_in_a_file_that_does_not_parse_too(source: str, line: int) -> None:
+    fault = elision_of(source)
+    assert (fault is not None, fault and fault.line) == (True, line)
+    if source.startswith(("#", "x = 1\n#")):
+        assert elision_of(source + "def f(:\n") == fault
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "line"),
+    [
+        ("app.js", "let a\n// ... rest of the code\n", 2),
+        ("main.c", "int a;\n/* existing code here */\n", 2),
+        ("index.html", "<p>\n  <!-- ... -->\n", 2),
+        ("run.sh", "# rest of the script\n", 1),
+    ],
+)
+def test_left_out_code_is_found_in_other_languages(path: str, source: str, line: int) -> None:
+    fault = elision_of(source, path)
+    assert (fault is not None, fault and fault.line) == (True, line)
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("README.md", "# Rest of the code\n"),
+        ("app.js", "let a = [...b] // the rest\n"),
+        ("a.py", "def f(:\n"),
+        ("a.pyi", "def f(): ...\n"),
+        ("notes.txt", "...\n"),
+    ],
+)
+def test_what_only_looks_like_it_is_not_left_out_code(path: str, source: str) -> None:
+    assert elision_of(source, path) is None

@@ -4,13 +4,13 @@ import shlex
 
 from septet.agents.providing import providing, waits
 from septet.agents.runner import Bench
-from septet.agents.speaking import Brief, kept, saying, sources
+from septet.agents.speaking import Brief, files_sent, kept, saying, sources
 from septet.domain.events import Event, RunFinished, RunStarted, SpeakerChosen, Terminated, VersionWritten
 from septet.domain.files import main_of, tree_of
 from septet.domain.languages import runner_of
 from septet.domain.plans import Refusal
 from septet.domain.reduce import reduce_packages
-from septet.domain.replies import code_files
+from septet.domain.replies import holds_blocks
 from septet.domain.runs import Cell, Mode, name_of
 from septet.domain.state import State
 from septet.domain.talk import Message
@@ -57,10 +57,10 @@ def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
     async def settle(state: State, text: str) -> Event | Refusal | None:
         """The first message may be words only; after that code is due."""
         before = {file.path: file for file in (state.version.files if state.version else ())}
-        sent = code_files(text, only="main.py")
+        sent = await files_sent(state, text, blobs)
         if isinstance(sent, Refusal):
-            planning = state.version is None and state.turns.get(member.name, 0) == 1
-            return None if planning else sent
+            first = state.version is None and state.turns.get(member.name, 0) == 1
+            return None if first and not holds_blocks(text) else sent
         files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
         ordered = tuple(files[path] for path in sorted(files))
         number = len(state.versions) + 1

@@ -20,7 +20,10 @@ from septet.team.evidence import shortcomings
 from septet.team.forms import evident_review, files_in_form, in_form, plan_in_form, review_in_form
 from septet.team.reviews import answers_to, judged, parse_review
 from septet.team.roles import INSTRUCTIONS
+from septet.tools.paths import path_trouble
+from septet.tools.validation import elision_of, fault_text
 
+MAIN = "main.py"
 Interpret = Callable[[State, str, Blobs], Awaitable[Event | Refusal]]
 
 
@@ -101,9 +104,8 @@ async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal
 async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     """Files that are sent replace those of the version before; the others stay."""
     before = {file.path: file for file in (state.version.files if state.version else ())}
-    only = next(iter(before)) if len(before) == 1 else "main.py"
     small = is_small(state, "coder")
-    sent = files_in_form(state, text) if small else code_files(text, only=only)
+    sent = files_in_form(state, text) if small else await files_sent(state, text, blobs)
     if isinstance(sent, Refusal):
         return sent
     answers = answers_to(state.reviews[-1] if state.reviews else None, text)
@@ -114,6 +116,26 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
     note = "" if small else text.split("```", 1)[0].strip()
     number, tree = len(state.versions) + 1, tree_of(ordered)
     return VersionWritten(number=number, files=ordered, tree=tree, note=note, answers=answers)
+
+
+async def files_sent(state: State, text: str, blobs: Blobs) -> tuple[CodeFile, ...] | Refusal:
+    """The whole files of a reply, if every one of them can become part of a version."""
+    before = await sources(state, blobs)
+    known = next(iter(before)) if len(before) == 1 else MAIN
+    sent = code_files(text, only=known if known in before or not before else "", before=before)
+    if isinstance(sent, Refusal):
+        return sent
+    paths = {*before, *(file.path for file in sent)}
+    troubles = (path_trouble(file.path, paths) or left_out(file, before.get(file.path, "")) for file in sent)
+    return next((trouble for trouble in troubles if trouble), sent)
+
+
+def left_out(file: CodeFile, before: str) -> Refusal | None:
+    """Code that a comment or a bare `...` stands for; a file that was like that before may stay so."""
+    fault = elision_of(file.text, file.path)
+    if fault is None or elision_of(before, file.path) is not None:
+        return None
+    return Refusal(reason=f"{fault_text(file.path, fault)}; send the file whole")
 
 
 def unanswered(state: State, text: str, answers: tuple[FindingAnswer, ...]) -> Refusal | None:

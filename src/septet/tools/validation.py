@@ -9,6 +9,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 
 from septet.domain.values import Value
 
@@ -25,6 +26,9 @@ FORMS = (
     rf"^(?:unchanged|as before|same as before)\s*{DOTS}?$",
 )
 ELISIONS = tuple(re.compile(form, re.IGNORECASE) for form in FORMS)
+SCRIPTS = (".js", ".mjs", ".ts", ".jsx", ".tsx", ".php", ".sh", ".css", ".scss", ".html")
+COMMENTED = (*SCRIPTS, ".c", ".h", ".cpp", ".hpp", ".cs", ".java", ".go", ".rs", ".kt", ".swift")
+COMMENT_LINE = re.compile(r"^\s*(?://+|#+|/\*+|<!--)(?P<words>.*?)(?:\*/|-->)?\s*$")
 ABSTRACT = {"Protocol", "ABC", "TypedDict", "Enum"}
 PERMITTED = {"overload", "abstractmethod", "abstractproperty", "no_type_check"}
 
@@ -48,10 +52,24 @@ def fault_of(source: str, path: str = "main.py") -> Fault | None:
         return Fault(line=error.lineno or 1, text=f"{type(error).__name__}: {error.msg}")
     except (ValueError, RecursionError, MemoryError) as error:
         return Fault(line=1, text=f"{type(error).__name__}: {error}")
-    if path.endswith(".pyi"):
-        return None
-    faults = sorted([*elided_comments(source), *elided_bodies(tree)], key=lambda fault: fault.line)
-    return faults[0] if faults else None
+    return elision_of(source, path)
+
+
+def elision_of(source: str, path: str = "main.py") -> Fault | None:
+    """The first place that stands for code which was left out, in a file that may be broken otherwise."""
+    if path.endswith(".py"):
+        faults = [*elided_comments(source), *elided_bodies(parsed(source))]
+    else:
+        faults = [*elided_lines(source)] if path.endswith(COMMENTED) else []
+    return min(faults, key=lambda fault: fault.line) if faults else None
+
+
+def parsed(source: str) -> ast.AST:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
 
 
 def fault_text(path: str, fault: Fault) -> str:
@@ -59,12 +77,24 @@ def fault_text(path: str, fault: Fault) -> str:
 
 
 def elided_comments(source: str) -> Iterator[Fault]:
-    """Comments that stand for code: `# ... rest of the code`."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            words = token.string.lstrip("#").strip()
-            if words and any(form.search(words) for form in ELISIONS):
+    """Comments that stand for code: `# ... rest of the code`; as far as a broken file can be read."""
+    with suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT and stands_for_code(token.string.lstrip("#")):
                 yield Fault(line=token.start[0], text=f"code was left out: '{token.string.strip()}'")
+
+
+def elided_lines(source: str) -> Iterator[Fault]:
+    """Lines of other languages that are nothing but such a comment."""
+    for number, line in enumerate(source.splitlines(), start=1):
+        found = COMMENT_LINE.match(line)
+        if found and stands_for_code(found["words"]):
+            yield Fault(line=number, text=f"code was left out: '{line.strip()}'")
+
+
+def stands_for_code(comment: str) -> bool:
+    words = comment.strip()
+    return bool(words) and any(form.search(words) for form in ELISIONS)
 
 
 def elided_bodies(tree: ast.AST) -> Iterator[Fault]:

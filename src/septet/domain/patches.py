@@ -1,0 +1,140 @@
+"""Changes to a file as models write them, SEARCH/REPLACE blocks and unified diffs: applied exactly or refused."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from septet.domain.plans import Refusal
+from septet.domain.values import Value
+
+SEARCH = re.compile(r"^<{5,9} ?SEARCH\b")
+DIVIDER = re.compile(r"^={5,9}$")
+REPLACE = re.compile(r"^>{5,9} ?REPLACE\b")
+HUNK = re.compile(r"^@@ (?:-(?P<line>\d+))?")
+HEADERS = ("diff --git ", "index ", "--- ", "+++ ", "new file mode ", "old mode ", "new mode ")
+NOWHERE = "/dev/null"
+QUOTED_LINES = 3
+
+
+class Change(Value):
+    """Lines that become other lines; `line` is where the old ones begin, as far as a diff says so."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    line: int = 0
+
+
+def is_patch(text: str) -> bool:
+    """Whether a text is a change and not a whole file."""
+    first, second = ([line for line in text.split("\n") if line.strip()] + ["", ""])[:2]
+    header = first.startswith("--- ") and second.startswith("+++ ")
+    return bool(SEARCH.match(first) or HUNK.match(first) or first.startswith("diff --git ") or header)
+
+
+def patched_path(text: str) -> str:
+    """The file that a diff's header names; empty where it has none."""
+    names = [
+        line[4:].split("\t")[0].strip() for line in text.split("\n") if line.startswith(("--- ", "+++ "))
+    ]
+    named = [name for name in names if name != NOWHERE]
+    return re.sub(r"^[ab]/", "", named[-1]) if len(names) > 1 and named else ""
+
+
+def patched(path: str, text: str | None, patch: str) -> str | Refusal:
+    """The text of the file after the change; None is a file that does not exist."""
+    lines = patch.rstrip("\n").split("\n")
+    read = list(edits(lines) if any(SEARCH.match(line) for line in lines) else hunks(lines))
+    changes = [change for change in read if isinstance(change, Change)]
+    if trouble := next((one for one in read if isinstance(one, Refusal)), None):
+        return refused(path, trouble.reason)
+    if text is None and any(change.old for change in changes):
+        return Refusal(reason=f"'{path}' does not exist, so it cannot be changed; send it whole")
+    after = applied((text or "").split("\n"), changes)
+    return after if isinstance(after, str) else refused(path, after.reason)
+
+
+def refused(path: str, reason: str) -> Refusal:
+    return Refusal(reason=f"'{path}': {reason}\nMend the change, or send the file whole.")
+
+
+def applied(lines: list[str], changes: Sequence[Change]) -> str | Refusal:
+    shift = 0
+    for change in changes:
+        place = place_of(lines, change, shift)
+        if isinstance(place, Refusal):
+            return place
+        lines = [*lines[:place], *change.new, *lines[place + len(change.old) :]]
+        shift += len(change.new) - len(change.old)
+    return "\n".join(lines)
+
+
+def place_of(lines: Sequence[str], change: Change, shift: int) -> int | Refusal:
+    """Where the old lines stand: in one place only, or where the diff says."""
+    size = len(change.old)
+    if not size:
+        known = lines == [""] or 0 < change.line + shift <= len(lines)
+        return change.line + shift if known else Refusal(reason="nothing says where the new lines go")
+    old = [line.rstrip() for line in change.old]
+    starts = range(len(lines) - size + 1)
+    places = [start for start in starts if [line.rstrip() for line in lines[start : start + size]] == old]
+    if len(places) == 1 or change.line - 1 + shift in places:
+        return places[0] if len(places) == 1 else change.line - 1 + shift
+    quoted = "\n".join(change.old[:QUOTED_LINES])
+    where = f"there {len(places)} times, quote more around them" if places else "not there"
+    return Refusal(reason=f"these lines are {where}:\n{quoted}")
+
+
+def edits(lines: Sequence[str]) -> Iterator[Change | Refusal]:
+    """The SEARCH/REPLACE blocks."""
+    waiting = iter(lines)
+    for line in waiting:
+        if not line.strip():
+            continue
+        if not SEARCH.match(line):
+            yield Refusal(reason=f"'{line.strip()}' stands outside of the SEARCH/REPLACE blocks")
+            return
+        old, new = until(waiting, DIVIDER), until(waiting, REPLACE)
+        if old is None or new is None:
+            yield Refusal(reason="a SEARCH block has no line '=======' or no line '>>>>>>> REPLACE'")
+            return
+        yield Change(old=old, new=new)
+
+
+def until(lines: Iterator[str], end: re.Pattern[str]) -> tuple[str, ...] | None:
+    found: list[str] = []
+    for line in lines:
+        if end.match(line):
+            return tuple(found)
+        found.append(line)
+    return None
+
+
+def hunks(lines: Sequence[str]) -> Iterator[Change | Refusal]:
+    """The hunks of a unified diff of one file."""
+    if sum(line.startswith("+++ ") for line in lines) > 1:
+        yield Refusal(reason="the diff changes several files; send one file a block")
+        return
+    if any(line.startswith(f"+++ {NOWHERE}") for line in lines):
+        yield Refusal(reason="files cannot be deleted by a diff")
+        return
+    starts = [number for number, line in enumerate(lines) if HUNK.match(line)]
+    if not starts:
+        yield Refusal(reason="the diff has no line that begins with @@")
+        return
+    odd = [line for line in lines[: starts[0]] if line.strip() and not line.startswith(HEADERS)]
+    if odd:
+        yield Refusal(reason=f"'{odd[0].strip()}' stands before the first hunk of the diff")
+        return
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        yield hunk(lines[start], [line for line in lines[start + 1 : end] if not line.startswith("\\")])
+
+
+def hunk(head: str, body: Sequence[str]) -> Change | Refusal:
+    odd = next((line for line in body if line and line[0] not in " +-"), None)
+    if odd is not None:
+        return Refusal(reason=f"the line '{odd}' of the diff begins with none of ' ', '+' and '-'")
+    found = HUNK.match(head)
+    return Change(
+        old=tuple(line[1:] for line in body if not line.startswith("+")),
+        new=tuple(line[1:] for line in body if not line.startswith("-")),
+        line=int(found["line"] or 0) if found else 0,
+    )
