@@ -16,6 +16,7 @@ from septet.domain.plans import (
     Serves,
     ShowsWindow,
     TestsPass,
+    check_text,
     parse_check,
     parse_plan,
     plan_digest,
@@ -90,3 +91,96 @@ def test_an_approval_names_exactly_one_text() -> None:
 @given(st.text())
 def test_no_check_text_is_an_accident(text: str) -> None:
     assert parse_check(text) is not None
+
+
+def requirements(text: str) -> list[tuple[str, str]]:
+    plan = parse_plan(text)
+    assert isinstance(plan, Plan), plan
+    return [(item.text, check_text(item.check)) for item in plan.items]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("1. **It greets**", "It greets"),
+        ("1. **Greeting**: it greets by name", "Greeting: it greets by name"),
+        ("**1. It greets**", "It greets"),
+        ("**1.** It greets", "It greets"),
+        ("### 1. It greets", "It greets"),
+        ("1) *It* greets **you**", "*It* greets you"),
+        ("1. it computes 2**3**4", "it computes 2**3**4"),
+        ("1. `hello` greets", "`hello` greets"),
+    ],
+)
+def test_a_title_keeps_its_words(line: str, text: str) -> None:
+    assert requirements(line) == [(text, "judged reviewer")]
+
+
+def test_sub_bullets_and_continuation_lines_belong_to_their_requirement() -> None:
+    text = """\
+Here is the plan.
+
+1. It greets
+   - by name
+   * politely,
+     in English
+   check: command python a.py => Hi
+2. It counts what
+   it has greeted
+   check: tests test_a.py
+   and never forgets
+3. It ends
+   1) at once
+
+remember: names are short
+run: python a.py
+
+That is all.
+"""
+    assert requirements(text) == [
+        ("It greets; by name; politely, in English", "command python a.py => Hi"),
+        ("It counts what it has greeted and never forgets", "tests test_a.py"),
+        ("It ends", "judged reviewer"),
+        ("at once", "judged reviewer"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "checks",
+    [
+        "   check: tests test_a.py\n   check: command python a.py => Hi\n",
+        "   check 1: tests test_a.py\n   check 2: command python a.py => Hi\n",
+        "   checks:\n   - tests test_a.py\n   - `command python a.py => Hi`\n",
+        "   check: tests test_a.py\n   - also check: command python a.py => Hi\n",
+    ],
+)
+def test_every_check_of_a_requirement_is_kept(checks: str) -> None:
+    assert requirements(f"1. It greets\n{checks}2. It ends\n") == [
+        ("It greets", "tests test_a.py"),
+        ("It greets", "command python a.py => Hi"),
+        ("It ends", "judged reviewer"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        ("command `python a.py 2 3` => `5`", CommandSucceeds(command="python a.py 2 3", prints="5")),
+        ("`command python a.py 2 3 => 5`", CommandSucceeds(command="python a.py 2 3", prints="5")),
+        ("command `python a.py`", CommandSucceeds(command="python a.py")),
+        ("command echo `date`", CommandSucceeds(command="echo `date`")),
+        ("command `date`; echo `pwd`", CommandSucceeds(command="`date`; echo `pwd`")),
+        ("tests `test_a.py::test_b`", TestsPass(target="test_a.py::test_b")),
+        ("serves `/` => `Hi`", Serves(path="/", prints="Hi")),
+        ("file ``a.txt``", FileExists(path="a.txt")),
+    ],
+)
+def test_ticks_around_a_check_are_not_part_of_it(text: str, check: Check) -> None:
+    assert parse_check(text) == check
+
+
+@given(st.lists(WORDS, min_size=1, max_size=6))
+def test_no_word_of_a_list_vanishes(words: list[str]) -> None:
+    text = "1. It does\n" + "\n".join(f"   - {one}" for one in words)
+    (only,) = requirements(text)
+    assert all(one in only[0] for one in words)

@@ -4,6 +4,9 @@ import re
 from hashlib import sha256
 from typing import Literal
 
+from msgspec.structs import replace
+
+from septet.domain.facts import change_in
 from septet.domain.values import Value
 
 
@@ -109,9 +112,16 @@ def plan_digest(plan: Plan) -> str:
     return sha256(plan_text(plan).encode()).hexdigest()
 
 
-ITEM = re.compile(r"^\s{0,3}(?:#+\s*)?(?:\*\*)?(\d+)[.)]\s+(.+?)(?:\*\*)?\s*$")
-CHECK = re.compile(r"^\s*(?:[-*]\s*)?(?:\*\*)?check(?:\*\*)?\s*:\s*(?:\*\*)?\s*(.+?)\s*$", re.IGNORECASE)
+ITEM = re.compile(r"^\s{0,3}(?:#+\s*)?(?P<bold>\*\*)?\d+[.)](?:\*\*)?\s+(?P<text>.+?)\s*$")
+BOLD = re.compile(r"(?<!\S)\*\*(?=\S)(.+?)(?<=\S)\*\*(?![\w*])")
+CHECK = re.compile(
+    r"^\s*(?:[-*+]\s+)?(?:\*\*)?(?:also |and )?checks?(?: \d+)?(?:\*\*)?\s*:\s*(?:\*\*)?\s*(?P<check>.*?)\s*$",
+    re.IGNORECASE,
+)
 RUN = re.compile(r"^\s*(?:\*\*)?run(?:\*\*)?\s*:\s*(?:\*\*)?\s*`?(.+?)`?\s*$", re.IGNORECASE)
+LISTED = re.compile(r"^\s*[-*+]\s+(?P<check>.+?)\s*$")
+BULLET = re.compile(r"^\s*[-*+•]\s+")
+RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
 CHECK_FORMS = (
     "tests TARGET | command CMD [=> TEXT] | file PATH | picture PATH | window | serves PATH | judged"
 )
@@ -119,31 +129,93 @@ FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 
 
 def parse_plan(text: str) -> Plan | Refusal:
-    """Read a planner's reply: numbered items with a `check:` line each, and a `run:` line."""
+    """Read a planner's reply: numbered items with a `check:` line each, and a `run:` line.
+
+    Sub-bullets and continuation lines are part of their item; each further check is an item of its own.
+    """
     if FENCE.search(text):
         return Refusal(reason="a plan holds requirements and checks, no code blocks")
-    items: list[Requirement] = []
-    run = ""
+    draft = Draft()
     for line in text.splitlines():
-        if found := ITEM.match(line):
-            items.append(Requirement(id=f"P{len(items) + 1}", text=found[2].strip()))
-        elif (found := CHECK.match(line)) and items:
-            check = parse_check(found[1])
-            if isinstance(check, Refusal):
-                return check
-            items[-1] = Requirement(id=items[-1].id, text=items[-1].text, check=check)
-        elif found := RUN.match(line):
-            run = found[1]
-    if not items:
+        if refusal := draft.read(line):
+            return refusal
+    if not draft.items:
         return Refusal(reason="no numbered requirement was found; write lines like '1. what it must do'")
-    return Plan(items=tuple(items), run=run)
+    return Plan(items=tuple(draft.items), run=draft.run)
+
+
+class Draft:
+    """A plan while its lines are read."""
+
+    def __init__(self) -> None:
+        self.items: list[Requirement] = []
+        self.run = ""
+        self._checked = False
+        self._listing = False
+        self._adjacent = False
+        """Whether the line before belongs to the newest item."""
+
+    def read(self, line: str) -> Refusal | None:
+        if not line.strip() or RULE.match(line) or change_in(line):
+            self._adjacent = False
+        elif found := RUN.match(line):
+            self.run = found[1]
+        elif found := ITEM.match(line):
+            self._listing = False
+            self._begin(plain_title(found))
+        elif not self.items:
+            return None
+        elif (found := CHECK.match(line)) or (self._listing and (found := LISTED.match(line))):
+            return self._check(found["check"])
+        elif self._adjacent or line[:1].isspace():
+            self._go_on(line)
+        return None
+
+    def _begin(self, text: str, check: Check | None = None) -> None:
+        self.items.append(Requirement(id=f"P{len(self.items) + 1}", text=text, check=check or Judged()))
+        self._checked, self._adjacent = check is not None, True
+
+    def _check(self, text: str) -> Refusal | None:
+        if not text:
+            self._listing = True
+            return None
+        check, newest = parse_check(text), self.items[-1]
+        if isinstance(check, Refusal):
+            return check
+        if self._checked:
+            self._begin(newest.text, check)
+        else:
+            self.items[-1] = replace(newest, check=check)
+            self._checked = True
+        return None
+
+    def _go_on(self, line: str) -> None:
+        newest = self.items[-1]
+        joint = "; " if BULLET.match(line) and not newest.text.endswith(":") else " "
+        words = BOLD.sub(r"\1", BULLET.sub("", line).strip())
+        self.items[-1] = replace(newest, text=f"{newest.text}{joint}{words}")
+        self._adjacent = True
+
+
+def plain_title(found: re.Match[str]) -> str:
+    """The words of an item without the markup around them."""
+    text = found["text"]
+    if found["bold"] and text.count("**") % 2:
+        text = text.removesuffix("**")
+    return BOLD.sub(r"\1", text).strip()
+
+
+def unticked(text: str) -> str:
+    """The text without the backticks around the whole of it."""
+    found = re.fullmatch(r"(`+)([^`]+)\1", text.strip())
+    return found[2].strip() if found else text.strip()
 
 
 def parse_check(text: str) -> Check | Refusal:
     """Read what follows `check:`."""
-    kind, _, rest = text.strip().strip("`").partition(" ")
-    rest = rest.strip().strip("`")
-    first, _, prints = (part.strip() for part in rest.partition(" => "))
+    kind, _, rest = unticked(text).partition(" ")
+    first, _, prints = (unticked(part) for part in rest.partition(" => "))
+    rest = unticked(rest)
     found: Check | None = None
     match kind.lower():
         case "judged":
