@@ -1,13 +1,25 @@
 """What the person's words mean, asked for a plan or for a step."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat
 
-from septet.agents.proxy import APPROVALS, Question, agreeing_to_work, approves, away, question, understood
-from septet.domain.events import PersonSpoke, PlanApproved, PlanProposed, StepGranted, StopRequested
+from septet.agents.proxy import Question, agreeing_to_work, away, question, understood
+from septet.domain.approvals import approves
+from septet.domain.events import (
+    FactsChanged,
+    PersonSpoke,
+    PlanApproved,
+    PlanProposed,
+    StepGranted,
+    StopRequested,
+    WorkAccepted,
+)
+from septet.domain.facts import Change
 from septet.domain.packages import Missing, Provisions
 from septet.domain.plans import plan_digest
 from septet.errors import NeedsPerson
@@ -26,19 +38,50 @@ STEP = Question(kind="step", text="")
         "Approve",
         "Please save the plan. Thanks!",
         "OK, go ahead",
+        "Looks good to me",
+        "looks good to me, thanks!",
+        "I approve",
+        "I approve the plan.",
+        "the plan is good, please save it",
+        "That's fine, please go ahead.",
+        "Yes, that looks great. Let's go!",
+        "ok save it please",
+        "We agree",
+        "LGTM!",
     ],
 )
 def test_nothing_but_approval_approves_what_was_shown(words: str) -> None:
     asked = question(PLANNED)
     assert asked is not None
-    assert understood(PLANNED, asked, words) == PlanApproved(plan=plan_digest(PLAN))
+    assert understood(PLANNED, asked, words) == (PlanApproved(plan=plan_digest(PLAN)),)
 
 
-@pytest.mark.parametrize("words", ["sounds good, but shorter", "save it as a CSV", "thanks", "no", "not ok"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sounds good, but shorter",
+        "looks good but shorter",
+        "Looks good to me if it is blue",
+        "I approve of the first point only",
+        "the plan is not good",
+        "the plan is good for nothing",
+        "I do not approve",
+        "approve it once it has colours",
+        "save it as a CSV",
+        "use it with SQLite",
+        "thanks",
+        "please",
+        "good",
+        "no",
+        "not ok",
+        "is it good?",
+        "yes?",
+    ],
+)
 def test_a_single_wish_more_is_feedback(words: str) -> None:
     asked = question(PLANNED)
     assert asked is not None
-    assert understood(PLANNED, asked, words) == PersonSpoke(text=words)
+    assert understood(PLANNED, asked, words) == (PersonSpoke(text=words),)
 
 
 @pytest.mark.parametrize(
@@ -53,13 +96,26 @@ def test_a_single_wish_more_is_feedback(words: str) -> None:
     ],
 )
 def test_a_step_all_steps_a_stop_or_words(words: str, event: object) -> None:
-    assert understood(PLANNED, STEP, words) == event
+    assert understood(PLANNED, STEP, words) == (event,)
 
 
-@given(st.text())
-def test_whatever_is_approved_is_made_of_approval(text: str) -> None:
-    said = text.lower()
-    assert not approves(text) or not said.strip() or any(words in said for words in APPROVALS - {""})
+PIECES = ["looks good", "to me", "i approve", "save", "it", "the plan", "but", "not", "blue", "no", "thanks"]
+MIXED = st.lists(st.sampled_from(PIECES))
+
+
+@given(st.one_of(st.text(), MIXED.map(" ".join), MIXED.map(", ".join)))
+def test_whatever_is_approved_says_nothing_else(text: str) -> None:
+    words = set(re.findall(r"\w+", text.lower()))
+    assert not approves(text) or not text.strip() or (words and not words & {"but", "not", "blue", "no"})
+
+
+@pytest.mark.parametrize("words", ["Looks good to me", "ok, go on", ""])
+def test_approval_at_a_review_lets_the_team_go_on_and_other_words_are_heard(words: str) -> None:
+    review = Question(kind="review", text="")
+    assert understood(PLANNED, review, words) == (StepGranted(),)
+    assert understood(PLANNED, review, "looks good but blue") == (PersonSpoke(text="looks good but blue"),)
+    assert understood(PLANNED, review, "I accept it.") == understood(PLANNED, review, "accept")
+    assert understood(PLANNED, review, "accept") == (WorkAccepted(),)
 
 
 @pytest.mark.anyio
@@ -71,3 +127,15 @@ async def test_who_agreed_to_the_work_is_still_asked_what_is_installed() -> None
     wanting = replace(PLANNED, chat="c", team=team, provisions=wanted)
     with pytest.raises(NeedsPerson, match="septet resume c 'yes'"):
         assert [event async for event in agent(wanting)] == []
+
+
+def test_facts_beside_other_words_lose_neither() -> None:
+    asked, fact = question(PLANNED), FactsChanged(by="person", change=Change(add=("names are short",)))
+    assert asked is not None
+    said = "remember: names are short\nand make it blue"
+    assert understood(PLANNED, asked, said) == (fact, PersonSpoke(text="and make it blue"))
+    assert understood(PLANNED, asked, "remember: names are short") == (fact,)
+    assert understood(PLANNED, asked, "Looks good to me.\nremember: names are short") == (
+        fact,
+        PlanApproved(plan=plan_digest(PLAN)),
+    )

@@ -1,10 +1,10 @@
 """The person's place at the table: asked at a terminal, answered beforehand by a flag, or away."""
 
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Literal
 
+from septet.domain.approvals import accepts, approves
 from septet.domain.events import (
     Event,
     FactsChanged,
@@ -16,7 +16,7 @@ from septet.domain.events import (
     StopRequested,
     WorkAccepted,
 )
-from septet.domain.facts import change_in
+from septet.domain.facts import change_in, without_facts
 from septet.domain.packages import wanted_words
 from septet.domain.plans import Plan, parse_plan, plan_digest, plan_text
 from septet.domain.state import State
@@ -24,33 +24,7 @@ from septet.domain.values import Value
 from septet.errors import NeedsPerson
 from septet.ports import Acts, Agent
 
-APPROVALS = {
-    "",
-    "y",
-    "yes",
-    "ok",
-    "okay",
-    "approve",
-    "approved",
-    "sounds good",
-    "looks good",
-    "lgtm",
-    "save",
-    "save it",
-    "save the plan",
-    "save plan",
-    "save this plan",
-    "please save",
-    "please save it",
-    "please save the plan",
-    "that sounds good",
-    "that looks good",
-    "go ahead",
-    "perfect",
-}
-COURTESIES = {"thanks", "thank you", "please", "great", "good"}
 FREELY = {"c", "continue"}
-PAUSES = re.compile(r"[.,;!\n]+|\band\b")
 STOPS = {"q", "quit", "stop"}
 REFUSALS = {"n", "no", "never", "don't"}
 
@@ -79,27 +53,28 @@ def question(state: State) -> Question | None:
     return None
 
 
-def approves(text: str) -> bool:
-    """Nothing but approval, perhaps in several ways: "Sounds good, save it." A single wish more is feedback."""
-    parts = {part.strip() for part in PAUSES.split(text.lower())} - {""}
-    return not text.strip() or (parts <= APPROVALS | COURTESIES and bool(parts & APPROVALS))
+def understood(state: State, asked: Question | None, text: str) -> tuple[Event, ...]:
+    """The person's words as events: facts to know for good, and whatever else was said."""
+    change, rest = change_in(text), without_facts(text)
+    facts = (FactsChanged(by="person", change=change),) if change else ()
+    if facts and not rest:
+        return facts
+    return (*facts, meaning(state, asked, rest) if asked else PersonSpoke(text=rest))
 
 
-def understood(state: State, asked: Question, text: str) -> Event:
-    """The person's words as an event: an approval, a go, a stop, a plan of their own, or what somebody must hear."""
+def meaning(state: State, asked: Question, text: str) -> Event:
+    """An approval, a go, a stop, a plan of the person's own, or what somebody must hear."""
     words = text.strip().lower().rstrip(".!")
     if words in STOPS:
         return StopRequested()
-    if asked.kind == "packages" and words in APPROVALS | REFUSALS | {"always"}:
+    if asked.kind == "packages" and (approves(text) or words in {*REFUSALS, "always"}):
         names = tuple(sorted(state.provisions.asked.names))
         return PackagesDecided(names=names, allowed=words not in REFUSALS, always=words == "always")
     if asked.kind == "plan" and approves(text) and state.plan is not None:
         return PlanApproved(plan=plan_digest(state.plan))
-    if change := change_in(text):
-        return FactsChanged(by="person", change=change)
-    if words == "accept" and asked.kind == "review":
+    if asked.kind == "review" and accepts(text):
         return WorkAccepted()
-    if words in APPROVALS | FREELY | {"step"} and asked.kind != "plan":
+    if asked.kind != "plan" and (approves(text) or words in {*FREELY, "step"}):
         return StepGranted(freely=asked.kind == "step" and words in FREELY)
     plan = parse_plan(text) if asked.kind == "plan" and "check:" in text else None
     return PlanProposed(plan=plan, by="person") if isinstance(plan, Plan) else PersonSpoke(text=text.strip())
@@ -110,7 +85,8 @@ def present(ask: Ask) -> Agent:
 
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         if (asked := question(state)) is not None:
-            yield understood(state, asked, await ask(asked))
+            for event in understood(state, asked, await ask(asked)):
+                yield event
 
     return turn
 

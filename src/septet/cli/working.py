@@ -14,7 +14,7 @@ from septet.cli.live import write_line
 from septet.cli.options import Options
 from septet.cli.person import WELCOME, ask_line, at_terminal
 from septet.cli.watching import Prepare
-from septet.domain.events import DataDescribed, Event, PersonSpoke
+from septet.domain.events import DataDescribed
 from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
@@ -121,7 +121,7 @@ def proceed(name: str | None, message: str | None, options: Options, version: st
         if wanted is not None and wanted != state.version:
             await bring_back(session, state, wanted, "to go on from there")
         if message:
-            await session.tell(chat, words_of(state, message))
+            await say(session, state, message)
         ended = ending(state)
         if ended is not None and (ended.reason != "done" or message or wanted):
             await session.reopen(chat, more(state, options))
@@ -137,14 +137,14 @@ async def taken(session: Session, state: State, message: str | None) -> None:
     except Conflict as conflict:
         if not message or state.ended is not None:
             raise
-        await session.tell(state.chat, words_of(state, message))
+        await say(session, state, message)
         raise Conflict(conflict.cause, "it has been told what you say; watch it there") from conflict
 
 
-def words_of(state: State, message: str) -> Event:
+async def say(session: Session, state: State, message: str) -> None:
     """What the person says: the answer to what the chat waits for, else a remark."""
-    asked = question(state)
-    return understood(state, asked, message) if asked else PersonSpoke(text=message)
+    for event in understood(state, question(state), message):
+        await session.tell(state.chat, event)
 
 
 def take_up(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:

@@ -25,6 +25,11 @@ def change_in(text: str) -> Change | None:
     return Change(add=add, drop=drop) if add or drop else None
 
 
+def without_facts(text: str) -> str:
+    """What a message says beside such lines."""
+    return FORGET.sub("", REMEMBER.sub("", text)).strip()
+
+
 def changed(facts: tuple[str, ...], change: Change, own: Collection[str] = ()) -> tuple[str, ...]:
     """The facts afterwards: none twice, none that was dropped, the newest of too many.
 

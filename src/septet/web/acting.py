@@ -113,7 +113,8 @@ class Acting:
     async def recorded(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
         match act:
             case Say(text=text, to=to):
-                await self.heard(state, self.words(state, text, to))
+                for event in self.words(state, text, to):
+                    await self.heard(state, event)
             case Approve(seq=seq):
                 await self.store.append(state.chat, await self.approval(state, seq), after=None)
             case Accept():
@@ -123,14 +124,14 @@ class Acting:
                 if asked is not None and asked.kind not in ("plan", "packages"):
                     await self.store.append(state.chat, StepGranted(), after=None)
 
-    def words(self, state: State, text: str, to: str) -> Event:
+    def words(self, state: State, text: str, to: str) -> tuple[Event, ...]:
         if not text.strip():
             raise BadUsage("nothing was said", "type something")
         if to:
             names = [member.name for member in state.team.members]
-            return PersonSpoke(text=text.strip(), to=known(to, names, "member", state.chat))
+            return (PersonSpoke(text=text.strip(), to=known(to, names, "member", state.chat)),)
         asked = question(state) if state.ended is None else None
-        return understood(state, asked, text) if asked else PersonSpoke(text=text.strip())
+        return understood(state, asked, text)
 
     async def heard(self, state: State, event: Event) -> None:
         if isinstance(event, StopRequested):

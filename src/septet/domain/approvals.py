@@ -1,0 +1,37 @@
+"""Whether a person's words say yes and nothing else: a single wish more makes them feedback."""
+
+import re
+
+IT = r"(?:it|that|this|all|everything|the plan|this plan|that plan|your plan|plan)"
+GOOD = r"(?:good|great|fine|right|ok|okay|perfect|excellent|nice)"
+FORMS = (
+    "y|yes|yep|yeah|ok|okay|sure|approved?|agreed|lgtm|perfect|save",
+    rf"(?:{IT} )?(?:looks?|sounds?|is) (?:very |really |all |pretty )?{GOOD}(?: to me)?",
+    rf"(?:that|it)'s (?:all )?{GOOD}",
+    rf"(?:i|we) (?:approve|agree|accept)(?: {IT})?",
+    rf"(?:save|approve|accept|keep)(?: {IT})?(?: as (?:it )?is)?",
+    "go ahead|go on|proceed|do it|let's go",
+)
+APPROVAL = re.compile("|".join(FORMS))
+ACCEPTANCE = re.compile(r"(?:i |we )?accept(?:ed)?(?: (?:it|this|that|the work))?(?: as (?:it )?is)?")
+COURTESY = re.compile(r"(?:thanks|thank you|thx|please|great|good|nice)")
+LEADING = re.compile(r"^(?:(?:please|yes|ok|okay|great|then|so) )+")
+PAUSES = re.compile(r"[.,;!\n]+|\band\b")
+
+
+def approves(text: str) -> bool:
+    """Nothing but approval, perhaps in several ways: "Sounds good, save it." No words at all approve too."""
+    parts = [" ".join(part.split()) for part in PAUSES.split(text.lower().replace("’", "'"))]
+    said = [part for part in parts if part]
+    yes = [part for part in said if is_approval(part)]
+    return not text.strip() or (bool(yes) and all(part in yes or COURTESY.fullmatch(part) for part in said))
+
+
+def is_approval(part: str) -> bool:
+    core = part.removesuffix(" please")
+    return any(APPROVAL.fullmatch(words) for words in (core, LEADING.sub("", core)))
+
+
+def accepts(text: str) -> bool:
+    """The work is taken as it is, whatever the checks say."""
+    return bool(ACCEPTANCE.fullmatch(" ".join(text.lower().strip(" .!\n").split())))
