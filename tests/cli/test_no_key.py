@@ -1,9 +1,15 @@
 """No key, no server, a person at a terminal: four ways to go on. And one line where nobody is there."""
 
+from pathlib import Path
+
+import msgspec
 import pytest
 from cli.commands import Septet
 from cli.terminals import needs_terminal, on_terminal
 
+from septet.models.catalogue import CATALOGUE
+
+ROOT = Path(__file__).parents[2]
 GOAL = "an analog clock"
 ALONE = {"OLLAMA_HOST": "127.0.0.1:9", "NO_PROXY": "*"}
 """Port 9 answers nobody; the other servers' ports are looked at as they are."""
@@ -62,3 +68,51 @@ def test_whoever_wants_none_of_them_is_let_go(septet: Septet, wish: str) -> None
         screen = terminal.wait_for("exit code")
     assert "no model was chosen: septet demo" in screen
     assert "exit code 5" in screen
+
+
+@pytest.fixture
+def far(septet: Septet) -> Septet:
+    """Where the embedded model can be asked for and not be had: nothing is downloaded by a test."""
+    entry = {
+        "name": CATALOGUE[0].name,
+        "title": "the embedded one",
+        "licence": "MIT",
+        "size": 5,
+        "sha256": "0" * 64,
+        "sources": [{"type": "hub", "url": "http://127.0.0.1:9/model.gguf"}],
+    }
+    (septet.home / "config").mkdir(parents=True)
+    (septet.home / "config" / "models.yaml").write_bytes(msgspec.json.encode({"weights": [entry]}))
+    septet.environment |= ALONE
+    return septet
+
+
+def test_yes_alone_fetches_nothing_and_says_what_does(far: Septet) -> None:
+    failed = far("run", GOAL, "--yes")
+    assert failed.returncode == 5
+    (line,) = failed.stderr.strip().splitlines()
+    assert "--fetch" in line
+    assert "1.1 GB" in line
+    assert not (far.home / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "environment"),
+    [
+        (["--fetch"], {}),
+        (["--yes"], {"SEPTET_MODEL": "local"}),
+        (["--yes"], {"SEPTET_QUICKSTART": "1"}),
+    ],
+    ids=["asked for", "named", "./run"],
+)
+def test_who_asks_for_the_embedded_model_gets_it_fetched(
+    far: Septet, args: list[str], environment: dict[str, str]
+) -> None:
+    tried = far("run", GOAL, *args, environment=environment)
+    assert tried.returncode == 75, tried.stderr
+    assert "septet: fetching the embedded one" in tried.stderr
+
+
+def test_the_checkouts_own_command_says_that_it_may_fetch() -> None:
+    assert "export SEPTET_QUICKSTART=1" in (ROOT / "run").read_text()
+    assert "--fetch" in (ROOT / "README.md").read_text()

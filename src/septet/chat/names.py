@@ -49,23 +49,25 @@ def checked_name(name: str) -> str:
     return name
 
 
-def find_name(prefix: str, names: Iterable[str]) -> str:
-    """The one chat that is meant."""
+def find_name(prefix: str, names: Iterable[str], whole: bool = False) -> str:
+    """The one chat that is meant. What cannot be taken back is done by the `whole` name only."""
     known = list(names)
     if not prefix.strip():
         raise BadUsage("no chat is named", "see septet list")
     if prefix in known:
         return prefix
     found = [name for name in known if name.startswith(prefix)]
+    if found and whole:
+        raise BadUsage(f"there is no chat '{prefix[:80]}'", f"this needs the whole name, {fitting(found)}")
     if len(found) == 1:
         return found[0]
     if found:
-        more = ", …" if len(found) > MOST_NAMED else ""
-        raise BadUsage(
-            f"'{prefix}' fits {len(found)} chats ({', '.join(found[:MOST_NAMED])}{more})",
-            "type more of the name",
-        )
+        raise BadUsage(f"'{prefix}' fits {len(found)} chats ({fitting(found)})", "type more of the name")
     near = get_close_matches(prefix, known, n=1)
     raise BadUsage(
         f"there is no chat '{prefix[:80]}'", f"did you mean '{near[0]}'?" if near else "see septet list"
     )
+
+
+def fitting(found: list[str]) -> str:
+    return ", ".join(found[:MOST_NAMED]) + (", …" if len(found) > MOST_NAMED else "")

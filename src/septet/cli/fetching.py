@@ -1,7 +1,8 @@
 """An embedded model on its way here, as a person sees it; and the model to think with when none was named."""
 
+import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import click
 import msgspec
 
 from septet.cli.live import write_line
+from septet.cli.options import Options
 from septet.cli.person import ask_line, at_terminal
 from septet.domain.values import Value
 from septet.errors import NoModel
@@ -22,6 +24,8 @@ nothing to think with was found. What would you like?
   4  fetch the embedded small coder model: 1.1 GB once, real, offline, good for small jobs"""
 
 PROVIDERS = ("openai", "anthropic")
+QUICKSTART = "SEPTET_QUICKSTART"
+"""Set by a checkout's `./run`."""
 
 Progress = Callable[[int, int], None]
 Tell = Callable[[str], None]
@@ -119,30 +123,36 @@ def parts(count: int, hear: Progress) -> Progress:
     return progress
 
 
-async def model_to_use(models: Models, given: str, yes: bool) -> str | None:
+async def model_to_use(models: Models, options: Options) -> str | None:
     """The model that was named, or the one that is chosen, with the reason on stderr.
 
-    An embedded one is fetched when the person has said yes beforehand or nobody is there to ask. None means
-    that the person would rather watch a rehearsal.
+    An embedded one is fetched where somebody has asked for it, by name or by `--fetch`. None means that the person
+    would rather watch a rehearsal.
     """
+    given, silent = options.model, options.yes or not at_terminal()
     if not given:
-        choice = await chosen(models, yes)
+        choice = await chosen(models, options)
         if choice is None:
             return None
         write_line(sys.stderr, f"septet: thinking with {choice.name}: {choice.reason}")
         given = choice.name
-    if given.partition("/")[0] == "local" and (yes or not at_terminal()):
+    if given.partition("/")[0] == "local" and (silent or options.fetch):
         await fetch_embedded(models, given.partition("/")[2])
     return given
 
 
-async def chosen(models: Models, yes: bool) -> Choice | None:
+def may_fetch(options: Options, environment: Mapping[str, str] = os.environ) -> bool:
+    """A gigabyte is fetched for who asked for it. `./run --yes` of a checkout does: the quickstart says so."""
+    return options.fetch or (options.yes and bool(environment.get(QUICKSTART)))
+
+
+async def chosen(models: Models, options: Options) -> Choice | None:
     """Asked at a terminal until there is something to think with; one line and an error elsewhere."""
     while True:
         try:
-            return await models.choose(offer_embedded=yes)
+            return await models.choose(offer_embedded=may_fetch(options))
         except NoModel:
-            if not at_terminal():
+            if options.yes or not at_terminal():
                 raise
         write_line(sys.stderr, MENU)
         wish = (await ask_line("> ")).strip()

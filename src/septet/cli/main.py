@@ -47,6 +47,27 @@ COMMANDS = {
 }
 
 
+ALIASES = ("help", "version", "ls", "status")
+"""What people try first: commands by other names."""
+SYNONYMS = {
+    "build": "run",
+    "new": "run",
+    "start": "run",
+    "continue": "resume",
+    "chats": "list",
+    "history": "show",
+    "log": "show",
+    "logs": "show",
+    "delete": "rm",
+    "remove": "rm",
+    "settings": "config",
+    "login": "keys",
+}
+"""What other programs call a command of ours."""
+NEAR = 0.7
+"""How alike a word and a command are (1 is the same) where one may be meant for the other."""
+
+
 class Commands(click.Group):
     """Words that are no command are a goal: `septet "an analog clock"` is `septet run "an analog clock"`."""
 
@@ -65,24 +86,56 @@ class Commands(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = translated(args)
         first = next((word for word in args if not word.startswith("-")), "")
         if not args and sys.stdin.isatty():
             args = ["menu"]
         elif args and args[0] == "--project":
             args = ["project", *args[1:]]
         elif args and args[0] not in ("--help", "-h", "--version") and first not in COMMANDS:
-            refuse_typo(first)
+            check_goal(first)
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
 
-def refuse_typo(word: str) -> None:
-    """A misspelt command must not become a goal."""
+def translated(args: list[str]) -> list[str]:
+    """The aliases as what they stand for: they are commands, never goals."""
+    match args:
+        case ["help", command, *_] if command in COMMANDS:
+            return [command, "--help"]
+        case ["help", *_]:
+            return ["--help"]
+        case ["version", *_]:
+            return ["--version"]
+        case ["ls", *rest]:
+            return ["list", *rest]
+        case ["status", *rest]:
+            named = any(not word.startswith("-") for word in rest)
+            return ["show" if named else "list", *rest]
+        case _:
+            return args
+
+
+def check_goal(word: str) -> None:
+    """A word that may be meant for a command is a goal only if the person says so: goals cost money."""
+    near = nearest_command(word)
+    if not near:
+        return
+    cause = f"there is no command '{word}': did you mean '{near}'?"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError(f"{cause} (if it is a goal: septet run {word})")
+    if not click.confirm(f"septet: {cause} Build '{word}' as a goal?", err=True):
+        raise click.UsageError(f"'{word}' was not built (see septet {near} --help)")
+
+
+def nearest_command(word: str) -> str:
+    """The command that a single word looks like; nothing for what can only be a goal."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, COMMANDS, n=1, cutoff=0.75) if " " not in word else []
-    if near:
-        raise click.UsageError(f"there is no command '{word}': did you mean '{near[0]}'?")
+    if " " in word:
+        return ""
+    near = get_close_matches(word, [*COMMANDS, *ALIASES], n=1, cutoff=NEAR)
+    return SYNONYMS.get(word) or (near[0] if near else "")
 
 
 @click.group(cls=Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})

@@ -43,6 +43,7 @@ class Options:
     packages: "Policy | None" = None
     approve: Approval | None = None
     out: Path | None = None
+    fetch: bool = False
 
 
 class Duration(click.ParamType[float]):
@@ -108,6 +109,9 @@ class Reach(click.ParamType["Network"]):
 OPTIONS = [
     click.option(
         "-m", "--model", default="", envvar="SEPTET_MODEL", help="What to think with: septet models."
+    ),
+    click.option(
+        "--fetch", is_flag=True, help="Fetch the embedded model (1.1 GB, once) if there is no other."
     ),
     click.option("--yes", is_flag=True, help="Approve the plan without asking."),
     click.option(

@@ -91,7 +91,7 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     from septet.cli.watching import work
     from septet.cli.working import rehearse
 
-    refuse_given("model", "data", "dictionary")
+    refuse_given("model", "data", "dictionary", "fetch")
 
     return work(rehearse(which, workspace, options), options)
 

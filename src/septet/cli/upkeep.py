@@ -99,12 +99,12 @@ def restored(done: "Restored", as_json: bool) -> str:
 @click.argument("name", shell_complete=chat_names)
 @click.argument("new")
 def rename(name: str, new: str) -> int:
-    """Give a chat another name."""
+    """Give the chat whose whole name is NAME another one."""
 
     async def work(session: "Session") -> str:
         from septet.wiring.upkeep import rename as renamed
 
-        return await renamed(session, await session.find(name), new)
+        return await renamed(session, await session.find(name, whole=True), new)
 
     return in_session(work)
 
@@ -113,12 +113,12 @@ def rename(name: str, new: str) -> int:
 @click.argument("name", shell_complete=chat_names)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def rm(name: str, yes: bool) -> int:
-    """Delete a chat for good, with its workspace unless that is a folder of your own."""
+    """Delete the chat whose whole name is NAME for good, with its workspace unless that is a folder of your own."""
 
     async def work(session: "Session") -> str:
         from septet.wiring.upkeep import remove
 
-        chat = await session.find(name)
+        chat = await session.find(name, whole=True)
         return await remove(session, chat) if yes or confirmed(chat) else f"{chat} stays"
 
     return in_session(work)

@@ -78,7 +78,7 @@ async def model_for(team: TeamSpec, session: Session, options: Options) -> str |
         return options.model
     from septet.cli.fetching import model_to_use
 
-    return await model_to_use(session.models, options.model, options.yes)
+    return await model_to_use(session.models, options)
 
 
 def read_plan(path: Path) -> Plan:

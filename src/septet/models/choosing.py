@@ -59,6 +59,6 @@ def unfetched(name: str) -> Choice:
 def nothing() -> NoModel:
     return NoModel(
         "no model was chosen and nothing to think with was found (no key, no local server)",
-        "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or fetch the embedded model with septet models get, "
-        "or watch septet demo",
+        "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or fetch the embedded model (1.1 GB, once) with --fetch or "
+        "septet models get, or watch septet demo",
     )

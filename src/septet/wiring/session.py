@@ -133,8 +133,9 @@ class Session:
         """A plan that the person brings along: the planner need not write one."""
         await self.tell(chat, PlanProposed(plan=plan, by="person"))
 
-    async def find(self, prefix: str) -> str:
-        return find_name(prefix, [head.chat for head in await self.store.chats()])
+    async def find(self, name: str, whole: bool = False) -> str:
+        """The chat that is meant, also by the beginning of its name; only by all of it where it is `whole`."""
+        return find_name(name, [head.chat for head in await self.store.chats()], whole)
 
     async def log(self, chat: str) -> list[Recorded]:
         return list(await self.store.read(chat))
