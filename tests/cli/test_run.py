@@ -34,7 +34,7 @@ def test_json_is_one_envelope_a_line_and_the_result_last(septet: Septet) -> None
 def test_json_of_a_resumed_chat_holds_the_words_that_it_was_resumed_with(septet: Septet) -> None:
     waiting = septet("run", "add", "-m", SMALL, "--json", "-n", "adding")
     resumed = septet("resume", "adding", "sounds good", "--json")
-    told = envelopes(waiting.stdout) + envelopes(resumed.stdout)[:-1]
+    told = envelopes(waiting.stdout)[:-1] + envelopes(resumed.stdout)[:-1]
     assert told == envelopes(septet("export", "adding", "--format", "jsonl").stdout)
 
 

@@ -39,6 +39,10 @@ class Question(Value):
 Ask = Callable[[Question], Awaitable[str]]
 
 
+class Answered(Exception):
+    """The person's words are in the log already; who conducts has to open it again to see them."""
+
+
 def question(state: State) -> Question | None:
     """What is open right now; None when the person has said enough for the team to go on."""
     if state.team.packages == "ask" and (asked := state.provisions.asked):

@@ -16,6 +16,7 @@ from septet.buses.turns import ENCODER, LEASE, SAYS, WORK, Failed, Left, Order, 
 from septet.domain.codec import actor
 from septet.domain.events import (
     ChatEnded,
+    ChatHalted,
     Event,
     PersonSpoke,
     PlanApproved,
@@ -40,8 +41,8 @@ PAUSE = 0.2
 SOON = 2.0
 """Seconds in which a turn that was just opened should be taken: who does, tells so long before."""
 
-OF_PERSON = (PersonSpoke, PlanApproved, StepGranted, StopRequested, WorkAccepted)
-"""Words that go between the events of others; so do all that say to be the person's."""
+OF_PERSON = (PersonSpoke, PlanApproved, StepGranted, StopRequested, WorkAccepted, ChatHalted)
+"""Words that go between the events of others; so do all that say to be the person's, and that a conductor stopped."""
 
 
 class Nobody(Value):

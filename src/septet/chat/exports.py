@@ -12,6 +12,7 @@ from septet.domain.events import (
     ChatContinued,
     ChatEnded,
     ChatEvent,
+    ChatHalted,
     ChatStarted,
     DataDescribed,
     DecisionRecorded,
@@ -173,6 +174,8 @@ def told_chat(event: ChatEvent) -> tuple[str, str]:
             return "septet", f"ended: {reason}" + (f" ({detail})" if detail else "")
         case StopRequested(by=by):
             return by, "stop"
+        case ChatHalted():
+            return "septet", f"an error stopped the work: {event.text}"
         case ChatContinued():
             return "person", "go on"
         case BudgetReached(by=by, why=why):

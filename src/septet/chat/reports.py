@@ -33,6 +33,8 @@ def status(state: State) -> str:
     """Where the chat stands, in a few words."""
     if (ended := ending(state)) is not None:
         return ending_words(state, ended)
+    if state.halted is not None:
+        return f"error: {state.halted.cause}"
     if state.turn is None:
         return "not begun"
     asked = question(state) if state.turn.speaker == "proxy" and state.team.floor != "direct" else None
@@ -91,6 +93,7 @@ def summary(state: State) -> str:
     """A chat on one screen. No clock times: an interrupted chat reads like one that was not."""
     parts = [
         f"{state.chat}: {status(state)}",
+        f"error: {state.halted.text} (then: septet resume {state.chat})" if state.halted else "",
         f"goal: {clipped(' '.join(state.goal.split()), 200)}",
         f"team: {state.team.name} · {counted(len(state.versions), 'version')} · {spent(state)}",
         *spent_by_member(state),

@@ -57,7 +57,7 @@ def result_of(state: State) -> Result:
     return Result(
         chat=state.chat,
         status=status,
-        detail=ended.detail if ended else "",
+        detail=ended.detail if ended else state.halted.text if state.halted else "",
         exit_code=0 if status in FINISHED else 3,
         versions=len(state.versions),
         workspace=state.workspace,

@@ -5,6 +5,11 @@ import tempfile
 import traceback
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from septet.chat.results import result_of
+from septet.domain.codec import ENCODER
+from septet.domain.state import State
 from septet.errors import BadConfig, SeptetError
 
 EXTRAS = {
@@ -33,6 +38,12 @@ def explanation(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; what happened so far is saved: septet resume goes on", 130
     return f"internal error ({type(error).__name__}: {one_line(error)}): details in {detailed(error)}", 1
+
+
+def failed_result(message: str, code: int, state: State | None) -> str:
+    """The last line of `--json` where something went wrong: how far the chat came, and why it is not further."""
+    result = replace(result_of(state or State()), detail=message, exit_code=code)
+    return ENCODER.encode(result).decode()
 
 
 def innermost(error: BaseException) -> BaseException:

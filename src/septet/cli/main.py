@@ -2,8 +2,12 @@
 
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from septet.domain.state import State
 
 COMMANDS = {
     "run": ("septet.cli.run:run", "Plan with me, then build until checks prove it works."),
@@ -66,6 +70,10 @@ SYNONYMS = {
 """What other programs call a command of ours."""
 NEAR = 0.7
 """How alike a word and a command are (1 is the same) where one may be meant for the other."""
+
+
+RUNS = ("run", "plan", "project", "demo", "resume", "conduct")
+"""Commands that work on a chat: their `--json` ends with its result."""
 
 
 class Commands(click.Group):
@@ -152,25 +160,35 @@ def septet() -> None:
     """
 
 
+class Outcome:
+    """The chat that a command works on, as far as it has come: what went wrong is told with it."""
+
+    state: "State | None" = None
+
+
 def main() -> None:
     """The `septet` command: whatever goes wrong ends in one line and the right exit code."""
     speak_any_locale()
+    outcome = Outcome()
     try:
         refuse_garbage(sys.argv[1:])
-        sys.exit(septet.main(prog_name="septet", standalone_mode=False) or 0)
+        code = septet.main(prog_name="septet", standalone_mode=False, obj=outcome) or 0
     except click.exceptions.Exit as leaving:
-        sys.exit(leaving.exit_code)
+        code = leaving.exit_code
+    except SystemExit as leaving:  # it has said why
+        code = end("interrupted", int(leaving.code or 0), outcome)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
-        fail(f"{error.format_message()}{hint}", error.exit_code)
+        code = fail(f"{error.format_message()}{hint}", error.exit_code, outcome)
     except (click.Abort, KeyboardInterrupt):
-        fail("interrupted; what happened so far is saved: septet resume goes on", 130)
+        code = fail("interrupted; what happened so far is saved: septet resume goes on", 130, outcome)
     except BrokenPipeError:
         sys.stderr.close()
-        sys.exit(141)
+        code = 141
     except Exception as error:  # the last resort: a person sees one line, never a traceback
-        explain(error)
+        code = fail(*explained(error), outcome)
+    sys.exit(code)
 
 
 def speak_any_locale() -> None:
@@ -201,13 +219,23 @@ def refuse_garbage(words: list[str]) -> None:
             ) from None
 
 
-def explain(error: Exception) -> None:
+def explained(error: Exception) -> tuple[str, int]:
     from septet.cli.failures import explanation
 
-    message, code = explanation(error)
-    fail(message, code)
+    return explanation(error)
 
 
-def fail(message: str, code: int) -> None:
+def fail(message: str, code: int, outcome: Outcome) -> int:
     click.echo(f"septet: {message}", err=True)
-    sys.exit(code)
+    return end(message, code, outcome)
+
+
+def end(message: str, code: int, outcome: Outcome) -> int:
+    """`--json` of a way of running ends with a result, also where there is none to be glad of."""
+    words = sys.argv[1:]
+    command = next((word for word in words if not word.startswith("-")), "run")
+    if "--json" in words and (command in RUNS or command not in COMMANDS):
+        from septet.cli.failures import failed_result
+
+        click.echo(failed_result(message, code, outcome.state))
+    return code

@@ -44,6 +44,7 @@ def chat_object(head: ChatHead, state: State) -> dict[str, object]:
     return {
         "chat": result.chat,
         "status": result.status,
+        "detail": result.detail,
         "goal": state.goal,
         "versions": result.versions,
         "workspace": result.workspace,

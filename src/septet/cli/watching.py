@@ -3,11 +3,12 @@
 import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import anyio
+import click
 
 from septet.agents.proxy import present
 from septet.chat.reports import reach
@@ -24,6 +25,7 @@ from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
 from septet.domain.state import State
 from septet.domain.talk import Request
 from septet.domain.terminals import neutral
+from septet.errors import SeptetError
 from septet.ports import Sandbox
 from septet.team.endings import FINISHED, ending
 from septet.tools.delivery import check_destination
@@ -55,13 +57,29 @@ async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
             write_line(sys.stderr, f"septet: {UNSAFE}")
         if not options.quiet:
             introduce(await session.state(chat), options)
-        while True:
-            while not await follow(session, chat, sandbox, options):
-                pass
-            state = await session.state(chat)
-            conclude(state, options)
-            if not await goes_on(session, state, options):
-                return result_of(state).exit_code
+        try:
+            return await to_the_end(session, chat, sandbox, options)
+        except (Exception, SystemExit):
+            await keep_outcome(session, chat)
+            raise
+
+
+async def to_the_end(session: Session, chat: str, sandbox: Sandbox, options: Options) -> int:
+    while True:
+        while not await follow(session, chat, sandbox, options):
+            pass
+        state = await session.state(chat)
+        conclude(state, options)
+        if not await goes_on(session, state, options):
+            return result_of(state).exit_code
+
+
+async def keep_outcome(session: Session, chat: str) -> None:
+    """How far the chat came, for whoever says what went wrong."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.obj is not None:
+        with suppress(SeptetError):
+            context.obj.state = await session.state(chat)
 
 
 def introduce(state: State, options: Options) -> None:

@@ -45,6 +45,17 @@ class ChatEnded(Value):
     by: str = ""
 
 
+class ChatHalted(Value):
+    """An error that a person must mend stopped the work. The turn stays open: who resumes the chat goes on there."""
+
+    cause: str
+    remedy: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.cause}: {self.remedy}" if self.remedy else self.cause
+
+
 class BudgetReached(Value):
     """The answer that was due would have exceeded a budget, so nobody was asked for it."""
 
@@ -280,7 +291,8 @@ class PackagesInstalled(Value):
 
 PackageEvent = PackagesWanted | PackagesDecided | PackagesInstalled
 GroupEvent = SpeakerChosen | Terminated | FactsChanged
-ChatEvent = ChatStarted | ChatContinued | ChatEnded | BudgetReached | TurnOpened | StepGranted | StopRequested
+StopEvent = ChatHalted | ChatEnded | BudgetReached | StopRequested
+ChatEvent = ChatStarted | ChatContinued | TurnOpened | StepGranted | StopEvent
 TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
 WorkEvent = (
     VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded | ExampleGiven

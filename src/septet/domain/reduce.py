@@ -11,6 +11,7 @@ from septet.domain.events import (
     ChatContinued,
     ChatEnded,
     ChatEvent,
+    ChatHalted,
     ChatStarted,
     DataDescribed,
     DecisionRecorded,
@@ -34,6 +35,7 @@ from septet.domain.events import (
     SnapshotTaken,
     SpeakerChosen,
     StepGranted,
+    StopEvent,
     StopRequested,
     TalkEvent,
     Terminated,
@@ -64,7 +66,9 @@ def fold(recorded: Iterable[Recorded], state: State | None = None) -> State:
 
 def reduce(state: State, recorded: Recorded) -> State:
     """The state after one more event."""
-    event, state = recorded.event, replace(state, chat=recorded.chat, seq=recorded.seq)
+    event = recorded.event
+    halted = state.halted if isinstance(event, PersonSpoke) else None
+    state = replace(state, chat=recorded.chat, seq=recorded.seq, halted=halted)
     if isinstance(event, ChatEvent):
         state = reduce_chat(state, event)
     elif isinstance(event, TalkEvent):
@@ -90,11 +94,6 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             again = replace(state, budget=budget, ended=None, before_end=None, stop_requested=False)
             again = replace(again, terminated=None, short=None, counted=state.spending)
             return replace(again, refusals=0, repeats=0, unpleased=0, failing=0)
-        case ChatEnded():
-            # Who says once more that it has ended says nothing: the first end counts until it goes on.
-            return state if state.ended else replace(state, ended=event, turn=None, before_end=state)
-        case BudgetReached():
-            return replace(state, short=event, turn=closed(state.turn))
         case TurnOpened(speaker=speaker):
             turns = {**state.turns, speaker: state.turns.get(speaker, 0) + 1}
             number, heard = sum(turns.values()), len(state.remarks)
@@ -103,6 +102,21 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             return replace(state, turn=turn, turns=turns, consulted=asked, chosen="", results={})
         case StepGranted(freely=freely):
             return replied(replace(state, steps=ALL_STEPS if freely else state.steps + 1))
+        case ChatHalted() | ChatEnded() | BudgetReached() | StopRequested():
+            return reduce_stop(state, event)
+        case _:
+            assert_never(event)
+
+
+def reduce_stop(state: State, event: StopEvent) -> State:
+    match event:
+        case ChatHalted():
+            return replace(state, halted=event)
+        case ChatEnded():
+            # Who says once more that it has ended says nothing: the first end counts until it goes on.
+            return state if state.ended else replace(state, ended=event, turn=None, before_end=state)
+        case BudgetReached():
+            return replace(state, short=event, turn=closed(state.turn))
         case StopRequested():
             return replace(state, stop_requested=True)
         case _:

@@ -6,6 +6,7 @@ from septet.domain.events import (
     AnswerGiven,
     BudgetReached,
     ChatEnded,
+    ChatHalted,
     DataDescribed,
     DecisionRecorded,
     EvidenceFound,
@@ -144,6 +145,8 @@ class State(Value):
     stop_requested: bool = False
     accepted: bool = False
     """The person took the newest version as it is."""
+    halted: ChatHalted | None = None
+    """The error that stopped the work, until it goes on."""
     ended: ChatEnded | None = None
     before_end: "State | None" = None
     """The chat when it was ended: what the end has to follow from."""

@@ -7,6 +7,7 @@ from time import time
 import anyio
 from anyio.abc import TaskGroup
 
+from septet.agents.proxy import Answered
 from septet.domain.events import ChatEnded, StopRequested, TurnOpened
 from septet.domain.state import State
 from septet.errors import Conflict, SeptetError
@@ -14,7 +15,7 @@ from septet.ports import Sandbox
 from septet.runtime.log import Log
 from septet.web.channels import Channels
 from septet.web.frames import Standing, standing_frame
-from septet.web.person import Answered, waiting
+from septet.web.person import waiting
 from septet.wiring.session import Session
 
 QUIET = 30.0

@@ -2,15 +2,11 @@
 
 from collections.abc import AsyncGenerator
 
-from septet.agents.proxy import question
+from septet.agents.proxy import Answered, question
 from septet.domain.events import Event, StopRequested
 from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.ports import Agent, EventStore
-
-
-class Answered(Exception):
-    """The person's words are in the log already; who conducts has to open it again to see them."""
 
 
 def waiting(store: EventStore) -> Agent:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from septet.agents.drawing import Outcomes, Trials, drawing
 from septet.agents.exemplar import escalating, knowing
-from septet.agents.proxy import agreeing, away, with_chat_released
+from septet.agents.proxy import Answered, agreeing, away, with_chat_released
 from septet.agents.runner import Bench, compared, rehearsed, running
 from septet.agents.sparing import sparing
 from septet.agents.speaking import INTERPRETERS, speaking
@@ -19,8 +19,10 @@ from septet.buses.memory import MemoryBus
 from septet.chat.keepsakes import Keepsakes
 from septet.chat.lessons import from_chat
 from septet.chat.names import checked_name, find_name, new_name
+from septet.chat.redaction import Redaction
 from septet.domain.events import (
     ChatContinued,
+    ChatHalted,
     ChatStarted,
     DataDescribed,
     Event,
@@ -34,7 +36,7 @@ from septet.domain.presence import Seen
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import TALKERS, Budget, RoleSpec, TeamSpec
-from septet.errors import BadUsage
+from septet.errors import BadUsage, Conflict, Interrupted, NeedsPerson, SeptetError, StoreFailed, Unreachable
 from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox
 from septet.runtime.conductor import Agents, check_ended, perform
 from septet.runtime.log import Log
@@ -57,6 +59,8 @@ from septet.wiring.foreign import Foreign
 from septet.wiring.models import Models, settled_name, suited
 
 LONGEST_GOAL = 100_000
+PASSING = (Answered, NeedsPerson, Conflict, Interrupted, StoreFailed, Unreachable)
+"""What stops a conductor and says nothing of the chat, or cannot be stored."""
 
 
 class Session:
@@ -177,6 +181,12 @@ class Session:
             async with aclosing(self._perform(chat, sandbox, person)) as performance:
                 async for recorded in performance:
                     yield recorded
+        except PASSING:
+            raise
+        except Exception as error:
+            for recorded in await self.halt(chat, error):
+                yield recorded
+            raise
         finally:
             self.locks.release(chat)
 
@@ -201,6 +211,17 @@ class Session:
         finally:
             await left(sandbox, log.state.workspace)
         await self.learn_from(chat)
+
+    async def halt(self, chat: str, error: Exception) -> Sequence[Recorded]:
+        """What stopped the work goes into the log, for whoever looks later; without the keys that are known."""
+        hidden = Redaction(self.models.secrets()).text
+        known = isinstance(error, SeptetError)
+        cause = error.cause if known else f"internal error ({type(error).__name__}: {error})"
+        halted = ChatHalted(cause=hidden(cause), remedy=hidden(error.remedy if known else ""))
+        try:
+            return await self.store.append(chat, halted, after=None)
+        except SeptetError:  # the error itself is what the person must see
+            return ()
 
     async def play(self, log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
         """The one loop, to the chat's end."""
