@@ -89,6 +89,36 @@ async def test_a_server_that_ends_or_never_answers_is_a_failure(tmp_path: Path) 
     assert (elsewhere.exit_code, "on port 8124" in elsewhere.stderr) == (1, True)
 
 
+async def test_a_handler_that_crashes_is_a_failure_of_a_server_that_speaks_http(tmp_path: Path) -> None:
+    code = SERVER.format(status=200).replace("self.send_response(200)", "1 / 0")
+    crashed = await run(tmp_path, code, Server(path="/page"))
+    assert crashed.exit_code == 1, crashed
+    assert "GET /page on port 8123: the connection was closed without an answer" in crashed.stdout
+    assert "ZeroDivisionError" in crashed.stderr
+    assert "does not speak HTTP" not in crashed.stdout
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("line.sendall(b'who are you?')", "port 8123 is open but does not speak HTTP"),
+        ("pass", "port 8123 is open but does not speak HTTP (the connection was closed without an answer)"),
+    ],
+)
+async def test_a_server_of_another_protocol_is_called_so(tmp_path: Path, answer: str, said: str) -> None:
+    code = f"""
+import socket
+with socket.create_server(("127.0.0.1", 8123)) as server:
+    while True:
+        line, _ = server.accept()
+        line.recv(9999)
+        {answer}
+        line.close()
+"""
+    other = await run(tmp_path, code, Server())
+    assert (other.exit_code, said in other.stdout) == (0, True), other
+
+
 async def test_what_only_looks_like_a_server_or_a_window_may_just_end(tmp_path: Path) -> None:
     for mode in (Server(), Screen()):
         result = await run(tmp_path, "print('over')", mode)

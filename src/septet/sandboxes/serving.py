@@ -2,8 +2,9 @@
 
 Run as `python -c SOURCE PORT PATH SECONDS NEEDED COMMAND…`: prints `HTTP STATUS REASON` and the answer's beginning,
 and ends with 0 when the server answered with less than 500; with the server's own code if it ended before, with
-1 if it never answered. A port that is open but speaks something else is an answer too. With 0 for the port, the
-first one that the server opens is asked. A program that need not be a server may end with 0.
+1 if it never answered, or closed the connection without a word where it speaks HTTP otherwise. A port that is open
+but speaks something else is an answer too. With 0 for the port, the first one that the server opens is asked. A
+program that need not be a server may end with 0.
 """
 
 import http.client
@@ -25,11 +26,35 @@ def asked(port: int, path: str) -> "tuple[bool, str] | None":
         body = answer.read(_SHOWN).decode("utf-8", "replace")
     except ConnectionRefusedError:
         return None
+    except ConnectionError:  # closed or reset, and not a word before that
+        return unanswered(port, path, "the connection was closed without an answer")
+    except TimeoutError:
+        return unanswered(port, path, f"no answer came within {_PATIENCE:.0f} seconds")
     except (http.client.HTTPException, OSError) as error:
         return True, f"port {port} is open but does not speak HTTP ({type(error).__name__})"
     finally:
         connection.close()
     return answer.status < 500, f"GET {path} on port {port}\nHTTP {answer.status} {answer.reason}\n{body}"
+
+
+def unanswered(port: int, path: str, why: str) -> "tuple[bool, str]":
+    """A failure of a server that speaks HTTP: what handles the path has crashed or hangs. Others need not answer."""
+    if speaks_http(port):
+        return False, f"GET {path} on port {port}: {why}, as when a handler crashes or hangs"
+    return True, f"port {port} is open but does not speak HTTP ({why})"
+
+
+def speaks_http(port: int) -> bool:
+    """Whether a method that nobody has is answered: a server does that without asking its handlers."""
+    connection = http.client.HTTPConnection("localhost", port, timeout=_PATIENCE)
+    try:
+        connection.request("SEPTET", "/")
+        connection.getresponse()
+    except (http.client.HTTPException, OSError):
+        return False
+    finally:
+        connection.close()
+    return True
 
 
 def opened(session: int) -> "int | None":
