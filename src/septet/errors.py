@@ -13,6 +13,7 @@ SeptetError            1    a defect of ours, or a broken installation
 ├── Unreachable        75   another machine does not answer, or not in time
 ├── RemoteFailed       75   a handler on another machine failed; carries its type and text
 ├── Interrupted        130  the person broke off; everything up to that moment is in the log
+│   └── Stopped        143  a signal ended it in order; the same
 └── StoreFailed        75   the log could not be written (disk full, locked); nothing is lost
     └── LogDamaged     1    the log is not ours, is newer than this program, or is damaged
 """
@@ -77,6 +78,10 @@ class RemoteFailed(SeptetError):
 
 class Interrupted(SeptetError):
     exit_code = 130
+
+
+class Stopped(Interrupted):
+    exit_code = 143
 
 
 class StoreFailed(SeptetError):

@@ -60,6 +60,22 @@ class ChatHead(Value):
     changed: float
 
 
+class Conducted(Value, omit_defaults=False):
+    """A chat whose log is on a `server`, as it was last seen from here. `command` goes on with it, `status` is how it
+    stood, and `ending` the same for programs.
+    """
+
+    chat: str
+    server: str
+    command: str
+    goal: str
+    status: str
+    ending: str
+    versions: int
+    workspace: str
+    changed: float
+
+
 Sequel = Callable[[Sequence[Recorded]], Event]
 """What follows an event, by all that was stored since its writer looked, the event last (its sequence may yet change).
 """

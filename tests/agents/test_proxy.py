@@ -120,7 +120,7 @@ def test_approval_at_a_review_lets_the_team_go_on_and_other_words_are_heard(word
 
 @pytest.mark.anyio
 async def test_who_agreed_to_the_work_is_still_asked_what_is_installed() -> None:
-    agent = agreeing_to_work(away)
+    agent = agreeing_to_work(away("septet resume c"))
     assert [event async for event in agent(PLANNED)] == [PlanApproved(plan=plan_digest(PLAN), by="flag")]
     team = replace(PLANNED.team, packages="ask")
     wanted = Provisions(wanted=Missing(distributions=("rich",)))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -113,6 +114,56 @@ def test_a_goal_is_built_by_members_in_other_processes(tmp_path: Path) -> None:
     workspace = Path(result.stdout.rsplit("the program is in ", 1)[1].strip())
     assert workspace.is_relative_to(tmp_path / "here")
     assert {"add.py", "test_add.py"} <= {path.name for path in workspace.iterdir()}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_conductor_names_the_command_that_goes_on(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    here = tmp_path / "here"
+    with serving(tmp_path / "there", "host", "--port", "0") as host:
+        token = tmp_path / "there" / "host" / "token"
+        words = ("-m", SMALL, "--yes", "--plain", "--token-file", str(token))
+        conductor = subprocess.Popen(
+            command("conduct", host.url, "add two numbers", "-q", "--json", *words),
+            env=environment(here),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert conductor.stdout is not None
+        while "turn_opened" not in (line := conductor.stdout.readline()):
+            assert line
+        chat = line.partition('"source":"septet/')[2].partition('"')[0]
+        conductor.send_signal(number)
+        rest, said = conductor.communicate(timeout=60)
+        assert f'"exit_code":{code}' in rest.splitlines()[-1]
+        goes_on = f"septet conduct {host.url} --token-file {token} --resume {chat}"
+        assert (conductor.returncode, said) == (code, f"septet: interrupted and saved: {goes_on}\n")
+        listed = run(here, "list").stdout
+        assert listed.startswith(chat)
+        assert f"on {host.url}" in listed
+        for lost in (("resume",), ("resume", chat), ("show", chat)):
+            refused = run(here, *lost)
+            assert refused.returncode == 2
+            assert refused.stderr == f"septet: the chat '{chat}' is on {host.url}: {goes_on}\n"
+        assert f"stays on {host.url}" in run(here, "rm", chat, "--yes").stdout
+        assert run(here, "list").stdout == ""
+
+
+def test_a_conducted_chat_that_waits_is_answered_by_the_command_that_it_names(tmp_path: Path) -> None:
+    with serving(tmp_path / "there", "up", "--port", "0", "--no-web", "--unsafe-local") as there:
+        token = str(tmp_path / "there" / "host" / "token")
+        words = ("-m", SMALL, "--plain", "-q", "--token-file", token)
+        waits = run(tmp_path / "here", "conduct", there.url, "add two numbers", *words)
+        assert waits.returncode == 4, waits.stderr
+        answer = shlex.split(waits.stderr.partition("answer with: septet ")[2])
+        done = run(tmp_path / "here", *answer)
+        assert done.returncode == 0, done.stderr
+        assert "done, all checks passed" in run(tmp_path / "here", "list").stdout
+        (listed,) = run(tmp_path / "here", "list", "--json").stdout.splitlines()
+        assert '"status":"done"' in listed
+        assert f'"server":"{there.url}"' in listed
 
 
 def test_ctrl_c_ends_everything_quietly(tmp_path: Path) -> None:

@@ -132,12 +132,16 @@ def agreeing_to_work(person: Agent) -> Agent:
     return turn
 
 
-async def away(state: State) -> AsyncGenerator[Event, None]:
-    """A person who is not here: what was answered meanwhile counts, else the chat waits."""
-    asked = question(state)
-    if asked is not None:
-        yes = "yes" if asked.kind == "packages" else "sounds good"
-        remedy = f"answer with: septet resume {state.chat} '{yes}'"
-        raise NeedsPerson(f"the chat waits for a person ({asked.kind})", remedy)
-    return
-    yield  # makes this an async generator: there is nothing to add to the log
+def away(command: str) -> Agent:
+    """A person who is not here: what was answered meanwhile counts, else the chat waits for the `command`."""
+
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
+        asked = question(state)
+        if asked is not None:
+            yes = "yes" if asked.kind == "packages" else "sounds good"
+            cause = f"the chat waits for a person ({asked.kind})"
+            raise NeedsPerson(cause, f"answer with: {command} '{yes}'")
+        return
+        yield  # makes this an async generator: there is nothing to add to the log
+
+    return turn

@@ -18,10 +18,13 @@ def consulted(team: TeamSpec, options: Options, here: bool) -> TeamSpec:
     return replace(team, consult=team.consult or (asks and options.approve != "edits"), packages=policy)
 
 
-def stand_in(options: Options, person: Agent | None) -> Agent | None:
-    """Who answers for the person now: nobody, the person, or what was said beforehand."""
+def stand_in(options: Options, person: Agent | None, command: str) -> Agent | None:
+    """Who answers for the person now: nobody, the person, or what was said beforehand.
+
+    `command` is what a person who is away can type later.
+    """
     if options.yes:
         return agreeing
     if options.approve == "edits":
-        return agreeing_to_work(person or away)
+        return agreeing_to_work(person or away(command))
     return None if options.approve == "never" else person

@@ -35,14 +35,15 @@ def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "") -
 @click.command("list", epilog="Example: septet list --json")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def list_chats(as_json: bool) -> int:
-    """All chats, the one that moved last first."""
+    """All chats, the one that moved last first; those on a server as they were last seen from here."""
 
     async def work(session: "Session") -> str:
-        from septet.cli.tables import chat_lines, chat_objects, columns_of
+        from septet.cli.tables import chat_lines, chat_objects, columns_of, conducted_row, row_of
 
-        heads = await session.store.chats()
-        chats = [(head, await session.state(head.chat)) for head in heads]
-        return chat_objects(chats) if as_json else chat_lines(chats, columns_of(sys.stdout))
+        here = [row_of(head, await session.state(head.chat)) for head in await session.store.chats()]
+        rows = [*here, *map(conducted_row, session.conducted.all())]
+        rows.sort(key=lambda row: row.changed, reverse=True)
+        return chat_objects(rows) if as_json else chat_lines(rows, columns_of(sys.stdout))
 
     return in_session(work, "" if as_json else "there is no chat yet: septet demo shows one")
 

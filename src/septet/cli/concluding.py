@@ -17,8 +17,11 @@ from septet.tools.delivery import deliver
 WIDTH = 120
 
 
-def conclude(state: State, options: Options) -> None:
-    """The result is all that stdout carries; with `--out` it is in that file instead. `--json` ends with it anyway."""
+def conclude(state: State, options: Options, command: str) -> None:
+    """The result is all that stdout carries; with `--out` it is in that file instead. `--json` ends with it anyway.
+
+    `command` goes on with the chat.
+    """
     result = result_of(state)
     line = ENCODER.encode(result).decode()
     width = shutil.get_terminal_size((WIDTH, 24)).columns if options.out is None else WIDTH
@@ -32,7 +35,7 @@ def conclude(state: State, options: Options) -> None:
     if options.out is not None:
         write_line(sys.stderr, f"septet: {state.chat}: {status(state)}; the result is in {options.out}")
     if result.exit_code and brings_program(state):
-        write_line(sys.stderr, f"septet: to go on: septet resume {state.chat}")
+        write_line(sys.stderr, f"septet: to go on: {command}")
 
 
 def result_text(state: State, width: int) -> str:

@@ -36,7 +36,7 @@ def explanation(error: BaseException) -> tuple[str, int]:
             line = f"the package {package} is not installed: pip install 'septet[{extra}]'"
             return line, BadConfig.exit_code
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; what happened so far is saved: septet resume goes on", 130
+        return "interrupted", 130
     return f"internal error ({type(error).__name__}: {one_line(error)}): details in {detailed(error)}", 1
 
 

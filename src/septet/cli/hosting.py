@@ -18,7 +18,7 @@ from septet.cli.watching import work
 from septet.cli.working import Start, begin, proceed
 from septet.errors import BadUsage
 from septet.settings.group_chats import each_by_its_own
-from septet.settings.meetings import Meeting, adopt, host_folder, listening_name
+from septet.settings.meetings import Meeting, adopt, host_folder, listening_name, options_of
 from septet.settings.team_files import load_team
 from septet.wiring.cluster import Membership, open_cluster, serve_roles, thinking_elsewhere
 from septet.wiring.hosts import (
@@ -108,7 +108,7 @@ def run_conductor(meeting: Meeting, goal: str | None, name: str, team: str, opti
     settle()
     spec = spec if options.model else thinking_elsewhere(spec)
     prepare = proceed(name, goal, options) if name else begin(goal, spec, Start(), options)
-    return work(prepare, options, partial(open_cluster, link))
+    return work(prepare, options, partial(open_cluster, link, how=options_of(meeting)))
 
 
 async def stay(context: Callable[[], AbstractAsyncContextManager[object]]) -> int:
@@ -142,11 +142,7 @@ async def adopting(link: Link, meeting: Meeting, options: HostOptions) -> AsyncG
     if options.tls != ("", ""):
         raise BadUsage("--tls is for a server that is started here", "leave it out with --nats")
     async with adopt_server(link, options.replicas) as version:
-        how = "".join(
-            f" {option} {value}"
-            for option, value in (("--token-file", meeting.token_file), ("--tls-ca", meeting.tls_ca))
-            if value
-        )
+        how = options_of(meeting)
         write_line(sys.stdout, f"ready on {link.address} (nats-server {version})")
         write_line(sys.stdout, f"join with: septet join {link.address} --as coder{how}")
         write_line(sys.stdout, f"conduct with: septet conduct {link.address} GOAL{how}")

@@ -161,9 +161,10 @@ def septet() -> None:
 
 
 class Outcome:
-    """The chat that a command works on, as far as it has come: what went wrong is told with it."""
+    """The chat that a command works on, as far as it has come, and what goes on with it: told with what went wrong."""
 
     state: "State | None" = None
+    command: str = ""
 
 
 def main() -> None:
@@ -175,14 +176,12 @@ def main() -> None:
         code = septet.main(prog_name="septet", standalone_mode=False, obj=outcome) or 0
     except click.exceptions.Exit as leaving:
         code = leaving.exit_code
-    except SystemExit as leaving:  # it has said why
-        code = end("interrupted", int(leaving.code or 0), outcome)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
         code = fail(f"{error.format_message()}{hint}", error.exit_code, outcome)
     except (click.Abort, KeyboardInterrupt):
-        code = fail("interrupted; what happened so far is saved: septet resume goes on", 130, outcome)
+        code = fail(interrupted(outcome), 130, outcome)
     except BrokenPipeError:
         sys.stderr.close()
         code = 141
@@ -219,6 +218,10 @@ def refuse_garbage(words: list[str]) -> None:
             ) from None
 
 
+def interrupted(outcome: Outcome) -> str:
+    return f"interrupted and saved: {outcome.command}" if outcome.command else "interrupted"
+
+
 def explained(error: Exception) -> tuple[str, int]:
     from septet.cli.failures import explanation
 
@@ -226,12 +229,8 @@ def explained(error: Exception) -> tuple[str, int]:
 
 
 def fail(message: str, code: int, outcome: Outcome) -> int:
+    """One line; and `--json` of a command that works on a chat ends with its result all the same."""
     click.echo(f"septet: {message}", err=True)
-    return end(message, code, outcome)
-
-
-def end(message: str, code: int, outcome: Outcome) -> int:
-    """`--json` of a way of running ends with a result, also where there is none to be glad of."""
     words = sys.argv[1:]
     command = next((word for word in words if not word.startswith("-")), "run")
     if "--json" in words and (command in RUNS or command not in COMMANDS):

@@ -61,13 +61,13 @@ def chosen(choice: str, known: Projects, options: Options) -> None:
 
 async def projects() -> Projects:
     """Names and lines of all chats, the one that moved last first."""
-    from septet.cli.tables import chat_lines, columns_of
+    from septet.cli.tables import chat_lines, columns_of, row_of
     from septet.wiring.session import open_session
 
     async with open_session() as session:
-        chats = [(head, await session.state(head.chat)) for head in await session.store.chats()]
-        lines = chat_lines(chats, max(0, columns_of(sys.stderr) - MARGIN)).splitlines()
-        return [(head.chat, line) for (head, _), line in zip(chats, lines, strict=True)]
+        rows = [row_of(head, await session.state(head.chat)) for head in await session.store.chats()]
+        lines = chat_lines(rows, max(0, columns_of(sys.stderr) - MARGIN)).splitlines()
+        return [(row.chat, line) for row, line in zip(rows, lines, strict=True)]
 
 
 def show(known: Projects) -> None:

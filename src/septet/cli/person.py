@@ -39,11 +39,11 @@ async def ask_line(prompt: str, typed: str = "") -> str:
 
 
 def closed() -> NeedsPerson:
-    return NeedsPerson("the terminal was closed", "septet resume goes on")
+    return NeedsPerson("the terminal was closed")
 
 
 def broken_off() -> Interrupted:
-    return Interrupted("interrupted; what happened so far is saved", "septet resume goes on")
+    return Interrupted("interrupted")
 
 
 def legible(text: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from shutil import get_terminal_size
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from septet.chat.points import points
 from septet.chat.reports import clipped, status
@@ -12,20 +12,63 @@ from septet.domain.codec import ENCODER
 from septet.domain.counts import counted
 from septet.domain.events import Recorded
 from septet.domain.state import State
-from septet.ports import ChatHead
+from septet.ports import ChatHead, Conducted
 
 NARROW = 90
 """Columns: below that, what stands further back is worth more than the date."""
 
 
-def chat_lines(chats: list[tuple[ChatHead, State]], width: int = 0) -> str:
+class ChatRow(NamedTuple):
+    """A chat as a list shows it. `server` is where its log is, unless it is here; `words` is its status for people."""
+
+    chat: str
+    status: str
+    detail: str
+    goal: str
+    versions: int
+    workspace: str
+    changed: float
+    words: str
+    server: str = ""
+
+
+def row_of(head: ChatHead, state: State) -> ChatRow:
+    result = result_of(state)
+    return ChatRow(
+        chat=result.chat,
+        status=result.status,
+        detail=result.detail,
+        goal=state.goal,
+        versions=result.versions,
+        workspace=result.workspace,
+        changed=head.changed,
+        words=status(state),
+    )
+
+
+def conducted_row(note: Conducted) -> ChatRow:
+    return ChatRow(
+        chat=note.chat,
+        status=note.ending,
+        detail=note.status,
+        goal=note.goal,
+        versions=note.versions,
+        workspace=note.workspace,
+        changed=note.changed,
+        words=note.status,
+        server=note.server,
+    )
+
+
+def chat_lines(rows: Sequence[ChatRow], width: int = 0) -> str:
     """Name, when it last moved, where it stands, what it is about; a line each on a terminal of that width."""
-    longest = max((len(head.chat) for head, _ in chats), default=0)
+    longest = max((len(row.chat) for row in rows), default=0)
     lines: list[str] = []
-    for head, state in chats:
-        when = f"{moment(head.changed)}  " if not width or width >= NARROW else ""
-        goal = clipped(" ".join(state.goal.split()), 50)
-        line = f"{head.chat:<{longest}}  {when}{clipped(status(state), 40):<40}  {goal}"
+    for row in rows:
+        when = f"{moment(row.changed)}  " if not width or width >= NARROW else ""
+        where = f"(on {row.server}) " if row.server else ""
+        goal = where + clipped(" ".join(row.goal.split()), 50)
+        line = f"{row.chat:<{longest}}  {when}{clipped(row.words, 40):<40}  {goal}"
         lines.append(clipped(line, width) if width else line)
     return "\n".join(lines)
 
@@ -35,21 +78,9 @@ def columns_of(stream: TextIO) -> int:
     return get_terminal_size().columns if stream.isatty() else 0
 
 
-def chat_objects(chats: list[tuple[ChatHead, State]]) -> str:
-    return "\n".join(ENCODER.encode(chat_object(head, state)).decode() for head, state in chats)
-
-
-def chat_object(head: ChatHead, state: State) -> dict[str, object]:
-    result = result_of(state)
-    return {
-        "chat": result.chat,
-        "status": result.status,
-        "detail": result.detail,
-        "goal": state.goal,
-        "versions": result.versions,
-        "workspace": result.workspace,
-        "changed": head.changed,
-    }
+def chat_objects(rows: Sequence[ChatRow]) -> str:
+    objects = ({name: value for name, value in row._asdict().items() if name != "words"} for row in rows)
+    return "\n".join(ENCODER.encode(one).decode() for one in objects)
 
 
 def point_lines(log: Sequence[Recorded]) -> str:

@@ -78,7 +78,7 @@ def offered(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) -> s
 
     last = before_last_act(log)
     if last is None and yes:
-        raise BadUsage(f"'{chat}' has no point before an act", "see septet restore NAME for those it has")
+        raise BadUsage(f"'{chat}' has no point before an act", f"septet restore {chat} lists those it has")
     if last is None or yes or as_json or not sys.stdin.isatty():
         return last.point if last and yes else None
     click.echo(point_lines(log), err=True)
@@ -116,8 +116,10 @@ def rm(name: str, yes: bool) -> int:
     """Delete the chat whose whole name is NAME for good, with its workspace unless that is a folder of your own."""
 
     async def work(session: "Session") -> str:
-        from septet.wiring.upkeep import remove
+        from septet.wiring.upkeep import forget_conducted, remove
 
+        if forgotten := await forget_conducted(session, name):
+            return forgotten
         chat = await session.find(name, whole=True)
         return await remove(session, chat) if yes or confirmed(chat) else f"{chat} stays"
 

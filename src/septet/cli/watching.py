@@ -16,7 +16,9 @@ from septet.chat.results import result_of
 from septet.cli.approving import stand_in
 from septet.cli.bounds import more
 from septet.cli.concluding import conclude
+from septet.cli.failures import innermost
 from septet.cli.live import Screen, write_line
+from septet.cli.main import Outcome
 from septet.cli.options import Options
 from septet.cli.person import ask_after_interrupt, ask_next, at_terminal
 from septet.cli.steering import steering
@@ -25,7 +27,7 @@ from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
 from septet.domain.state import State
 from septet.domain.talk import Request
 from septet.domain.terminals import neutral
-from septet.errors import SeptetError
+from septet.errors import Interrupted, NeedsPerson, SeptetError, Stopped
 from septet.ports import Sandbox
 from septet.team.endings import FINISHED, ending
 from septet.tools.delivery import check_destination
@@ -50,18 +52,34 @@ async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
             session.models.record(options.record)
         known = {head.chat: head.seq for head in await session.store.chats()} if options.json else {}
         chat = await prepare(session)
-        await print_new(session, chat, known.get(chat, 0), options)
-        if options.debug:
-            session.models.overhear = overhearing(session.home.data / "logs" / f"{chat}.log")
-        if options.unsafe_local:
-            write_line(sys.stderr, f"septet: {UNSAFE}")
-        if not options.quiet:
-            introduce(await session.state(chat), options)
+        outcome = outcome_of_command()
+        outcome.command = session.command(chat)
         try:
+            await print_new(session, chat, known.get(chat, 0), options)
+            await prepare_to_watch(session, chat, options)
             return await to_the_end(session, chat, sandbox, options)
-        except (Exception, SystemExit):
-            await keep_outcome(session, chat)
+        except Exception as error:
+            with suppress(SeptetError):
+                outcome.state = await session.state(chat)
+            found = innermost(error)
+            if isinstance(found, NeedsPerson | Interrupted) and not found.remedy:
+                raise type(found)(found.cause, outcome.command) from error
             raise
+
+
+def outcome_of_command() -> Outcome:
+    """Where whoever says what went wrong looks for the chat."""
+    context = click.get_current_context(silent=True)
+    return context.obj if context is not None and isinstance(context.obj, Outcome) else Outcome()
+
+
+async def prepare_to_watch(session: Session, chat: str, options: Options) -> None:
+    if options.debug:
+        session.models.overhear = overhearing(session.home.data / "logs" / f"{chat}.log")
+    if options.unsafe_local:
+        write_line(sys.stderr, f"septet: {UNSAFE}")
+    if not options.quiet:
+        introduce(await session.state(chat), options)
 
 
 async def to_the_end(session: Session, chat: str, sandbox: Sandbox, options: Options) -> int:
@@ -69,17 +87,9 @@ async def to_the_end(session: Session, chat: str, sandbox: Sandbox, options: Opt
         while not await follow(session, chat, sandbox, options):
             pass
         state = await session.state(chat)
-        conclude(state, options)
+        conclude(state, options, session.command(chat))
         if not await goes_on(session, state, options):
             return result_of(state).exit_code
-
-
-async def keep_outcome(session: Session, chat: str) -> None:
-    """How far the chat came, for whoever says what went wrong."""
-    context = click.get_current_context(silent=True)
-    if context is not None and context.obj is not None:
-        with suppress(SeptetError):
-            context.obj.state = await session.state(chat)
 
 
 def introduce(state: State, options: Options) -> None:
@@ -98,7 +108,7 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
     screen = Screen(before, options.plain, options.verbose or talk)
     caught: list[int] = []
     async with interruptible(caught), steering(screen, partial(session.tell, chat), options) as ask:
-        person = stand_in(options, present(ask) if at_terminal() else None)
+        person = stand_in(options, present(ask) if at_terminal() else None, session.command(chat))
         async with aclosing(session.perform(chat, sandbox, person)) as performance:
             async for recorded in performance:
                 tell(recorded, screen, options)
@@ -107,8 +117,8 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
         return not await goes_on_with(late, typed, session, chat, options)
     words = await ask_after_interrupt(typed) if caught[0] == signal.SIGINT and at_terminal() else None
     if words is None:
-        write_line(sys.stderr, f"septet: interrupted and saved: septet resume {chat}")
-        sys.exit(128 + caught[0])
+        kind = Interrupted if caught[0] == signal.SIGINT else Stopped
+        raise kind("interrupted and saved", session.command(chat))
     if words:
         last = (await session.state(chat)).seq
         await session.tell(chat, PersonSpoke(text=words))
@@ -151,7 +161,8 @@ async def goes_on(session: Session, state: State, options: Options) -> bool:
         return False
     asked = await ask_next()
     if asked is None:
-        write_line(sys.stderr, f"septet: ask on another day: septet resume {state.chat} 'your question'")
+        command = session.command(state.chat)
+        write_line(sys.stderr, f"septet: ask on another day: {command} 'your question'")
         return False
     await session.tell(state.chat, PersonSpoke(text=asked))
     await session.reopen(state.chat, more(await session.state(state.chat), options))

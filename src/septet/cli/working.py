@@ -108,8 +108,8 @@ def proceed(name: str | None, message: str | None, options: Options, version: st
 
     async def prepare(session: Session) -> str:
         heads = await session.store.chats()
-        if not heads:
-            raise BadUsage("there is no chat to resume", "start one with septet run")
+        if not heads and not name:
+            raise nothing_to_resume(session)
         if options.network or options.packages or options.run_as:
             raise BadUsage(
                 "a chat keeps the network, packages and run-as that it began with", "start another"
@@ -145,6 +145,13 @@ async def say(session: Session, state: State, message: str) -> None:
     """What the person says: the answer to what the chat waits for, else a remark."""
     for event in understood(state, question(state), message):
         await session.tell(state.chat, event)
+
+
+def nothing_to_resume(session: Session) -> BadUsage:
+    """No chat is here; one that was conducted from here may be meant."""
+    if session.elsewhere or not (notes := session.conducted.all()):
+        return BadUsage("there is no chat to resume", "start one with septet run")
+    return BadUsage(f"the chat '{notes[0].chat}' is on {notes[0].server}", notes[0].command)
 
 
 def take_up(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:

@@ -31,6 +31,11 @@ class Home(Value):
         return self.data / "facts"
 
     @property
+    def conducted(self) -> Path:
+        """Notes of the chats whose log is on a server."""
+        return self.data / "conducted"
+
+    @property
     def environments(self) -> Path:
         return self.data / "environments"
 

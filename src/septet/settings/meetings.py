@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 from septet.domain.tokens import token
 from septet.domain.values import Value
@@ -21,6 +22,12 @@ class Meeting(Value):
     tls_ca: str = ""
     config: Path | None = None
     store: Path | None = None
+
+
+def options_of(meeting: Meeting) -> str:
+    """The words of a command line that open the same server again, after its address."""
+    given = (("--token-file", meeting.token_file), ("--tls-ca", meeting.tls_ca))
+    return "".join(f" {option} {quote(str(value))}" for option, value in given if value)
 
 
 def host_folder(store: Path | None) -> Path:

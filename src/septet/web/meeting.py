@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from septet.settings.group_chats import each_by_its_own
-from septet.settings.meetings import Meeting, adopt
+from septet.settings.meetings import Meeting, adopt, options_of
 from septet.web.serving import Address, serve
 
 
@@ -35,5 +35,5 @@ async def serving(choices: Choices) -> int:
     meeting = Meeting(
         url=choices.url, token_file=choices.nats_token_file, tls_ca=choices.tls_ca, config=choices.config
     )
-    opening = partial(open_cluster, link_to(meeting), team=team, wait=float("inf"))
+    opening = partial(open_cluster, link_to(meeting), team=team, wait=float("inf"), how=options_of(meeting))
     return await serve(address, choices.model, not choices.no_open, opening)

@@ -4,12 +4,13 @@ import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
+from time import time
 
 import anyio
 from msgspec.structs import replace
 
 from septet.agents.runner import leftovers
-from septet.buses.connection import Link, connect
+from septet.buses.connection import Link, connect, shown
 from septet.buses.member import Member
 from septet.buses.nats import NatsBus
 from septet.buses.patience import patiently
@@ -17,6 +18,8 @@ from septet.buses.presence import Sign, forget, is_dead, seen, signing
 from septet.buses.recall import Cast, taking
 from septet.buses.remote import perform_together
 from septet.buses.turns import LEASE
+from septet.chat.reports import status
+from septet.chat.results import result_of
 from septet.domain.events import Event, Recorded, RunFinished, VersionWritten
 from septet.domain.files import FileRef
 from septet.domain.presence import BEAT, Seen, orphaned, rivals
@@ -26,7 +29,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.domain.values import Value
 from septet.errors import BadConfig, Conflict, LogDamaged, NoModel, NoSandbox
-from septet.ports import Acts, Agent, EventStore, Listener, Sandbox
+from septet.ports import Acts, Agent, Conducted, EventStore, Listener, Sandbox
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
 from septet.settings.homes import find_home
@@ -56,8 +59,12 @@ class Elsewhere:
 class ClusterSession(Session):
     """A session whose log is shared and whose members are wherever somebody serves their roles."""
 
-    def __init__(self, shared: Session, client: Connection, sign: Sign, lease: float = LEASE) -> None:
+    def __init__(
+        self, shared: Session, client: Connection, sign: Sign, server: str = "", lease: float = LEASE
+    ) -> None:
         super().__init__(shared.home, shared.store, shared.blobs, shared.bus, shared.models)
+        self._server = server
+        """The words of a command line that lead there: its address, and what opens it."""
         self._client = client
         self._sign = sign
         self.elsewhere = True
@@ -65,6 +72,9 @@ class ClusterSession(Session):
 
     def take(self, chat: str) -> None:
         """On many machines it is by the signs of who is there that a chat is known to be taken."""
+
+    def command(self, chat: str) -> str:
+        return f"septet conduct {self._server} --resume {chat}"
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         return Elsewhere()
@@ -103,6 +113,7 @@ class ClusterSession(Session):
         await self._check_alone(chat)
         state = await self.state(chat)
         await self._sign.conducts(chat)
+        self._keep(state)
         try:
             async with aclosing(super().perform(chat, sandbox, person)) as performance:
                 async for recorded in performance:
@@ -110,7 +121,24 @@ class ClusterSession(Session):
                     await self._show(state, recorded.event)
                     yield recorded
         finally:
+            self._keep(state)
             await self._sign.rests(chat)
+
+    def _keep(self, state: State) -> None:
+        """A note on this machine: the chat is found by `septet list`, although its log is on the server."""
+        note = Conducted(
+            chat=state.chat,
+            server=self._server.split(" ")[0],
+            command=self.command(state.chat),
+            goal=state.goal,
+            status=status(state),
+            ending=result_of(state).status,
+            versions=len(state.versions),
+            workspace=state.workspace,
+            changed=time(),
+        )
+        with suppress(OSError):  # the chat itself needs no note
+            self.conducted.keep(note)
 
     async def play(self, log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
         async with aclosing(perform_together(self._client, log, floor, agents, self._lease)) as performance:
@@ -165,14 +193,17 @@ async def open_shared(link: Link, wait: float) -> AsyncGenerator[tuple[Session, 
 
 @asynccontextmanager
 async def open_cluster(
-    link: Link, team: TeamSpec | None = None, wait: float = 30.0
+    link: Link, team: TeamSpec | None = None, wait: float = 30.0, how: str = ""
 ) -> AsyncGenerator[Session]:
-    """The session of one who conducts chats with members elsewhere, by default with that team."""
+    """The session of one who conducts chats with members elsewhere, by default with that team.
+
+    `how` is what a command line says after the address to open the server.
+    """
     name = os.environ.get("USER", "") or "somebody"
     async with open_shared(link, wait) as (session, client), signing(client, "conductor", name) as sign:
         await patiently(client.flush)  # what the server refuses is told before it answers
         check_conductor(client)
-        cluster = ClusterSession(session, client, sign)
+        cluster = ClusterSession(session, client, sign, f"{shown(link.address)}{how}")
         if team is not None:
             cluster.teams, cluster.team = {team.name: team, **cluster.teams}, team.name
         yield cluster

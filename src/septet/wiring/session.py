@@ -44,6 +44,7 @@ from septet.sandboxes.workbench import Workbench
 from septet.settings.homes import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks
+from septet.stores.conducted import ConductedChats
 from septet.stores.examples import ExampleShelf
 from septet.stores.meanings import MeaningShelf
 from septet.stores.sqlite import open_store
@@ -80,6 +81,7 @@ class Session:
         """What a new chat is given to unless somebody chooses."""
         self.elsewhere = False
         """Whether members may be on other machines."""
+        self.conducted = ConductedChats(home.conducted)
 
     @cached_property
     def examples(self) -> Examples:
@@ -137,9 +139,22 @@ class Session:
         """A plan that the person brings along: the planner need not write one."""
         await self.tell(chat, PlanProposed(plan=plan, by="person"))
 
+    def command(self, chat: str) -> str:
+        """What a person types to go on with the chat."""
+        return f"septet resume {chat}"
+
     async def find(self, name: str, whole: bool = False) -> str:
         """The chat that is meant, also by the beginning of its name; only by all of it where it is `whole`."""
-        return find_name(name, [head.chat for head in await self.store.chats()], whole)
+        known = [head.chat for head in await self.store.chats()]
+        if not self.elsewhere and name not in known:
+            self.check_here(name)
+        return find_name(name, known, whole)
+
+    def check_here(self, name: str) -> None:
+        """A chat that was conducted from here is on its server: say where, and what goes on with it."""
+        for note in self.conducted.all():
+            if note.chat == name:
+                raise BadUsage(f"the chat '{name}' is on {note.server}", note.command)
 
     async def log(self, chat: str) -> list[Recorded]:
         return list(await self.store.read(chat))
@@ -240,7 +255,11 @@ class Session:
         """Who answers for the person. Whoever asks one lets others have the chat until the answer is there."""
         if state.team.approve == "auto":
             return agreeing
-        return with_chat_released(person, self.take, self.locks.release) if person else away
+        return (
+            with_chat_released(person, self.take, self.locks.release)
+            if person
+            else away(self.command(state.chat))
+        )
 
     def is_here(self, member: RoleSpec) -> bool:
         return True

@@ -85,6 +85,16 @@ async def remove(session: Session, chat: str) -> str:
     return f"{chat} is gone, and its workspace with it{told}"
 
 
+async def forget_conducted(session: Session, name: str) -> str:
+    """Drop the note of a chat that is on a server, which keeps it; says so, or nothing where there is no such note."""
+    here = {head.chat for head in await session.store.chats()}
+    note = next((note for note in session.conducted.all() if note.chat == name and name not in here), None)
+    if note is None:
+        return ""
+    session.conducted.forget(name)
+    return f"{name} is no longer listed here; the chat itself stays on {note.server}"
+
+
 def free(home: Home) -> int | None:
     """What no chat names; nothing while somebody is at work: the next removal does it then."""
     return sweep(home.blobs, lambda: named_in(home.database, home.blobs))

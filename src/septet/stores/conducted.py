@@ -1,0 +1,36 @@
+"""Chats whose log is on a server, as this machine last saw them: a note each, so that they can be found again."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from septet.domain.tokens import token
+from septet.ports import Conducted
+from septet.tools.delivery import replace_file
+
+NOTES = msgspec.json.Encoder()
+
+
+class ConductedChats:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, note: Conducted) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self._path(note.chat), NOTES.encode(note))
+
+    def all(self) -> Sequence[Conducted]:
+        """The one that moved last first; what cannot be read is no note of ours."""
+        found: list[Conducted] = []
+        for path in self._folder.glob("*.json"):
+            with suppress(OSError, msgspec.MsgspecError):
+                found.append(msgspec.json.decode(path.read_bytes(), type=Conducted))
+        return sorted(found, key=lambda note: note.changed, reverse=True)
+
+    def forget(self, chat: str) -> None:
+        self._path(chat).unlink(missing_ok=True)
+
+    def _path(self, chat: str) -> Path:
+        return self._folder / f"{token(chat)}.json"
