@@ -39,6 +39,12 @@ CASES = [
     (["demo", "-m", "local/x"], 2, "a demo brings its own words and data: leave out --model"),
     (["demo", "--data", "a-file"], 2, "a demo brings its own words and data: leave out --data"),
     (["demo", "--max-cost", "nan"], 2, "'nan' is no amount"),
+    (["demo", "--price", "3"], 2, "'3' is no price, write IN/OUT as in 0.5/1.5"),
+    (
+        ["run", "x", "-m", "url:https://example.com/v1#m", "--max-cost", "1", "--yes"],
+        2,
+        "nobody knows the price of url:https://example.com/v1#m: say it with --price IN/OUT",
+    ),
     (["demo", "--max-time", "9" * 400], 2, "is no time"),
     (["demo", "--network", "on,example.org"], 2, "write off, on, or"),
     (["exec", "-C", "x" * 300, "--", "true"], 2, "cannot be used (File name too long)"),

@@ -4,8 +4,8 @@ import pytest
 from models.asking import ask, open_openai, question
 from msgspec.structs import replace
 
-from septet.domain.talk import Purse, Usage
-from septet.errors import Overdrawn
+from septet.domain.talk import Price, Purse, Usage
+from septet.errors import BadUsage, Overdrawn
 from septet.models.pricing import Priced, is_free, price
 from septet.models.wire import Wire
 from septet.testing.replies import Reply, in_order
@@ -66,7 +66,6 @@ async def test_the_answer_says_what_it_cost(name: str, cost: float | None) -> No
         ("openai/gpt-4o", 1e-6, True),
         ("openai/gpt-4o", 1.0, False),
         ("local/m", 0.0, False),
-        ("url:https://example.com#m", 0.0, False),
     ],
 )
 async def test_a_question_that_the_purse_would_not_do_for_is_not_asked(
@@ -83,3 +82,15 @@ async def test_a_question_that_the_purse_would_not_do_for_is_not_asked(
         else:
             await ask(model, asking)
         assert len(server.seen) == (not held)
+
+
+async def test_who_has_a_purse_must_know_the_price() -> None:
+    asking = replace(question("go"), purse=Purse(left=1.0, limit="1 US dollars"))
+    async with serving(in_order(Reply(text="x", usage=MILLION))) as server, Wire() as wire:
+        model = Priced(open_openai(server, wire), "url:https://example.com#m")
+        with pytest.raises(BadUsage, match="nobody knows the price"):
+            await ask(model, asking)
+        _, answer = await ask(model, replace(asking, price=Price(prompt=0.5, completion=1.5)))
+
+    assert answer.cost == pytest.approx(2.0)
+    assert len(server.seen) == 1

@@ -11,6 +11,7 @@ from septet.cli.live import footer
 from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.reduce import fold
 from septet.domain.talk import Usage
+from septet.errors import BadUsage
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
 from septet.wiring.api import Team
@@ -102,3 +103,41 @@ async def test_not_even_a_members_first_answer_exceeds_its_budget(
     assert re.search(why, state.ended.detail)
     assert [one.event.role for one in log if isinstance(one.event, ModelAnswered)] == ["planner"]
     assert len(server.seen) == 1
+
+
+UNKNOWN = "openai/nonsense-9"
+
+
+async def worked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str, url: str) -> Team:
+    monkeypatch.setenv("SEPTET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    (tmp_path / "team.yaml").write_text(TEAM.replace(", cost: 1.5", "").replace("rounds: 8", budget))
+    async with Team.load(str(tmp_path / "team.yaml"), model=UNKNOWN, unsafe_local=True) as team:
+        async for _ in team.run("add numbers", workspace=tmp_path / "work"):
+            pass
+    return team
+
+
+async def test_a_bound_on_the_cost_of_a_model_without_a_price_is_refused_before_anything_is_bought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(script) as server:
+        with pytest.raises(BadUsage, match=f"nobody knows the price of {UNKNOWN}") as refused:
+            await worked(tmp_path, monkeypatch, "cost: 5", server.url)
+
+    assert "--price IN/OUT" in refused.value.remedy
+    assert server.seen == []
+
+
+async def test_with_a_price_that_the_person_says_the_bound_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer is 800 tokens in and 200 out: 0.0012 dollars."""
+    async with serving(script) as server:
+        budget = "cost: 0.003, price: {prompt: 1, completion: 2}"
+        team = await worked(tmp_path, monkeypatch, budget, server.url)
+
+    assert team.result.status == "bound"
+    assert team.result.detail.startswith("0.003 US dollars ")
+    assert team.result.cost == pytest.approx(0.0012 * len(server.seen))

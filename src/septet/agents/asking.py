@@ -65,6 +65,7 @@ def request_of(
         temperature=member.temperature,
         max_tokens=LONGEST_REPLY if small else None,
         purse=purse_for(state, member.name),
+        price=state.budget.price,
     )
 
 

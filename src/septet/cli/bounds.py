@@ -15,6 +15,7 @@ def bounded(team: TeamSpec, options: Options) -> TeamSpec:
         "cost": options.max_cost,
         "tokens": options.max_tokens,
         "seconds": options.max_time,
+        "price": options.price,
     }
     budget = replace(team.budget, **{name: value for name, value in given.items() if value is not None})
     approve = "auto" if options.yes else "ask" if options.step or options.approve else team.approve
@@ -36,4 +37,5 @@ def more(state: State, options: Options) -> Budget:
         tokens=None if tokens is None else int(tokens),
         cost=cost,
         seconds=seconds,
+        price=first.price,
     )

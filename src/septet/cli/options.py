@@ -13,6 +13,7 @@ import click
 if TYPE_CHECKING:
     from septet.domain.packages import Policy
     from septet.domain.runs import Network
+    from septet.domain.talk import Price
     from septet.domain.teams import RunAs
 
 P = ParamSpec("P")
@@ -44,6 +45,7 @@ class Options:
     approve: Approval | None = None
     out: Path | None = None
     fetch: bool = False
+    price: "Price | None" = None
 
 
 class Duration(click.ParamType[float]):
@@ -71,6 +73,20 @@ class Amount(click.ParamType[float]):
         if not 0 < amount < math.inf:
             self.fail(f"'{str(value)[:40]}' is no amount, write a number greater than 0", param, ctx)
         return amount
+
+
+class PriceOfTokens(click.ParamType["Price"]):
+    """`0.5/1.5`: US dollars per million tokens, of what is asked and of what is answered."""
+
+    name = "price"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "Price":
+        from septet.domain.talk import Price
+
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", str(value))
+        if found is None:
+            self.fail(f"'{str(value)[:40]}' is no price, write IN/OUT as in 0.5/1.5", param, ctx)
+        return Price(prompt=float(found[1]), completion=float(found[2]))
 
 
 class Folder(click.ParamType[Path]):
@@ -123,6 +139,12 @@ OPTIONS = [
     click.option("--step", is_flag=True, help="Stop before each turn and ask."),
     click.option("--rounds", type=click.IntRange(1), help="At most so many versions (8)."),
     click.option("--max-cost", type=Amount(), metavar="USD", help="At most so many dollars."),
+    click.option(
+        "--price",
+        type=PriceOfTokens(),
+        metavar="IN/OUT",
+        help="What a model costs whose price is not known: dollars per million tokens in and out.",
+    ),
     click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="At most so many tokens."),
     click.option("--max-time", type=Duration(), help="At most so much working time: 90s, 20m, 1.5h."),
     click.option("--json", is_flag=True, help="JSON lines on stdout: every event, then the result."),

@@ -52,8 +52,18 @@ class ToolOffer(Value):
     parameters: dict[str, object]
 
 
+class Price(Value, forbid_unknown_fields=True):
+    """What tokens cost, in US dollars per million."""
+
+    prompt: float
+    completion: float
+
+    def of(self, usage: Usage) -> float:
+        return (usage.prompt * self.prompt + usage.completion * self.completion) / 1e6
+
+
 class Purse(Value):
-    """What an answer may cost at most, in US dollars; `limit` is the budget that it is left of, in words."""
+    """What may be spent at most, US dollars or seconds; `limit` is the budget that it is left of, in words."""
 
     left: float
     limit: str
@@ -62,7 +72,8 @@ class Purse(Value):
 class Request(Value):
     """One question to a model: the `step`-th of its role in the chat, so that scripts and replays find it.
 
-    Who knows a model's price holds the question back where the `purse` would not do for it.
+    Who knows a model's price holds the question back where the `purse` would not do for it; `price` is that of
+    a model whose price nobody else knows.
     """
 
     role: str
@@ -73,6 +84,7 @@ class Request(Value):
     temperature: float | None = None
     max_tokens: int | None = None
     purse: Purse | None = None
+    price: Price | None = None
 
 
 class Delta(Value):

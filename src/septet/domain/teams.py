@@ -5,6 +5,7 @@ from typing import Literal
 
 from septet.domain.packages import Policy
 from septet.domain.runs import Limits, Network
+from septet.domain.talk import Price
 from septet.domain.values import Value
 
 TALKERS = ("writer", "editor")
@@ -45,12 +46,16 @@ class RoleSpec(Value, forbid_unknown_fields=True):
 
 
 class Budget(Value, forbid_unknown_fields=True):
-    """Bounds of a chat; None is unbounded. `cost` in US dollars, `seconds` of active time."""
+    """Bounds of a chat; None is unbounded. `cost` in US dollars, `seconds` of active time.
+
+    `price` is that of models whose price is not known: without it no cost can be bounded.
+    """
 
     rounds: int | None = 8
     tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
+    price: Price | None = None
 
 
 class TeamSpec(Value, forbid_unknown_fields=True):

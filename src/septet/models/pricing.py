@@ -1,4 +1,4 @@
-"""What an answer cost, by the public price lists; a model on this machine costs nothing."""
+"""What an answer cost, by the public price lists or as the person says; a model on this machine costs nothing."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -8,8 +8,8 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.domain.estimates import estimated
-from septet.domain.talk import Answer, Purse, Request, Usage
-from septet.errors import Overdrawn
+from septet.domain.talk import Answer, Price, Purse, Request, Usage
+from septet.errors import BadUsage, Overdrawn
 from septet.models.asked import Item, asked
 from septet.models.names import LIBRARY
 from septet.ports import Model
@@ -38,30 +38,42 @@ class Priced:
             await self._check(request, request.purse)
         async with asked(self._model, request) as items:
             async for item in items:
-                yield await self._priced(item) if isinstance(item, Answer) else item
+                yield await self._priced(item, request.price) if isinstance(item, Answer) else item
 
     async def _check(self, request: Request, purse: Purse) -> None:
         """Whoever asks for the first time is told before it is paid."""
-        cost = await self._cost(estimated(request))
-        if cost is not None and cost > purse.left:
+        cost = await self._cost(estimated(request), request.price)
+        if cost is None:
+            raise unpriced(self._name)
+        if cost > purse.left:
             figures = f"{purse.left:.6g} are left, about {cost:.6g} would be used"
             raise Overdrawn(f"{purse.limit} would not do for the {request.role}'s next turn ({figures})")
 
-    async def _priced(self, answer: Answer) -> Answer:
-        cost = await self._cost(answer.usage, answer.model)
+    async def _priced(self, answer: Answer, given: Price | None) -> Answer:
+        cost = await self._cost(answer.usage, given, answer.model)
         return answer if cost is None else replace(answer, cost=cost)
 
-    async def _cost(self, usage: Usage, answering: str = "") -> float | None:
+    async def _cost(self, usage: Usage, given: Price | None, answering: str = "") -> float | None:
         """`answering` is what the provider calls the model, which may be more exact than our name for it."""
-        if is_free(self._name):
-            return 0.0
-        provider, model = vendor(self._name)
-        for name in filter(None, (answering, model)) if provider else ():
-            # The price lists take most of a second to load, once.
-            cost = await to_thread.run_sync(price, usage, provider, name)
-            if cost is not None:
-                return cost
-        return None
+        # The price lists take most of a second to load, once.
+        cost = await to_thread.run_sync(listed_price, usage, self._name, answering)
+        return given.of(usage) if cost is None and given is not None else cost
+
+
+def listed_price(usage: Usage, name: str, answering: str = "") -> float | None:
+    """What a model of that whole name asks for the usage; None where nobody knows."""
+    if is_free(name):
+        return 0.0
+    provider, model = vendor(name)
+    names = filter(None, (answering, model)) if provider else ()
+    return next((cost for one in names if (cost := price(usage, provider, one)) is not None), None)
+
+
+def unpriced(name: str) -> BadUsage:
+    return BadUsage(
+        f"a bound on the cost would bound nothing: nobody knows the price of {name}",
+        "say it with --price IN/OUT (US dollars per million tokens), or use --max-tokens",
+    )
 
 
 def is_free(name: str) -> bool:

@@ -16,7 +16,10 @@ SOON = 2.0
 
 
 class Patience(Value):
-    """How long one answer may take in all, and the waits between attempts: doubled each time, with jitter."""
+    """How long one answer may take in all, and the waits between attempts: doubled each time, with jitter.
+
+    Who asks may have less time: then what would come too late is not waited for.
+    """
 
     total: float = 900.0
     attempts: int = 8
@@ -43,7 +46,7 @@ class Retrying:
         self._chance = chance
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        end = anyio.current_time() + self._patience.total
+        end = min(anyio.current_time() + self._patience.total, anyio.current_effective_deadline())
         shown = Shown()
         attempt = 0
         while True:

@@ -1,5 +1,7 @@
 """Budgets of a chat and of its members: no answer is asked for that would exceed one. Pure."""
 
+from collections.abc import Iterable, Iterator
+
 from septet.domain.estimates import estimated
 from septet.domain.state import Spending, State
 from septet.domain.talk import Purse, Request, Usage
@@ -24,10 +26,7 @@ def within_budget(budget: Budget, floor: Floor) -> Floor:
 
 def overdrawn(state: State, budget: Budget, speaker: str, more: Spending | None = None) -> str:
     """Why that speaker may not be asked for one more answer, by default a usual one; nothing where it may."""
-    whole, own = (
-        Allowance(tokens=budget.tokens, cost=budget.cost, seconds=budget.seconds),
-        allowance(state, speaker),
-    )
+    whole, own = whole_allowance(budget), allowance(state, speaker)
     if whole == own == Allowance():
         return ""
     more = more or usual_spending(state, speaker)
@@ -53,12 +52,24 @@ def purse_for(state: State, speaker: str) -> Purse | None:
         ("", state.budget.cost, state.spent.cost),
         (f"the {speaker}'s ", allowance(state, speaker).cost, own_spending(state, speaker).cost),
     ]
-    purses = [
-        Purse(left=limit - used, limit=f"{whose}{limit:.10g} US dollars")
-        for whose, limit, used in left
-        if limit is not None
+    return min(purses(left, "US dollars"), key=lambda purse: purse.left, default=None)
+
+
+def time_for(state: State, speaker: str) -> Purse | None:
+    """How many seconds the speaker's turn may take, whatever it waits for; None where nothing bounds them."""
+    left = [
+        ("", state.budget.seconds, state.seconds),
+        (f"the {speaker}'s ", allowance(state, speaker).seconds, own_spending(state, speaker).seconds),
     ]
-    return min(purses, key=lambda purse: purse.left, default=None)
+    return min(purses(left, "seconds"), key=lambda purse: purse.left, default=None)
+
+
+def purses(left: Iterable[tuple[str, float | None, float]], unit: str) -> Iterator[Purse]:
+    """What is left of limits, each with whose it is, how much it is and how much of it is used."""
+    for whose, limit, used in left:
+        if limit is not None:
+            words = f"{whose}{limit:.10g} {unit if limit != 1 else unit.removesuffix('s')}"
+            yield Purse(left=limit - used, limit=words)
 
 
 def beyond(limits: Allowance, used: Spending, more: Spending, names: tuple[str, str]) -> str:
@@ -76,6 +87,10 @@ def beyond(limits: Allowance, used: Spending, more: Spending, names: tuple[str, 
             figures = f"{amount:.6g} are used, about {extra:.6g} more would be"
             return f"{whose}{limit:.10g} {unit} would not do for {turn} next turn ({figures})"
     return ""
+
+
+def whole_allowance(budget: Budget) -> Allowance:
+    return Allowance(tokens=budget.tokens, cost=budget.cost, seconds=budget.seconds)
 
 
 def allowance(state: State, speaker: str) -> Allowance:

@@ -13,4 +13,5 @@ def renewed(state: State) -> Budget:
         tokens=None if first.tokens is None else first.tokens + spent.usage.total,
         cost=None if first.cost is None else first.cost + spent.cost,
         seconds=None if first.seconds is None else first.seconds + state.seconds,
+        price=state.budget.price,
     )

@@ -26,7 +26,7 @@ from septet.domain.presence import BEAT, Seen, orphaned, rivals
 from septet.domain.reduce import fold
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
-from septet.domain.teams import RoleSpec, TeamSpec
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.domain.values import Value
 from septet.errors import BadConfig, Conflict, LogDamaged, NoModel, NoSandbox
 from septet.ports import Acts, Agent, Conducted, EventStore, Listener, Sandbox
@@ -84,6 +84,11 @@ class ClusterSession(Session):
         super().check_models(
             replace(team, members=tuple(one for one in team.members if one.role not in SERVED))
         )
+
+    async def check_prices(self, team: TeamSpec, budget: Budget) -> None:
+        """Who thinks with what its own machine has knows the price there."""
+        named = tuple(one for one in team.members if one.model != (OWN,))
+        await super().check_prices(replace(team, members=named), budget)
 
     async def fitted(self, team: TeamSpec, model: str) -> TeamSpec:
         """Without a word on the model the members think with their own, and only what thinks here needs one."""

@@ -3,12 +3,14 @@
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from anyio import to_thread
 from msgspec.structs import replace
 
+from septet.domain.talk import Usage
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, NoModel
 from septet.models.anthropic import AnthropicModel
@@ -26,6 +28,7 @@ from septet.models.names import KEY_VARIABLES, Endpoint, Surroundings, resolve
 from septet.models.openai import OpenAIModel
 from septet.models.overheard import Overhear, Overheard
 from septet.models.overview import Known, Overview, amount
+from septet.models.pricing import listed_price, unpriced
 from septet.models.probing import Found, known_servers, probe
 from septet.models.recording import Recording, Tape
 from septet.models.replay import open_replay
@@ -89,6 +92,13 @@ class Models:
         )
         model = Recording(model, self._tape) if self._tape else model
         return Overheard(model, self.overhear) if self.overhear else model
+
+    async def check_price(self, names: Iterable[str]) -> None:
+        """Raises BadUsage where somebody has to say what a model costs."""
+        for name in names:
+            known = rehearsal_of(name) or await to_thread.run_sync(listed_price, Usage(), name) is not None
+            if not known:
+                raise unpriced(name)
 
     def record(self, path: Path) -> None:
         """Write every answer of models that are opened from now on to a file that `replay:` reads."""
@@ -213,6 +223,10 @@ class Models:
 
     def _around(self) -> Surroundings:
         return Surroundings(environment=self._environment, keys=self.keys.read())
+
+
+def rehearsal_of(name: str) -> bool:
+    return name.partition(":")[0] in ("scripted", "replay")
 
 
 def rehearsal(name: str) -> Model | None:

@@ -13,7 +13,7 @@ from septet.agents.drawing import Outcomes, Trials, drawing
 from septet.agents.exemplar import escalating, knowing
 from septet.agents.proxy import Answered, agreeing, away, with_chat_released
 from septet.agents.runner import Bench, compared, rehearsed, running
-from septet.agents.sparing import sparing
+from septet.agents.sparing import in_time, sparing
 from septet.agents.speaking import INTERPRETERS, speaking
 from septet.buses.memory import MemoryBus
 from septet.chat.keepsakes import Keepsakes
@@ -100,6 +100,7 @@ class Session:
         """Put a new chat into the log; `conduct` does the rest. `workspace` is an absolute path."""
         goal = checked_goal(goal)
         self.check_models(team)
+        await self.check_prices(team, team.budget)
         chat = checked_name(name) if name else new_name(goal)
         folder = workspace or self.home.workspaces / chat
         await Workspace(folder).check()
@@ -122,6 +123,13 @@ class Session:
         """A name that stands for no model is said before the chat begins."""
         for member in thinking(team):
             self.models.open(member.model)
+
+    async def check_prices(self, team: TeamSpec, budget: Budget) -> None:
+        """A bound on the cost that nobody could hold is said before anything is bought."""
+        for member in thinking(team):
+            bounded = budget.cost is not None or member.budget.cost is not None
+            if bounded and budget.price is None:
+                await self.models.check_price(filter(None, (*member.model, member.stronger)))
 
     async def fitted(self, team: TeamSpec, model: str) -> TeamSpec:
         """The team with something to think with: that model, or what is found here."""
@@ -181,6 +189,7 @@ class Session:
     async def reopen(self, chat: str, budget: Budget) -> None:
         """Let an ended chat go on, within another budget."""
         state = await self.state(chat)
+        await self.check_prices(state.team, budget)
         await self.store.append(chat, ChatContinued(budget=budget), after=state.seq)
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
@@ -265,8 +274,10 @@ class Session:
         return True
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
-        """Who takes the member's turns, within the budgets."""
-        return sparing(self.willing(member, state, sandbox, person), member.name)
+        """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
+        acting = self.willing(member, state, sandbox, person)
+        asked = member.role == "proxy" and member.name not in [one.name for one in thinking(state.team)]
+        return sparing(acting if asked else in_time(acting, member.name), member.name)
 
     def willing(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
         packages = packages_on(sandbox, self.home)
