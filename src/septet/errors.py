@@ -32,6 +32,20 @@ class SeptetError(Exception):
         super().__init__(f"{self.cause}: {self.remedy}" if remedy else self.cause)
 
 
+def innermost(error: BaseException) -> BaseException:
+    """What a task group has wrapped, if it is one error."""
+    inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
+    return innermost(inner[0]) if len(inner) == 1 else error
+
+
+def told(error: BaseException) -> SeptetError:
+    """Whatever came up, as something that can be said in one line; what nobody has foreseen is called so."""
+    error = innermost(error)
+    if isinstance(error, SeptetError):
+        return error
+    return SeptetError(f"internal error ({type(error).__name__}: {str(error)[:200]})")
+
+
 class BadUsage(SeptetError):
     exit_code = 2
 

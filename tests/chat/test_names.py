@@ -1,24 +1,35 @@
 """Names of chats: telling, safe as folder names, found by prefix."""
 
+import re
+from itertools import islice
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.chat.names import GOOD, checked_name, find_name, new_name
+from septet.chat.names import GOOD, checked_name, find_name, names_after, new_names
 from septet.errors import BadUsage
 
 
 @given(st.text())
 def test_any_goal_gives_a_good_name(goal: str) -> None:
-    assert GOOD.fullmatch(new_name(goal))
+    assert all(GOOD.fullmatch(name) for name in islice(new_names(goal), 60))
 
 
 def test_a_name_tells_what_the_goal_is() -> None:
-    assert new_name("Make me a python app: an analog clock!").startswith("analog-clock-")
+    name = next(new_names("Make me a python app: an analog clock!"))
+    assert name.startswith("analog-clock-")
+    assert len(name) == len("analog-clock-abc")
 
 
 def test_two_chats_of_one_goal_differ() -> None:
-    assert len({new_name("clock") for _ in range(50)}) > 1
+    assert len(set(islice(new_names("clock"), 50))) > 1
+
+
+def test_a_name_that_is_taken_is_followed_by_longer_ones_of_the_same_words() -> None:
+    *_, late = islice(names_after("clock-k3f"), 20)
+    assert re.fullmatch("clock-[a-z0-9]{7}", late)
+    assert re.fullmatch("clock-[a-z0-9]{3}", next(names_after(late)))
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "A", "-a", "x" * 64, "a b", "a\n"])

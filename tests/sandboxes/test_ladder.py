@@ -3,13 +3,17 @@
 from pathlib import Path
 
 import pytest
+from anyio import create_task_group
 
 from septet.domain.runs import Job
 from septet.errors import BadUsage, NoSandbox
+from septet.ports import Sandbox
+from septet.sandboxes import ladder
 from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.ladder import RUNGS, choose_sandbox, rungs, tried_out
 from septet.sandboxes.landlock import Landlock
 from septet.sandboxes.seatbelt import profile
+from septet.sandboxes.selfcheck import SelfCheck, self_check
 from septet.sandboxes.unsafe import UnsafeLocal
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +68,24 @@ async def test_the_first_run_of_a_machine_is_preceded_by_the_self_check(tmp_path
     assert [path.name for path in proofs.iterdir()] == ["bubblewrap"]
 
 
+async def test_many_who_choose_at_once_on_a_fresh_home_share_one_self_check(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    checks: list[Sandbox] = []
+
+    async def counting(sandbox: Sandbox) -> SelfCheck:
+        checks.append(sandbox)
+        return await self_check(sandbox)
+
+    monkeypatch.setattr(ladder, "self_check", counting)
+    proofs = tmp_path / "home" / "sandboxes"
+    async with create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(lambda: choose_sandbox(proofs=proofs))
+    assert len(checks) == 1
+    assert (proofs / "bubblewrap").exists()
+
+
 @pytest.mark.parametrize("known", ["", "another machine\n"])
 async def test_what_does_not_hold_the_self_check_is_not_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: str
@@ -107,7 +129,8 @@ async def test_every_rung_is_reported_with_its_trouble() -> None:
 
 
 def test_a_profile_of_macos_quotes_what_it_allows() -> None:
-    rules = profile(["/usr"], ['/work "here"'])
+    rules = profile(["/usr"], ['/work "here"'], ["/work/.git"])
     assert '(allow file-read* (subpath "/usr"))' in rules
     assert r'(subpath "/work \"here\"")' in rules
+    assert rules.endswith('(deny file-write* (subpath "/work/.git"))\n'), "the last rule that fits decides"
     assert rules.startswith("(version 1)\n(deny default)\n")

@@ -29,8 +29,16 @@ class Answer(msgspec.Struct):
 class Web:
     """`septet web`; `restart` keeps home and port, as a person would."""
 
-    def __init__(self, home: Path, model: str = SMALL, port: int = 0, *options: str) -> None:
+    def __init__(
+        self,
+        home: Path,
+        model: str = SMALL,
+        port: int = 0,
+        *options: str,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.home = home
+        self.variables = variables or {}
         self.model = model
         self.options = options
         self.process = self._start(port)
@@ -51,7 +59,7 @@ class Web:
         command = [sys.executable, "-m", "septet", "web", "--port", str(port), "--no-open", "-m", self.model]
         return subprocess.Popen(
             [*command, *self.options],
-            env=environment,
+            env={**environment, **self.variables},
             cwd=self.home.parent,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

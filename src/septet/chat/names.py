@@ -2,8 +2,9 @@
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from itertools import count
 
 from septet.errors import BadUsage
 
@@ -25,20 +26,24 @@ FILLERS = {
     "please",
 }
 MOST_NAMED = 4
+TAIL, LONGEST_TAIL, TRIES = 3, 12, 4
 GOOD = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
-def new_name(goal: str) -> str:
-    """`analog-clock-k3f`: words that say something, and letters that keep two chats of one goal apart."""
+def new_names(goal: str) -> Iterator[str]:
+    """`analog-clock-k3f` and others like it, for whoever finds one that is free: words that say something, and letters
+    that keep two chats of one goal apart. Where many are taken, they have more letters."""
     words = re.findall(r"[a-z0-9]+", goal[:400].lower())
     telling = [word for word in words if word not in FILLERS] or words or ["chat"]
-    tail = "".join(secrets.choice(LETTERS) for _ in range(3))
-    return f"{'-'.join(telling[:3])[:40].strip('-')}-{tail}"
+    slug = "-".join(telling[:3])[:40].strip("-")
+    for tries in count():
+        letters = min(TAIL + tries // TRIES, LONGEST_TAIL)
+        yield f"{slug}-{''.join(secrets.choice(LETTERS) for _ in range(letters))}"
 
 
-def name_after(chat: str) -> str:
-    """Another name of the same words, with other letters behind them."""
-    return new_name(re.sub(rf"-[{LETTERS}]{{3}}$", "", chat))
+def names_after(chat: str) -> Iterator[str]:
+    """Other names of the same words, with other letters behind them."""
+    return new_names(re.sub(rf"-[{LETTERS}]{{{TAIL},{LONGEST_TAIL}}}$", "", chat))
 
 
 def checked_name(name: str) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from septet.chat.results import result_of
 from septet.domain.codec import ENCODER
 from septet.domain.state import State
-from septet.errors import BadConfig, SeptetError
+from septet.errors import BadConfig, SeptetError, innermost, told
 
 EXTRAS = {
     "nats": "cluster",
@@ -37,22 +37,13 @@ def explanation(error: BaseException) -> tuple[str, int]:
             return line, BadConfig.exit_code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
-    return f"internal error ({type(error).__name__}: {one_line(error)}): details in {detailed(error)}", 1
+    return f"{told(error)}: details in {detailed(error)}", 1
 
 
 def failed_result(message: str, code: int, state: State | None) -> str:
     """The last line of `--json` where something went wrong: how far the chat came, and why it is not further."""
     result = replace(result_of(state or State()), detail=message, exit_code=code)
     return ENCODER.encode(result).decode()
-
-
-def innermost(error: BaseException) -> BaseException:
-    inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
-    return innermost(inner[0]) if len(inner) == 1 else error
-
-
-def one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def detailed(error: BaseException) -> str:

@@ -16,7 +16,6 @@ from septet.chat.results import result_of
 from septet.cli.approving import stand_in
 from septet.cli.bounds import more
 from septet.cli.concluding import conclude
-from septet.cli.failures import innermost
 from septet.cli.live import Screen, write_line
 from septet.cli.main import Outcome
 from septet.cli.options import Options
@@ -27,7 +26,7 @@ from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
 from septet.domain.state import State
 from septet.domain.talk import Request
 from septet.domain.terminals import neutral
-from septet.errors import Interrupted, NeedsPerson, SeptetError, Stopped
+from septet.errors import Interrupted, NeedsPerson, SeptetError, Stopped, innermost
 from septet.ports import Sandbox
 from septet.team.endings import FINISHED, ending
 from septet.tools.delivery import check_destination

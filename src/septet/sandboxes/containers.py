@@ -21,6 +21,7 @@ from septet.ports import Listener
 from septet.sandboxes import profiles, view
 from septet.sandboxes.cgroups import Cage, cage_of
 from septet.sandboxes.environment import environment
+from septet.sandboxes.identities import BUSY
 from septet.sandboxes.rlimits import limiting
 from septet.sandboxes.runs import carry_out
 from septet.sandboxes.settings import settings_folder
@@ -174,9 +175,13 @@ def _client() -> dict[str, str]:
 
 def _asked(program: str, words: tuple[str, ...], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     command = [program, *words]
-    return subprocess.run(
-        command, input=given, env=_client(), timeout=_SECONDS, capture_output=True, check=False
-    )
+    try:
+        return subprocess.run(
+            command, input=given, env=_client(), timeout=_SECONDS, capture_output=True, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        cause = f"{Path(program).name} did not answer within {_SECONDS:g} seconds"
+        raise SandboxFailed(cause, BUSY) from error
 
 
 @cache

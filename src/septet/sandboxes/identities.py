@@ -14,11 +14,14 @@ from typing import IO
 
 from anyio import to_thread
 
+from septet.errors import SandboxFailed
+
 _STAGING = Path(__file__).with_name("staging.py")
 _STAGE = Path("/tmp")  # noqa: S108  of the prepared namespace
 _FIRST_USER, _USERS_PER_PROCESS = 1_610_612_736, 64
 _MOST = 64
 _SECONDS = 20.0
+BUSY = "try again when it does less: the chat can be resumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +97,20 @@ def _prepared(user: int, paths: tuple[Path, ...]) -> Identity:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         command = [sys.executable, "-I", "-S", str(_STAGING), str(theirs.fileno()), str(user)]
-        finished = subprocess.run(
-            [*command, *map(str, paths)],
-            pass_fds=(theirs.fileno(),),
-            env={},
-            start_new_session=True,  # Ctrl-C on the terminal is for Septet, not for a half-made namespace
-            timeout=_SECONDS,
-            capture_output=True,
-            check=False,
-        )
+        try:
+            finished = subprocess.run(
+                [*command, *map(str, paths)],
+                pass_fds=(theirs.fileno(),),
+                env={},
+                start_new_session=True,  # Ctrl-C on the terminal is for Septet, not for a half-made namespace
+                timeout=_SECONDS,
+                capture_output=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SandboxFailed(
+                f"the sandbox was not ready within {_SECONDS:g} seconds, the machine is too busy", BUSY
+            ) from error
         if finished.returncode != 0:
             return NOBODY_ELSE
         _, descriptors, _, _ = socket.recv_fds(ours, 64, 1)

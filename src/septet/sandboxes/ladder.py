@@ -7,6 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from anyio import Lock
+from anyio.lowlevel import RunVar
+
 from septet.domain.runs import Job, Limits
 from septet.domain.values import Value
 from septet.errors import BadUsage, NoSandbox, SeptetError
@@ -41,6 +44,7 @@ _WEAKER = {
 VARIABLE = "SEPTET_SANDBOX"
 """By this variable a person names a rung; no other is used then."""
 
+_LOCK: RunVar[Lock] = RunVar("the lock of self-checks")
 _log = logging.getLogger(__name__)
 
 
@@ -89,22 +93,32 @@ async def _opened(rung: str) -> Sandbox:
 
 
 async def _proven(sandbox: Sandbox, rung: str, proofs: Path | None) -> Sandbox:
-    """Once for each rung and kernel; what does not hold is not used."""
+    """Once for each rung and kernel, however many chats begin at once; what does not hold is not used."""
     proof = f"{platform.platform()}\n"
-    if proofs is None or _text(proofs / rung) == proof:
+    async with _checking():
+        if proofs is None or _text(proofs / rung) == proof:
+            return sandbox
+        check = await self_check(sandbox)
+        if not check.holds:
+            through = ", ".join(check.let_through) or "the check did not run"
+            raise NoSandbox(f"{rung} does not hold here ({through})", _REMEDY)
+        _keep(proofs / rung, proof)
         return sandbox
-    check = await self_check(sandbox)
-    if not check.holds:
-        through = ", ".join(finding.attempt for finding in check.findings if not finding.held)
-        raise NoSandbox(f"{rung} does not hold here ({through or 'the check did not run'})", _REMEDY)
-    _keep(proofs / rung, proof)
-    return sandbox
+
+
+def _checking() -> Lock:
+    """The lock of this event loop."""
+    lock = _LOCK.get(None)
+    if lock is None:
+        lock = Lock()
+        _LOCK.set(lock)
+    return lock
 
 
 def _keep(path: Path, proof: str) -> None:
-    """Not where nothing is kept yet: looking at a machine leaves nothing behind."""
+    """Where it cannot be kept, the next start checks again."""
     with suppress(OSError):
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(proof)
 
 

@@ -25,8 +25,29 @@ from septet.tools.passing import passing_folder
 _LANDLOCKED = Path(__file__).with_name("landlocked.py")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
 _KERNEL = tuple(
-    f"/proc/{name}" for name in ("self", "cpuinfo", "meminfo", "stat", "loadavg", "uptime", "filesystems")
+    f"/proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "filesystems")
 )
+_OWN_PROCESS = tuple(
+    f"/proc/self/{name}"
+    for name in (
+        *(
+            "auxv",
+            "cgroup",
+            "cmdline",
+            "comm",
+            "environ",
+            "exe",
+            "fd",
+            "fdinfo",
+            "io",
+            "limits",
+            "maps",
+            "mem",
+        ),
+        *("oom_score_adj", "smaps", "stat", "statm", "status"),
+    )
+)
+"""Not the whole folder: `net`, there and under `task`, is the machine's."""
 _OLDEST = 6
 """From this version on a program can neither signal nor name those outside."""
 
@@ -71,7 +92,7 @@ def _check_that_it_holds(cage: Cage) -> None:
 def _command(job: Job, workspace: Path, home: str) -> list[str]:
     """Limits are set by the program's own shell, restrictions before it, and somebody outside both reaps."""
     calls = seccomp.filter_program(mounted=False).hex()
-    readable = [*_SYSTEM, *OPEN_SETTINGS, *_KERNEL, *map(str, view.seen_beside(job.readable))]
+    readable = [*_SYSTEM, *OPEN_SETTINGS, *_KERNEL, *_OWN_PROCESS, *map(str, view.seen_beside(job.readable))]
     within = [
         sys.executable,
         "-I",

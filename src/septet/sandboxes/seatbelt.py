@@ -46,11 +46,12 @@ class Seatbelt:
         return await carry_out(job, view.checked_workspace(job.workspace), self.rung, _launch, listen)
 
 
-def profile(readable: Iterable[str], writable: Iterable[str]) -> str:
-    """What may be read and what may also be written; everything else is refused."""
+def profile(readable: Iterable[str], writable: Iterable[str], protected: Iterable[str] = ()) -> str:
+    """What may be read and what may also be written, but for protected places in it; everything else is refused."""
     read = "".join(f"(allow file-read* (subpath {_quoted(path)}))\n" for path in readable)
     write = "".join(f"(allow file-read* file-write* (subpath {_quoted(path)}))\n" for path in writable)
-    return f"{_ALWAYS}{read}{write}"
+    kept = "".join(f"(deny file-write* (subpath {_quoted(path)}))\n" for path in protected)
+    return f"{_ALWAYS}{read}{write}{kept}"
 
 
 def _quoted(path: str) -> str:
@@ -65,7 +66,8 @@ async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Sta
             made.resolve()
         )  # profiles know real paths only, and macOS reaches this folder through a link
         readable = [*_SYSTEM, *map(str, view.seen_beside(job.readable))]
-        rules = profile(readable, [str(workspace), home])
+        protected = [str(place.path) for place in view.protected(workspace)]
+        rules = profile(readable, [str(workspace), home], protected)
         program = by_shell(limiting(job.limits), job.command)
         command = command_of_reaper([_PROGRAM, "-p", rules, *program])
         with spawned(command, environment(job.environment, home, home), folder=workspace) as process:

@@ -56,16 +56,15 @@ def existing_folder(workspace: str) -> Path:
 
 def arguments(workspace: Path, job: Job, identity: Identity) -> list[str]:
     """The mounts, the shallower first, so that a place inside another one keeps its own rule."""
-    protected = tuple(_protected(workspace))
     memory = job.limits.memory // 4
-    return [*_arguments(workspace, job.readable, protected, identity, memory)]
+    return [*_arguments(workspace, job.readable, tuple(protected(workspace)), identity, memory)]
 
 
 @lru_cache(maxsize=64)
 def _arguments(
-    workspace: Path, readable: tuple[str, ...], protected: tuple[Place, ...], identity: Identity, memory: int
+    workspace: Path, readable: tuple[str, ...], kept: tuple[Place, ...], identity: Identity, memory: int
 ) -> list[str]:
-    places = _sorted(workspace, readable, protected)
+    places = _sorted(workspace, readable, kept)
     made = [*_system(), "--ro-bind", str(identity.source(settings_folder())), "/etc"]
     made += [*_private(memory), *_parents(places)]
     for place in places:
@@ -78,11 +77,11 @@ def _arguments(
 
 def places(workspace: Path, readable: tuple[str, ...]) -> list[Place]:
     """What the program sees beside the system, the shallower first."""
-    return _sorted(workspace, readable, tuple(_protected(workspace)))
+    return _sorted(workspace, readable, tuple(protected(workspace)))
 
 
-def _sorted(workspace: Path, readable: tuple[str, ...], protected: tuple[Place, ...]) -> list[Place]:
-    found = [Place(workspace, writable=True), *protected, *map(Place, seen_beside(readable))]
+def _sorted(workspace: Path, readable: tuple[str, ...], kept: tuple[Place, ...]) -> list[Place]:
+    found = [Place(workspace, writable=True), *kept, *map(Place, seen_beside(readable))]
     return sorted(found, key=lambda place: len(place.path.parts))
 
 
@@ -108,7 +107,7 @@ def _parents(places: Iterable[Place]) -> Iterator[str]:
             yield from ("--perms", "0755", "--dir", str(folder))
 
 
-def _protected(workspace: Path) -> Iterator[Place]:
+def protected(workspace: Path) -> Iterator[Place]:
     """A repository's hooks and settings run on the machine itself, later: not the program's to write."""
     repository = workspace / ".git"
     if repository.exists() and not repository.is_symlink():

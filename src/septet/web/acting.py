@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from septet.agents.proxy import question, understood
-from septet.chat.names import new_name
 from septet.chat.versions import version_named
 from septet.domain.events import (
     DecisionRecorded,
@@ -64,6 +63,7 @@ class Acting:
     async def begin(self, request: Request) -> Response:
         """A new chat, conducted here."""
         form = await body(request, NEW_CHATS)
+        await self.conducting.sandbox()  # no chat is begun where nothing could run
         chat = await (self.rehearsed(form) if form.demo else self.started(form))
         self.conducting.go_on(await self.place.shelf.state(chat))
         return json_answer({"chat": chat}, 201)
@@ -72,7 +72,7 @@ class Acting:
         session = self.place.session
         chosen = known(form.team or session.team, list(session.teams), "team", "a new chat")
         team = await session.fitted(bounded(session.teams[chosen], form), form.model or self.place.model)
-        return await session.start(form.goal, team, None, new_name(form.goal))
+        return await session.start(form.goal, team, None)
 
     async def rehearsed(self, form: NewChat) -> str:
         script = await to_thread.run_sync(load_rehearsal, form.demo)

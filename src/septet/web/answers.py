@@ -1,5 +1,6 @@
 """Requests in and answers out: checked JSON, errors as one sentence with a remedy, and a limit on size."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -8,7 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from septet.domain.codec import ENCODER
-from septet.errors import BadUsage, Conflict, LogDamaged, NeedsPerson, NoModel, SeptetError, StoreFailed
+from septet.errors import (
+    BadUsage,
+    Conflict,
+    LogDamaged,
+    NeedsPerson,
+    NoModel,
+    SeptetError,
+    StoreFailed,
+    innermost,
+    told,
+)
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -48,17 +59,20 @@ def status_of(error: SeptetError) -> int:
         return 404
     if isinstance(error, TooLarge):
         return 413
-    return next((status for kind, status in STATUSES if isinstance(error, kind)), 400)
+    unforeseen = type(error) is SeptetError
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500 if unforeseen else 400)
 
 
 def answering(endpoint: Endpoint) -> Endpoint:
-    """What a person must fix is told as JSON, never as a traceback."""
+    """What a person must fix, and what nobody has foreseen, is told as JSON, never as a traceback."""
 
     async def answered(request: Request) -> Response:
         try:
             return await endpoint(request)
-        except SeptetError as error:
-            return failure(error)
+        except Exception as error:
+            if not isinstance(innermost(error), SeptetError):
+                logging.getLogger("septet.web").exception("a request could not be answered")
+            return failure(told(error))
 
     return answered
 

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from septet.agents.proxy import Answered
 from septet.domain.events import ChatEnded, StopRequested, TurnOpened
 from septet.domain.state import State
-from septet.errors import Conflict, SeptetError
+from septet.errors import Conflict, SeptetError, innermost, told
 from septet.ports import Sandbox
 from septet.runtime.log import Log
 from septet.web.channels import Channels
@@ -107,22 +107,26 @@ class Conducting:
                     channel.streams.end()
         except Conflict as conflict:
             self._troubles[state.chat] = Conflict(conflict.cause, "watch and steer it here")
-        except SeptetError as error:
-            self._troubles[state.chat] = error
         except Exception as error:  # one chat's defect must not end the server and the other chats
-            logging.getLogger("septet.web").exception("a chat could not go on")
-            self._troubles[state.chat] = SeptetError(f"internal error ({type(error).__name__}: {error})")
+            self._troubles[state.chat] = told(error)
+            if not isinstance(innermost(error), SeptetError):
+                logging.getLogger("septet.web").exception("a chat could not go on")
         finally:
             del self._performances[state.chat]
             performance.finished.set()
             self.tell(state.chat)
 
-    async def _turns(self, chat: str, performance: Performance) -> None:
+    async def sandbox(self) -> Sandbox:
+        """Where the programs of all chats run; NoSandbox is raised where there is none."""
         self._sandbox = self._sandbox or await self._session.sandbox()
+        return self._sandbox
+
+    async def _turns(self, chat: str, performance: Performance) -> None:
+        sandbox = await self.sandbox()
         answered = True
         while answered:
             try:
-                await self._until_answered(chat, self._sandbox, performance)
+                await self._until_answered(chat, sandbox, performance)
                 answered = False
             except Answered:
                 continue

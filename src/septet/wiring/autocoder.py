@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from septet.chat.exports import told
-from septet.chat.names import checked_name, new_name
+from septet.chat.names import checked_name
 from septet.chat.reports import clipped
 from septet.chat.results import Result, result_of
 from septet.domain.events import ChatEnded, Event, Recorded, StopRequested, ToolAnswered
@@ -98,7 +98,7 @@ async def chat_for(project: Project, session: Session) -> str:
         return name
     spec = with_model(team_for(project), project.model or (await session.models.choose()).name)
     folder = Path(project.project_dir) if project.project_dir else None
-    return await session.start(project.goal, spec, folder, new_name(name) if name in known else name)
+    return await session.start(project.goal, spec, folder, "" if name in known else name, words=name)
 
 
 def team_for(project: Project) -> TeamSpec:

@@ -33,18 +33,16 @@ def about_python() -> Diagnosis:
 
 
 async def about_sandbox() -> Diagnosis:
-    """A hostile program tries to read a secret, reach a port and write outside; all of it must fail."""
+    """A hostile program tries to read a secret, reach a port and more; what a rung lets through is said."""
     try:
         check = await self_check(await choose_sandbox())
     except SeptetError as error:
         return Diagnosis(what="sandbox", well=False, detail=str(error), exit_code=6)
-    broken = [finding.attempt for finding in check.findings if not finding.held]
-    held = ", ".join(finding.attempt for finding in check.findings)
-    detail = (
-        f"{check.rung}; tried in vain: {held}"
-        if check.holds
-        else f"{check.rung} let through: {', '.join(broken)}"
-    )
+    held = ", ".join(finding.attempt for finding in check.findings if finding.held)
+    through = f"let through: {', '.join(check.let_through)}"
+    detail = f"{check.rung}; tried in vain: {held}" if check.holds else f"{check.rung} {through}"
+    if check.holds and check.let_through:
+        detail += f"; {through} (this rung is weaker, docs/sandbox.md)"
     return Diagnosis(what="sandbox", well=check.holds, detail=detail, exit_code=6)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.chat.names import checked_name, name_after
+from septet.chat.names import checked_name, names_after
 from septet.chat.versions import version_named
 from septet.domain.events import (
     ChatStarted,
@@ -45,10 +45,13 @@ async def fork(
     first = start[0].event if start else None
     if not isinstance(first, ChatStarted):
         raise BadUsage(f"'{chat}' has nothing to fork from", "name a later event")
-    new = checked_name(name) if name else name_after(chat)
-    folder = session.home.workspaces / new
-    if new in {head.chat for head in await session.store.chats()} or await to_thread.run_sync(folder.exists):
-        raise BadUsage(f"there is a chat or a workspace '{new}' already", "choose another name with -n")
+    taken = {head.chat for head in await session.store.chats()}
+    candidates = [checked_name(name)] if name else names_after(chat)
+    folders = (session.home.workspaces / one for one in candidates if one not in taken)
+    folder = await to_thread.run_sync(lambda: next((one for one in folders if not one.exists()), None))
+    if folder is None:
+        raise BadUsage(f"there is a chat or a workspace '{name}' already", "choose another name with -n")
+    new = folder.name
     await lay_out(session, fold(start), Workspace(folder))
     log = Log(session.store, State(chat=new))
     for event in (replace(first, workspace=str(folder)), *(moved(one.event) for one in start[1:])):

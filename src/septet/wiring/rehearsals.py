@@ -5,7 +5,6 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from septet.chat.names import new_name
 from septet.domain.events import DataDescribed
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage
@@ -50,19 +49,23 @@ def team_of(script: Script) -> TeamSpec:
 async def start_rehearsal(session: Session, name: str, team: TeamSpec, folder: Path | None = None) -> str:
     """A new chat whose members read from the script, in a folder that holds what the script begins with."""
     script = await to_thread.run_sync(load_rehearsal, name)
-    chat = new_name(name)
-    place = folder or session.home.workspaces / chat
-    await fill(Workspace(place), script)
+    if folder is not None:
+        await check_free(Workspace(folder), script)
     data = await data_for(name, session.home)
-    return await session.start(script.goal, with_model(team, f"scripted:demo/{name}"), place, chat, data)
+    team = with_model(team, f"scripted:demo/{name}")
+    chat = await session.start(script.goal, team, folder, data=data, words=name)
+    await fill(Workspace(folder or session.home.workspaces / chat), script)
+    return chat
 
 
-async def fill(workspace: Workspace, script: Script) -> None:
+async def check_free(workspace: Workspace, script: Script) -> None:
     """Nothing of the person's is overwritten."""
     await workspace.check()
     if taken := [path for path in script.files if await workspace.content(path) is not None]:
         raise BadUsage(f"{workspace.root} holds a {taken[0]} already", "name an empty folder with -C")
 
+
+async def fill(workspace: Workspace, script: Script) -> None:
     def write() -> None:
         for path, text in script.files.items():
             workspace.make(path, text.encode())

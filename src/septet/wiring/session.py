@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, closing, contextmanager
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from septet.agents.speaking import INTERPRETERS, speaking
 from septet.buses.memory import MemoryBus
 from septet.chat.keepsakes import Keepsakes
 from septet.chat.lessons import from_chat
-from septet.chat.names import checked_name, find_name, new_name
+from septet.chat.names import checked_name, find_name, new_names
 from septet.chat.redaction import Redaction
 from septet.domain.events import (
     ChatContinued,
@@ -96,12 +96,25 @@ class Session:
         workspace: Path | None,
         name: str = "",
         data: Sequence[DataDescribed] = (),
+        words: str = "",
     ) -> str:
-        """Put a new chat into the log; `conduct` does the rest. `workspace` is an absolute path."""
+        """Put a new chat into the log; `conduct` does the rest. `workspace` is an absolute path.
+
+        Without a name it gets one after the words, or the goal, that nobody else has: the log gives a name once.
+        """
         goal = checked_goal(goal)
         self.check_models(team)
         await self.check_prices(team, team.budget)
-        chat = checked_name(name) if name else new_name(goal)
+        if name:
+            return await self.open_chat(checked_name(name), goal, team, workspace, data)
+        for chat in new_names(words or goal):
+            with suppress(Conflict):
+                return await self.open_chat(chat, goal, team, workspace, data)
+        raise AssertionError("there is always another name")
+
+    async def open_chat(
+        self, chat: str, goal: str, team: TeamSpec, workspace: Path | None, data: Sequence[DataDescribed]
+    ) -> str:
         folder = workspace or self.home.workspaces / chat
         await Workspace(folder).check()
         paths = tuple(card.path for card in data)

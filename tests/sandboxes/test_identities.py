@@ -1,0 +1,24 @@
+"""Identities: a machine that is too busy to prepare one is said to be so, with the remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from septet.errors import SandboxFailed
+from septet.sandboxes import containers, identities
+
+
+def test_a_preparation_that_takes_too_long_is_no_internal_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(identities, "_SECONDS", 0.0)
+    with pytest.raises(SandboxFailed, match=r"not ready within 0 seconds.*the chat can be resumed"):
+        identities._prepared(1_700_000_000, (tmp_path,))  # pyright: ignore[reportPrivateUsage]
+
+
+def test_an_engine_that_does_not_answer_is_no_internal_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(containers, "_SECONDS", 0.0)
+    with pytest.raises(SandboxFailed, match=r"sleep did not answer.*the chat can be resumed"):
+        containers._asked("/bin/sleep", ("10",))  # pyright: ignore[reportPrivateUsage]

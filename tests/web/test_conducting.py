@@ -1,0 +1,67 @@
+"""Chats that the page conducts: what goes wrong with one is told on the page, and leaves no chat that never began."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from web.serving import Web
+
+from septet.errors import SandboxFailed
+from septet.settings.homes import find_home
+from septet.team.teams import TEAMS
+from septet.web.answers import answering
+from septet.web.place import open_place
+from septet.wiring.session import Session, open_session, with_model
+
+NO_SANDBOX: Mapping[str, str] = {"SEPTET_SANDBOX": "seatbelt"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KeyError("X"), "internal error (KeyError: 'X')"),
+        (ExceptionGroup("a task group", [SandboxFailed("it broke", "mend it")]), "it broke"),
+    ],
+)
+async def test_what_nobody_has_foreseen_in_a_chat_is_told_on_the_page(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception, told: str
+) -> None:
+    async def broken(self: Session, unsafe: bool = False) -> None:
+        raise error
+
+    monkeypatch.setattr(Session, "sandbox", broken)
+    team = with_model(TEAMS["writer-editor"], "scripted:demo/hello")
+    async with (
+        open_session(find_home({"SEPTET_HOME": str(tmp_path)})) as session,
+        open_place(session, "") as place,
+    ):
+        chat = await session.start("anything", team, None)
+        place.conducting.go_on(await place.shelf.state(chat))
+        await place.conducting.over(chat)
+        assert place.conducting.standing(chat).trouble == told
+
+
+@pytest.mark.anyio
+async def test_what_nobody_has_foreseen_in_a_request_is_an_answer() -> None:
+    async def broken(request: Request) -> Response:
+        raise KeyError("X")
+
+    answer = await answering(broken)(Request({"type": "http"}))
+    assert (answer.status_code, answer.body) == (
+        500,
+        b'{"error":"internal error (KeyError: \'X\')","remedy":""}',
+    )
+
+
+def test_where_nothing_can_run_no_chat_is_begun(tmp_path: Path) -> None:
+    web = Web(tmp_path / "home", variables=NO_SANDBOX)
+    try:
+        refused = web.post("/api/chats", {"goal": "anything", "yes": True})
+        assert refused.status == 400
+        assert "seatbelt is not usable" in str(refused.json()["error"])
+        assert web.get("/api/chats").body == b"[]"
+    finally:
+        web.stop()
