@@ -1,5 +1,6 @@
 """Packages come into an environment of the workspace's own, from the index only, as the policy says."""
 
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from sandboxes.indexes import index
 from septet.domain.packages import Missing
 from septet.domain.runs import Job, RunResult
 from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.indexes import Index
+from septet.sandboxes.interpreters import Interpreters, site_packages
 from septet.sandboxes.packages import Packages
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +29,7 @@ def workspace(tmp_path: Path) -> str:
 
 async def run(kept: Packages, tmp_path: Path, code: str) -> RunResult:
     job = Job(command=("python", "-c", code), workspace=workspace(tmp_path))
-    return await kept.sandbox.run(kept.applied(job))
+    return await kept.sandbox.run(kept.applied(Interpreters(tmp_path / "cache").applied(job)))
 
 
 async def test_a_package_is_installed_and_only_the_workspace_sees_it(tmp_path: Path) -> None:
@@ -40,6 +43,29 @@ async def test_a_package_is_installed_and_only_the_workspace_sees_it(tmp_path: P
     assert "ModuleNotFoundError" in (await kept.sandbox.run(kept.applied(elsewhere))).stderr
 
 
+async def test_a_project_with_an_environment_of_its_own_keeps_it_and_has_the_package_too(
+    tmp_path: Path,
+) -> None:
+    project = Path(workspace(tmp_path)) / ".venv"
+    make_environment(project, base_interpreter())
+    Path(site_packages(project)[0], "its_own.py").write_text("where = 'in the project'\n")
+    with index(tmp_path / "index", "emoji") as place:
+        kept = packages(tmp_path, place)
+        await kept.install(workspace(tmp_path), Missing(distributions=("emoji",)))
+    code = "import sys, emoji, its_own, pytest; print(emoji.smile, its_own.where, sys.prefix)"
+    assert (await run(kept, tmp_path, code)).stdout == f":) in the project {project}\n"
+    assert await kept.missing(workspace(tmp_path), {"main.py": "import emoji, its_own"}) == Missing()
+
+
+async def test_an_environment_of_an_older_version_no_longer_shows_septets_packages(tmp_path: Path) -> None:
+    with index(tmp_path / "index", "emoji") as place:
+        kept = packages(tmp_path, place)
+        await kept.install(workspace(tmp_path), Missing(distributions=("emoji",)))
+    (home,) = kept.folder.iterdir()
+    Path(site_packages(home)[0], "septet.pth").write_text(sysconfig.get_path("purelib"))
+    assert "No module named 'click'" in (await run(kept, tmp_path, "import emoji, click")).stderr
+
+
 async def test_what_is_missing_is_neither_ours_nor_the_systems_nor_the_persons_own(tmp_path: Path) -> None:
     kept = packages(tmp_path, "x")
     folder = Path(workspace(tmp_path))
@@ -48,7 +74,7 @@ async def test_what_is_missing_is_neither_ours_nor_the_systems_nor_the_persons_o
     code = "import os, pytest, helper, notes, parts.a, cv2, yaml, sklearn.svm, no_such_name, PIL_like\nfrom . import x"
     missing = await kept.missing(str(folder), {"main.py": code, "helper.py": "import bs4\nimport main"})
     assert missing == Missing(
-        distributions=("beautifulsoup4", "opencv-python-headless", "scikit-learn"),
+        distributions=("beautifulsoup4", "opencv-python-headless", "pyyaml", "scikit-learn"),
         unknown=("PIL_like", "no_such_name"),
     )
 

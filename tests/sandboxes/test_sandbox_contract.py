@@ -17,6 +17,7 @@ from septet.domain.pytest_report import PYTEST
 from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
 from septet.errors import BadUsage
 from septet.ports import Sandbox
+from septet.sandboxes.interpreters import Interpreters
 
 pytestmark = pytest.mark.anyio
 
@@ -151,7 +152,8 @@ async def test_python_and_pytest_leave_no_caches(sandbox: Sandbox, workspace: Pa
     (workspace / "test_thing.py").write_text(
         "from thing import double\n\ndef test():\n    assert double(2) == 4\n"
     )
-    result = await sandbox.run(Job(command=PYTEST, workspace=str(workspace), environment=PLAIN_PYTEST))
+    job = Job(command=PYTEST, workspace=str(workspace), environment=PLAIN_PYTEST)
+    result = await sandbox.run(Interpreters(workspace.parent / "cache").applied(job))
     assert result.succeeded, result
     assert "1 passed" in result.stdout
     assert result.changes == ()
@@ -226,6 +228,10 @@ async def test_runs_at_the_same_time_do_not_mix(sandbox: Sandbox, tmp_path: Path
     assert [(tmp_path / str(n) / "n").read_text() for n in range(4)] == list("0123")
 
 
-async def test_the_interpreter_is_this_one(sandbox: Sandbox, workspace: Path) -> None:
-    result = await sandbox.run(python(workspace, "import sys; print(sys.version_info[:3], sys.prefix)"))
-    assert result.stdout == f"{sys.version_info[:3]} {sys.prefix}\n"
+async def test_the_interpreter_is_of_this_version_and_has_an_environment_of_its_own(
+    sandbox: Sandbox, workspace: Path
+) -> None:
+    code = "import sys; print(sys.version_info[:3], sys.base_prefix, sys.prefix)"
+    version, base, prefix = (await sandbox.run(python(workspace, code))).stdout.rsplit(maxsplit=2)
+    assert (version, base) == (str(sys.version_info[:3]), sys.base_prefix)
+    assert prefix not in (sys.prefix, base)

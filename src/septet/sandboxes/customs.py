@@ -1,4 +1,5 @@
-"""What every Python inside a sandbox does first, as `sitecustomize`: what a program shows becomes a picture file."""
+"""What every Python inside a sandbox does first, as `sitecustomize`: it finds the project's sources and pytest, and
+what a program shows becomes a picture file. It may be run by any Python that a project has."""
 
 import os
 import sys
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _VIEWER = "PIL.ImageShow"
+_PYTEST = ("pytest", "_pytest")
 
 
 class Viewing:
@@ -43,6 +45,39 @@ class Viewing:
         return True
 
 
+class PytestFinder:
+    """Finds pytest where the project has none. What pytest needs is there with it, and not before: a program must not
+    come to depend on that by accident."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def find_spec(
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
+        if name not in _PYTEST:
+            return None
+        from importlib.machinery import PathFinder
+
+        sys.meta_path.remove(self)
+        sys.path.append(self.folder)
+        return PathFinder.find_spec(name)
+
+
+def extend_path(sources: str, sites: str) -> None:
+    """The project's sources before what is installed, as if they were installed themselves; more sites behind."""
+    if sources:
+        installed = [place for place, path in enumerate(sys.path) if path.endswith("-packages")]
+        sys.path.insert(installed[0] if installed else len(sys.path), sources)
+    if sites:
+        from site import addsitedir
+
+        addsitedir(sites)
+
+
 if __name__ == "sitecustomize":
     os.environ.setdefault("MPLBACKEND", "module://septet_plots")
     sys.meta_path.insert(0, Viewing())
+    extend_path(os.environ.get("SEPTET_SOURCES", ""), os.environ.get("SEPTET_SITES", ""))
+    if "SEPTET_PYTEST" in os.environ:
+        sys.meta_path.append(PytestFinder(os.environ["SEPTET_PYTEST"]))

@@ -2,9 +2,11 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+
+from septet.tools.passing import lasting_folder
 
 HOME = "/tmp/home"  # noqa: S108  the sandbox's own /tmp
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -12,11 +14,40 @@ _PASSED_ON = ("TZ",)
 
 
 @cache
+def plain_environment() -> Path:
+    """An interpreter with its standard library and nothing else: what is installed beside Septet is Septet's own."""
+    folder = lasting_folder("python")
+    make_environment(folder, base_interpreter())
+    return folder
+
+
+def base_interpreter() -> Path:
+    """The interpreter that this program's environment is built upon."""
+    return Path(sys.executable).resolve()
+
+
+def make_environment(
+    folder: Path, interpreter: Path, version: str = "{}.{}".format(*sys.version_info)
+) -> None:
+    """As `python -m venv --without-pip` does, but without starting the interpreter, which may be another one."""
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
+    (folder / "lib" / f"python{version}" / "site-packages").mkdir(parents=True, exist_ok=True)
+    settings = f"home = {interpreter.parent}\ninclude-system-site-packages = false\nversion = {version}\n"
+    (folder / "pyvenv.cfg").write_text(settings)
+    for name in ("python", "python3", f"python{version}"):
+        (folder / "bin" / name).symlink_to(interpreter)
+
+
+def launcher() -> tuple[str, ...]:
+    """How a program of ours is run inside, its source to follow: nothing that stands in the workspace is imported."""
+    return (str(plain_environment() / "bin" / "python"), "-I", "-c")
+
+
+@cache
 def interpreter_folders() -> tuple[Path, ...]:
-    """Where the interpreter that runs this program lives: its environment and what that is built upon."""
-    folders = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
-    real = Path(sys.executable).resolve().parent
-    found = dict.fromkeys([*(Path(folder) for folder in folders), real])
+    """Where the interpreter of programs lives: their environment and what that is built upon."""
+    base = [Path(folder) for folder in (sys.base_prefix, sys.base_exec_prefix)]
+    found = dict.fromkeys([*base, base_interpreter().parent, plain_environment()])
     return tuple(
         folder
         for folder in found
@@ -24,11 +55,15 @@ def interpreter_folders() -> tuple[Path, ...]:
     )
 
 
+def search_path(first: Iterable[Path] = ()) -> str:
+    """The PATH of programs, with folders before all others."""
+    return os.pathsep.join([*map(str, first), str(plain_environment() / "bin"), *_SYSTEM_PATH])
+
+
 def environment(extra: Mapping[str, str], home: str = HOME, temporary: str = "/tmp") -> dict[str, str]:  # noqa: S108  the sandbox's own
     """What a program sees, `extra` last. Python leaves no caches in the workspace and prints at once."""
-    interpreters = dict.fromkeys([str(Path(sys.executable).parent), str(Path(sys.base_prefix) / "bin")])
     return {
-        "PATH": os.pathsep.join([*interpreters, *_SYSTEM_PATH]),
+        "PATH": search_path(),
         "HOME": home,
         "TMPDIR": temporary,
         "USER": "septet",

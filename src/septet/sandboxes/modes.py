@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from septet.domain.runs import Cell, Job, Screen, Server
 from septet.errors import SandboxFailed
+from septet.sandboxes.environment import launcher
 
 _HERE = Path(__file__).parent
 _SETTLED, _SURELY_SETTLED = 0.6, 3.0
@@ -52,7 +53,7 @@ def _word(needed: bool) -> str:
 
 
 def _inside(job: Job, program: str, *arguments: str) -> Job:
-    command = ("python3", "-c", _source(program), *arguments, *job.command)
+    command = (*launcher(), _source(program), *arguments, *job.command)
     return replace(job, command=command, mode=None)
 
 

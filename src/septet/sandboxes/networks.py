@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from septet.domain.runs import Job, Network
+from septet.sandboxes.environment import launcher
 from septet.sandboxes.proxies import Hosts, proxy
 from septet.tools.passing import passing_folder
 
@@ -30,7 +31,7 @@ async def reaching(job: Job) -> AsyncGenerator[Job]:
 
 def relayed(socket: Path, around: str, *command: str) -> tuple[str, ...]:
     """The command with a proxy in its variables; it is asked for everything but the names in `around`."""
-    return ("python3", "-c", relay(), str(socket), around, *command)
+    return (*launcher(), relay(), str(socket), around, *command)
 
 
 def relaying(socket: Path, network: Network) -> str:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-import sysconfig
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,9 +18,10 @@ from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
 from septet.errors import SandboxFailed, SeptetError
 from septet.ports import Sandbox
 from septet.sandboxes.distributions import distribution_of
-from septet.sandboxes.environment import environment
+from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.imports import foreign_imports
 from septet.sandboxes.indexes import Index
+from septet.sandboxes.interpreters import ProjectEnvironment, project_environment, site_packages, with_site
 from septet.sandboxes.networks import relayed
 from septet.sandboxes.proxies import proxy
 from septet.tools.passing import passing_folder
@@ -45,19 +45,22 @@ class Packages:
         home = self._home(job.home or job.workspace)
         if not (home / "bin" / "python").exists():
             return job
-        path = f"{home / 'bin'}{os.pathsep}{environment(job.environment)['PATH']}"
-        variables = {**job.environment, "PATH": path, "VIRTUAL_ENV": str(home)}
-        return replace(job, environment=variables, readable=(*job.readable, str(home)))
+        site = Path(site_packages(home)[0])
+        (site / "septet.pth").unlink(
+            missing_ok=True
+        )  # which older versions led to Septet's own packages with
+        return with_site(job, site, home)
 
     async def missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
         return await to_thread.run_sync(self._missing, workspace, dict(sources))
 
     def _missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
         """By the kept map where it knows the name; of the others only the index can tell."""
-        places = [*_own_packages(), *_packages_of(self._home(workspace))]
+        project = project_environment(Path(workspace))
+        places = [*site_packages(self._home(workspace)), *(site_packages(project.folder) if project else ())]
         wanted = [
             name
-            for name in foreign_imports(sources)
+            for name in foreign_imports(sources, present=("pytest", "_pytest"))
             if PathFinder.find_spec(name, places) is None and not _is_local(Path(workspace), name)
         ]
         known = {name: distribution_of(name) for name in wanted}
@@ -69,13 +72,14 @@ class Packages:
     async def install(self, workspace: str, missing: Missing) -> Installation:
         began = time.monotonic()
         try:
-            done = await self._installed(self._home(workspace), missing)
+            done = await self._installed(workspace, missing)
         except SeptetError as error:
             done = Installation(failed=tuple(sorted(missing.names)), why=str(error))
         return replace(done, seconds=round(time.monotonic() - began, 3))
 
-    async def _installed(self, home: Path, missing: Missing) -> Installation:
-        await to_thread.run_sync(_prepare, home)
+    async def _installed(self, workspace: str, missing: Missing) -> Installation:
+        home = self._home(workspace)
+        await to_thread.run_sync(_prepare, home, project_environment(Path(workspace)))
         verified = [name for name in missing.unknown if await self._provides(home, name)]
         wanted = (*missing.distributions, *verified)
         unknown = tuple(name for name in missing.unknown if name not in verified)
@@ -101,7 +105,8 @@ class Packages:
         with passing_folder("proxy") as place:
             socket = place / "proxy"
             async with proxy(socket, self.index.hosts):
-                command = (_uv_program(), "pip", "install", *options, *self.index.options, *words)
+                program = _uv_program()
+                command = (program, "pip", "install", *options, *self.index.options, *words)
                 job = Job(
                     command=relayed(socket, "", *command),
                     workspace=str(home),
@@ -112,7 +117,7 @@ class Packages:
                         "UV_NO_CONFIG": "1",
                         **self.index.trust,
                     },
-                    readable=(str(place),),
+                    readable=(str(place), program),
                 )
                 result = await self.sandbox.run(job)
         await to_thread.run_sync(lambda: shutil.rmtree(cache, ignore_errors=True))
@@ -123,25 +128,14 @@ class Packages:
         return self.folder / sha256(os.fsencode(real)).hexdigest()[:16]
 
 
-def _prepare(home: Path) -> None:
-    """An environment that also sees what Septet itself brings for programs, such as pytest."""
+def _prepare(home: Path, project: ProjectEnvironment | None) -> None:
+    """An environment for the Python that the project's programs run with."""
     if (home / "bin" / "python").exists():
         return
-    import venv
-
-    home.parent.mkdir(parents=True, exist_ok=True)
-    venv.EnvBuilder(symlinks=True, with_pip=False).create(home)
-    for inside in _packages_of(home)[:1]:
-        Path(inside, "septet.pth").write_text("\n".join(_own_packages()) + "\n")
-
-
-def _own_packages() -> list[str]:
-    return list(dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]))
-
-
-def _packages_of(home: Path) -> list[str]:
-    base = {"base": str(home), "platbase": str(home)}
-    return list(dict.fromkeys([sysconfig.get_path(kind, vars=base) for kind in ("purelib", "platlib")]))
+    if project is None:
+        make_environment(home, base_interpreter())
+    else:
+        make_environment(home, project.interpreter, project.version)
 
 
 def _is_local(workspace: Path, name: str) -> bool:
@@ -158,4 +152,4 @@ def _uv_program() -> str:
     found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
     if found is None:
         raise SandboxFailed("uv is not installed beside Septet", "pip install 'septet[packages]'")
-    return found
+    return os.path.realpath(found)

@@ -9,9 +9,9 @@ from septet.domain.packages import Installation, Missing
 from septet.domain.runs import Cell, Job, RunResult
 from septet.ports import Listener, Sandbox
 from septet.sandboxes.indexes import Index
+from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.ladder import choose_sandbox
 from septet.sandboxes.packages import Packages
-from septet.sandboxes.showing import with_pictures
 from septet.sandboxes.workbench import Workbench
 from septet.settings.homes import Home, find_home
 from septet.tools.passing import sweep_passing
@@ -21,7 +21,7 @@ async def workbench(home: Home, unsafe: bool = False) -> Workbench:
     """The best rung of this machine, proven before its first run; NoSandbox is raised before anything has run."""
     await to_thread.run_sync(sweep_passing)
     rung = await choose_sandbox(unsafe=unsafe, proofs=home.data / "sandboxes")
-    return Workbench(rung, (with_pictures, packages_on(rung, home).applied))
+    return Workbench(rung, (Interpreters(home.cache).applied, packages_on(rung, home).applied))
 
 
 def packages_on(sandbox: Sandbox, home: Home) -> Packages:
