@@ -73,7 +73,7 @@ async def test_a_tool_call_with_broken_arguments_is_asked_for_once_more() -> Non
     answers = [said.answer for said in state.messages if isinstance(said, ModelAnswered)]
     assert [answer.calls for answer in answers] == [calls] * TURNS
     assert any("not a JSON object" in text for text in texts(server.seen[5]))
-    assert answers[4].usage.prompt == 2 * answers[3].usage.prompt
+    assert answers[4].usage.prompt >= 2 * answers[3].usage.prompt
 
 
 async def test_calls_that_stay_broken_go_on_as_they_came() -> None:

@@ -79,7 +79,7 @@ async def test_what_the_library_knows_to_be_missing_is_asked_for_in_words() -> N
     ("name", "match"),
     [
         ("pydantic-ai:openai", "PROVIDER:NAME"),
-        ("pydantic-ai:nobody:m", "Unknown model"),
+        ("pydantic-ai:nobody:m", "Unknown provider: nobody"),
         ("pydantic-ai:deepseek:deepseek-chat", "DEEPSEEK_API_KEY"),
         ("pydantic-ai:cohere:m", r"install 'pydantic-ai-slim\[cohere\]'"),
     ],

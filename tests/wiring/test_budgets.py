@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from septet.chat.expenses import spent_now
 from septet.chat.reports import summary
@@ -141,3 +142,18 @@ async def test_with_a_price_that_the_person_says_the_bound_holds(
     assert team.result.status == "bound"
     assert team.result.detail.startswith("0.003 US dollars ")
     assert team.result.cost == pytest.approx(0.0012 * len(server.seen))
+
+
+async def test_a_server_that_claims_to_give_tokens_back_does_not_defeat_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lying(seen: Seen) -> Reply:
+        return replace(script(seen), usage=Usage(prompt=-1_000_000, completion=-1))
+
+    async with serving(lying) as server:
+        team = await worked(tmp_path, monkeypatch, "tokens: 2000", server.url)
+
+    assert team.result.status == "bound"
+    assert "2000 tokens" in team.result.detail
+    assert team.result.usage.estimated
+    assert 0 < team.result.usage.total < 4000

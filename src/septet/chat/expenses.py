@@ -48,4 +48,5 @@ def measures(used: Spending, limits: Allowance) -> list[str]:
     cached = f" ({usage.cached} cached)" if usage.cached else ""
     tokens = f" of {limits.tokens}" if limits.tokens is not None else ""
     cost = f" of {limits.cost:g}" if limits.cost is not None else ""
-    return [f"{usage.prompt} + {usage.completion} tokens{cached}{tokens}", f"${used.cost:.4f}{cost}"]
+    about = "about " if usage.estimated else ""
+    return [f"{about}{usage.prompt} + {usage.completion} tokens{cached}{tokens}", f"${used.cost:.4f}{cost}"]

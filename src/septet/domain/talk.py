@@ -8,17 +8,22 @@ StopReason = Literal["finished", "length", "calls", "filtered"]
 
 
 class Usage(Value):
-    """Tokens as the provider counts them; `cached` is the part of `prompt` that was read from its cache."""
+    """Tokens as the provider counts them; `cached` is the part of `prompt` that was read from its cache.
+
+    `estimated` says that the provider's own figures were missing, or could not be true.
+    """
 
     prompt: int = 0
     cached: int = 0
     completion: int = 0
+    estimated: bool = False
 
     def plus(self, other: "Usage") -> "Usage":
         return Usage(
             prompt=self.prompt + other.prompt,
             cached=self.cached + other.cached,
             completion=self.completion + other.completion,
+            estimated=self.estimated or other.estimated,
         )
 
     @property

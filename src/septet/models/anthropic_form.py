@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from septet.domain.talk import Answer, Delta, Message, Request, StopReason, ToolCall, Usage
 from septet.models.encoding import Picture
-from septet.models.faults import Filtered, Garbled
+from septet.models.faults import UNREADABLE, Filtered, Garbled
 from septet.models.refusals import ErrorBody, interruption
 
 ENCODER = msgspec.json.Encoder()
@@ -29,7 +29,7 @@ class UsagePiece(Struct):
 
 class StartedMessage(Struct):
     model: str = ""
-    usage: UsagePiece | None = None
+    usage: msgspec.Raw = msgspec.Raw()
 
 
 class Block(Struct):
@@ -54,7 +54,7 @@ class Event(Struct):
     message: StartedMessage | None = None
     content_block: Block | None = None
     delta: Change | None = None
-    usage: UsagePiece | None = None
+    usage: msgspec.Raw = msgspec.Raw()
     error: ErrorBody | None = None
 
 
@@ -66,6 +66,7 @@ class Reading:
 
     def __init__(self) -> None:
         self.done = False
+        self.size = 0
         self._texts: list[str] = []
         self._reasons: list[str] = []
         self._calls: dict[int, tuple[Block, list[str]]] = {}
@@ -78,7 +79,7 @@ class Reading:
         """Read one event's data. Raises a fault if it is none of this wire."""
         try:
             event = EVENTS.decode(data)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise Garbled(f"an event of the answer cannot be read ({error})") from error
         if event.error is not None:
             raise interruption(event.error)
@@ -96,19 +97,27 @@ class Reading:
         if block.type == "tool_use":
             self._calls[index] = (block, [])
         elif block.text:
-            self._texts.append(block.text)
+            self._gather(self._texts, block.text)
 
     def _take_change(self, index: int, change: Change) -> None:
         if change.text:
-            self._texts.append(change.text)
+            self._gather(self._texts, change.text)
         if change.thinking:
-            self._reasons.append(change.thinking)
+            self._gather(self._reasons, change.thinking)
         if change.partial_json and index in self._calls:
-            self._calls[index][1].append(change.partial_json)
+            self._gather(self._calls[index][1], change.partial_json)
         self._stop = change.stop_reason or self._stop
 
-    def _take_usage(self, usage: UsagePiece | None) -> None:
-        """Later figures replace earlier ones, field by field."""
+    def _gather(self, parts: list[str], text: str) -> None:
+        parts.append(text)
+        self.size += len(text)
+
+    def _take_usage(self, raw: msgspec.Raw) -> None:
+        """Later figures replace earlier ones, field by field; for nonsense no answer is lost."""
+        try:
+            usage = msgspec.json.decode(raw, type=UsagePiece | None) if raw else None
+        except UNREADABLE:
+            return
         for field in UsagePiece.__struct_fields__ if usage is not None else ():
             if (count := getattr(usage, field)) is not None:
                 setattr(self._usage, field, count)

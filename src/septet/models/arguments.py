@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from septet.domain.talk import Answer, Message, Request, ToolCall
 from septet.models.asked import Item, asked
+from septet.models.faults import UNREADABLE
 from septet.ports import Model
 
 BROKEN = "The arguments of this call are not a JSON object ({}). Nothing was done. Send the whole call again."
@@ -41,7 +42,7 @@ def trouble(call: ToolCall) -> str:
     """What is wrong with the arguments of a call; nothing for a sound one."""
     try:
         msgspec.json.decode(call.arguments or "{}", type=dict[str, object])
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         return str(error)
     return ""
 

@@ -55,5 +55,7 @@ def is_complete(text: str, newest: Delta) -> bool:
 
 def cut(request: Request, text: str, seconds: float) -> Answer:
     asked_for = sum(len(message.text) for message in request.messages)
-    usage = Usage(prompt=asked_for // CHARACTERS_A_TOKEN, completion=len(text) // CHARACTERS_A_TOKEN)
+    usage = Usage(
+        prompt=asked_for // CHARACTERS_A_TOKEN, completion=len(text) // CHARACTERS_A_TOKEN, estimated=True
+    )
     return Answer(text=text, stop="length", usage=usage, seconds=seconds)

@@ -8,7 +8,7 @@ from septet.domain.counts import counted
 from septet.domain.values import Value
 from septet.errors import ModelFailed
 from septet.models.credentials import Credentials
-from septet.models.faults import Fault
+from septet.models.faults import UNREADABLE, Fault
 from septet.models.reporting import error_for
 from septet.models.wire import Wire
 
@@ -51,7 +51,7 @@ class Embedder:
             raise error_for(fault, self.model) from fault
         try:
             given = msgspec.json.decode(content, type=Embeddings).data
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise ModelFailed(f"{self.model}: the answer holds no vectors ({error})", "check it") from error
         if len(given) != len(texts):
             raise ModelFailed(

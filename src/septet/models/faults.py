@@ -6,7 +6,8 @@ Fault                 never leaves this package: `reporting` turns what is left 
 │   ├── Broken        a 5xx answer
 │   ├── Unreachable   no name, no connection, or it was lost
 │   ├── Stalled       connected, but silent for too long
-│   └── Garbled       an answer that is none: cut off, malformed, empty, HTML, without a finish reason
+│   ├── Garbled       an answer that is none: cut off, malformed, empty, HTML, no UTF-8, without a finish reason
+│   └── Oversized     an answer that is larger than any may be
 ├── TooLong           the request does not fit the model's context: ask with less
 ├── Filtered          the provider's filter swallowed the answer: another model may not mind
 ├── Lacking           the server has no tools, no schemas or no eyes: say it in text
@@ -15,6 +16,11 @@ Fault                 never leaves this package: `reporting` turns what is left 
 """
 
 from typing import Literal
+
+import msgspec
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for JSON that is none: malformed, not in UTF-8, or nested beyond all measure."""
 
 Feature = Literal["tools", "schema", "images"]
 
@@ -53,6 +59,10 @@ class Stalled(Passing):
 
 class Garbled(Passing):
     pass
+
+
+class Oversized(Passing):
+    remedy = "resume the chat, or let answers be larger (SEPTET_LONGEST_ANSWER, in MiB)"
 
 
 class TooLong(Fault):

@@ -10,7 +10,7 @@ from septet.domain.counts import counted
 from septet.domain.talk import Answer, Delta, Message, Request, ToolCall, ToolOffer
 from septet.models.arguments import paid_for_both
 from septet.models.asked import Item, asked
-from septet.models.faults import Garbled, Lacking, Refused
+from septet.models.faults import UNREADABLE, Garbled, Lacking, Refused
 from septet.ports import Model
 
 TOOL_BLOCK = re.compile(r"^```tool[ \t]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -166,7 +166,7 @@ def calls_in(text: str, known: set[str]) -> list[ToolCall] | str:
     for number, block in enumerate(TOOL_BLOCK.finditer(text), start=1):
         try:
             wish = msgspec.json.decode(block["body"], type=Wish)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             return str(error)
         if wish.name not in known:
             return f"there is no tool '{wish.name}', only {', '.join(sorted(known))}"
@@ -181,7 +181,7 @@ def json_in(text: str, schema: dict[str, object]) -> str:
     body = (block["body"] if block else text[text.find("{") : text.rfind("}") + 1]).strip()
     try:
         found = msgspec.json.decode(body, type=dict[str, object])
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         return f"no JSON object: {error}"
     required = msgspec.convert(schema.get("required", []), list[str])
     missing = [name for name in required if name not in found]

@@ -5,7 +5,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from septet.domain.talk import Answer, Delta, Message, Request, StopReason, ToolCall, ToolOffer, Usage
 from septet.models.encoding import Picture
-from septet.models.faults import Filtered, Garbled
+from septet.models.faults import UNREADABLE, Filtered, Garbled
 from septet.models.refusals import ErrorBody, interruption
 
 ENCODER = msgspec.json.Encoder()
@@ -36,6 +36,7 @@ class Piece(Struct):
 
 
 class Choice(Struct):
+    index: int | None = 0
     delta: Piece | None = None
     message: Piece | None = None
     finish_reason: str | None = None
@@ -55,7 +56,7 @@ class Chunk(Struct):
     """One event of a stream, or a whole answer: `message` instead of `delta` tells them apart."""
 
     choices: list[Choice] | None = None
-    usage: UsagePiece | None = None
+    usage: msgspec.Raw = msgspec.Raw()
     model: str | None = None
     error: ErrorBody | str | None = None
 
@@ -68,6 +69,7 @@ class Reading:
 
     def __init__(self) -> None:
         self.done = False
+        self.size = 0
         self._texts: list[str] = []
         self._reasons: list[str] = []
         self._calls: dict[int, CallParts] = {}
@@ -83,15 +85,16 @@ class Reading:
             return
         try:
             chunk = CHUNKS.decode(data)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise Garbled(f"a chunk of the answer cannot be read ({error})") from error
         if chunk.error is not None:
             raise interruption(chunk.error)
-        if chunk.usage is not None:
-            self._usage = chunk.usage
-        if chunk.choices:
-            self._take_choice(chunk.choices[0])
-            self._model = chunk.model or self._model
+        self._usage = counts(chunk.usage) or self._usage
+        # We ask for one choice; a server that gives more may tell them in any order.
+        for choice in chunk.choices or ():
+            if not choice.index:
+                self._take_choice(choice)
+                self._model = chunk.model or self._model
 
     def _take_choice(self, choice: Choice) -> None:
         piece = choice.delta or choice.message
@@ -101,13 +104,17 @@ class Reading:
             return
         if piece.content:
             text = piece.content
-            self._texts.append(text if isinstance(text, str) else "".join(part.text for part in text))
+            self._gather(self._texts, text if isinstance(text, str) else "".join(part.text for part in text))
         if thought := piece.reasoning_content or piece.reasoning:
-            self._reasons.append(thought)
+            self._gather(self._reasons, thought)
         if piece.refusal:
-            self._texts.append(piece.refusal)
+            self._gather(self._texts, piece.refusal)
         for call in piece.tool_calls or ():
             self._take_call(call)
+
+    def _gather(self, parts: list[str], text: str) -> None:
+        parts.append(text)
+        self.size += len(text)
 
     def _take_call(self, piece: CallPiece) -> None:
         # Some servers leave the index out: an id then begins a new call, its absence goes on with the last.
@@ -116,7 +123,7 @@ class Reading:
         call.id = call.id or piece.id or ""
         if piece.function is not None:
             call.name = call.name or piece.function.name or ""
-            call.arguments.append(piece.function.arguments or "")
+            self._gather(call.arguments, piece.function.arguments or "")
 
     def fresh(self) -> Delta | None:
         """What has come since the last time this was asked."""
@@ -158,6 +165,14 @@ class CallParts:
         self.id = ""
         self.name = ""
         self.arguments: list[str] = []
+
+
+def counts(raw: msgspec.Raw) -> UsagePiece | None:
+    """The server's figures; none where there are none, or nonsense: an answer is not lost for that."""
+    try:
+        return msgspec.json.decode(raw, type=UsagePiece | None) if raw else None
+    except UNREADABLE:
+        return None
 
 
 def used(piece: UsagePiece | None) -> Usage:

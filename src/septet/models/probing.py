@@ -6,7 +6,7 @@ import anyio
 import msgspec
 
 from septet.domain.values import Value
-from septet.models.faults import Fault
+from septet.models.faults import UNREADABLE, Fault
 from septet.models.names import Surroundings, ollama_address
 from septet.models.wire import Wire
 
@@ -69,5 +69,5 @@ async def listed(wire: Wire, url: str, key: str) -> tuple[str, ...]:
     try:
         body = await wire.get(f"{url}/models", {"Authorization": f"Bearer {key}"} if key else {})
         return tuple(entry.id for entry in msgspec.json.decode(body, type=Listing).data)
-    except (Fault, msgspec.MsgspecError):
+    except (Fault, *UNREADABLE):
         return ()

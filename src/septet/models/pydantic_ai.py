@@ -15,9 +15,10 @@ from septet.domain.talk import Answer, Delta, Request
 from septet.errors import BadConfig, NoModel
 from septet.models.encoding import Loader
 from septet.models.faults import Garbled, Lacking, Stalled
+from septet.models.pydantic_ai_bounds import bounded_provider
 from septet.models.pydantic_ai_faults import faults_of_the_library
 from septet.models.pydantic_ai_form import answered, history, parameters, piece, settings
-from septet.models.wire import Wire
+from septet.models.wire import Wire, oversized
 
 SILENT_SECONDS = 180.0
 
@@ -44,9 +45,13 @@ class PydanticAIModel:
             async with model_request_stream(
                 self._inner, messages, model_settings=chosen, model_request_parameters=parameters(request)
             ) as stream:
-                events = aiter(stream)
+                events, size = aiter(stream), 0
                 while (event := await self._next(events)) is not None:
-                    yield piece(event) or Delta()
+                    delta = piece(event) or Delta()
+                    size += len(delta.text) + len(delta.reasoning)
+                    if size > self._wire.longest_answer:
+                        raise oversized(self._wire.longest_answer)
+                    yield delta
             whole = stream.get()
             if isinstance(self._inner, OpenAIChatModel) and not said_why_it_ended(whole):
                 raise Garbled("the stream ended without a finish reason")
@@ -90,7 +95,7 @@ def open_pydantic_ai(name: str, wire: Wire, load: Loader | None = None) -> Pydan
             f"'pydantic-ai:{name[:80]}' names no model", "write pydantic-ai:PROVIDER:NAME, e.g. groq:…"
         )
     try:
-        return PydanticAIModel(infer_model(name), wire, load)
+        return PydanticAIModel(infer_model(name, provider_factory=bounded_provider(wire)), wire, load)
     except ImportError as error:
         raise NoModel(
             f"what pydantic-ai needs for {provider} is not installed",

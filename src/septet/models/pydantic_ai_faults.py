@@ -58,12 +58,24 @@ def faults_of_the_library() -> Generator[None, None, None]:
         yield
     except Fault:
         raise
-    except UserError as error:
-        raise Refused(shortened(str(error))) from error
-    except AgentRunError as error:
-        raise fault_of(error) from error
     except Exception as error:  # any provider's library may be behind it, each raises its own kinds
-        raise Broken(shortened(f"{type(error).__name__}: {error}")) from error
+        raise fault_behind(error) from error
+
+
+def fault_behind(error: BaseException) -> Fault:
+    """Ours, which a provider's library may have wrapped in its own; else by the kind of the library's."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Fault):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    match error:
+        case UserError():
+            return Refused(shortened(str(error)))
+        case AgentRunError():
+            return fault_of(error)
+        case _:
+            return Broken(shortened(f"{type(error).__name__}: {error}"))
 
 
 def fault_of(error: AgentRunError) -> Fault:

@@ -7,7 +7,17 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
-from septet.models.faults import Broken, Denied, Fault, Filtered, Lacking, Limited, Refused, TooLong
+from septet.models.faults import (
+    UNREADABLE,
+    Broken,
+    Denied,
+    Fault,
+    Filtered,
+    Lacking,
+    Limited,
+    Refused,
+    TooLong,
+)
 
 LONGEST_CAUSE = 300
 
@@ -86,7 +96,7 @@ def said(body: bytes) -> str:
     """What an error answer says, on one short line."""
     try:
         answer = msgspec.json.decode(body, type=ErrorAnswer)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return shortened(body.decode(errors="replace"))
     error = answer.error
     if isinstance(error, ErrorBody):

@@ -8,6 +8,11 @@ class EventStream:
         self._pending: list[bytes] = []
         self._fresh = True
 
+    @property
+    def pending(self) -> int:
+        """How many bytes wait for the end of their event."""
+        return sum(map(len, self._pending))
+
     def feed(self, piece: bytes) -> list[bytes]:
         # Only a line end can complete an event: a long one that comes in crumbs is joined once.
         waits = bool(self._pending) and self._pending[-1].endswith(b"\r")

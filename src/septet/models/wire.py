@@ -1,5 +1,6 @@
 """HTTP to a model's service: a warm, bounded pool of connections whose failures are faults."""
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
@@ -7,7 +8,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from septet.models.faults import Fault, Garbled, Refused, Stalled, Unreachable
+from septet.models.faults import Fault, Garbled, Oversized, Refused, Stalled, Unreachable
+from septet.models.inflation import Inflation
 from septet.models.refusals import refusal
 
 if TYPE_CHECKING:
@@ -15,34 +17,73 @@ if TYPE_CHECKING:
 
 LONGEST_ERROR = 1 << 16
 AFTER_THE_END = 0.2
+LONGEST_ANSWER = 8 << 20
+"""Bytes of text, reasoning and calls in one answer."""
+STREAMED = 8
+"""How many times as much a streamed answer may be on the wire: every token has a frame of some hundred bytes."""
+UNPACKED = {"Accept-Encoding": "identity"}
 
 
 class Incoming:
-    """An answer that has begun: its content type and the pieces of its body as they come."""
+    """An answer that has begun: its content type and the pieces of its body as they come, unpacked.
 
-    def __init__(self, response: "aiohttp.ClientResponse") -> None:
+    Raises Oversized beyond its bound: `longest` bytes for one that comes whole, more for a stream.
+    """
+
+    def __init__(self, response: "aiohttp.ClientResponse", longest: int | None = None) -> None:
         self._response = response
         self.kind = response.content_type
         self.resumed = response.status == 206
+        self.longest = longest
+        packing = response.headers.get("Content-Encoding", "identity").strip().lower()
+        self._inflation = Inflation(packing) if packing != "identity" else None
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._response.content.iter_any()
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        factor = 1 if self.kind == "application/json" else STREAMED
+        left = math.inf if self.longest is None else self.longest * factor
+        async for packed in self._response.content.iter_any():
+            for piece in self._inflation.unpacked(packed) if self._inflation else (packed,):
+                left -= len(piece)
+                if left < 0:
+                    raise oversized(self.longest or 0)
+                yield piece
+
+    async def beginning(self, size: int) -> bytes:
+        """Of an answer that may be anything, no more than that."""
+        found = b""
+        async for piece in self:
+            found += piece
+            if len(found) >= size:
+                break
+        return found[:size]
 
     async def finish(self) -> None:
         """Read what follows the last event, so that the connection can be used again."""
         with anyio.move_on_after(AFTER_THE_END):
-            await self._response.content.read()
+            left = LONGEST_ERROR
+            while left > 0 and (piece := await self._response.content.readany()):
+                left -= len(piece)
+
+
+def oversized(longest: int) -> Oversized:
+    return Oversized(f"the answer is larger than {longest / (1 << 20):.3g} MiB")
 
 
 class Wire:
     """Opens its pool at the first request. One serves every model of a process; close it at the end.
 
-    `silent_seconds` without a single byte mean that the server has stalled, before its answer or inside it.
+    `silent_seconds` without a single byte mean that the server has stalled, before its answer or inside it; an
+    answer of more than `longest_answer` bytes is a fault.
     """
 
     def __init__(
-        self, connections: int = 100, connect_seconds: float = 10.0, silent_seconds: float = 180.0
+        self,
+        connections: int = 100,
+        connect_seconds: float = 10.0,
+        silent_seconds: float = 180.0,
+        longest_answer: int = LONGEST_ANSWER,
     ) -> None:
+        self.longest_answer = longest_answer
         self._connections = connections
         self._connect_seconds = connect_seconds
         self._silent_seconds = silent_seconds
@@ -61,7 +102,10 @@ class Wire:
                 total=None, sock_connect=self._connect_seconds, sock_read=self._silent_seconds
             )
             connector = aiohttp.TCPConnector(limit=self._connections)
-            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=True)
+            # Unpacking is ours: the client would unpack as much at once as there is.
+            self._session = aiohttp.ClientSession(
+                connector=connector, timeout=timeout, trust_env=True, auto_decompress=False, headers=UNPACKED
+            )
         return self._session
 
     @asynccontextmanager
@@ -71,11 +115,10 @@ class Wire:
         sent = {"Content-Type": "application/json", **headers}
         with faults_of_the_network(url):
             async with session.post(url, data=body, headers=sent, allow_redirects=False) as response:
+                incoming = Incoming(response, self.longest_answer)
                 if response.status != 200:
-                    error = await response.content.read(LONGEST_ERROR)
-                    lower = {name.lower(): value for name, value in response.headers.items()}
-                    raise refusal(response.status, lower, error)
-                yield Incoming(response)
+                    raise await refused(response, incoming)
+                yield incoming
 
     @asynccontextmanager
     async def fetch(self, url: str, start: int = 0) -> AsyncGenerator[Incoming, None]:
@@ -88,20 +131,19 @@ class Wire:
                     async with self.fetch(url) as whole:
                         yield whole
                     return
+                incoming = Incoming(response)
                 if response.status not in (200, 206):
-                    error = await response.content.read(LONGEST_ERROR)
-                    raise refusal(response.status, {}, error)
-                yield Incoming(response)
+                    raise await refused(response, incoming)
+                yield incoming
 
     async def get(self, url: str, headers: Mapping[str, str]) -> bytes:
         session = self._opened()
         with faults_of_the_network(url):
             async with session.get(url, headers=dict(headers)) as response:
-                body = await response.read()
+                incoming = Incoming(response, self.longest_answer)
                 if response.status != 200:
-                    lower = {name.lower(): value for name, value in response.headers.items()}
-                    raise refusal(response.status, lower, body)
-                return body
+                    raise await refused(response, incoming)
+                return b"".join([piece async for piece in incoming])
 
     async def aclose(self) -> None:
         while self._closers:
@@ -115,6 +157,11 @@ class Wire:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+async def refused(response: "aiohttp.ClientResponse", incoming: Incoming) -> Fault:
+    lower = {name.lower(): value for name, value in response.headers.items()}
+    return refusal(response.status, lower, await incoming.beginning(LONGEST_ERROR))
 
 
 @contextmanager

@@ -12,12 +12,13 @@ from septet.models.azure import API_VERSION
 from septet.models.catalogue import OwnWeights
 from septet.models.fetching import PUBLIC_INDEX
 from septet.models.names import ANTHROPIC, KEY_VARIABLES, OLLAMA, OPENAI
+from septet.models.wire import LONGEST_ANSWER
 from septet.settings.group_chats import GroupChatForm
 from septet.settings.homes import Home, find_home
 from septet.settings.team_files import TeamForm
 from septet.tools.documents import read_document
 from septet.wiring.foreign import Named
-from septet.wiring.models import Models
+from septet.wiring.models import LONGEST, Models
 
 SET = "set, not shown"
 DEFAULT = "default"
@@ -33,6 +34,7 @@ FORMS: Mapping[str, tuple[type[Value], str]] = {
 VARIABLES = {
     "model": (("SEPTET_MODEL",), "what is found here (septet models)"),
     "sandbox": (("SEPTET_SANDBOX",), "the strongest that works here (septet doctor)"),
+    "longest_answer": ((LONGEST,), f"{LONGEST_ANSWER >> 20}"),
     "embeddings": (("SEPTET_EMBEDDINGS",), "off"),
     "index": (("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"), PUBLIC_INDEX),
     "openai.url": (("OPENAI_BASE_URL",), OPENAI),

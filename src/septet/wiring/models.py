@@ -34,7 +34,7 @@ from septet.models.recording import Recording, Tape
 from septet.models.replay import open_replay
 from septet.models.retrying import Patience
 from septet.models.scripted import ScriptedModel, load_script
-from septet.models.wire import Wire
+from septet.models.wire import LONGEST_ANSWER, Wire
 from septet.ports import Model
 from septet.settings.homes import Home
 from septet.tools.documents import read_document
@@ -42,6 +42,7 @@ from septet.wiring.sturdy import sturdy
 
 CANDIDATES = 3
 EMBEDDINGS = "SEPTET_EMBEDDINGS"
+LONGEST = "SEPTET_LONGEST_ANSWER"
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 """Variables whose values are in no recording: those of every provider are named so."""
 DEMOS = Path(__file__).parent.parent / "demos"
@@ -67,7 +68,7 @@ class Models:
         self._patience = patience or Patience()
         self.keys = KeyFile(home.config / "keys.json")
         self._own_weights = home.config / "models.yaml"
-        self._wire = Wire()
+        self._wire = Wire(longest_answer=longest_answer(environment))
         index = environment.get("UV_DEFAULT_INDEX") or environment.get("PIP_INDEX_URL") or PUBLIC_INDEX
         self.shelf = Shelf(home.cache / "models", self._wire, index)
 
@@ -223,6 +224,16 @@ class Models:
 
     def _around(self) -> Surroundings:
         return Surroundings(environment=self._environment, keys=self.keys.read())
+
+
+def longest_answer(environment: Mapping[str, str]) -> int:
+    """Bytes, by a variable that counts in MiB."""
+    given = environment.get(LONGEST, "").strip()
+    if not given:
+        return LONGEST_ANSWER
+    if not given.isdecimal() or not 0 < int(given) <= 1024:
+        raise BadConfig(f"{LONGEST} is '{given[:40]}'", "write how many MiB an answer may have, 1 to 1024")
+    return int(given) << 20
 
 
 def rehearsal_of(name: str) -> bool:

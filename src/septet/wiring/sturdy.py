@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from septet.models.arguments import RepairingArguments
 from septet.models.briefer import Briefer
+from septet.models.counting import Counted
 from septet.models.fallback import Fallback, Tell
 from septet.models.in_words import InWords
 from septet.models.pricing import Priced
@@ -19,7 +20,7 @@ def sturdy(models: Sequence[tuple[str, Model]], patience: Patience, tell: Tell) 
     way to the next one.
     """
     each = [
-        (name, Priced(RepairingArguments(Briefer(Retrying(InWords(model), patience, tell))), name))
+        (name, Priced(RepairingArguments(Briefer(Retrying(InWords(Counted(model)), patience, tell))), name))
         for name, model in models
     ]
     first = each[0][1] if len(each) == 1 else Fallback(each, tell)

@@ -1,0 +1,52 @@
+"""A process that asks models and tells what came of it and how much memory it took: for answers that are too much."""
+
+import json
+import resource
+import sys
+
+import anyio
+
+from septet.domain.talk import Message, Request
+from septet.models.anthropic import AnthropicModel
+from septet.models.credentials import bearer
+from septet.models.faults import Fault
+from septet.models.openai import OpenAIModel
+from septet.models.wire import Wire
+from septet.ports import Model
+
+LONGEST = 1 << 20
+QUESTION = Request(role="coder", step=1, messages=(Message(role="user", text="go"),))
+
+
+def opened(kind: str, url: str, wire: Wire) -> Model:
+    if kind == "pydantic-ai":
+        import os
+
+        from septet.models.pydantic_ai import open_pydantic_ai
+
+        os.environ.update(OPENAI_BASE_URL=url, OPENAI_API_KEY="sk-test")
+        return open_pydantic_ai("openai-chat:mock", wire)
+    if kind == "anthropic":
+        return AnthropicModel(f"{url}/messages", "mock", bearer(""), wire)
+    return OpenAIModel(f"{url}/chat/completions", "mock", bearer(""), wire)
+
+
+async def told(kind: str, url: str) -> str:
+    async with Wire(longest_answer=LONGEST) as wire:
+        try:
+            async for _ in opened(kind, url, wire).answer(QUESTION):
+                pass
+        except Fault as fault:
+            return f"{type(fault).__name__}: {fault.cause}"
+        return "an answer"
+
+
+async def main() -> None:
+    kind, *urls = sys.argv[1:]
+    found = [await told(kind, url) for url in urls]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    sys.stdout.write(json.dumps({"found": found, "peak": peak}))
+
+
+if __name__ == "__main__":
+    anyio.run(main)

@@ -1,0 +1,103 @@
+"""Answers that are too much, or no text at all: a fault like any other, in bounded memory."""
+
+import json
+import sys
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import anyio
+import pytest
+from models.asker import told
+from models.raw_server import EVENTS, Body, raw_server
+
+pytestmark = pytest.mark.anyio
+MIB = 1 << 20
+MOST = 300
+"""MiB that the process may take at its peak, with Python and all libraries; the answers are much more, or endless."""
+PATIENCE = 120
+JSON = b"Content-Type: application/json\r\n"
+GZIP = b"Content-Encoding: gzip\r\n"
+
+
+def repeated(piece: bytes, times: int, head: bytes = b"") -> Body:
+    async def body() -> AsyncIterator[bytes]:
+        yield head
+        for _ in range(times):
+            yield piece
+
+    return body
+
+
+def bomb(head: bytes) -> Body:
+    """A gigabyte of blanks, packed."""
+    packer = zlib.compressobj(level=1, wbits=31)
+    packed = packer.compress(head) + b"".join(packer.compress(b" " * MIB) for _ in range(1024))
+    return repeated(b"", 0, packed + packer.flush())
+
+
+ENDLESS = 1 << 20
+WORDS = b"word " * 10_000
+SPOKEN = (
+    b'data: {"type":"content_block_delta","delta":{"text":"%s"},"choices":[{"delta":{"content":"%s"}}]}\n\n'
+)
+CASES: dict[str, tuple[bytes, Body]] = {
+    "a packed answer": (JSON + GZIP, bomb(b'{"choices":[],"x":"')),
+    "a packed stream": (EVENTS + GZIP, bomb(b"data: ")),
+    "a long answer": (JSON, repeated(b"x" * MIB, 200, b'{"choices":[],"x":"')),
+    "a long line": (EVENTS, repeated(b"x" * MIB, 50, b"data: ")),
+    "an endless line": (EVENTS, repeated(b"x" * MIB, ENDLESS, b"data: ")),
+    "endless lines": (EVENTS, repeated(b"data: x\n" * 10_000, ENDLESS)),
+    "endless signs of life": (EVENTS, repeated(b": ping\n\n" * 10_000, ENDLESS)),
+    "endless words": (EVENTS, repeated(SPOKEN % (WORDS, WORDS), ENDLESS)),
+}
+
+
+async def asked(kind: str, *servers: tuple[bytes, Body]) -> tuple[list[str], int]:
+    """What came of each question, and the most memory that all of them took."""
+    async with AsyncExitStack() as stack:
+        urls = [(await stack.enter_async_context(raw_server(*one))).url for one in servers]
+        asker = Path(__file__).with_name("asker.py")
+        with anyio.fail_after(PATIENCE):
+            done = await anyio.run_process(
+                [sys.executable, str(asker), kind, *urls],
+                env={"PYTHONPATH": str(Path(__file__).parent.parent), "NO_PROXY": "*"},
+                stderr=None,
+            )
+    seen = json.loads(done.stdout)
+    return seen["found"], seen["peak"]
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_an_answer_of_any_size_is_a_fault_and_takes_little_memory(kind: str) -> None:
+    found, peak = await asked(kind, *CASES.values())
+
+    kinds = {name: one.partition(":")[0] for name, one in zip(CASES, found, strict=True)}
+    assert kinds == dict.fromkeys(CASES, "Oversized")
+    assert peak < MOST
+
+
+async def test_so_is_one_that_comes_by_a_library() -> None:
+    names = ("a packed answer", "a long answer", "an endless line", "endless words")
+    found, peak = await asked("pydantic-ai", *(CASES[name] for name in names))
+
+    assert [one.partition(":")[0] for one in found] == ["Garbled", "Oversized", "Oversized", "Oversized"]
+    assert peak < MOST
+
+
+NONSENSE: dict[str, tuple[bytes, Body]] = {
+    "no UTF-8": (EVENTS, repeated(b'data: {"choices":[{"delta":{"content":"\xff\xfe"}}]}\n\n', 1)),
+    "no UTF-8 at once": (JSON, repeated(b'{"choices":[{"message":{"content":"\xff"}}]}', 1)),
+    "half a character": (EVENTS, repeated(b'data: {"choices":[{"delta":{"content":"\\ud800 x"}}]}\n\n', 1)),
+    "a deep nest": (EVENTS, repeated(b"data: {" + b'"x":[' + b"[" * 100_000 + b"\n\n", 1)),
+    "packed badly": (EVENTS + GZIP, repeated(b"this was never packed", 1)),
+    "packed strangely": (EVENTS + b"Content-Encoding: br\r\n", repeated(b"x", 1)),
+}
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_an_answer_that_is_no_text_is_a_fault(kind: str) -> None:
+    for name, (headers, body) in NONSENSE.items():
+        async with raw_server(headers, body) as server:
+            assert (await told(kind, server.url)).startswith("Garbled: "), name
