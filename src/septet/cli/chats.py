@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from septet.cli.completion import chat_names
+from septet.cli.output import notify, put, put_exactly
 
 if TYPE_CHECKING:
     from septet.wiring.session import Session
 
 
-def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "") -> int:
-    """Do the work with the session open and print what it gives; `nothing` is for people, where that is empty."""
+def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "", exact: bool = False) -> int:
+    """Do the work with the session open and print what it gives, `exact` for programs.
+
+    `nothing` is for people, where that is empty.
+    """
     import anyio
 
     from septet.wiring.session import open_session
@@ -25,10 +29,9 @@ def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "") -
 
     text = anyio.run(opened)
     if text:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
-        sys.stdout.flush()
+        put_exactly(text) if exact else put(text)
     elif nothing:
-        click.echo(f"septet: {nothing}", err=True)
+        notify(f"septet: {nothing}")
     return 0
 
 
@@ -45,7 +48,7 @@ def list_chats(as_json: bool) -> int:
         rows.sort(key=lambda row: row.changed, reverse=True)
         return chat_objects(rows) if as_json else chat_lines(rows, columns_of(sys.stdout))
 
-    return in_session(work, "" if as_json else "there is no chat yet: septet demo shows one")
+    return in_session(work, "" if as_json else "there is no chat yet: septet demo shows one", as_json)
 
 
 @click.command(epilog="Examples: septet show analog-clock; septet show analog-clock --output 'v2 tests'")
@@ -64,7 +67,7 @@ def show(name: str, output: str | None, as_json: bool) -> int:
     With --output, what one of its runs said, whole.
     """
     if output is not None:
-        return in_session(partial(show_output, name, output, as_json))
+        return in_session(partial(show_output, name, output, as_json), exact=as_json)
 
     async def work(session: "Session") -> str:
         from septet.chat.reports import summary
@@ -74,7 +77,7 @@ def show(name: str, output: str | None, as_json: bool) -> int:
         state = await session.state(await session.find(name))
         return ENCODER.encode(result_of(state)).decode() if as_json else summary(state)
 
-    return in_session(work)
+    return in_session(work, exact=as_json)
 
 
 async def show_output(name: str, run: str, as_json: bool, session: "Session") -> str:
@@ -110,4 +113,4 @@ def diff(name: str, old: str | None, new: str | None) -> int:
         after = version_named(state, f"v{count}" if new is None else new)
         return await difference(before, after, session.blobs)
 
-    return in_session(work)
+    return in_session(work, exact=True)

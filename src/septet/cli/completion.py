@@ -2,6 +2,8 @@
 
 import click
 
+from septet.cli.output import put_exactly
+
 
 @click.command(epilog='Example: eval "$(septet completion bash)"')
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -19,7 +21,7 @@ def completion(shell: str) -> int:
 
     known = get_completion_class(shell)
     assert known is not None, "click knows the shells that are offered"
-    click.echo(known(septet, {}, "septet", "_SEPTET_COMPLETE").source())
+    put_exactly(known(septet, {}, "septet", "_SEPTET_COMPLETE").source())
     return 0
 
 

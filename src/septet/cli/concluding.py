@@ -1,13 +1,12 @@
 """How a chat ends at the command line: its result on stdout, or in a file."""
 
 import shutil
-import sys
 
 from septet.chat.exports import answer_words
 from septet.chat.reports import report_table, status
 from septet.chat.results import result_of
-from septet.cli.live import write_line
 from septet.cli.options import Options
+from septet.cli.output import notify, put, put_exactly
 from septet.domain.codec import ENCODER
 from septet.domain.plans import plan_text
 from septet.domain.state import State
@@ -29,13 +28,13 @@ def conclude(state: State, options: Options, command: str) -> None:
     if options.out is not None:
         deliver(options.out, f"{text}\n".encode(errors="backslashreplace"))
     if options.json or options.out is None:
-        write_line(sys.stdout, text)
+        put_exactly(text) if options.json else put(text)
     if options.json or options.quiet:
         return
     if options.out is not None:
-        write_line(sys.stderr, f"septet: {state.chat}: {status(state)}; the result is in {options.out}")
+        notify(f"septet: {state.chat}: {status(state)}; the result is in {options.out}")
     if result.exit_code and brings_program(state):
-        write_line(sys.stderr, f"septet: to go on: {command}")
+        notify(f"septet: to go on: {command}")
 
 
 def result_text(state: State, width: int) -> str:

@@ -4,6 +4,8 @@ import sys
 
 import click
 
+from septet.cli.output import put, put_exactly
+
 FORMS = ("team", "group-chat", "models", "mcp")
 
 
@@ -27,7 +29,7 @@ def show(as_json: bool) -> int:
     for one in found:
         said = f"{neutral(one.value)}  ({neutral(one.source)})" if one.value else "not set"
         line = f"{one.name:<{width}}  {said}"
-        sys.stdout.write(f"{ENCODER.encode(one).decode() if as_json else line}\n")
+        put_exactly(ENCODER.encode(one).decode()) if as_json else put(line)
     sys.stdout.flush()
     return 0
 
@@ -41,6 +43,6 @@ def schema(form: str) -> int:
     """
     from septet.wiring.configuration import schema as schema_of
 
-    sys.stdout.write(schema_of(form).decode() + "\n")
+    put_exactly(schema_of(form).decode())
     sys.stdout.flush()
     return 0

@@ -1,8 +1,8 @@
 """`doctor`: what works on this machine, proven by trying, and the remedy for what does not."""
 
-import sys
-
 import click
+
+from septet.cli.output import put, put_exactly
 
 
 @click.command(epilog="Example: septet doctor --json")
@@ -16,8 +16,8 @@ def doctor(as_json: bool) -> int:
 
     findings = anyio.run(diagnose)
     if as_json:
-        sys.stdout.write(ENCODER.encode(findings).decode() + "\n")
+        put_exactly(ENCODER.encode(findings).decode())
     else:
         for one in findings:
-            sys.stdout.write(f"{'✓' if one.well else '✗'} {one.what:<8} {one.detail}\n")
+            put(f"{'✓' if one.well else '✗'} {one.what:<8} {one.detail}")
     return next((one.exit_code for one in findings if not one.well), 0)

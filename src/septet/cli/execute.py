@@ -5,6 +5,7 @@ import sys
 import click
 
 from septet.cli.options import Amount, Folder, Reach
+from septet.cli.output import notify
 
 
 @click.command("exec", epilog="Example: septet exec -- python -c 'print(6 * 7)'")
@@ -62,7 +63,7 @@ def execute(**given: "str | bool") -> int:
     try:
         shown = anyio.run(carried_out, wish)
     except KeyboardInterrupt:
-        click.echo("septet: interrupted; everything that ran is ended", err=True)
+        notify("septet: interrupted; everything that ran is ended")
         return 130
     code = concluded(shown, wish.as_json)
     sys.stdout.flush()

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import click
 from msgspec.structs import replace
 
+from septet.cli.output import confirm, notify, put_exactly
 from septet.cli.person import at_terminal
 from septet.domain.cells import cells_of, notebook_cells
 from septet.domain.codec import ENCODER
@@ -148,9 +148,9 @@ async def provided(wish: Wish) -> None:
         str(wish.folder), {path.name.replace(".ipynb", ".py"): source}, agreed(wish), wish.unsafe_local
     )
     if done and done.installed:
-        click.echo(f"septet: installed {', '.join(done.installed)} in {done.seconds:.1f} s", err=True)
+        notify(f"septet: installed {', '.join(done.installed)} in {done.seconds:.1f} s")
     if done and done.failed:
-        click.echo(f"septet: could not install {', '.join(done.failed)}: {done.why}", err=True)
+        notify(f"septet: could not install {', '.join(done.failed)}: {done.why}")
 
 
 def agreed(wish: Wish) -> Callable[[Missing], bool]:
@@ -159,7 +159,7 @@ def agreed(wish: Wish) -> Callable[[Missing], bool]:
             return True
         if not at_terminal():
             raise NeedsPerson(f"{wanted_words(missing)} is not installed", "pass --packages auto or off")
-        return click.confirm(f"install {wanted_words(missing)}?", err=True)
+        return confirm(f"install {wanted_words(missing)}?")
 
     return agree
 
@@ -208,9 +208,9 @@ def concluded(shown: Shown, as_json: bool) -> int:
     """The exit code is the program's; one that a limit ended is never 0."""
     last = shown.results[-1]
     if as_json:
-        sys.stdout.write(ENCODER.encode(told(shown)).decode() + "\n")
+        put_exactly(ENCODER.encode(told(shown)).decode())
     elif last.stopped_by:
-        sys.stderr.write(f"septet: stopped by the {last.stopped_by} limit\n")
+        notify(f"septet: stopped by the {last.stopped_by} limit")
     return last.exit_code or (1 if last.stopped_by else 0)
 
 

@@ -8,6 +8,7 @@ import click
 
 from septet.cli.chats import in_session
 from septet.cli.completion import chat_names
+from septet.cli.output import notify, put_bytes
 
 if TYPE_CHECKING:
     from septet.wiring.session import Session
@@ -46,7 +47,7 @@ def export(name: str, form: str, redact: bool, out: Path | None) -> int:
         log = await session.log(await session.find(name))
         give(await document(log, form, session.blobs, redaction), out)
         if redaction is not None:
-            click.echo(f"septet: {redaction.account}", err=True)
+            notify(f"septet: {redaction.account}")
         return ""
 
     return in_session(work)
@@ -63,15 +64,10 @@ def check_target(form: str, out: Path | None) -> None:
 
 
 def give(content: bytes, out: Path | None) -> None:
-    """To the file, or to stdout, made harmless where a terminal would obey it."""
-    from septet.domain.terminals import neutral
+    """To the file, or to stdout."""
     from septet.tools.delivery import deliver
 
     if out is not None:
         deliver(out, content)
-        return
-    if sys.stdout.isatty():
-        sys.stdout.write(neutral(content.decode()))
     else:
-        sys.stdout.buffer.write(content)
-    sys.stdout.flush()
+        put_bytes(content)

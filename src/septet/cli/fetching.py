@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from septet.cli.live import write_line
 from septet.cli.options import Options
+from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_line, at_terminal
+from septet.domain.terminals import neutral
 from septet.domain.values import Value
 from septet.errors import NoModel
 from septet.wiring.models import Choice, Models, amount
@@ -34,8 +35,8 @@ Tell = Callable[[str], None]
 async def fetch_embedded(models: Models, name: str) -> Path:
     """The file of an embedded model; its licence is shown before it is fetched."""
     if models.is_here(name):
-        return await models.fetch(name, lambda _, __: None, say)
-    say(f"fetching {models.about(name)}")
+        return await models.fetch(name, lambda _, __: None, notice)
+    notice(f"fetching {models.about(name)}")
     with progress_shown() as (progress, tell):
         return await models.fetch(name, progress, tell)
 
@@ -43,9 +44,9 @@ async def fetch_embedded(models: Models, name: str) -> Path:
 async def fetch_as_json(models: Models, name: str) -> Path:
     """The same for programs: a line of JSON for each hundredth, for each note, and for what came of it."""
     was_here, entry = models.is_here(name), models.weights(name)
-    progress = parts(100, lambda here, whole: put(Fetching(here=here, whole=whole)))
-    path = await models.fetch(name, progress, lambda text: put(Noted(text=text)))
-    put(Fetched(name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_here))
+    progress = parts(100, lambda here, whole: put_event(Fetching(here=here, whole=whole)))
+    path = await models.fetch(name, progress, lambda text: put_event(Noted(text=text)))
+    put_event(Fetched(name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_here))
     return path
 
 
@@ -70,12 +71,12 @@ class Fetched(Value, tag="result", omit_defaults=False):
     fetched: bool
 
 
-def put(line: Fetching | Noted | Fetched) -> None:
-    write_line(sys.stdout, msgspec.json.encode(line).decode())
+def put_event(line: Fetching | Noted | Fetched) -> None:
+    put_exactly(msgspec.json.encode(line).decode())
 
 
-def say(text: str) -> None:
-    write_line(sys.stderr, f"septet: {text}")
+def notice(text: str) -> None:
+    notify(f"septet: {text}")
 
 
 @contextmanager
@@ -84,9 +85,10 @@ def progress_shown() -> Generator[tuple[Progress, Tell], None, None]:
     if not sys.stderr.isatty():
         yield (
             parts(
-                10, lambda here, whole: say(f"{100 * here // whole:3} %, {amount(here)} of {amount(whole)}")
+                10,
+                lambda here, whole: notice(f"{100 * here // whole:3} %, {amount(here)} of {amount(whole)}"),
             ),
-            say,
+            notice,
         )
         return
     from rich.console import Console
@@ -105,7 +107,7 @@ def progress_shown() -> Generator[tuple[Progress, Tell], None, None]:
         task = bar.add_task("model", total=None)
         yield (
             lambda here, whole: bar.update(task, completed=here, total=whole),
-            lambda text: bar.console.print(f"septet: {text}", highlight=False, markup=False),
+            lambda text: bar.console.print(neutral(f"septet: {text}"), highlight=False, markup=False),
         )
 
 
@@ -134,7 +136,7 @@ async def model_to_use(models: Models, options: Options) -> str | None:
         choice = await chosen(models, options)
         if choice is None:
             return None
-        write_line(sys.stderr, f"septet: thinking with {choice.name}: {choice.reason}")
+        notify(f"septet: thinking with {choice.name}: {choice.reason}")
         given = choice.name
     if given.partition("/")[0] == "local" and (silent or options.fetch):
         await fetch_embedded(models, given.partition("/")[2])
@@ -154,7 +156,7 @@ async def chosen(models: Models, options: Options) -> Choice | None:
         except NoModel:
             if options.yes or not at_terminal():
                 raise
-        write_line(sys.stderr, MENU)
+        notify(MENU)
         wish = (await ask_line("> ")).strip()
         if wish == "1":
             return None
@@ -176,5 +178,5 @@ async def act(models: Models, wish: str) -> None:
 async def asked_for(prompt: str, words: tuple[str, ...]) -> str:
     """One of the words; asked again for anything else."""
     while (word := (await ask_line(prompt)).strip().lower()) not in words:
-        write_line(sys.stderr, f"septet: please type {' or '.join(words)}")
+        notify(f"septet: please type {' or '.join(words)}")
     return word

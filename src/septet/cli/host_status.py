@@ -1,13 +1,12 @@
 """`septet host status`: the host, its members and its chats, for people and for programs."""
 
-import sys
 from collections.abc import Iterable
 from time import time
 
 import anyio
 import msgspec
 
-from septet.cli.live import write_line
+from septet.cli.output import put, put_exactly
 from septet.domain.counts import counted
 from septet.domain.presence import Seen
 from septet.domain.terminals import neutral
@@ -19,7 +18,7 @@ LONGEST = 200
 
 def show_status(link: Link, as_json: bool) -> int:
     found = anyio.run(standing, link)
-    write_line(sys.stdout, msgspec.json.encode(found).decode() if as_json else "\n".join(lines(found)))
+    put_exactly(msgspec.json.encode(found).decode()) if as_json else put("\n".join(lines(found)))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 import signal
 import socket
-import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from septet.cli.live import write_line
 from septet.cli.options import Options
+from septet.cli.output import notify, put
 from septet.cli.watching import work
 from septet.cli.working import Start, begin, proceed
 from septet.errors import BadUsage
@@ -73,7 +72,7 @@ def run_host(options: HostOptions) -> int:
 
 def run_invite(store: Path | None, name: str, roles: Sequence[str], called: Sequence[str]) -> int:
     """The token's file on stdout: copy it to the member's machine."""
-    write_line(sys.stdout, str(invite_member(host_folder(store), name, roles, called)))
+    put(str(invite_member(host_folder(store), name, roles, called)))
     return 0
 
 
@@ -128,11 +127,11 @@ async def hosting(plan: ServerPlan) -> AsyncGenerator[Link]:
         (folder / "address").write_text(server.link.address)
         (folder / "certificate").write_text(plan.certificate)
         trust = " --tls-ca SIGNER" if plan.certificate else ""
-        write_line(sys.stdout, f"listening on {address}")
+        put(f"listening on {address}")
         join, token = f"join with: septet join {address} --as coder", folder / "tokens" / "coder"
-        write_line(sys.stdout, f"{join} --token-file {token}{trust}")
+        put(f"{join} --token-file {token}{trust}")
         conduct = f"conduct with: septet conduct {address} GOAL"
-        write_line(sys.stdout, f"{conduct} --token-file {folder / 'token'}{trust}")
+        put(f"{conduct} --token-file {folder / 'token'}{trust}")
         yield server.link
 
 
@@ -143,16 +142,16 @@ async def adopting(link: Link, meeting: Meeting, options: HostOptions) -> AsyncG
         raise BadUsage("--tls is for a server that is started here", "leave it out with --nats")
     async with adopt_server(link, options.replicas) as version:
         how = options_of(meeting)
-        write_line(sys.stdout, f"ready on {link.address} (nats-server {version})")
-        write_line(sys.stdout, f"join with: septet join {link.address} --as coder{how}")
-        write_line(sys.stdout, f"conduct with: septet conduct {link.address} GOAL{how}")
+        put(f"ready on {link.address} (nats-server {version})")
+        put(f"join with: septet join {link.address} --as coder{how}")
+        put(f"conduct with: septet conduct {link.address} GOAL{how}")
         yield
 
 
 @asynccontextmanager
 async def membership(joining: Membership) -> AsyncGenerator[None]:
     def ready() -> None:
-        write_line(sys.stderr, f"septet: {joining.name} serves {', '.join(joining.roles)}")
+        notify(f"septet: {joining.name} serves {', '.join(joining.roles)}")
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve_roles, joining, ready)

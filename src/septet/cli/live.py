@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from difflib import unified_diff
 from time import monotonic
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -92,7 +92,7 @@ class Screen:
 
     def say(self, who: str, text: str) -> None:
         titles = {one.name: one.title for one in self.state.team.members}
-        name = Text(f"{titles.get(who) or who:>9}  ", style=COLOURS.get(who, "white"))
+        name = Text(f"{neutral(titles.get(who) or who):>9}  ", style=COLOURS.get(who, "white"))
         lines = neutral(text).rstrip().splitlines() or [""]
         with self.footer.out_of_the_way() if self.footer else nullcontext():
             for part in (part for line in lines for part in self.fitted(line)):
@@ -224,9 +224,3 @@ def changed_lines(diff: str, changes: Sequence[FileChange]) -> str:
 def last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else ""
-
-
-def write_line(stream: TextIO, line: str) -> None:
-    """One line, at once: whoever reads the other end of the pipe is watching."""
-    stream.write(line + "\n")
-    stream.flush()

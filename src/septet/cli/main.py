@@ -85,6 +85,9 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        from septet.cli.output import show_notices
+
+        show_notices()
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         return getattr(import_module(module), name)
 
@@ -126,13 +129,15 @@ def translated(args: list[str]) -> list[str]:
 
 def check_goal(word: str) -> None:
     """A word that may be meant for a command is a goal only if the person says so: goals cost money."""
+    from septet.cli.output import confirm
+
     near = nearest_command(word)
     if not near:
         return
     cause = f"there is no command '{word}': did you mean '{near}'?"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError(f"{cause} (if it is a goal: septet run {word})")
-    if not click.confirm(f"septet: {cause} Build '{word}' as a goal?", err=True):
+    if not confirm(f"septet: {cause} Build '{word}' as a goal?"):
         raise click.UsageError(f"'{word}' was not built (see septet {near} --help)")
 
 
@@ -230,11 +235,13 @@ def explained(error: Exception) -> tuple[str, int]:
 
 def fail(message: str, code: int, outcome: Outcome) -> int:
     """One line; and `--json` of a command that works on a chat ends with its result all the same."""
-    click.echo(f"septet: {message}", err=True)
+    from septet.cli.output import notify, put_exactly
+
+    notify(f"septet: {message}")
     words = sys.argv[1:]
     command = next((word for word in words if not word.startswith("-")), "run")
     if "--json" in words and (command in RUNS or command not in COMMANDS):
         from septet.cli.failures import failed_result
 
-        click.echo(failed_result(message, code, outcome.state))
+        put_exactly(failed_result(message, code, outcome.state))
     return code

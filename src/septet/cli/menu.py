@@ -9,6 +9,7 @@ import anyio
 import click
 
 from septet.cli.options import Options, run_options
+from septet.cli.output import confirm, notify, put_bytes
 from septet.errors import BadUsage
 
 TOP = "a number opens a project · n new · o options · q quit"
@@ -47,7 +48,7 @@ def attempt(deed: Callable[[], object]) -> None:
     except (SystemExit, click.Abort):
         return
     except Exception as error:  # the menu is not the place to end for any of them
-        click.echo(f"septet: {explanation(error)[0]}", err=True)
+        notify(f"septet: {explanation(error)[0]}")
 
 
 def chosen(choice: str, known: Projects, options: Options) -> None:
@@ -56,7 +57,7 @@ def chosen(choice: str, known: Projects, options: Options) -> None:
     elif choice.isdecimal() and 1 <= int(choice) <= len(known):
         opened(known[int(choice) - 1][0], options)
     elif choice:
-        click.echo(f"'{choice}' is none of that", err=True)
+        notify(f"'{choice}' is none of that")
 
 
 async def projects() -> Projects:
@@ -72,7 +73,7 @@ async def projects() -> Projects:
 
 def show(known: Projects) -> None:
     for number, (_, line) in enumerate(known, start=1):
-        click.echo(f"{number:>3}  {line}", err=True)
+        notify(f"{number:>3}  {line}")
 
 
 def asked(prompt: str, at_end: str | None = None) -> str:
@@ -132,22 +133,22 @@ async def execute(chat: str, options: Options) -> None:
             network=state.team.network,
         )
         result = await sandbox.run(job)
-    click.echo(result.stdout, nl=False)
-    click.echo(f"{result.stderr}{command}: {result.ending}", err=True)
+    put_bytes(result.stdout.encode())
+    notify(f"{result.stderr}{command}: {result.ending}")
 
 
 def delete(chat: str) -> None:
     from septet.cli.chats import in_session
     from septet.wiring.upkeep import remove
 
-    if click.confirm(f"delete {chat} for good?", err=True):
+    if confirm(f"delete {chat} for good?"):
         in_session(lambda session: remove(session, chat))
 
 
 def changed(options: Options) -> Options:
     """The options with one of them another way."""
     step, model = "on" if options.step else "off", options.model or "chosen for you"
-    click.echo(f"step mode {step} · says {told(options)} · model {model}", err=True)
+    notify(f"step mode {step} · says {told(options)} · model {model}")
     choice = asked(OPTIONS)
     if choice == "s":
         return dataclasses.replace(options, step=not options.step)

@@ -6,6 +6,7 @@ import anyio
 import click
 import msgspec
 
+from septet.cli.output import notify, put, put_exactly
 from septet.errors import BadUsage
 
 KEY_HOLDERS = ("openai", "anthropic", "azure", "url")
@@ -25,7 +26,7 @@ def models(context: click.Context, as_json: bool) -> int:
 
         async with Models(find_home()) as known:
             found = await known.overview()
-        click.echo(msgspec.json.encode(found) if as_json else "\n".join(found.lines()))
+        put_exactly(msgspec.json.encode(found).decode()) if as_json else put("\n".join(found.lines()))
         return 0
 
     return anyio.run(show)
@@ -39,7 +40,7 @@ def get(name: str, as_json: bool) -> int:
 
     Other models, or other servers that have the same ones, are named in models.yaml in Septet's folder of settings.
     """
-    from septet.cli.fetching import fetch_as_json, fetch_embedded, say
+    from septet.cli.fetching import fetch_as_json, fetch_embedded, notice
     from septet.settings.homes import find_home
     from septet.wiring.models import Models
 
@@ -48,15 +49,15 @@ def get(name: str, as_json: bool) -> int:
             wanted = known.weights(name.removeprefix("local/")).name
             path = await (fetch_as_json if as_json else fetch_embedded)(known, wanted)
             if trouble := known.without_runtime():
-                say(trouble)
+                notice(trouble)
         if not as_json:
-            click.echo(path)
+            put(str(path))
         return 0
 
     try:
         return anyio.run(fetch)
     except KeyboardInterrupt:
-        say("interrupted; septet models get goes on where it stopped")
+        notice("interrupted; septet models get goes on where it stopped")
         return 130
 
 
@@ -79,7 +80,7 @@ def set_key(provider: str, keyring: bool) -> int:
         raise BadUsage("no key was given", f"septet keys set {provider}, then paste it")
     kept = Models(find_home()).keys
     kept.set(provider, key, keyring)
-    click.echo(f"kept for {provider} in {'the keyring' if keyring else kept.path}", err=True)
+    notify(f"kept for {provider} in {'the keyring' if keyring else kept.path}")
     return 0
 
 
@@ -101,5 +102,5 @@ def list_keys() -> int:
     from septet.wiring.models import Models
 
     for name in Models(find_home()).keys.names():
-        click.echo(name)
+        put(name)
     return 0

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 import click
 
 from septet.agents.proxy import Question
+from septet.cli.output import notify
 from septet.domain.plans import Refusal, parse_plan
 from septet.errors import Interrupted, NeedsPerson
 
@@ -77,7 +78,7 @@ def asking(line: Line = ask_line, handed_over: HandedOver = nullcontext):
     async def ask(question: Question) -> str:
         if question.kind == "review":
             async with handed_over():
-                click.echo(f"septet: the program is in {question.text}", err=True)
+                notify(f"septet: the program is in {question.text}")
         while True:
             said = await line(PROMPTS[question.kind])
             if question.kind != "plan" or said.strip().lower() not in ("e", "edit"):
@@ -95,11 +96,11 @@ def edited_plan(text: str) -> str | None:
     try:
         edited = click.edit(text, extension=".txt")
     except click.ClickException as error:
-        click.echo(f"septet: the editor failed ({error.format_message()}): set EDITOR", err=True)
+        notify(f"septet: the editor failed ({error.format_message()}): set EDITOR")
         return None
     plan = parse_plan(edited or text)
     if isinstance(plan, Refusal):
-        click.echo(f"septet: that is no plan any more ({plan.reason}): edit it again", err=True)
+        notify(f"septet: that is no plan any more ({plan.reason}): edit it again")
         return None
     return edited if edited != text else None
 

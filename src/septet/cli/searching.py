@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from septet.cli.chats import in_session
+from septet.cli.output import notify
 
 if TYPE_CHECKING:
     from septet.chat.search import Hit
@@ -36,12 +37,14 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
             raise BadUsage(f"'{wanted[:40]}' has no word to search for", "use letters or digits")
         hits = await Index(session.store).find(wanted, "newest", most + 1)
         if len(hits) > most:
-            click.echo(f"septet: the newest {most}; there is more: --most {most * 2} shows it", err=True)
+            notify(f"septet: the newest {most}; there is more: --most {most * 2} shows it")
         if as_json:
             return "\n".join(ENCODER.encode(hit).decode() for hit in hits[:most])
         return hit_lines(hits[:most], columns_of(sys.stdout))
 
-    return in_session(work, "" if as_json else "nobody has said that: try fewer words, or their beginnings")
+    return in_session(
+        work, "" if as_json else "nobody has said that: try fewer words, or their beginnings", as_json
+    )
 
 
 def hit_lines(hits: "Sequence[Hit]", width: int) -> str:

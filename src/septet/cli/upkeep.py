@@ -8,6 +8,7 @@ import click
 
 from septet.cli.chats import in_session
 from septet.cli.completion import chat_names
+from septet.cli.output import confirm, notify
 
 if TYPE_CHECKING:
     from septet.domain.events import Recorded
@@ -34,10 +35,10 @@ def fork(name: str, version: str | None, new: str, as_json: bool) -> int:
         if as_json:
             return ENCODER.encode(done).decode()
         files = f"the files of v{done.version}" if done.version else "no version yet"
-        click.echo(f"septet: {done.chat} has {files} in {done.workspace}; to go on: {done.next}", err=True)
+        notify(f"septet: {done.chat} has {files} in {done.workspace}; to go on: {done.next}")
         return done.chat
 
-    return in_session(work)
+    return in_session(work, exact=as_json)
 
 
 @click.command(epilog="Example: septet restore analog-clock v2")
@@ -67,7 +68,7 @@ def restore(name: str, point: str | None, yes: bool, as_json: bool) -> int:
                 return f"{chat} stays as it is"
         return restored(await restore_workspace(session, chat, chosen), as_json)
 
-    return in_session(work)
+    return in_session(work, exact=as_json)
 
 
 def offered(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) -> str | None:
@@ -81,8 +82,8 @@ def offered(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) -> s
         raise BadUsage(f"'{chat}' has no point before an act", f"septet restore {chat} lists those it has")
     if last is None or yes or as_json or not sys.stdin.isatty():
         return last.point if last and yes else None
-    click.echo(point_lines(log), err=True)
-    wanted = click.confirm(f"bring {chat} back to {last.point}, before the last act?", err=True)
+    notify(point_lines(log))
+    wanted = confirm(f"bring {chat} back to {last.point}, before the last act?")
     return last.point if wanted else ""
 
 
@@ -131,4 +132,4 @@ def confirmed(chat: str) -> bool:
 
     if not sys.stdin.isatty():
         raise BadUsage(f"'{chat}' would be deleted for good", "say so with --yes")
-    return click.confirm(f"delete {chat} for good?", err=True)
+    return confirm(f"delete {chat} for good?")

@@ -16,9 +16,10 @@ from septet.chat.results import result_of
 from septet.cli.approving import stand_in
 from septet.cli.bounds import more
 from septet.cli.concluding import conclude
-from septet.cli.live import Screen, write_line
+from septet.cli.live import Screen
 from septet.cli.main import Outcome
 from septet.cli.options import Options
+from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_after_interrupt, ask_next, at_terminal
 from septet.cli.steering import steering
 from septet.domain.codec import encode
@@ -76,7 +77,7 @@ async def prepare_to_watch(session: Session, chat: str, options: Options) -> Non
     if options.debug:
         session.models.overhear = overhearing(session.home.data / "logs" / f"{chat}.log")
     if options.unsafe_local:
-        write_line(sys.stderr, f"septet: {UNSAFE}")
+        notify(f"septet: {UNSAFE}")
     if not options.quiet:
         introduce(await session.state(chat), options)
 
@@ -142,7 +143,7 @@ async def goes_on_with(late: bool, typed: str, session: Session, chat: str, opti
         await session.reopen(chat, more(state, options))
         return True
     if typed.strip():
-        write_line(sys.stderr, f"septet: not sent: {neutral(typed)}")
+        notify(f"septet: not sent: {neutral(typed)}")
     return False
 
 
@@ -150,7 +151,7 @@ async def print_new(session: Session, chat: str, after: int, options: Options) -
     """Events that come from outside the loop: the beginning, the person's words, more room."""
     if options.json:
         for recorded in await session.store.read(chat, after):
-            write_line(sys.stdout, encode(recorded).decode())
+            put_exactly(encode(recorded).decode())
 
 
 async def goes_on(session: Session, state: State, options: Options) -> bool:
@@ -161,7 +162,7 @@ async def goes_on(session: Session, state: State, options: Options) -> bool:
     asked = await ask_next()
     if asked is None:
         command = session.command(state.chat)
-        write_line(sys.stderr, f"septet: ask on another day: {command} 'your question'")
+        notify(f"septet: ask on another day: {command} 'your question'")
         return False
     await session.tell(state.chat, PersonSpoke(text=asked))
     await session.reopen(state.chat, more(await session.state(state.chat), options))
@@ -172,7 +173,7 @@ def overhearing(path: Path) -> Callable[[Request], None]:
     """Everything that a model is told goes into a file that only its person can read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
-    write_line(sys.stderr, f"septet: what the models are told is in {path}")
+    notify(f"septet: what the models are told is in {path}")
 
     def overhear(request: Request) -> None:
         with path.open("a", encoding="utf-8") as file:
@@ -184,7 +185,7 @@ def overhearing(path: Path) -> Callable[[Request], None]:
 
 def tell(recorded: Recorded, screen: Screen, options: Options) -> None:
     if options.json:
-        write_line(sys.stdout, encode(recorded).decode())
+        put_exactly(encode(recorded).decode())
     if not options.quiet:
         shown_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not options.json
         screen.hear(recorded, aloud=not shown_last)

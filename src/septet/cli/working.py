@@ -1,6 +1,5 @@
 """Ways into a chat from the command line: a new one, a rehearsed one, one that exists."""
 
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,8 +9,8 @@ from septet.agents.proxy import question, understood
 from septet.chat.versions import version_named
 from septet.cli.approving import consulted
 from septet.cli.bounds import bounded, more
-from septet.cli.live import write_line
 from septet.cli.options import Options
+from septet.cli.output import notify
 from septet.cli.person import WELCOME, ask_line, at_terminal
 from septet.cli.watching import Prepare
 from septet.domain.events import DataDescribed
@@ -45,7 +44,7 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
         plan = read_plan(start.plan) if start.plan else None
         words = goal
         if words is None:
-            write_line(sys.stderr, WELCOME)
+            notify(WELCOME)
             words = await ask_line("> ")
         checked_goal(words)
         model = await model_for(team, session, options)
@@ -97,7 +96,7 @@ def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
         agreed = team if asked else replace(team, approve="auto")
         chat = await start_rehearsal(session, which, agreed, absolute(workspace))
         if not options.quiet:
-            write_line(sys.stderr, f"septet: {REHEARSAL}")
+            notify(f"septet: {REHEARSAL}")
         return chat
 
     return prepare

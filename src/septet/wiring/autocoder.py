@@ -16,6 +16,7 @@ from septet.chat.results import Result, result_of
 from septet.domain.events import ChatEnded, Event, Recorded, StopRequested, ToolAnswered
 from septet.domain.talk import Request
 from septet.domain.teams import TeamSpec
+from septet.domain.terminals import neutral
 from septet.domain.values import Value
 from septet.errors import BadUsage
 from septet.models.names import KEY_VARIABLES
@@ -112,7 +113,8 @@ def teller(level: str) -> Callable[[Recorded], None]:
     def tell(recorded: Recorded) -> None:
         who, text = told(recorded)
         if text:
-            sys.stderr.write(f"{who}: {text if level == 'debug' else brief(recorded.event, text)}\n")
+            line = f"{who}: {text if level == 'debug' else brief(recorded.event, text)}"
+            sys.stderr.write(f"{neutral(line)}\n")
 
     return tell if level != "quiet" else lambda _: None
 
@@ -126,4 +128,4 @@ def brief(event: Event, text: str) -> str:
 
 def tell_request(request: Request) -> None:
     for message in request.messages:
-        sys.stderr.write(f"[{request.role} {request.step}, {message.role}]\n{message.text}\n")
+        sys.stderr.write(neutral(f"[{request.role} {request.step}, {message.role}]\n{message.text}\n"))

@@ -1,0 +1,55 @@
+"""All that a command shows: nothing in it may command the person's terminal, whoever has written it."""
+
+import logging
+import sys
+
+import click
+
+from septet.domain.terminals import neutral
+
+
+def notify(text: str) -> None:
+    """To the person, beside the result: on stderr, at once."""
+    sys.stderr.write(neutral(text) + "\n")
+    sys.stderr.flush()
+
+
+def put(text: str) -> None:
+    """The result, for people: on stdout, at once. Whoever reads the other end of a pipe may show it too."""
+    sys.stdout.write(neutral(text).removesuffix("\n") + "\n")
+    sys.stdout.flush()
+
+
+def put_exactly(text: str) -> None:
+    """The result, for programs: as it is, unless a terminal would obey it."""
+    if sys.stdout.isatty():
+        put(text)
+        return
+    sys.stdout.write(text.removesuffix("\n") + "\n")
+    sys.stdout.flush()
+
+
+def put_bytes(content: bytes) -> None:
+    """The same for a whole file: not a byte is added."""
+    if sys.stdout.isatty():
+        sys.stdout.write(neutral(content.decode(errors="replace")))
+    else:
+        sys.stdout.buffer.write(content)
+    sys.stdout.flush()
+
+
+def confirm(question: str) -> bool:
+    """Ask for a yes; anything else is a no."""
+    return click.confirm(neutral(question), err=True)
+
+
+class Notices(logging.Handler):
+    """Warnings where nobody else shows them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        notify(self.format(record))
+
+
+def show_notices() -> None:
+    """Instead of Python's last resort, which would show foreign words as they are."""
+    logging.lastResort = Notices(logging.WARNING)
