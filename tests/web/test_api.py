@@ -117,6 +117,7 @@ def test_what_is_wrong_is_said_in_one_sentence(done: tuple[Web, str]) -> None:
         ("/api/chats", {"demo": "clok"}, "did you mean 'clock'"),
         ("/api/chats", {"goal": "x", "model": "scripted:/nowhere.yaml"}, "cannot be read"),
         ("/api/chats", {"goal": "x", "wrong": 1}, "not understood"),
+        ("/api/chats", {"goal": "x", "team": "pair", "consult": True}, "has no reviews to ask you before"),
         (f"/api/chats/{chat}/acts", {"act": "fly"}, "not understood"),
         (f"/api/chats/{chat}/acts", {"act": "approve", "seq": 1}, "there is no plan at 1"),
         (f"/api/chats/{chat}/acts", {"act": "restore", "version": "v9"}, "has no version"),
@@ -270,3 +271,27 @@ def test_every_demo_brings_its_own_team(done: tuple[Web, str], demo: str, sign: 
     events = web.until(chat, "chat_ended")
     assert sign in kinds(events)
     assert web.get(f"/api/chats/{chat}").json()["status"] == "done"
+
+
+def test_who_approves_the_plan_beforehand_is_still_asked_before_a_review_and_a_step(web: Web) -> None:
+    reviewed = web.begin(yes=True, consult=True)
+    seen = web.until(reviewed, "version_written")[-1]["seq"]
+    asked = web.until(reviewed, "turn_opened", int(str(seen)) + 1)[-1]
+    asked = (
+        asked
+        if asked["subject"] == "proxy"
+        else web.until(reviewed, "turn_opened", int(str(asked["seq"])))[-1]
+    )
+    assert asked["subject"] == "proxy"
+    assert web.act(reviewed, "accept").status == 200
+    ended = web.until(reviewed, "chat_ended")[-1]
+    assert msgspec.convert(ended["data"], dict[str, str])["reason"] == "accepted"
+    stepped = web.begin(yes=True, step=True)
+    web.until(stepped, "turn_opened")
+    assert web.act(stepped, "step").status == 200
+    web.until(stepped, "plan_approved")
+    assert web.act(stepped, "stop").status == 200
+    log = web.until(stepped, "chat_ended")
+    speakers = [one["subject"] for one in log if one["type"] == "septet.turn_opened"]
+    assert "planner" in speakers
+    assert "coder" not in speakers

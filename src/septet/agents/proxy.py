@@ -132,6 +132,16 @@ def agreeing_to_work(person: Agent) -> Agent:
     return turn
 
 
+def agreeing_to_plans(person: Agent) -> Agent:
+    """A person who takes plans as they come, and wants to be asked before turns and reviews all the same."""
+
+    def turn(state: State) -> Acts:
+        asked = question(state)
+        return person(state) if asked is not None and asked.kind in ("step", "review") else agreeing(state)
+
+    return turn
+
+
 def away(command: str) -> Agent:
     """A person who is not here: what was answered meanwhile counts, else the chat waits for the `command`."""
 

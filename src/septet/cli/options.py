@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, ParamSpec
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from septet.domain.packages import Policy
@@ -189,10 +190,26 @@ OPTIONS = [
 
 
 def agree(given: dict[str, object]) -> None:
-    """`--approve all` is `--yes`; any other word beside `--yes` says two things."""
+    """`--approve all` is `--yes`; any other word beside `--yes` says two things, and so does asking at each step."""
     if given["yes"] and given["approve"] not in (None, "all"):
         raise click.UsageError(f"--yes and --approve {given['approve']} say two things: leave out one")
+    if given["step"] and (given["yes"] or given["approve"] in ("all", "edits")):
+        agreed = "--yes" if given["yes"] else f"--approve {given['approve']}"
+        raise click.UsageError(f"{agreed} and --step say two things: leave out one")
     given["yes"] = given["yes"] or given["approve"] == "all"
+
+
+def is_given(option: str) -> bool:
+    """Whether the person typed the option; a variable is meant for whom it may concern."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
+
+
+def refuse_given(why: str, *options: str) -> None:
+    """Options that every way of running has and this one could only ignore."""
+    for option in options:
+        if is_given(option):
+            raise click.UsageError(f"{why}: leave out --{option}", click.get_current_context())
 
 
 def run_options(command: Callable[P, int]) -> Callable[..., int]:

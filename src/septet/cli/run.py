@@ -4,10 +4,9 @@ import sys
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from septet.cli.completion import chat_names
-from septet.cli.options import Folder, Options, run_options
+from septet.cli.options import Folder, Options, refuse_given, run_options
 
 DEMOS = ("bars", "clock", "ctr", "hello", "midi", "pull-request")
 
@@ -91,17 +90,9 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     from septet.cli.watching import work
     from septet.cli.working import rehearse
 
-    refuse_given("model", "data", "dictionary", "fetch")
+    refuse_given("a demo brings its own words and data", "model", "data", "dictionary", "fetch")
 
     return work(rehearse(which, workspace, options), options)
-
-
-def refuse_given(*names: str) -> None:
-    """Options that every way of running has and a demo could only ignore; a variable is not meant for it."""
-    context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"a demo brings its own words and data: leave out --{name}", context)
 
 
 @click.command(epilog="Example: septet resume analog-clock 'sounds good'")
@@ -120,4 +111,7 @@ def resume(name: str | None, message: str | None, last: bool, version: str | Non
     from septet.cli.watching import work
     from septet.cli.working import proceed
 
+    refuse_given(
+        "a chat goes on with the models and data it began with", "model", "data", "dictionary", "fetch"
+    )
     return work(proceed(None if last else name, message, options, version), options)

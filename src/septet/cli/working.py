@@ -9,7 +9,7 @@ from septet.agents.proxy import question, understood
 from septet.chat.versions import version_named
 from septet.cli.approving import consulted
 from septet.cli.bounds import bounded, more
-from septet.cli.options import Options
+from septet.cli.options import Options, is_given
 from septet.cli.output import notify
 from septet.cli.person import WELCOME, ask_line, at_terminal
 from septet.cli.watching import Prepare
@@ -22,7 +22,7 @@ from septet.team.endings import ending
 from septet.tools.documents import read_text
 from septet.wiring.forks import bring_back
 from septet.wiring.rehearsals import load_rehearsal, nearest_rehearsal, start_rehearsal, team_of
-from septet.wiring.session import Session, checked_goal, thinking, with_model
+from septet.wiring.session import Session, check_model, checked_goal, thinking, with_model
 
 REHEARSAL = (
     "a rehearsal: the team's words were written beforehand; its code, tests and pictures are really run here"
@@ -73,6 +73,8 @@ async def described(options: Options) -> list[DataDescribed]:
 
 async def model_for(team: TeamSpec, session: Session, options: Options) -> str | None:
     """What members without a model of their own think with; nothing is looked for when all have one."""
+    if is_given("model"):
+        check_model(team, options.model)
     if all(member.model for member in thinking(team)):
         return options.model
     from septet.cli.fetching import model_to_use
@@ -115,6 +117,10 @@ def proceed(name: str | None, message: str | None, options: Options, version: st
             )
         chat = await session.find(name) if name else heads[0].chat
         state = await session.state(chat)
+        if options.step and not state.team.stepwise:
+            raise BadUsage(
+                "a chat keeps the step mode that it began with", "start another, or leave out --step"
+            )
         await taken(session, state, message)
         wanted = None if version is None else version_named(state, version)
         if wanted is not None and wanted != state.version:

@@ -24,6 +24,16 @@ NEEDED = {
     "reason_and_act": ("planner", "runner", "coder", "reviewer"),
     "pair": ("manager", "coder", "runner"),
 }
+"""Roles that a floor cannot do without."""
+HEARD = {
+    "plan": ("planner", "proxy"),
+    "plan_then_iterate": (*NEEDED["plan_then_iterate"], "proxy", "exemplar"),
+    "reason_and_act": (*NEEDED["reason_and_act"], "proxy"),
+    "pair": (*NEEDED["pair"], "proxy", "exemplar"),
+}
+"""Roles that a floor gives a turn to, where it goes by role."""
+REVIEWS = ("plan_then_iterate",)
+"""Floors that ask the person before a review where the team wants it."""
 
 
 class MemberForm(Value, forbid_unknown_fields=True):
@@ -153,6 +163,13 @@ def complete(team: TeamSpec) -> TeamSpec:
         cause = f"the team {team.name} has no {missing[0]}, and the floor {team.floor} needs one"
         raise BadConfig(cause, "add a member with that role")
     roles = [one.role for one in team.members]
+    if unheard := next((role for role in roles if role not in HEARD.get(team.floor, roles)), None):
+        remedy = "take it out, or write a graph: floor: group_chat with next: (docs/teams.md)"
+        raise BadConfig(f"{team.name}: the floor {team.floor} gives no turn to a {unheard}", remedy)
+    if team.consult and team.floor not in REVIEWS:
+        raise BadConfig(
+            f"{team.name}: the floor {team.floor} has no reviews to ask you before", "take out consult: true"
+        )
     if needed and (twice := next((role for role in roles if roles.count(role) > 1), None)):
         raise BadConfig(f"the floor {team.floor} can do with one {twice}", "take the other one out")
     return replace(team, members=tuple(map(titled, team.members))) if needed else team

@@ -23,7 +23,7 @@ from septet.domain.plans import Refusal, parse_plan, plan_digest
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict
-from septet.settings.team_files import known
+from septet.settings.team_files import REVIEWS, known
 from septet.web.answers import body, json_answer
 from septet.web.forms import (
     ACTS,
@@ -44,13 +44,17 @@ from septet.web.histories import renewed
 from septet.web.place import Place
 from septet.wiring.forks import bring_back, fork
 from septet.wiring.rehearsals import load_rehearsal, start_rehearsal, team_of
+from septet.wiring.session import check_model
 
 
 def bounded(team: TeamSpec, form: NewChat) -> TeamSpec:
     """The team as the form wants it. Whoever sits before the page can be asked about packages."""
+    if form.consult and team.floor not in REVIEWS:
+        raise BadUsage(f"the team {team.name} has no reviews to ask you before", "untick that box")
     approve = "auto" if form.yes else team.approve
     packages = "ask" if team.packages == "off" and not form.yes else team.packages
-    team = replace(team, stepwise=form.step, consult=form.consult, approve=approve, packages=packages)
+    stepwise, consult = form.step or team.stepwise, form.consult or team.consult
+    team = replace(team, stepwise=stepwise, consult=consult, approve=approve, packages=packages)
     return replace(team, budget=form.bounds(team.budget))
 
 
@@ -71,6 +75,7 @@ class Acting:
     async def started(self, form: NewChat) -> str:
         session = self.place.session
         chosen = known(form.team or session.team, list(session.teams), "team", "a new chat")
+        check_model(session.teams[chosen], form.model)
         team = await session.fitted(bounded(session.teams[chosen], form), form.model or self.place.model)
         return await session.start(form.goal, team, None)
 

@@ -15,7 +15,7 @@ from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage
 from septet.settings.homes import find_home
 from septet.settings.team_files import complete, load_team
-from septet.wiring.session import Session, open_session, with_model
+from septet.wiring.session import Session, check_model, open_session, with_model
 
 
 class Team:
@@ -40,7 +40,11 @@ class Team:
         cls, team: str = "iterate", *, model: str = "", ask: Ask | None = None, unsafe_local: bool = False
     ) -> Self:
         """A built-in team or a team.yaml. Without `ask`, the plan is approved as it comes."""
-        spec = with_model(complete(load_team(team)), model or os.environ.get("SEPTET_MODEL", ""))
+        loaded = complete(load_team(team))
+        check_model(loaded, model)
+        if ask is None and (loaded.consult or loaded.stepwise):
+            raise BadUsage(f"the team {loaded.name} wants to ask you (consult or stepwise)", "pass ask=…")
+        spec = with_model(loaded, model or os.environ.get("SEPTET_MODEL", ""))
         return cls(spec if ask else replace(spec, approve="auto"), ask, unsafe_local)
 
     async def __aenter__(self) -> Self:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from septet.agents.drawing import Outcomes, Trials, drawing
 from septet.agents.exemplar import escalating, knowing
-from septet.agents.proxy import Answered, agreeing, away, with_chat_released
+from septet.agents.proxy import Answered, agreeing, agreeing_to_plans, away, with_chat_released
 from septet.agents.runner import Bench, compared, rehearsed, running
 from septet.agents.sparing import in_time, sparing
 from septet.agents.speaking import INTERPRETERS, speaking
@@ -275,13 +275,15 @@ class Session:
 
     def person(self, state: State, person: Agent | None) -> Agent:
         """Who answers for the person. Whoever asks one lets others have the chat until the answer is there."""
-        if state.team.approve == "auto":
+        team = state.team
+        if team.approve == "auto" and not (team.stepwise or team.consult):
             return agreeing
-        return (
+        asked = (
             with_chat_released(person, self.take, self.locks.release)
             if person
             else away(self.command(state.chat))
         )
+        return agreeing_to_plans(asked) if team.approve == "auto" else asked
 
     def is_here(self, member: RoleSpec) -> bool:
         return True
@@ -363,6 +365,13 @@ def thinking(team: TeamSpec) -> list[RoleSpec]:
     """The members that think with a model."""
     roles = (*INTERPRETERS, *TALKERS, "manager", *(("proxy",) if team.floor == "direct" else ()))
     return [member for member in team.members if member.role in roles]
+
+
+def check_model(team: TeamSpec, model: str) -> None:
+    """A model that somebody names for a team must be one that a member would think with."""
+    if model and all(member.model for member in thinking(team)):
+        cause = f"every member of the team {team.name} names a model of its own"
+        raise BadUsage(cause, f"leave out -m {model}, or take a member's model out of the team")
 
 
 def checked_goal(goal: str) -> str:
