@@ -124,9 +124,17 @@ def test_a_script_that_runs_dry_leaves_a_chat_that_can_go_on(septet: Septet, tmp
 
 def test_a_name_can_be_used_once(adding: Septet) -> None:
     again = adding("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding")
-    assert again.returncode != 0
-    assert "adding" in again.stderr
-    assert len(again.stderr.strip().splitlines()) == 1
+    assert again.returncode == 2
+    (line,) = again.stderr.splitlines()
+    assert "a chat 'adding' exists already: septet resume adding goes on with it" in line
+
+
+def test_what_stands_in_the_way_is_said_before_a_model_is_looked_for(adding: Septet) -> None:
+    (adding.home.parent / "a-file").write_text("")
+    for args, reason in ((["-C", "a-file"], "is a file"), (["-n", "adding"], "exists already")):
+        refused = adding("run", "add", *args, "--fetch", environment={"OLLAMA_HOST": "127.0.0.1:9"})
+        assert refused.returncode == 2, refused.stderr
+        assert reason in refused.stderr
 
 
 @pytest.mark.parametrize(

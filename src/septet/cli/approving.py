@@ -15,7 +15,6 @@ def consulted(team: TeamSpec, options: Options, here: bool) -> TeamSpec:
 
     One whose team takes plans as they come asks before reviews only where the team says so.
     """
-    check_questions(team, options)
     asks = here and not options.yes and options.approve != "never"
     policy = "ask" if asks and team in TEAMS.values() else team.packages
     if options.approve == "never":

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from septet.agents.proxy import question, understood
 from septet.chat.versions import version_named
-from septet.cli.approving import consulted
+from septet.cli.approving import check_questions, consulted
 from septet.cli.bounds import bounded, more
 from septet.cli.options import Options, is_given
 from septet.cli.output import notify
@@ -38,15 +38,22 @@ class Start(NamedTuple):
 
 
 def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:
-    """A new chat. A person at the terminal is also asked before every review."""
+    """A new chat. A person at the terminal is also asked before every review.
+
+    What makes no sense is said at once; what stands in the way, before a model is looked for.
+    """
+    plan = read_plan(start.plan) if start.plan else None
+    check_questions(team, options)
+    if is_given("model"):
+        check_model(team, options.model)
 
     async def prepare(session: Session) -> str:
-        plan = read_plan(start.plan) if start.plan else None
         words = goal
         if words is None:
             notify(WELCOME)
             words = await ask_line("> ")
         checked_goal(words)
+        await session.check_new(start.name, absolute(start.workspace))
         model = await model_for(team, session, options)
         if model is None:
             return await rehearse(nearest_rehearsal(words), start.workspace, options)(session)
@@ -73,8 +80,6 @@ async def described(options: Options) -> list[DataDescribed]:
 
 async def model_for(team: TeamSpec, session: Session, options: Options) -> str | None:
     """What members without a model of their own think with; nothing is looked for when all have one."""
-    if is_given("model"):
-        check_model(team, options.model)
     if all(member.model for member in thinking(team)):
         return options.model
     from septet.cli.fetching import model_to_use

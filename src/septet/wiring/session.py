@@ -103,14 +103,25 @@ class Session:
         Without a name it gets one after the words, or the goal, that nobody else has: the log gives a name once.
         """
         goal = checked_goal(goal)
+        await self.check_new(name, workspace)
         self.check_models(team)
         await self.check_prices(team, team.budget)
         if name:
-            return await self.open_chat(checked_name(name), goal, team, workspace, data)
+            return await self.open_chat(name, goal, team, workspace, data)
         for chat in new_names(words or goal):
             with suppress(Conflict):
                 return await self.open_chat(chat, goal, team, workspace, data)
         raise AssertionError("there is always another name")
+
+    async def check_new(self, name: str, workspace: Path | None) -> None:
+        """What stands in the way of a new chat of that name in that folder."""
+        if workspace is not None:
+            await Workspace(workspace).check()
+        if name and checked_name(name) in {head.chat for head in await self.store.chats()}:
+            raise BadUsage(
+                f"a chat '{name}' exists already",
+                f"{self.command(name)} goes on with it; or take another name",
+            )
 
     async def open_chat(
         self, chat: str, goal: str, team: TeamSpec, workspace: Path | None, data: Sequence[DataDescribed]
