@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from septet.errors import BadConfig
-from septet.settings.group_chats import each_by_its_own, parse_group_chat, read_group_chat
+from septet.settings.group_chats import adopted, each_by_its_own, parse_group_chat, read_group_chat
 from septet.settings.team_files import load_team
 
 AS_IT_STANDS = Path(__file__).parent.parent / "scripts" / "group_chat.yaml"
@@ -45,6 +45,65 @@ def test_without_azure_it_is_the_openai_wire() -> None:
     assert found.environment == {"OPENAI_BASE_URL": "http://x/v1"}
 
 
+def test_what_the_client_may_use_is_the_members() -> None:
+    client = "{model: m, api_key: k, temperature: 0.2, max_tokens: 300, timeout: 20}"
+    writer = parse_group_chat(f"client_config: {client}", "c.yaml").team.members[0]
+
+    assert (writer.temperature, writer.max_tokens, writer.timeout) == (0.2, 300, 20.0)
+
+
+PROVIDER = """
+  azure_ad_token_provider:
+    provider: autogen_ext.auth.azure.AzureTokenProvider
+    config: {provider_kind: DefaultAzureCredential, scopes: ['https://cognitiveservices.azure.com/.default']}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "environment"),
+    [
+        (PROVIDER, {}),
+        ("\n  azure_ad_token_provider: DefaultAzureCredential\n", {}),
+        ("\n  azure_ad_token: secret\n", {"AZURE_OPENAI_AD_TOKEN": "secret"}),
+    ],
+)
+def test_a_token_or_its_provider_lets_in_instead_of_a_key(more: str, environment: dict[str, str]) -> None:
+    address = "https://mine.openai.azure.com"
+    text = f"client_config:\n  azure_endpoint: {address}\n  azure_deployment: dep{more}"
+    found = parse_group_chat(text, "c.yaml").environment
+
+    assert found == {"AZURE_OPENAI_ENDPOINT": address, **environment}
+
+
+ELSEWHERE = "{model: m, base_url: 'https://elsewhere.example/v1'"
+
+
+@pytest.mark.parametrize(
+    ("client", "around", "added"),
+    [
+        ("{model: m, api_key: k}", {}, {"OPENAI_API_KEY": "k"}),
+        ("{model: m, api_key: k}", {"OPENAI_API_KEY": "mine"}, {}),
+        (
+            f"{ELSEWHERE}, api_key: k}}",
+            {"OPENAI_API_KEY": "mine"},
+            {"OPENAI_BASE_URL": "https://elsewhere.example/v1", "OPENAI_API_KEY": "k"},
+        ),
+        (f"{ELSEWHERE}}}", {"OPENAI_BASE_URL": "http://own"}, {}),
+        ("{model: m, base_url: 'http://127.0.0.1:1/v1'}", {}, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}),
+    ],
+)
+def test_an_address_of_the_file_gets_the_files_key(
+    client: str, around: dict[str, str], added: dict[str, str]
+) -> None:
+    assert adopted(parse_group_chat(f"client_config: {client}", "c.yaml"), around) == added
+
+
+def test_a_key_of_the_person_is_not_sent_to_an_address_of_the_file() -> None:
+    found = parse_group_chat(f"client_config: {ELSEWHERE}}}", "c.yaml")
+    with pytest.raises(BadConfig, match=r"elsewhere\.example/v1 and no api_key"):
+        adopted(found, {"OPENAI_API_KEY": "mine"})
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -58,6 +117,13 @@ def test_without_azure_it_is_the_openai_wire() -> None:
         ("group_chat_manager: {max_rounds: 0}", "max_rounds must be 1 or more"),
         ("client_config: {}\nhost: {port: 70000}", "70000 is no port"),
         ("client_config: {}\nhost: {hostname: ' '}", "hostname is empty"),
+        ("client_config: {timeout: 0}", "timeout must be greater than 0"),
+        ("client_config: {max_tokens: 0}", "max_tokens must be greater than 0"),
+        ("client_config: {azure_ad_token_provider: Mine}", "only DefaultAzureCredential"),
+        (
+            "client_config: {api_key: k, azure_ad_token_provider: DefaultAzureCredential}",
+            "api_key and azure_ad_token_provider say two things",
+        ),
     ],
 )
 def test_mistakes_are_named_with_path_and_line(text: str, complaint: str) -> None:

@@ -9,13 +9,18 @@ from cli.commands import SCRIPTS
 from models.raw_server import EVENTS, Body, drops, nothing, raw_server
 from msgspec.structs import replace
 
+from septet.agents.asking import request_of
 from septet.chat.reports import status
+from septet.domain.state import State
+from septet.domain.talk import Message
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import ModelFailed
+from septet.models.retrying import Patience
 from septet.settings.homes import Home
 from septet.team.teams import TEAMS
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
+from septet.wiring.models import Models
 from septet.wiring.session import open_session, with_model
 
 pytestmark = pytest.mark.anyio
@@ -72,3 +77,21 @@ async def test_packages_that_never_come_are_given_up(tmp_path: Path, monkeypatch
 
     assert "6 seconds passed before the runner was done" in told
     assert index.asked
+
+
+async def test_an_answer_that_takes_longer_than_its_member_may_is_asked_for_again(tmp_path: Path) -> None:
+    team = replace(TEAMS["writer-editor"], budget=Budget(rounds=1))
+    writer = replace(team.members[0], timeout=0.2)
+    team = replace(team, members=(writer, *team.members[1:]))
+    async with raw_server(EVENTS, nothing) as server:
+        home = Home(data=tmp_path / "home", config=tmp_path / "config", cache=tmp_path / "cache")
+        async with Models(home, patience=Patience(attempts=2, first=0.01)) as models:
+            model = models.open((f"url:{server.url}#m",))
+            request = request_of(writer, State(team=team), (Message(role="user", text="write"),))
+            with (
+                anyio.fail_after(PATIENCE),
+                pytest.raises(ModelFailed, match=r"no whole answer within 0\.2 s"),
+            ):
+                async for _ in model.answer(request):
+                    pass
+    assert server.asked == 2

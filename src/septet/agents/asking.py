@@ -63,7 +63,8 @@ def request_of(
         tools=tools,
         schema=SCHEMAS.get(member.role) if small and not tools else None,
         temperature=member.temperature,
-        max_tokens=LONGEST_REPLY if small else None,
+        max_tokens=member.max_tokens or (LONGEST_REPLY if small else None),
+        timeout=member.timeout,
         purse=purse_for(state, member.name),
         price=state.budget.price,
     )

@@ -18,6 +18,7 @@ from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage, Conflict
+from septet.settings.group_chats import each_by_its_own
 from septet.team.endings import ending
 from septet.tools.documents import read_text
 from septet.wiring.forks import bring_back
@@ -43,6 +44,7 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
     What makes no sense is said at once; what stands in the way, before a model is looked for.
     """
     plan = read_plan(start.plan) if start.plan else None
+    team = each_by_its_own(team) if team.config and options.model else team
     check_questions(team, options)
     if is_given("model"):
         check_model(team, options.model)
@@ -80,6 +82,7 @@ async def described(options: Options) -> list[DataDescribed]:
 
 async def model_for(team: TeamSpec, session: Session, options: Options) -> str | None:
     """What members without a model of their own think with; nothing is looked for when all have one."""
+    session.open_client(team)
     if all(member.model for member in thinking(team)):
         return options.model
     from septet.cli.fetching import model_to_use

@@ -78,7 +78,7 @@ class Request(Value):
     """One question to a model: the `step`-th of its role in the chat, so that scripts and replays find it.
 
     Who knows a model's price holds the question back where the `purse` would not do for it; `price` is that of
-    a model whose price nobody else knows.
+    a model whose price nobody else knows. `timeout` is how many seconds one try may take.
     """
 
     role: str
@@ -88,6 +88,7 @@ class Request(Value):
     schema: dict[str, object] | None = None
     temperature: float | None = None
     max_tokens: int | None = None
+    timeout: float | None = None
     purse: Purse | None = None
     price: Price | None = None
 

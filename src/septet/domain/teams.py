@@ -30,7 +30,8 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     `stronger` is the model that takes over when the same failure comes again and again;
     `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
     is briefed and replies: in the usual text, or in the short forms that small models keep to better;
-    `budget` is the member's own, beside the chat's; `title` is what people see where the name is the role's.
+    `budget` is the member's own, beside the chat's; `title` is what people see where the name is the role's;
+    `max_tokens` bounds one answer, and `timeout` the seconds that it may take before it is asked for again.
     """
 
     name: str
@@ -43,6 +44,8 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     form: Literal["text", "small"] = "text"
     budget: Allowance = Allowance()
     title: str = ""
+    max_tokens: int | None = None
+    timeout: float | None = None
 
 
 class Budget(Value, forbid_unknown_fields=True):
@@ -67,7 +70,8 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     `run` is how programs are run where the plan does not say it; `network` is what they can reach;
     `packages` is whether what they import may be installed, `warm` which modules wait already imported.
     `tests` is the command that tests the program, instead of pytest: its exit code decides. `languages` says
-    what runs a file (`.kt: kotlinc -script`), beside what is known anyway.
+    what runs a file (`.kt: kotlinc -script`), beside what is known anyway. `config` is the group chat's file whose
+    client section opens the models, where there is one.
     """
 
     name: str
@@ -89,6 +93,7 @@ class TeamSpec(Value, forbid_unknown_fields=True):
     warm: tuple[str, ...] = ()
     tests: str = ""
     languages: Mapping[str, str] = {}
+    config: str = ""
 
     def member(self, role: str) -> RoleSpec | None:
         """The first member with that role."""

@@ -1,5 +1,6 @@
 """A model that is asked again when its service fails for the moment, within a bounded time."""
 
+import math
 import random
 from collections.abc import AsyncGenerator, Callable
 
@@ -72,6 +73,28 @@ class Retrying:
         if attempt > 1 or seconds > SOON:
             self._tell(f"no answer yet ({fault.cause}); asked again in {seconds:.0f} s")
         await anyio.sleep(seconds)
+
+
+class Timed:
+    """A model whose every try ends when the request's own time is over: it is then asked again, as for any hitch."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        limit = math.inf if request.timeout is None else request.timeout
+        end = anyio.current_time() + limit
+        async with asked(self._model, request) as items:
+            while True:
+                item = None
+                # One scope for each piece: none may be open while this generator waits for its caller.
+                with anyio.CancelScope(deadline=end) as scope:
+                    item = await anext(items, None)
+                if scope.cancelled_caught:
+                    raise Stalled(f"no whole answer within {limit:g} s")
+                if item is None:
+                    return
+                yield item
 
 
 def in_time(end: float) -> None:

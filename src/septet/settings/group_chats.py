@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -16,6 +17,11 @@ from septet.tools.documents import parse_document, read_text
 MARK = re.compile(r"^(group_chat_manager|writer_agent|editor_agent|client_config)\s*:", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{[^}]*\}")
 LAST_PORT = 65535
+IDENTITY = "DefaultAzureCredential"
+ADDRESSES = {"OPENAI_BASE_URL": "OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT": "AZURE_OPENAI_API_KEY"}
+"""Where a server is named, and where its key."""
+OWN_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com", "api.openai.com")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class HostForm(Value, forbid_unknown_fields=True):
@@ -46,6 +52,18 @@ class UiForm(Value, forbid_unknown_fields=True):
     artificial_stream_delay_seconds: DelayForm = DelayForm()
 
 
+class TokenProviderForm(Value, forbid_unknown_fields=True):
+    """AutoGen's way of saying that the machine's Azure identity lets in."""
+
+    provider: str = ""
+    config: Mapping[str, str | tuple[str, ...]] = {}
+    component_type: str = ""
+    version: int = 1
+    component_version: int = 1
+    description: str = ""
+    label: str = ""
+
+
 class ClientForm(Value, forbid_unknown_fields=True):
     """What the members think with: Azure where an endpoint or a deployment is named, else OpenAI's wire."""
 
@@ -56,6 +74,10 @@ class ClientForm(Value, forbid_unknown_fields=True):
     api_key: str | None = None
     base_url: str = ""
     temperature: float | None = None
+    max_tokens: int | None = None
+    timeout: float | None = None
+    azure_ad_token: str | None = None
+    azure_ad_token_provider: str | TokenProviderForm | None = None
     model_capabilities: Mapping[str, bool] | UnsetType = UNSET
     model_info: Mapping[str, bool | str] | UnsetType = UNSET
 
@@ -94,15 +116,34 @@ def parse_group_chat(text: str, source: str) -> GroupChatFile:
         raise BadConfig(f"{source}: {form.host.port} is no port", "fix host.port")
     if not form.host.hostname.strip():
         raise BadConfig(f"{source}: host.hostname is empty", "write localhost or an address")
+    check_client(form.client_config, source)
     return GroupChatFile(
         hostname=form.host.hostname,
         port=form.host.port,
-        team=team_of(form, Path(source).stem),
+        team=team_of(form, Path(source)),
         environment=variables(form.client_config),
     )
 
 
-def team_of(form: GroupChatForm, name: str) -> TeamSpec:
+def check_client(client: ClientForm, source: str) -> None:
+    """What a client section says must be possible, and one thing."""
+    for name, value in (("timeout", client.timeout), ("max_tokens", client.max_tokens)):
+        if value is not None and value <= 0:
+            raise BadConfig(f"{source}: client_config.{name} must be greater than 0", "fix that value")
+    provider = client.azure_ad_token_provider
+    if not provider:
+        return
+    kind = provider if isinstance(provider, str) else provider.config.get("provider_kind", IDENTITY)
+    if kind != IDENTITY:
+        raise BadConfig(f"{source}: azure_ad_token_provider can be only {IDENTITY}", "or use azure_ad_token")
+    if client.api_key or client.azure_ad_token:
+        other = "api_key" if client.api_key else "azure_ad_token"
+        raise BadConfig(
+            f"{source}: {other} and azure_ad_token_provider say two things", "take one of them out"
+        )
+
+
+def team_of(form: GroupChatForm, path: Path) -> TeamSpec:
     told = {
         "writer": form.writer_agent.system_message,
         "editor": form.editor_agent.system_message,
@@ -111,9 +152,8 @@ def team_of(form: GroupChatForm, name: str) -> TeamSpec:
     members = tuple(
         with_part(member, told.get(member.role, ""), form.client_config) for member in built_in.members
     )
-    return replace(
-        built_in, name=name, members=members, budget=Budget(rounds=form.group_chat_manager.max_rounds)
-    )
+    budget = Budget(rounds=form.group_chat_manager.max_rounds)
+    return replace(built_in, name=path.stem, members=members, budget=budget, config=str(path.absolute()))
 
 
 def with_part(member: RoleSpec, told: str, client: ClientForm) -> RoleSpec:
@@ -124,6 +164,8 @@ def with_part(member: RoleSpec, told: str, client: ClientForm) -> RoleSpec:
         instructions=told or member.instructions,
         model=model_names(client),
         temperature=client.temperature,
+        max_tokens=client.max_tokens,
+        timeout=client.timeout,
     )
 
 
@@ -144,6 +186,7 @@ def variables(client: ClientForm) -> dict[str, str]:
             "AZURE_OPENAI_ENDPOINT": client.azure_endpoint,
             "OPENAI_API_VERSION": client.api_version,
             "AZURE_OPENAI_API_KEY": key,
+            "AZURE_OPENAI_AD_TOKEN": client.azure_ad_token or "",
         }
         if azure
         else {"OPENAI_BASE_URL": client.base_url, "OPENAI_API_KEY": key}
@@ -151,6 +194,29 @@ def variables(client: ClientForm) -> dict[str, str]:
     return {name: value for name, value in named.items() if value and not PLACEHOLDER.search(value)}
 
 
+def adopted(found: GroupChatFile, environment: Mapping[str, str]) -> dict[str, str]:
+    """What the file adds to an environment, which wins. An address of the file gets the file's key and no other.
+
+    Raises BadConfig where a key of the person's own would go to an address that only the file names.
+    """
+    added = {name: value for name, value in found.environment.items() if not environment.get(name)}
+    for address, key in ADDRESSES.items():
+        if address not in added:
+            continue
+        if key in found.environment:
+            added[key] = found.environment[key]
+        elif not is_trusted(added[address]):
+            cause = f"the file of the team {found.team.name} names {added[address]} and no api_key"
+            raise BadConfig(cause, f"put the key of that server into it, or set {address} yourself")
+    return added
+
+
+def is_trusted(address: str) -> bool:
+    """Servers that a person's own key is made for, and those of this machine."""
+    host = urlsplit(address).hostname or ""
+    return host.endswith(OWN_HOSTS) or host in LOOPBACK
+
+
 def each_by_its_own(team: TeamSpec) -> TeamSpec:
     """On many machines every process reads the file itself, or is told otherwise: the chat names no models."""
-    return replace(team, members=tuple(replace(member, model=()) for member in team.members))
+    return replace(team, members=tuple(replace(member, model=()) for member in team.members), config="")

@@ -8,7 +8,7 @@ from shlex import quote
 from septet.domain.tokens import token
 from septet.domain.values import Value
 from septet.errors import BadConfig
-from septet.settings.group_chats import GroupChatFile, read_group_chat
+from septet.settings.group_chats import GroupChatFile, adopted, read_group_chat
 from septet.settings.homes import find_home
 
 USUAL = "nats://127.0.0.1:4222"
@@ -78,6 +78,5 @@ def usual_token_file(meeting: Meeting, roles: Sequence[str]) -> Path:
 def adopt(config: Path) -> GroupChatFile:
     """Read a group chat's file; what it says of the provider holds where the environment says nothing."""
     found = read_group_chat(config)
-    for name, value in found.environment.items():
-        os.environ.setdefault(name, value)
+    os.environ.update(adopted(found, os.environ))
     return found

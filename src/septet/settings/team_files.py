@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from msgspec import Meta
 from msgspec.structs import replace
 
 from septet.domain.hosts import host_trouble
@@ -48,6 +49,8 @@ class MemberForm(Value, forbid_unknown_fields=True):
     stronger: str = ""
     form: Literal["text", "small"] = "text"
     budget: Allowance = Allowance()
+    max_tokens: Annotated[int, Meta(gt=0)] | None = None
+    timeout: Annotated[float, Meta(gt=0)] | None = None
 
 
 class TeamForm(Value, forbid_unknown_fields=True):
@@ -142,6 +145,8 @@ def member(form: MemberForm, source: str) -> RoleSpec:
         stronger=form.stronger,
         form=form.form,
         budget=form.budget,
+        max_tokens=form.max_tokens,
+        timeout=form.timeout,
     )
 
 

@@ -13,6 +13,7 @@ from septet.chat.results import Result, result_of
 from septet.domain.events import Recorded
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage
+from septet.settings.group_chats import each_by_its_own
 from septet.settings.homes import find_home
 from septet.settings.team_files import complete, load_team
 from septet.wiring.session import Session, check_model, open_session, with_model
@@ -41,6 +42,7 @@ class Team:
     ) -> Self:
         """A built-in team or a team.yaml. Without `ask`, the plan is approved as it comes."""
         loaded = complete(load_team(team))
+        loaded = each_by_its_own(loaded) if loaded.config and model else loaded
         check_model(loaded, model)
         if ask is None and (loaded.consult or loaded.stepwise):
             raise BadUsage(f"the team {loaded.name} wants to ask you (consult or stepwise)", "pass ask=…")

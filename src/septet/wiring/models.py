@@ -36,6 +36,7 @@ from septet.models.retrying import Patience
 from septet.models.scripted import ScriptedModel, load_script
 from septet.models.wire import LONGEST_ANSWER, Wire
 from septet.ports import Model
+from septet.settings.group_chats import adopted, read_group_chat
 from septet.settings.homes import Home
 from septet.tools.documents import read_document
 from septet.wiring.sturdy import sturdy
@@ -83,6 +84,12 @@ class Models:
         """The embedded models: those that are known here, and those of the person's own file."""
         path = self._own_weights
         return with_own(read_document(path, OwnWeights).weights if path.exists() else ())
+
+    def adopt(self, config: Path) -> None:
+        """What a group chat's file says of its provider holds where the environment says nothing."""
+        if config.exists():
+            added = adopted(read_group_chat(config), self._environment)
+            self._environment = {**self._environment, **added}
 
     def open(self, names: Sequence[str]) -> Model:
         """The model that these names stand for: the first one answers, the others stand in for it."""

@@ -145,6 +145,7 @@ class Session:
 
     def check_models(self, team: TeamSpec) -> None:
         """A name that stands for no model is said before the chat begins."""
+        self.open_client(team)
         for member in thinking(team):
             self.models.open(member.model)
 
@@ -154,6 +155,11 @@ class Session:
             bounded = budget.cost is not None or member.budget.cost is not None
             if bounded and budget.price is None:
                 await self.models.check_price(filter(None, (*member.model, member.stronger)))
+
+    def open_client(self, team: TeamSpec) -> None:
+        """A group chat's own file says how its models are reached, whenever they are."""
+        if team.config:
+            self.models.adopt(Path(team.config))
 
     async def fitted(self, team: TeamSpec, model: str) -> TeamSpec:
         """The team with something to think with: that model, or what is found here."""
@@ -280,6 +286,7 @@ class Session:
 
     def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:
         """The team's members by name."""
+        self.open_client(state.team)
         here = [member for member in state.team.members if self.is_here(member)]
         members = {member.name: self.agent(member, state, sandbox, person) for member in here}
         return {"proxy": self.person(state, person), **members}

@@ -9,7 +9,7 @@ from septet.models.fallback import Fallback, Tell
 from septet.models.in_words import InWords
 from septet.models.pricing import Priced
 from septet.models.reporting import Reporting
-from septet.models.retrying import Patience, Retrying
+from septet.models.retrying import Patience, Retrying, Timed
 from septet.ports import Model
 
 
@@ -20,7 +20,12 @@ def sturdy(models: Sequence[tuple[str, Model]], patience: Patience, tell: Tell) 
     way to the next one.
     """
     each = [
-        (name, Priced(RepairingArguments(Briefer(Retrying(InWords(Counted(model)), patience, tell))), name))
+        (
+            name,
+            Priced(
+                RepairingArguments(Briefer(Retrying(Timed(InWords(Counted(model))), patience, tell))), name
+            ),
+        )
         for name, model in models
     ]
     first = each[0][1] if len(each) == 1 else Fallback(each, tell)
