@@ -57,3 +57,37 @@ def test_the_same_failure_has_the_same_signature() -> None:
     assert signature(first) == signature(second) == "ValueError: bad 0 at 0x…"
     assert signature(RunResult(exit_code=1, stopped_by="time")) == "stopped by the time limit"
     assert signature(RunResult(exit_code=3)) == "exit 3"
+
+
+PYTEST_SAYS = """\
+    assert n(2) == {expected}
+E   assert {got} == {expected}
+E    +  where {got} = <function n at 0x{address}>(2)
+E    +    and {expected} = len('{path}')
+FAILED test_n.py::test_two - assert {got} == {expected}
+1 failed in {seconds}s
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("E   OSError: /tmp/tmpab12cd/a.txt is gone", "E   OSError: /tmp/tmpzz/a.txt is gone"),
+        ("E   assert <function n at 0x7f01aa> is None", "E   assert <function n at 0x55beef> is None"),
+        ("KeyError: '5f2b9c01d4e8'", "KeyError: '9e107d9d372b'"),
+        ("1 failed in 0.05s", "1 failed in 62.10s (0:01:02)"),
+        ("ValueError: took 3 ms", "ValueError: took 12.5 s"),
+    ],
+)
+def test_what_differs_from_run_to_run_is_not_in_a_signature(one: str, other: str) -> None:
+    assert signature(RunResult(exit_code=1, stdout=one)) == signature(RunResult(exit_code=1, stdout=other))
+
+
+def test_a_failed_assert_is_known_by_what_was_asserted() -> None:
+    said = PYTEST_SAYS.format(got=3, expected=4, address="7f01aa", path="/tmp/a/b", seconds="0.12")
+    assert signature(RunResult(exit_code=1, stdout=said)) == "assert 0 == 0"
+
+
+def test_different_failures_have_different_signatures() -> None:
+    texts = ["KeyError: 'name'", "KeyError: 'size'", "E   assert a == b", "E   assert a == c", "exit 3"]
+    assert len({signature(RunResult(exit_code=1, stdout=text)) for text in texts}) == len(texts)

@@ -16,12 +16,14 @@ from septet.domain.events import (
     PlanProposed,
     ReplyRefused,
     ReviewGiven,
+    RunFinished,
     StepGranted,
     StopRequested,
     TurnOpened,
     WorkAccepted,
 )
 from septet.domain.plans import plan_digest
+from septet.domain.runs import RunResult
 from septet.domain.talk import Answer, Usage
 from septet.domain.teams import Budget
 from septet.errors import BadConfig
@@ -118,12 +120,62 @@ def test_replies_that_cannot_be_used_end_the_chat_after_a_few() -> None:
     assert (move.reason, "no code block" in move.detail) == ("error", True)
 
 
-def test_the_same_code_again_and_again_is_no_progress() -> None:
-    again = [*RED, *reviewed(1, accept=False), *version(2, "a"), *version(3, "a")]
-    move = next_after(again)
+def test_the_same_code_climbs_the_ladder_before_it_ends_the_chat() -> None:
+    events = [*RED, *reviewed(1, accept=False)]
+    moves: list[Move] = []
+    for number in range(2, 6):
+        events += version(number, "a")
+        moves.append(move := next_after(events))
+        if move == Speak(speaker="exemplar"):
+            events += [TurnOpened(speaker="exemplar"), ExampleGiven(failure=chat(events).failure)]
+        if move == Speak(speaker="proxy"):
+            events += [TurnOpened(speaker="proxy"), StepGranted()]
+        assert isinstance(move, End) or next_after(events) == Speak(speaker="coder")
+    speakers = [move.speaker if isinstance(move, Speak) else move.reason for move in moves]
+    assert speakers == ["exemplar", "coder", "proxy", "no_progress"]
+    assert moves[-1] == End(reason="no_progress", detail="the same code came 5 times in a row")
+    assert next_after([*events, ChatContinued(budget=Budget())]) == Speak(speaker="coder")
+
+
+def test_the_same_code_over_green_checks_is_shown_to_the_person_before_it_ends_the_chat() -> None:
+    events = [*GREEN, *reviewed(1, accept=False), *version(2, "a"), *version(3, "a")]
+    assert next_after(events) == Speak(speaker="coder")
+    events += version(4, "a")
+    assert next_after(events) == Speak(speaker="proxy")
+    answered = [*events, TurnOpened(speaker="proxy"), PersonSpoke(text="do it otherwise")]
+    assert next_after(answered) == Speak(speaker="coder")
+    move = next_after([*answered, *version(5, "a")])
     assert isinstance(move, End)
     assert move.reason == "no_progress"
-    assert next_after([*again, ChatContinued(budget=Budget())]) == Speak(speaker="coder")
+
+
+@pytest.mark.parametrize(("left", "stuck"), [((5, 4, 3, 2, 1), False), ((3, 3, 3, 3, 3), True)])
+def test_fewer_failing_tests_are_progress(left: tuple[int, ...], stuck: bool) -> None:
+    events = [*planned()]
+    for number, count in enumerate(left, start=1):
+        failing = [f"FAILED test_add.py::test_{one} - assert 1 == 2" for one in range(count)]
+        said = "E   assert 1 == 2\n=== short test summary info ===\n" + "\n".join(failing)
+        written = version(number, f"{number}")
+        tree = chat([*events, *written]).versions[-1].tree
+        result = RunResult(exit_code=1, stdout=said)
+        run = RunFinished(id=f"v{number} tests", purpose="tests", command="", tree=tree, result=result)
+        events += [*written, TurnOpened(speaker="runner"), run]
+    state = chat(events)
+    assert state.failing == (5 if stuck else 1)
+    assert isinstance(next_after(events, Budget(rounds=9)), End) == stuck
+
+
+def test_another_failing_test_is_another_failure() -> None:
+    def failed(number: int, name: str) -> list[Event]:
+        said = (
+            f"E   assert 1 == 2\n=== short test summary info ===\nFAILED test_add.py::{name} - assert 1 == 2"
+        )
+        result = RunResult(exit_code=1, stdout=said)
+        run = RunFinished(id=f"v{number} tests", purpose="tests", command="", tree="", result=result)
+        return [*version(number, f"{number}"), TurnOpened(speaker="runner"), run]
+
+    assert chat([*planned(), *failed(1, "test_a"), *failed(2, "test_a")]).failing == 2
+    assert chat([*planned(), *failed(1, "test_a"), *failed(2, "test_b")]).failing == 1
 
 
 def test_the_person_can_stop_at_any_time() -> None:

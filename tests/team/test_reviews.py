@@ -6,7 +6,7 @@ from team.states import chat, planned, ran, version
 from septet.domain.events import Event, ReviewGiven
 from septet.domain.plans import Refusal
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
-from septet.team.reviews import ReadReview, answers_to, judged, parse_review
+from septet.team.reviews import ReadReview, answers_to, judged, parse_review, review_text
 
 
 def test_findings_carry_item_severity_and_evidence() -> None:
@@ -62,6 +62,44 @@ def test_different_points_stay_apart() -> None:
     )
     assert not isinstance(review, Refusal)
     assert len(review.findings) == 3
+
+
+def test_different_points_about_the_same_evidence_stay_apart() -> None:
+    review = parse_review(
+        "verdict: revise\n- [must] P1 (a.py:1): division by zero is not handled\n"
+        "- [must] P1 (a.py:1): negative numbers give a wrong sign\n"
+        "- [should] P1 (a.py:1): dividing by zero still is not handled"
+    )
+    assert not isinstance(review, Refusal)
+    texts = [one.text for one in review.findings]
+    assert texts == ["division by zero is not handled", "negative numbers give a wrong sign"]
+
+
+def test_the_form_that_is_printed_is_read() -> None:
+    findings = (
+        Finding(id="F1", text="it subtracts", item="P2", severity="must", evidence="add.py:5"),
+        Finding(id="F2", text="the help is missing", item="P1", severity="should"),
+        Finding(id="F3", text="blue is asked for", item="W1", severity="nice", evidence="add.py:7"),
+    )
+    given = ReviewGiven(version=1, tree="", verdict="revise", findings=findings)
+    assert parse_review(review_text(given)) == ReadReview(verdict="revise", findings=findings)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- F1 [must] P2: it subtracts",
+        "- **F1 [must]** P2: it subtracts",
+        "* F1: [must] P2 - it subtracts",
+        "1. [must] P2: it subtracts",
+        "- [Must] **P2**: it\n  subtracts",
+    ],
+)
+def test_findings_are_read_however_they_are_listed(line: str) -> None:
+    review = parse_review(f"verdict: revise\n{line}\n- [nice] more tests\n")
+    assert not isinstance(review, Refusal)
+    assert review.findings[0] == Finding(id="F1", text="it subtracts", item="P2", severity="must")
+    assert len(review.findings) == 2
 
 
 GREEN = [*planned(), *version(1, "a"), *ran(1, "a", green=True)]

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from septet.domain.events import ExampleGiven
 from septet.domain.state import State
 from septet.ports import Acts, Agent, Examples, Last
+from septet.team.limits import tries
 
 
 def knowing(examples: Examples) -> Agent:
@@ -23,9 +24,9 @@ def knowing(examples: Examples) -> Agent:
 
 
 def escalating(usual: Agent, stronger: Agent, after: int) -> Agent:
-    """The usual member until the same failure has come `after` times, then a stronger one in its place."""
+    """The usual member until the same code or failure has come `after` times, then a stronger one in its place."""
 
     def turn(state: State) -> Acts:
-        return (stronger if state.failing > after else usual)(state)
+        return (stronger if tries(state) > after else usual)(state)
 
     return turn

@@ -50,6 +50,7 @@ from septet.domain.events import (
 from septet.domain.examples import signature
 from septet.domain.facts import changed
 from septet.domain.plans import plan_digest
+from septet.domain.pytest_report import parse_report
 from septet.domain.state import Spending, State, Turn
 
 ALL_STEPS = 1 << 53
@@ -95,11 +96,7 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             again = replace(again, terminated=None, short=None, counted=state.spending)
             return replace(again, refusals=0, repeats=0, unpleased=0, failing=0)
         case TurnOpened(speaker=speaker):
-            turns = {**state.turns, speaker: state.turns.get(speaker, 0) + 1}
-            number, heard = sum(turns.values()), len(state.remarks)
-            turn = Turn(speaker=speaker, number=number, opened=state.seq, heard=heard)
-            asked = state.version.tree if speaker == "proxy" and state.version else state.consulted
-            return replace(state, turn=turn, turns=turns, consulted=asked, chosen="", results={})
+            return reduce_turn(state, speaker)
         case StepGranted(freely=freely):
             return replied(replace(state, steps=ALL_STEPS if freely else state.steps + 1))
         case ChatHalted() | ChatEnded() | BudgetReached() | StopRequested():
@@ -121,6 +118,16 @@ def reduce_stop(state: State, event: StopEvent) -> State:
             return replace(state, stop_requested=True)
         case _:
             assert_never(event)
+
+
+def reduce_turn(state: State, speaker: str) -> State:
+    turns = {**state.turns, speaker: state.turns.get(speaker, 0) + 1}
+    number, heard = sum(turns.values()), len(state.remarks)
+    turn = Turn(speaker=speaker, number=number, opened=state.seq, heard=heard)
+    state = replace(state, turn=turn, turns=turns, chosen="", results={})
+    if speaker != "proxy" or state.version is None:
+        return state
+    return replace(state, consulted=state.version.tree, consulted_at=len(state.versions))
 
 
 def reduce_talk(state: State, event: TalkEvent) -> State:
@@ -253,13 +260,15 @@ def reduce_version(state: State, event: VersionWritten) -> State:
     remarks = state.remarks if found else unheard(state)
     state = replace(state, versions=state.versions.plus(event), remarks=remarks, diagnosis=None)
     if len(state.versions) > 1 and state.versions[-2].tree == event.tree:
-        return replace(state, repeats=state.repeats + 1)
+        return replace(state, repeats=state.repeats + 1, failing=state.failing + bool(state.failure))
     met = {item for item, found in state.evidence.items() if found.passed}
     return replace(
         state,
         accepted=False,
         failure="",
         failing=state.failing if state.failure else 0,
+        failed_tests=frozenset(),
+        last_failed_tests=state.failed_tests or state.last_failed_tests,
         repeats=0,
         runs=(),
         evidence={},
@@ -271,7 +280,19 @@ def reduce_version(state: State, event: VersionWritten) -> State:
 
 
 def noted(state: State, run: RunFinished) -> State:
-    """The first failure of a version is what it is known by; the same one again is counted."""
+    """The first failure of a version is what it is known by; the same one again is counted.
+
+    Fewer failing tests than before are progress, and others are another failure: the count begins anew.
+    """
+    state = known_failure(state, run)
+    if run.purpose != "tests":
+        return state
+    failed, before = frozenset(parse_report(run.result.stdout).failed), state.last_failed_tests
+    better = bool(failed and before) and (len(failed) < len(before) or failed.isdisjoint(before))
+    return replace(state, failed_tests=failed, failing=1 if better else state.failing)
+
+
+def known_failure(state: State, run: RunFinished) -> State:
     if run.result.succeeded or run.purpose == "tests alone" or state.failure:
         return state
     failure = signature(run.result)

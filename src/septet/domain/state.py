@@ -90,6 +90,8 @@ class State(Value):
     review: ReviewGiven | None = None
     consulted: str = ""
     """The tree that the person was last asked about."""
+    consulted_at: int = 0
+    """How many versions there were then."""
     unpleased: int = 0
     """How many reviews in a row wanted more although every check had passed."""
     failure: str = ""
@@ -97,6 +99,9 @@ class State(Value):
     last_failure: str = ""
     failing: int = 0
     """How many versions in a row failed in the same way."""
+    failed_tests: frozenset[str] = frozenset()
+    last_failed_tests: frozenset[str] = frozenset()
+    """Those of the newest version, and of the one before it that was tested."""
     example: ExampleGiven | None = None
     reviews: Trail[ReviewGiven] = Trail()
     met_before: frozenset[str] = frozenset()

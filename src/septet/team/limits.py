@@ -7,7 +7,7 @@ from septet.domain.state import State
 from septet.team.moves import End, Floor, Move, Speak
 
 HELPED = 2
-"""How many more tries the same failure gets: with an example, and with a stronger model."""
+"""How many more tries the same code or failure gets: with an example, and with a stronger model."""
 
 
 def rounds_of(state: State, member: str = "") -> int:
@@ -62,32 +62,38 @@ def unless_refused(times: int, floor: Floor) -> Floor:
     return bounded
 
 
+def tries(state: State) -> int:
+    """How many versions in a row were the same code, or failed in the same way."""
+    return max(state.failing if state.failure else 0, state.repeats + 1)
+
+
 def unless_stuck(times: int, floor: Floor) -> Floor:
-    """End when the same code comes again and again, or the same failure in spite of all help."""
+    """End when the same code or the same failure comes again and again, in spite of all help."""
 
     def bounded(state: State) -> Move:
-        if state.repeats >= times - 1:
-            return End(reason="no_progress", detail=f"the same code came {counted(times, 'time')} in a row")
-        if state.failure and state.failing >= times + HELPED:
+        if tries(state) < times + HELPED:
+            return floor(state)
+        if state.repeats + 1 == tries(state):
+            detail = f"the same code came {counted(tries(state), 'time')} in a row"
+        else:
             detail = f"the same failure came {counted(state.failing, 'time')} in a row: {state.failure}"
-            return End(reason="no_progress", detail=detail)
-        return floor(state)
+        return End(reason="no_progress", detail=detail)
 
     return bounded
 
 
 def helped(times: int, floor: Floor) -> Floor:
-    """Before the coder goes on: the exemplar at the `times`-th same failure, the person two later."""
+    """Before the coder tries the same again: the exemplar at the `times`-th time, the person two later."""
 
     def bounded(state: State) -> Move:
         move = floor(state)
-        if not state.failure or isinstance(move, End) or move.speaker != "coder":
+        if isinstance(move, End) or move.speaker != "coder" or tries(state) < times:
             return move
         known = state.example is not None and state.example.failure == state.failure
-        if state.failing >= times and not known and state.team.member("exemplar"):
+        if state.failure and not known and state.team.member("exemplar"):
             return Speak(speaker="exemplar")
-        asked = state.version is not None and state.consulted == state.version.tree
-        at_a_loss = state.failing >= times + HELPED and state.team.approve == "ask"
+        asked = state.consulted_at == len(state.versions)
+        at_a_loss = tries(state) >= times + HELPED and state.team.approve == "ask"
         return Speak(speaker="proxy") if at_a_loss and not asked and state.team.member("proxy") else move
 
     return bounded

@@ -11,9 +11,12 @@ from septet.team.evidence import report, shortcomings, tests_of
 
 VERDICT = re.compile(r"^\W*verdict\W*:\W*(accept|revise)", re.IGNORECASE | re.MULTILINE)
 FINDING = re.compile(
-    r"^\s*[-*]\s*\[(?P<severity>must|should|nice)\]\s*(?P<item>P\d+)?\s*(?:\((?P<evidence>[^)]*)\))?\s*:?\s*(?P<text>.+)$",
-    re.IGNORECASE | re.MULTILINE,
+    r"""^[ \t]*(?:[-*]|\d+[.)])[ \t]*(?:\*\*)?(?:F\d+\b[ \t:.*]*)?\[(?P<severity>must|should|nice)\][ \t*:]*
+    (?P<item>[PW]\d+)?[ \t*]*(?:\((?P<evidence>[^)\n]*)\))?[ \t*]*[:–-]?[ \t]*
+    (?P<text>\S.*(?:\n[ \t]+(?![-*]|\d+[.)]).+)*)$""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+"""A bullet with a severity, as it is asked for and as `review_text` prints it; the text may go on in further lines."""
 ANSWER = re.compile(
     r"^\W*(?P<finding>F\d+)\W+(?P<answer>fixed|refused)\b\W*(?P<reason>.*)$", re.IGNORECASE | re.MULTILINE
 )
@@ -49,7 +52,7 @@ def parse_review(text: str) -> ReadReview | Refusal:
 def finding(match: re.Match[str]) -> Finding:
     return Finding(
         id="",
-        text=match["text"].strip(),
+        text=" ".join(match["text"].split()),
         item=(match["item"] or "").upper(),
         severity=SEVERITIES[SEVERITIES.index(match["severity"].lower())],
         evidence=(match["evidence"] or "").strip(),
@@ -69,11 +72,9 @@ def unique(findings: list[Finding]) -> tuple[Finding, ...]:
 
 
 def same_point(one: Finding, other: Finding) -> bool:
-    """About the same requirement, and in the same place or in much the same words."""
+    """About the same requirement and in much the same words."""
     if one.item != other.item:
         return False
-    if one.evidence and one.evidence == other.evidence:
-        return True
     mine, theirs = stems(one.text), stems(other.text)
     smaller = min(len(mine), len(theirs))
     return bool(smaller) and len(mine & theirs) / smaller >= ALIKE
