@@ -32,17 +32,17 @@ run: python add.py 1 1
 """
 
 
-def test_the_first_time_the_coder_sees_the_plan_only() -> None:
+def test_the_first_time_the_coder_sees_goal_and_plan_only() -> None:
     system, user = briefing(CODER, chat([*planned(), TurnOpened(speaker="coder")]), {})
     assert (system.role, system.text) == ("system", INSTRUCTIONS["coder"])
-    assert (user.role, user.text) == ("user", f"# Plan\n{PLAN_TEXT}")
+    assert (user.role, user.text) == ("user", f"# Goal\nadd numbers\n\n# Plan\n{PLAN_TEXT}")
 
 
-def test_after_that_exactly_plan_newest_code_newest_review_and_newest_run() -> None:
+def test_after_that_exactly_goal_plan_newest_code_newest_review_and_newest_run() -> None:
     events = [*planned(), *version(1, "a"), *ran(1, "a", green=False), *reviewed(1, accept=False)]
     _, user = briefing(CODER, chat([*events, TurnOpened(speaker="coder")]), SOURCES)
     assert user.text == (
-        f"# Plan\n{PLAN_TEXT}\n\n"
+        f"# Goal\nadd numbers\n\n# Plan\n{PLAN_TEXT}\n\n"
         "# Code, version 1\n\n"
         "```python add.py\ndef add(a, b):\n    return a - b\n```\n\n"
         "```python test_add.py\ndef test_sum(): ...\n```\n\n"
@@ -108,7 +108,7 @@ def test_what_is_said_during_a_turn_waits_for_the_next_one() -> None:
     _, user = briefing(CODER, chat(events), {})
     assert "use colours" not in user.text
     _, user = briefing(CODER, chat([*events, TurnOpened(speaker="coder")]), SOURCES)
-    assert user.text.endswith("# The person says\nuse colours")
+    assert f"{PLAN_TEXT}\n\n# What the person asked for since\n- W1 (new): use colours\n\n# Code" in user.text
 
 
 def test_a_refused_reply_is_explained_to_its_author_only() -> None:

@@ -15,8 +15,8 @@ from septet.domain.talk import Answer, Message
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Acts, Agent, Blobs, Bus, Last, Model
-from septet.team.briefings import briefing, heard
-from septet.team.evidence import shortcomings
+from septet.team.briefings import briefing
+from septet.team.evidence import heard, shortcomings
 from septet.team.forms import evident_review, files_in_form, in_form, plan_in_form, review_in_form
 from septet.team.reviews import answers_to, judged, parse_review
 from septet.team.roles import INSTRUCTIONS

@@ -65,6 +65,18 @@ class Requirement(Value):
     check: Check = Judged()
 
 
+class Wish(Value):
+    """What the person said after the plan was approved: a requirement like those of the plan.
+
+    `said` is its place in the log, `version` the first new one whose coder knew it (0: none yet).
+    """
+
+    id: str
+    text: str
+    said: int
+    version: int = 0
+
+
 class Plan(Value):
     """What was agreed. `run` is the command that starts the program."""
 

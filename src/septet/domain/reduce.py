@@ -49,7 +49,7 @@ from septet.domain.events import (
 )
 from septet.domain.examples import signature
 from septet.domain.facts import changed
-from septet.domain.plans import plan_digest
+from septet.domain.plans import Wish, plan_digest
 from septet.domain.pytest_report import parse_report
 from septet.domain.state import Spending, State, Turn
 
@@ -140,6 +140,7 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             return replace(state, turn=closed(state.turn))
         case PersonSpoke():
             remarks, messages = (*state.remarks, event), state.messages.plus(event)
+            state = replace(state, wishes=with_wish(state, event))
             return replied(replace(state, remarks=remarks, messages=messages, answered=None, accepted=False))
         case WorkAccepted():
             return replied(replace(state, accepted=True))
@@ -258,12 +259,14 @@ def reduce_version(state: State, event: VersionWritten) -> State:
     """New code empties what was known of the old one; the same code again changes only the count."""
     found = state.turn is not None and state.turn.speaker == "runner"  # code that nobody wrote answers nobody
     remarks = state.remarks if found else unheard(state)
+    before = state.version
     state = replace(state, versions=state.versions.plus(event), remarks=remarks, diagnosis=None)
-    if len(state.versions) > 1 and state.versions[-2].tree == event.tree:
+    if before is not None and before.tree == event.tree:
         return replace(state, repeats=state.repeats + 1, failing=state.failing + bool(state.failure))
     met = {item for item, found in state.evidence.items() if found.passed}
     return replace(
         state,
+        wishes=state.wishes if found else worked_in(state, event.number),
         accepted=False,
         failure="",
         failing=state.failing if state.failure else 0,
@@ -276,6 +279,22 @@ def reduce_version(state: State, event: VersionWritten) -> State:
         met_before=state.met_before | met,
         stale={**state.stale, **state.artefacts},
         artefacts={},
+    )
+
+
+def with_wish(state: State, event: PersonSpoke) -> tuple[Wish, ...]:
+    """Words after the approval are requirements; before it they are the planner's."""
+    if not state.approved:
+        return state.wishes
+    return (*state.wishes, Wish(id=f"W{len(state.wishes) + 1}", text=event.text, said=state.seq))
+
+
+def worked_in(state: State, version: int) -> tuple[Wish, ...]:
+    """The wishes that the member whose turn it is knew have a version now."""
+    opened = state.turn.opened if state.turn else 0
+    return tuple(
+        replace(wish, version=version) if not wish.version and wish.said < opened else wish
+        for wish in state.wishes
     )
 
 

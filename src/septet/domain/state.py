@@ -23,7 +23,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.packages import Provisions
-from septet.domain.plans import Plan
+from septet.domain.plans import Plan, Wish
 from septet.domain.talk import Usage
 from septet.domain.teams import Budget, TeamSpec
 from septet.domain.trail import Trail
@@ -80,6 +80,8 @@ class State(Value):
 
     plan: Plan | None = None
     approved: bool = False
+    wishes: tuple[Wish, ...] = ()
+    """What the person has asked for since the plan was approved."""
 
     versions: Trail[VersionWritten] = Trail()
     repeats: int = 0

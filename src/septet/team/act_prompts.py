@@ -5,6 +5,7 @@ from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
+from septet.team.briefings import remarks, wishes_section
 from septet.team.context import Context, compose_prompt
 from septet.team.reviews import review_text
 from septet.team.surroundings import surroundings
@@ -46,8 +47,7 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
         parts.append("# What was done so far\n" + "\n".join(notes[-TOLD_STEPS:]))
     if state.review is not None:
         parts.append(f"# Review\n{review_text(state.review)}")
-    if state.remarks:
-        parts.append("# The person says\n" + "\n".join(remark.text for remark in state.remarks))
+    parts += wishes_section(state) + remarks(state, "# The person says")
     if state.refused is not None and state.refused.role == member.name:
         parts.append(f"# Your last action could not be done\n{state.refused.reason}")
     head = "\n".join(filter(None, [compose_prompt(ACT, context), member.instructions]))

@@ -1,18 +1,18 @@
 """What a member is told each turn, built from the state: nothing depends on a truncated chat.
 
-R5: the first time, the coder sees the plan only. R6: after that exactly the plan, the newest code, the newest
-review and the newest run results.
+R5: the first time, the coder sees the goal and the plan only. R6: after that exactly these, the newest code, the
+newest review and the newest run results; and whatever the person has asked for since, word for word.
 """
 
 from collections.abc import Mapping
 
-from septet.domain.events import PersonSpoke, RunFinished
-from septet.domain.plans import plan_text
+from septet.domain.events import RunFinished
+from septet.domain.plans import Wish, plan_text
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.team.calls import DOUBTED
-from septet.team.evidence import report
+from septet.team.evidence import heard, report
 from septet.team.forms import HEADS, file_names, names_section
 from septet.team.reviews import review_text
 from septet.team.roles import INSTRUCTIONS
@@ -52,11 +52,11 @@ def planner_sections(state: State, sources: Sources) -> list[str]:
     parts = [f"# Goal\n{state.goal}"]
     if state.plan is not None:
         parts.append(f"# The plan that the person saw\n{plan_text(state.plan)}")
-    return parts + remarks(state, "# The person wants it changed")
+    return parts + wishes_section(state) + remarks(state, "# The person wants it changed")
 
 
 def coder_sections(state: State, sources: Sources) -> list[str]:
-    parts = [plan_section(state)]
+    parts = [goal_section(state), plan_section(state), *wishes_section(state)]
     if state.version is not None:
         parts += [
             code_section(state, sources),
@@ -68,7 +68,8 @@ def coder_sections(state: State, sources: Sources) -> list[str]:
 
 
 def reviewer_sections(state: State, sources: Sources) -> list[str]:
-    parts = [plan_section(state), code_section(state, sources), *answer_section(state), run_section(state)]
+    asked = [goal_section(state), plan_section(state), *wishes_section(state)]
+    parts = [*asked, code_section(state, sources), *answer_section(state), run_section(state)]
     return parts + remarks(state, "# The person tried it and says")
 
 
@@ -133,7 +134,8 @@ def small_reviewer_sections(state: State, sources: Sources) -> list[str]:
 def small_goal(state: State) -> str:
     """The goal and its examples without their checks: each word costs a small machine time."""
     items = state.plan.items if state.plan else ()
-    return "\n".join(["# Goal", *(item.text for item in items)])
+    wishes = (wish.text for wish in heard_wishes(state))
+    return "\n".join(["# Goal", *(item.text for item in items), *wishes])
 
 
 def facts_section(state: State) -> list[str]:
@@ -145,8 +147,24 @@ def facts_section(state: State) -> list[str]:
     )
 
 
+def goal_section(state: State) -> str:
+    return f"# Goal\n{state.goal}"
+
+
 def plan_section(state: State) -> str:
-    return f"# Plan\n{plan_text(state.plan) if state.plan else state.goal}"
+    return f"# Plan\n{plan_text(state.plan) if state.plan else 'none'}"
+
+
+def wishes_section(state: State) -> list[str]:
+    """What the person has asked for since the plan was approved, word for word."""
+    lines = [f"- {wish.id}{'' if wish.version else ' (new)'}: {wish.text}" for wish in heard_wishes(state)]
+    return ["\n".join(["# What the person asked for since", *lines])] if lines else []
+
+
+def heard_wishes(state: State) -> tuple[Wish, ...]:
+    """The wishes that a member knows in this turn."""
+    opened = state.turn.opened if state.turn else state.seq + 1
+    return tuple(wish for wish in state.wishes if wish.said < opened)
 
 
 def code_section(state: State, sources: Sources) -> str:
@@ -182,11 +200,7 @@ def shortened(text: str, limit: int = SHOWN_OUTPUT) -> str:
 
 
 def remarks(state: State, title: str) -> list[str]:
-    """What the person said, as far as it was said before this turn began."""
-    said = heard(state)
+    """What else the person said before this turn began: a wish has its own place."""
+    wishes = {wish.text for wish in state.wishes}
+    said = [remark for remark in heard(state) if remark.text not in wishes]
     return ["\n".join([title, *(remark.text for remark in said)])] if said else []
-
-
-def heard(state: State) -> tuple[PersonSpoke, ...]:
-    """The remarks that a member knows in this turn."""
-    return state.remarks[: state.turn.heard] if state.turn else ()

@@ -1,7 +1,8 @@
 """Done is decided by evidence about the newest version, not by what a model claims."""
 
 from septet.domain.counts import counted
-from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves
+from septet.domain.events import PersonSpoke
+from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves, Wish
 from septet.domain.pytest_report import TestReport, parse_report
 from septet.domain.state import State
 from septet.domain.values import Value
@@ -60,7 +61,14 @@ def accepted(state: State) -> bool:
 
 def report(state: State) -> list[Line]:
     """Requirement → check → evidence, for the newest version."""
-    return [line(state, item) for item in (state.plan.items if state.plan else ())]
+    items = state.plan.items if state.plan else ()
+    return [*(line(state, item) for item in items), *(wish_line(state, wish) for wish in state.wishes)]
+
+
+def wish_line(state: State, wish: Wish) -> Line:
+    """A wish is met when the reviewer accepts what was written for it."""
+    item = Requirement(id=wish.id, text=" ".join(wish.text.split()))
+    return line(state, item) if wish.version else Line(item=item, met=False, detail="no version since")
 
 
 def line(state: State, item: Requirement) -> Line:
@@ -107,7 +115,13 @@ def test_troubles(state: State) -> list[str]:
 
 
 def unmet(state: State) -> list[str]:
-    lines = [line for line in report(state) if not line.met and not isinstance(line.item.check, Judged)]
+    """Judgements come last, but a wish that no version was written for cannot even be judged."""
+    untried = {wish.id for wish in state.wishes if not wish.version}
+    lines = [
+        line
+        for line in report(state)
+        if not line.met and (line.item.id in untried or not isinstance(line.item.check, Judged))
+    ]
     return [f"{line.item.id} is not met ({line.detail})" for line in lines]
 
 
@@ -118,3 +132,8 @@ def done(state: State) -> bool:
     """
     green = state.approved and examined(state) and accepted(state) and not shortcomings(state)
     return green and not state.remarks
+
+
+def heard(state: State) -> tuple[PersonSpoke, ...]:
+    """The remarks that a member knows in this turn."""
+    return state.remarks[: state.turn.heard] if state.turn else ()

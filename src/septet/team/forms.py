@@ -18,7 +18,7 @@ from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.team.calls import AGREED, DOUBTED
-from septet.team.evidence import shortcomings
+from septet.team.evidence import heard, shortcomings
 from septet.team.reviews import ReadReview, unique
 from septet.team.sorting import sorted_files
 
@@ -180,7 +180,7 @@ def evident_review(state: State) -> ReviewGiven | None:
         return None
     doubts = [version.note] if version.note.startswith(DOUBTED) else []
     troubles = [*shortcomings(state), *doubts]
-    if not troubles and AGREED not in version.note:
+    if not troubles and (AGREED not in version.note or state.wishes):
         return None
     findings = [Finding(id="", text=trouble, severity="must", evidence="runner") for trouble in troubles]
     return ReviewGiven(
@@ -188,6 +188,7 @@ def evident_review(state: State) -> ReviewGiven | None:
         tree=version.tree,
         verdict="revise" if troubles else "accept",
         findings=unique(findings),
+        remarks=tuple(remark.text for remark in heard(state)),
         green=not shortcomings(state),
     )
 

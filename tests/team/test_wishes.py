@@ -1,0 +1,136 @@
+"""What the person says after the plan was approved is a requirement: told to all, judged, never dropped."""
+
+import pytest
+from msgspec.structs import replace
+from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, version
+
+from septet.chat.reports import report_table
+from septet.domain.events import (
+    ChatContinued,
+    ChatEnded,
+    Event,
+    PersonSpoke,
+    PlanProposed,
+    ReviewGiven,
+    TurnOpened,
+    VersionWritten,
+)
+from septet.domain.state import State
+from septet.domain.teams import Budget, RoleSpec
+from septet.team.act_prompts import act_prompt
+from septet.team.briefings import briefing
+from septet.team.calls import AGREED
+from septet.team.context import context_of
+from septet.team.evidence import done, report, shortcomings
+from septet.team.floors import floor_for
+from septet.team.forms import evident_review
+from septet.team.moves import End, Move, Speak
+from septet.team.reviews import ReadReview, judged
+from septet.team.teams import TEAMS
+
+TEAM = TEAMS["iterate"]
+WISH = "make it blue,\nplease"
+DONE = [*planned(), *version(1, "a"), *ran(1, "a", green=True), *reviewed(1, accept=True)]
+RESUMED = [*DONE, ChatEnded(reason="done"), PersonSpoke(text=WISH), ChatContinued(budget=Budget())]
+SOURCES = {"add.py": "x = 1\n"}
+
+
+def next_after(events: list[Event]) -> Move:
+    return floor_for(TEAM, TEAM.budget)(chat(events))
+
+
+def told(role: str, events: list[Event]) -> str:
+    state = chat([*events, TurnOpened(speaker=role)])
+    return briefing(RoleSpec(name=role, role=role), state, SOURCES)[1].text
+
+
+def wish_line(state: State) -> tuple[str, str, bool, str]:
+    line = report(state)[-1]
+    return line.item.id, line.item.text, line.met, line.detail
+
+
+def test_a_wish_is_a_line_of_the_table_that_prevents_done_until_a_new_version_was_reviewed() -> None:
+    assert next_after(RESUMED) == Speak(speaker="coder")
+    assert wish_line(chat(RESUMED)) == ("W1", "make it blue, please", False, "no version since")
+    assert "W1 is not met (no version since)" in shortcomings(chat(RESUMED))
+    changed = [*RESUMED, *version(2, "b"), *ran(2, "b", green=True)]
+    assert wish_line(chat(changed))[2:] == (False, "not accepted")
+    assert next_after(changed) == Speak(speaker="reviewer")
+    accepted = [*changed, *reviewed(2, accept=True)]
+    assert next_after(accepted) == End(reason="done", detail="every check passed")
+    assert wish_line(chat(accepted))[2:] == (True, "accepted by the reviewer")
+    assert "✓  W1 make it blue, please" in report_table(chat(accepted))
+
+
+def test_the_same_code_again_does_nothing_for_a_wish() -> None:
+    again = [*RESUMED, *version(2, "a")]
+    assert not done(chat(again))
+    assert next_after(again) == Speak(speaker="coder")
+    assert "W1" in told("coder", again), "it is told until it is worked in"
+
+
+@pytest.mark.parametrize("role", ["planner", "coder", "reviewer"])
+def test_everybody_who_decides_sees_goal_and_wishes_word_for_word(role: str) -> None:
+    text = told(role, RESUMED)
+    assert "# Goal\nadd numbers" in text
+    assert WISH in text
+    later = told(role, [*RESUMED, *version(2, "b"), *ran(2, "b", green=True)])
+    assert WISH in later, "also after the coder has heard it"
+
+
+def test_the_coder_of_the_autocoder_and_small_members_see_it_too() -> None:
+    state = chat([*RESUMED, TurnOpened(speaker="coder")])
+    coder = RoleSpec(name="coder", role="coder")
+    assert WISH in act_prompt(coder, state, context_of(state, SOURCES, {}))[1].text
+    for role in ("coder", "reviewer"):
+        member = RoleSpec(name=role, role=role, form="small")
+        assert WISH in briefing(member, state, SOURCES)[1].text
+
+
+def test_what_is_said_before_the_plan_is_approved_is_the_planners() -> None:
+    assert chat([STARTED, PlanProposed(plan=PLAN), PersonSpoke(text="shorter")]).wishes == ()
+
+
+CONSULTED = [*DONE[: -len(reviewed(1, accept=True))], TurnOpened(speaker="proxy")]
+
+
+def test_feedback_at_a_review_prevents_done_and_reaches_the_coder() -> None:
+    events = [*CONSULTED, PersonSpoke(text="the hand is too thin"), TurnOpened(speaker="reviewer")]
+    for verdict in (ReadReview(verdict="accept", findings=()), ReadReview(verdict="revise", findings=())):
+        counts, why = judged(chat(events), verdict)
+        assert counts == "revise"
+        assert "W1 is not met" in why or verdict.verdict == "revise"
+    given = ReviewGiven(version=1, tree="", verdict="revise", remarks=("the hand is too thin",))
+    reviewed_so = [*events, said("reviewer", "verdict: accept"), given]
+    assert next_after(reviewed_so) == Speak(speaker="coder")
+    assert "the hand is too thin" in told("coder", reviewed_so)
+    assert chat(reviewed_so).unpleased == 0, "it is the person who wants more, not the reviewer"
+
+
+def test_a_review_by_evidence_alone_does_not_drop_the_persons_words() -> None:
+    events = [*CONSULTED, PersonSpoke(text="the hand is too thin"), TurnOpened(speaker="reviewer")]
+    review = evident_review(chat(events))
+    assert review is not None
+    assert (review.verdict, review.remarks) == ("revise", ("the hand is too thin",))
+
+
+def test_candidates_that_agree_do_not_judge_a_wish() -> None:
+    *begun, written = version(2, "b")
+    assert isinstance(written, VersionWritten)
+    agreed = replace(written, note=f"2 {AGREED} on 4 calls")
+    after = [*begun, agreed, *ran(2, "b", green=True), TurnOpened(speaker="reviewer")]
+    assert evident_review(chat([*DONE, *after])) is not None
+    assert evident_review(chat([*RESUMED, *after])) is None
+
+
+def test_words_during_the_coders_turn_wait_for_the_next_version() -> None:
+    opened, *rest = version(2, "b")
+    events = [*RESUMED, opened, PersonSpoke(text="and round"), *rest, *ran(2, "b", green=True)]
+    assert [wish.version for wish in chat(events).wishes] == [2, 0]
+    assert next_after([*events, *reviewed(2, accept=True)]) == Speak(speaker="coder")
+
+
+def test_code_that_nobody_of_the_team_wrote_does_nothing_for_a_wish() -> None:
+    _, _, written = version(2, "b")
+    found = [*RESUMED, TurnOpened(speaker="runner"), written]
+    assert [wish.version for wish in chat(found).wishes] == [0]
