@@ -152,8 +152,23 @@ def test_what_the_person_wants_after_the_end_is_done(septet: Septet, tmp_path: P
     assert "v1" in septet("resume", "adding", "-q").stdout, "nothing new is wanted"
     more = septet("resume", "adding", "say what the sum is of", "-q")
     assert more.returncode == 0, more.stderr
+    assert "✓  W1 say what the sum is of" in more.stdout
     program = str(tmp_path / "w" / "add.py")
     assert subprocess.check_output([sys.executable, program, "2", "3"], text=True) == "2 3 give 5\n"
+
+
+def test_a_wish_that_nothing_is_done_for_does_not_end_as_done(septet: Septet, tmp_path: Path) -> None:
+    script = Path(MORE.removeprefix("scripted:")).read_text()
+    first = script.index("- role: coder")
+    second = script.index("- role: coder", first + 1)
+    (tmp_path / "lazy.yaml").write_text(script[:second] + script[first:second].replace("All of it", "It is there"))
+    begun = ("-m", "scripted:lazy.yaml", "--yes", "-q", "-n", "adding")
+    assert septet("run", "add", *begun).returncode == 0
+    more = septet("resume", "adding", "say what the sum is of", "-q", "--rounds", "1")
+    assert more.returncode == 3, more.stdout
+    assert "all checks passed" not in more.stdout
+    assert "✗  W1 say what the sum is of" in more.stdout
+    assert "W1 is not met (no version since)" in septet("show", "adding").stdout
 
 
 def test_members_go_by_the_names_that_a_team_file_gives_them(septet: Septet, tmp_path: Path) -> None:
