@@ -161,7 +161,9 @@ def test_a_wish_that_nothing_is_done_for_does_not_end_as_done(septet: Septet, tm
     script = Path(MORE.removeprefix("scripted:")).read_text()
     first = script.index("- role: coder")
     second = script.index("- role: coder", first + 1)
-    (tmp_path / "lazy.yaml").write_text(script[:second] + script[first:second].replace("All of it", "It is there"))
+    (tmp_path / "lazy.yaml").write_text(
+        script[:second] + script[first:second].replace("All of it", "It is there")
+    )
     begun = ("-m", "scripted:lazy.yaml", "--yes", "-q", "-n", "adding")
     assert septet("run", "add", *begun).returncode == 0
     more = septet("resume", "adding", "say what the sum is of", "-q", "--rounds", "1")

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from team.states import STARTED, chat, said, version
 
 from septet.domain.events import (
@@ -55,7 +56,7 @@ def test_who_follows_whom(events: list[Event], speaker: str) -> None:
 
 def test_only_the_managers_terminate_ends_the_chat() -> None:
     ended = [*WENT_WELL, TurnOpened(speaker="manager"), Terminated(summary="it works")]
-    assert FLOOR(chat(ended)) == End(reason="done", detail="it works")
+    assert FLOOR(chat(ended)) == End(reason="claimed", detail="it works")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_a_plan_that_is_too_long_is_shown_once() -> None:
     )
 )
 def test_every_state_has_a_legal_speaker_or_an_end(parts: list[list[Event]]) -> None:
-    state = chat([STARTED, *(event for part in parts for event in part)])
+    state = chat([replace(STARTED, team=TEAM), *(event for part in parts for event in part)])
     move = floor_for(TEAM, Budget(rounds=20))(state)
     again = state.turn.speaker if state.turn and state.refused else ""
     legal = {*candidates(PAIR, state), "manager", "exemplar", again}

@@ -44,7 +44,7 @@ def test_the_turn_i_is_that_of_speaker_i_mod_n_and_exactly_k_are_opened(speakers
 
     assert opened == [TurnOpened(speaker=names[i % speakers]) for i in range(rounds)]
     said = f"all {rounds} rounds were spoken" if rounds > 1 else "the one round was spoken"
-    assert move == End(reason="done", detail=said)
+    assert move == End(reason="rounds", detail=said)
 
 
 def test_turns_of_the_person_do_not_count() -> None:

@@ -134,3 +134,10 @@ def test_code_that_nobody_of_the_team_wrote_does_nothing_for_a_wish() -> None:
     _, _, written = version(2, "b")
     found = [*RESUMED, TurnOpened(speaker="runner"), written]
     assert [wish.version for wish in chat(found).wishes] == [0]
+
+
+@pytest.mark.parametrize("words", ["thank you!", "Looks good to me", "great, thanks"])
+def test_thanks_and_praise_ask_for_nothing(words: str) -> None:
+    assert next_after([*DONE, PersonSpoke(text=words)]) == End(reason="done", detail="every check passed")
+    assert chat([*CONSULTED, PersonSpoke(text=words)]).wishes == ()
+    assert chat([*CONSULTED, PersonSpoke(text=f"{words} but blue")]).wishes != ()

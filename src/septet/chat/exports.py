@@ -156,7 +156,7 @@ def told_work(event: WorkEvent) -> tuple[str, str]:
 
 def told_group(event: GroupEvent) -> tuple[str, str]:
     if isinstance(event, Terminated):
-        return "manager", f"the task is resolved: {event.summary}"
+        return "manager", f"says that the task is resolved: {event.summary}"
     if isinstance(event, FactsChanged):
         changes = [
             *(f"remember: {one}" for one in event.change.add),

@@ -7,13 +7,16 @@ from septet.domain.events import ChatEnded
 from septet.domain.plans import check_text
 from septet.domain.runs import Network
 from septet.domain.state import State
+from septet.domain.teams import EndReason
 from septet.team.endings import ending
 from septet.team.evidence import Line, report, shortcomings
 
-ENDINGS = {
+ENDINGS: dict[EndReason, str] = {
     "done": "done, all checks passed",
     "accepted": "accepted by the person",
     "claimed": "claimed by {by}, not proven",
+    "answered": "answered",
+    "rounds": "rounds over",
     "bound": "stopped unfinished, a bound was reached",
     "no_progress": "stopped unfinished, no progress",
     "error": "stopped unfinished, an error",
@@ -44,11 +47,9 @@ def status(state: State) -> str:
 
 
 def ending_words(state: State, ended: ChatEnded) -> str:
-    if ended.reason == "done" and state.answered is not None:
-        return "answered"
-    if ended.reason == "done" and state.plan is None and not state.versions:
-        return f"done, {ended.detail}"
     words = ENDINGS[ended.reason].format(by=ended.by or "a member")
+    if ended.reason == "claimed" and state.terminated is not None:
+        words = "claimed, not proven: the manager says it is done, nothing was checked"
     detail = ended.detail if ended.reason != "done" else ""
     return f"{words} ({detail})" if detail and detail != words else words
 

@@ -10,6 +10,7 @@ from septet.cli.output import notify, put, put_exactly
 from septet.domain.codec import ENCODER
 from septet.domain.plans import plan_text
 from septet.domain.state import State
+from septet.team.endings import is_over
 from septet.team.talking import last_words
 from septet.tools.delivery import deliver
 
@@ -33,7 +34,7 @@ def conclude(state: State, options: Options, command: str) -> None:
         return
     if options.out is not None:
         notify(f"septet: {state.chat}: {status(state)}; the result is in {options.out}")
-    if result.exit_code and brings_program(state):
+    if result.exit_code and brings_program(state) and not is_over(state):
         notify(f"septet: to go on: {command}")
 
 

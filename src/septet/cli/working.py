@@ -19,7 +19,7 @@ from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage, Conflict
 from septet.settings.group_chats import each_by_its_own
-from septet.team.endings import ending
+from septet.team.endings import is_over
 from septet.tools.documents import read_text
 from septet.wiring.forks import bring_back
 from septet.wiring.rehearsals import load_rehearsal, nearest_rehearsal, start_rehearsal, team_of
@@ -135,8 +135,7 @@ def proceed(name: str | None, message: str | None, options: Options, version: st
             await bring_back(session, state, wanted, "to go on from there")
         if message:
             await say(session, state, message)
-        ended = ending(state)
-        if ended is not None and (ended.reason != "done" or message or wanted):
+        if state.ended is not None and (not is_over(state) or message or wanted):
             await session.reopen(chat, more(state, options))
         return chat
 

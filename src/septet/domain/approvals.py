@@ -21,10 +21,17 @@ PAUSES = re.compile(r"[.,;!\n]+|\band\b")
 
 def approves(text: str) -> bool:
     """Nothing but approval, perhaps in several ways: "Sounds good, save it." No words at all approve too."""
-    parts = [" ".join(part.split()) for part in PAUSES.split(text.lower().replace("’", "'"))]
-    said = [part for part in parts if part]
-    yes = [part for part in said if is_approval(part)]
-    return not text.strip() or (bool(yes) and all(part in yes or COURTESY.fullmatch(part) for part in said))
+    return not text.strip() or (asks_nothing(text) and any(map(is_approval, parts_of(text))))
+
+
+def asks_nothing(text: str) -> bool:
+    """Approval, praise and thanks, and nothing that anybody would have to do."""
+    return all(is_approval(part) or COURTESY.fullmatch(part) for part in parts_of(text))
+
+
+def parts_of(text: str) -> list[str]:
+    parts = PAUSES.split(text.lower().replace("’", "'"))
+    return [" ".join(part.split()) for part in parts if part.strip()]
 
 
 def is_approval(part: str) -> bool:

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from septet.domain.approvals import asks_nothing
 from septet.domain.events import (
     AnswerGiven,
     BudgetReached,
@@ -139,9 +140,8 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             state = replace(state, refused=event, refusals=state.refusals + 1, refused_turns=turns)
             return replace(state, turn=closed(state.turn))
         case PersonSpoke():
-            remarks, messages = (*state.remarks, event), state.messages.plus(event)
-            state = replace(state, wishes=with_wish(state, event))
-            return replied(replace(state, remarks=remarks, messages=messages, answered=None, accepted=False))
+            state = replace(state, messages=state.messages.plus(event), answered=None, accepted=False)
+            return replied(reduce_words(state, event))
         case WorkAccepted():
             return replied(replace(state, accepted=True))
         case PlanProposed(plan=plan):
@@ -282,11 +282,14 @@ def reduce_version(state: State, event: VersionWritten) -> State:
     )
 
 
-def with_wish(state: State, event: PersonSpoke) -> tuple[Wish, ...]:
-    """Words after the approval are requirements; before it they are the planner's."""
+def reduce_words(state: State, event: PersonSpoke) -> State:
+    """Words after the approval of the plan are requirements, unless they ask for nothing."""
     if not state.approved:
-        return state.wishes
-    return (*state.wishes, Wish(id=f"W{len(state.wishes) + 1}", text=event.text, said=state.seq))
+        return replace(state, remarks=(*state.remarks, event))
+    if asks_nothing(event.text):
+        return state
+    wish = Wish(id=f"W{len(state.wishes) + 1}", text=event.text, said=state.seq)
+    return replace(state, remarks=(*state.remarks, event), wishes=(*state.wishes, wish))
 
 
 def worked_in(state: State, version: int) -> tuple[Wish, ...]:

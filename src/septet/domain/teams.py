@@ -13,7 +13,10 @@ TALKERS = ("writer", "editor")
 ROLES = ("planner", "coder", "runner", "reviewer", "manager", "proxy", "exemplar", *TALKERS)
 
 RunAs = Literal["auto", "script", "screen", "server", "cells"]
-EndReason = Literal["done", "accepted", "claimed", "bound", "no_progress", "error", "stopped"]
+EndReason = Literal[
+    "done", "accepted", "claimed", "answered", "rounds", "bound", "no_progress", "error", "stopped"
+]
+"""`done` is proven by checks, `claimed` is not; `answered` and `rounds` are ends of work that has no checks."""
 
 
 class Allowance(Value, forbid_unknown_fields=True):

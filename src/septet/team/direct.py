@@ -35,7 +35,7 @@ answer goes to whoever asked you. Claim nothing that has not been run.
 def direct(state: State) -> Move:
     """The deepest open question first; the person's own is answered last, once."""
     if state.answered is not None:
-        return End(reason="done", detail="answered")
+        return End(reason="answered")
     return Speak(speaker=next_recipient(state) or head_of(state.team))
 
 

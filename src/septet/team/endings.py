@@ -2,11 +2,12 @@
 
 from septet.domain.events import ChatEnded
 from septet.domain.state import State
+from septet.domain.teams import EndReason
 from septet.errors import BadConfig
 from septet.team.floors import floor_for
 from septet.team.moves import End, Move
 
-FINISHED = ("done", "accepted")
+FINISHED: tuple[EndReason, ...] = ("done", "accepted", "answered", "rounds")
 """Ends that promise something, and so have to follow from the log."""
 
 
@@ -18,9 +19,17 @@ def ending(state: State) -> ChatEnded | None:
     if state.version != before.version:
         return ChatEnded(reason="claimed", detail="another version was written after the end", by=said.by)
     found = due(before)
-    if isinstance(found, End) and found.reason in FINISHED:
+    if isinstance(found, End) and (found.reason in FINISHED or found.reason == "claimed"):
         return ChatEnded(reason=found.reason, detail=found.detail, by=said.by)
     return ChatEnded(reason="claimed", detail=in_words(found), by=said.by)
+
+
+def is_over(state: State) -> bool:
+    """Nothing is left to do unless the person asks for more: it is finished, or its manager says so."""
+    ended = ending(state)
+    if ended is None or ended.reason == "accepted":
+        return False
+    return ended.reason in FINISHED or (ended.reason == "claimed" and state.terminated is not None)
 
 
 def due(state: State) -> Move | None:

@@ -57,7 +57,7 @@ def graph(edges: Mapping[str, tuple[Edge, ...]], chooser: str) -> Floor:
     def floor(state: State) -> Move:
         legal = candidates(edges, state)
         if state.terminated is not None:
-            return End(reason="done", detail=state.terminated.summary)
+            return End(reason="claimed", detail=state.terminated.summary)
         if state.refused is not None and state.turn is not None:
             return Speak(speaker=state.turn.speaker)
         if not legal:

@@ -23,7 +23,7 @@ def talking(team: TeamSpec, budget: Budget) -> Floor:
     def floor(state: State) -> Move:
         taken = sum(rounds_of(state, member.name) for member in speakers)
         if budget.rounds is not None and taken >= budget.rounds:
-            return End(reason="done", detail=spoken(budget.rounds))
+            return End(reason="rounds", detail=spoken(budget.rounds))
         return Speak(speaker=speakers[taken % len(speakers)].name)
 
     return floor
