@@ -19,7 +19,7 @@ def runs(log: str) -> list[tuple[str, int]]:
 
 def test_steps_share_a_kernel_that_survives_its_own_death(septet: Septet, tmp_path: Path) -> None:
     done = septet(*RUN, *MODEL)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
     assert runs(done.stdout) == [
         ("cell", 0),
         ("cell", 1),
@@ -40,6 +40,6 @@ def test_steps_share_a_kernel_that_survives_its_own_death(septet: Septet, tmp_pa
 def test_after_kill_9_the_state_is_rebuilt_from_the_log(septet: Septet, tmp_path: Path) -> None:
     septet.killed(*RUN, *MODEL, at="septet.run_finished", times=4)
     resumed = septet("resume", "sum", "-q")
-    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.returncode == 3, resumed.stderr
     assert (tmp_path / "w" / "sum.txt").read_text() == "55\n"
     assert (tmp_path / "w" / "cells.py").read_text().count("# %%") == 4

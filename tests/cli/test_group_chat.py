@@ -32,7 +32,7 @@ def test_the_result_is_the_text_and_the_history_is_kept(septet: Septet, tmp_path
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == "Sentence 2 of the poem.\n"
     assert "Feedback 2." in (tmp_path / "w" / "chat_history.txt").read_text()
-    assert "done, all 4 rounds were spoken" in septet("list").stdout
+    assert "rounds over (all 4 rounds were spoken)" in septet("list").stdout
 
 
 @pytest.mark.anyio
@@ -63,3 +63,12 @@ def test_a_model_that_is_named_wins_over_the_files(septet: Septet, tmp_path: Pat
     (tmp_path / "config.yaml").write_text("client_config: {model: m, api_key: k}\n")
     ended = septet("run", "a poem", "-t", "config.yaml", "-m", TALK, "--rounds", "1", "-q")
     assert ended.returncode == 0, ended.stderr
+
+
+def test_a_talk_of_one_round_says_nothing_of_checks(septet: Septet) -> None:
+    ended = septet("run", "a poem", "-t", "writer-editor", "-m", TALK, "--rounds", "1", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert envelopes(ended.stdout)[-1]["status"] == "rounds"
+    listed = septet("list").stdout
+    assert "rounds over (the one round was spoken)" in listed
+    assert "checks" not in listed

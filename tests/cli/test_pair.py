@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from cli.commands import SCRIPTS, Septet, kinds
+from cli.commands import SCRIPTS, Septet, envelopes, kinds
 from loopback import Quiet, served
 
 PULLS = [
@@ -13,6 +13,7 @@ PULLS = [
 ]
 RUN = ["run", "newest pull request to pr.txt", "-t", "pair", "-C", "w", "-n", "pull"]
 SCRIPT = SCRIPTS / "pull_request.yaml"
+CLAIMED = 3
 
 
 def prepared(tmp_path: Path) -> Path:
@@ -38,7 +39,7 @@ def test_the_newest_pull_request_is_fetched_through_the_allow_list(septet: Septe
         (tmp_path / "w" / "api.txt").write_text(f"http://{place}\n")
         model = f"scripted:{SCRIPTS / 'pull_request_http.yaml'}"
         done = septet(*RUN, "-m", model, "--network", place)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == CLAIMED, done.stderr
     assert (tmp_path / "w" / "pr.txt").read_text() == "#42 Add a clock\n"
     assert f"network for programs: only {place}" in done.stderr
     assert "elsewhere: HTTP Error 403: Forbidden" in (tmp_path / "w" / "chat_history.txt").read_text()
@@ -50,7 +51,7 @@ def test_without_the_allow_list_the_same_program_reaches_nothing(septet: Septet,
     with served(Repository) as place:
         (tmp_path / "w" / "api.txt").write_text(f"http://{place}\n")
         done = septet(*RUN, "-m", f"scripted:{SCRIPTS / 'pull_request_http.yaml'}")
-    assert done.returncode != 0
+    assert done.returncode != CLAIMED
     assert "Connection refused" in (tmp_path / "w" / "chat_history.txt").read_text()
 
 
@@ -59,11 +60,17 @@ def test_the_newest_pull_request_is_written_and_a_marker_in_the_output_ends_noth
 ) -> None:
     workspace = prepared(tmp_path)
     done = septet(*RUN, "-m", f"scripted:{SCRIPT}", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == CLAIMED, done.stderr
     log = done.stdout
     assert log.index("TERMINATE") < log.index("septet.terminated")
     assert kinds(log).count("terminated") == 1
+    assert envelopes(log)[-1]["status"] == "claimed"
     assert (workspace / "pr.txt").read_text() == "#42 Add a clock\n"
+    claim = "claimed, not proven: the manager says it is done, nothing was checked"
+    listed = septet("list").stdout
+    assert claim in septet("show", "pull").stdout
+    assert ("claimed, not proven" in listed, "all checks passed" in listed) == (True, False)
+    assert kinds(septet("resume", "pull", "--json").stdout) == ["result"], "there is nothing to go on with"
     history = (workspace / "chat_history.txt").read_text()
     assert history == septet("export", "pull", "--format", "txt").stdout.rstrip("\n") + "\n\n"
     assert history.index("KeyError: 'id'") < history.index("terminate: pr.txt holds")
@@ -77,7 +84,7 @@ def test_the_manager_cannot_end_what_has_not_run_well(septet: Septet, tmp_path: 
     insisting = "- role: manager\n  expect: did not succeed\n  say: I insist, it is done.\n"
     (tmp_path / "eager.yaml").write_text(eager.replace(plan, insisting + plan, 1))
     done = septet(*RUN, "-m", "scripted:eager.yaml", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == CLAIMED, done.stderr
     assert '"fallback":true' in done.stdout
 
 
@@ -85,7 +92,7 @@ def test_the_history_survives_a_kill_as_a_prefix_and_is_completed(septet: Septet
     workspace = prepared(tmp_path)
     septet.killed(*RUN, "-m", f"scripted:{SCRIPT}", "--json", at="run_finished")
     before = (workspace / "chat_history.txt").read_text()
-    assert septet("resume", "pull", "-q").returncode == 0
+    assert septet("resume", "pull", "-q").returncode == CLAIMED
     after = (workspace / "chat_history.txt").read_text()
     assert after.startswith(before)
     assert after.count("terminate: pr.txt holds") == 1

@@ -181,4 +181,6 @@ async def test_each_process_is_killed_once_and_the_transcript_is_complete_and_in
     said = [one.answer.text.rstrip(" …") for one in events if isinstance(one, ModelAnswered)]
     assert said == [f"{name} {number}" for number, name in enumerate(speakers, start=1)]
     assert [one.speaker for one in events if isinstance(one, TurnOpened)] == speakers
-    assert events[-1] == ChatEnded(reason="done", detail=f"all {ROUNDS} rounds were spoken", by=speakers[-1])
+    assert events[-1] == ChatEnded(
+        reason="rounds", detail=f"all {ROUNDS} rounds were spoken", by=speakers[-1]
+    )

@@ -253,7 +253,7 @@ def test_up_starts_a_killed_member_again_and_stops_everything(tmp_path: Path) ->
         parts = [one.presence.pid for one in people(tmp_path)]
         assert everything.stop() == 0
 
-    assert "done, all 4 rounds were spoken" in shown
+    assert "rounds over (all 4 rounds were spoken)" in shown
     assert re.search(r"^  \S+ +writer +\S+, process \d+ +\d+ s ago$", shown, re.MULTILINE)
     assert {"SEPTET_LOG"} <= {stream["name"] for stream in told["streams"]}
     assert told["chats"][0]["ended"]

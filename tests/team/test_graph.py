@@ -77,6 +77,14 @@ def test_what_names_nobody_who_may_speak_is_refused(text: str) -> None:
     assert isinstance(parse_manager(text, ["coder"]), Refusal)
 
 
+def test_who_may_speak_is_told_in_words() -> None:
+    assert parse_manager("next: nobody", ["coder"]) == Refusal(
+        reason="'nobody' may not speak now, only coder"
+    )
+    told = parse_manager("next: nobody", ["coder", "manager"])
+    assert told == Refusal(reason="'nobody' may not speak now, only coder or manager")
+
+
 def test_a_long_talk_is_shortened_but_keeps_plan_done_steps_and_the_newest() -> None:
     events: list[Event] = [STARTED, TurnOpened(speaker="coder"), said("coder", "1. read\n2. write")]
     for number in range(1, 40):

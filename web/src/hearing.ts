@@ -2,6 +2,7 @@
 
 import type { Event, FileChange, Run } from './events';
 import { spend, took } from './spending';
+import { counted } from './text';
 import type { Fresh, Note, Runs, Said, View } from './view';
 
 export function put(view: View, fresh: Fresh): void {
@@ -29,6 +30,7 @@ export function hearTalk(view: View, event: Event): boolean {
     }
     case 'septet.reply_refused':
       amend(view, { refused: event.data.reason });
+      view.refusedTurns.set(event.data.role, (view.refusedTurns.get(event.data.role) ?? 0) + 1);
       return true;
     case 'septet.person_spoke':
       view.remarks += 1;
@@ -106,7 +108,7 @@ export function hearChat(view: View, event: Event): boolean {
       if (view.ended) return true; // the first end counts, as on the server
       view.ended = { reason: event.data.reason, detail: event.data.detail ?? '', seq: event.seq };
       view.turn = view.running = undefined;
-      const finished = event.data.reason === 'done' || event.data.reason === 'accepted';
+      const finished = FINISHED.includes(event.data.reason);
       put(view, { kind: 'note', seq: event.seq, at: event.time, who: 'septet', text: ending(event.data.reason, event.data.detail ?? ''), tone: finished ? 'good' : 'bad', end: finished });
       return true;
     case 'septet.turn_opened':
@@ -142,7 +144,7 @@ export function hearTools(view: View, event: Event): boolean {
       keep(view, event.data.changes ?? [], 'a tool');
       return true;
     case 'septet.data_described':
-      note(view, event, 'septet', `Data: ${event.data.path} (${event.data.size.toLocaleString('en')} bytes)`);
+      note(view, event, 'septet', `Data: ${event.data.path} (${counted(event.data.size, 'byte')})`);
       return true;
     case 'septet.answer_given':
       view.remarks = unheard(view);
@@ -210,9 +212,15 @@ function keep(view: View, changes: FileChange[], purpose: string): void {
   }
 }
 
+/** Ends that promise something; what is stored has to be borne out by the log. */
+export const FINISHED = ['done', 'accepted', 'answered', 'rounds'];
+
 const ENDINGS: Record<string, string> = {
   done: 'Done: all checks passed',
   accepted: 'Accepted by the person',
+  claimed: 'Claimed, not proven',
+  answered: 'Answered',
+  rounds: 'Rounds over',
   bound: 'Stopped unfinished: a bound was reached',
   no_progress: 'Stopped unfinished: no progress',
   error: 'Stopped unfinished: an error',
@@ -220,7 +228,6 @@ const ENDINGS: Record<string, string> = {
 };
 
 function ending(reason: string, detail: string): string {
-  if (reason === 'done' && detail.endsWith('rounds were spoken')) return `Done: ${detail}`;
   const words = ENDINGS[reason] ?? `Ended: ${reason}`;
   return detail && reason !== 'done' && reason !== 'stopped' ? `${words} (${detail})` : words;
 }

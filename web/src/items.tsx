@@ -5,7 +5,8 @@ import { Output, Source, useColours } from './code';
 import { checkText, type Evidence, type Plan, type Review, type Run, type Version } from './events';
 import { Avatar, Calling, roleOf, shownName } from './people';
 import { artefact, live, livened, open, pane, tab, type Tab, verdict, view, where } from './state';
-import { clock, markdown, visible } from './text';
+import { FINISHED } from './hearing';
+import { clock, counted, markdown, visible } from './text';
 import { ToolsBody } from './tools';
 import type { Example, Facts, Given, Item, Note, Runs, Said, Spoken } from './view';
 
@@ -58,7 +59,7 @@ function borneOut(item: Note): Pick<Note, 'text' | 'tone'> {
   if (ended?.seq !== item.seq) return { text: `Ended: ${item.text.split(':', 1)[0]?.toLowerCase()}`, tone: 'plain' };
   const found = verdict();
   if (!found) return { text: 'Ended', tone: 'plain' };
-  return found.phase === 'claimed' ? { text: found.status, tone: 'bad' } : item;
+  return found.phase === ended.reason ? item : { text: found.status, tone: FINISHED.includes(found.phase) ? 'good' : 'bad' };
 }
 
 function NoteBody({ item: noted }: { item: Note }) {
@@ -128,7 +129,7 @@ function look(which: Tab): void {
 function PlanCard({ plan }: { plan: Plan }) {
   return (
     <div class="card">
-      <h4>{plan.items.length} requirements</h4>
+      <h4>{counted(plan.items.length, 'requirement')}</h4>
       <ol>{plan.items.map((item) => <li key={item.id}>{visible(item.text)} <span class="quiet check">{visible(checkText(item.check))}</span></li>)}</ol>
       {plan.run && <p class="quiet">run: <code>{visible(plan.run)}</code></p>}
       <button type="button" class="link" onClick={() => look('Plan')}>Open in Plan</button>

@@ -1,10 +1,11 @@
 // The plan as a checklist: each requirement, its check, and what shows that it holds for the newest version.
 
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { checkText } from './events';
 import { PlanEditor } from './question';
 import { act, view } from './state';
 import { visible } from './text';
+import { get } from './wire';
 
 export function PlanTab() {
   const now = view.value;
@@ -28,6 +29,7 @@ export function PlanTab() {
           );
         })}
       </ol>
+      {now.approved && <Wishes />}
       {now.plan.run && <p>run: <code>{visible(now.plan.run)}</code></p>}
       {open && (editing ? <PlanEditor done={() => setEditing(false)} /> : (
         <div class="buttons">
@@ -36,5 +38,33 @@ export function PlanTab() {
         </div>
       ))}
     </div>
+  );
+}
+
+interface Line { item: string; requirement: string; met: boolean; evidence: string }
+
+/** What the person asked for since the plan was approved, as the server finds it in the log. */
+function Wishes() {
+  const { chat, items, versions, reviews } = view.value;
+  const [lines, setLines] = useState<Line[]>([]);
+  const said = items.filter((item) => item.kind === 'person').length;
+  useEffect(() => {
+    let current = true;
+    get<{ evidence: Line[] }>(`/api/chats/${encodeURIComponent(chat)}`).then(({ evidence }) => current && setLines(evidence.filter((line) => line.item.startsWith('W'))), () => {});
+    return () => { current = false; };
+  }, [chat, said, versions.length, reviews.size]);
+  if (!lines.length) return null;
+  return (
+    <>
+      <h3>Asked for since</h3>
+      <ul class="checklist">
+        {lines.map((line) => (
+          <li key={line.item} class={line.met ? 'good' : 'bad'}>
+            <span class="box" role="img" aria-label={line.met ? 'met' : 'not met'}>{line.met ? '☑' : '☒'}</span>
+            <div><b>{line.item}</b> {visible(line.requirement)}<p class="quiet">{visible(line.evidence)}</p></div>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

@@ -6,7 +6,7 @@ import { chats, open, standing, view, where } from './state';
 import { visible } from './text';
 import { get, type Hit, type Person, type Summary } from './wire';
 
-const MARKS: Record<string, [string, string]> = { going: ['●', 'unfinished'], waiting: ['◆', 'waits for you'], done: ['✓', 'done'], accepted: ['✓', 'accepted'], claimed: ['✗', 'claimed, not proven'], stopped: ['■', 'stopped'], bound: ['■', 'a bound was reached'], no_progress: ['■', 'no progress'], error: ['✗', 'an error'] };
+const MARKS: Record<string, [string, string]> = { going: ['●', 'unfinished'], waiting: ['◆', 'waits for you'], done: ['✓', 'done'], accepted: ['✓', 'accepted'], answered: ['✓', 'answered'], rounds: ['✓', 'rounds over'], claimed: ['✗', 'claimed, not proven'], stopped: ['■', 'stopped'], bound: ['■', 'a bound was reached'], no_progress: ['■', 'no progress'], error: ['✗', 'an error'] };
 const SHOWN = 200;
 
 export function Sidebar() {

@@ -12,6 +12,11 @@ export function visible(text: string): string {
   return text.replace(HIDDEN, (one) => `⟨U+${one.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`);
 }
 
+/** How many of something, in words: one file, two files. */
+export function counted(number: number, one: string): string {
+  return `${number.toLocaleString('en')} ${number === 1 ? one : `${one}s`}`;
+}
+
 /** The beginning and the end of a long text; lines that no screen holds are cut. */
 export function cut(text: string, most = LONGEST_SHOWN): string {
   const whole = text.length <= most ? text : `${text.slice(0, (most * 2) / 3)}\n\n… ${(text.length - most).toLocaleString('en')} characters left out …\n\n${text.slice(-most / 3)}`;

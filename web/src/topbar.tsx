@@ -3,8 +3,11 @@
 import { act, link, open, standing, verdict, view } from './state';
 import { help } from './keys';
 import { isPerson, shownName } from './people';
+import { FINISHED } from './hearing';
 import { short } from './text';
 import { theme, turnTheme } from './theme';
+
+const CHIPS: Record<string, string> = { claimed: 'not proven', rounds: 'rounds over' };
 
 export function TopBar() {
   const { chat, team, ended, rounds, budget, tokens, turn } = view.value;
@@ -17,7 +20,7 @@ export function TopBar() {
       {chat && <h1 class="chat-name">{chat}</h1>}
       {chat && team.name && <span class="quiet wide">team {team.name}</span>}
       {chat && rounds > 0 && <span class="quiet wide">round {rounds} of {limit ?? '∞'}</span>}
-      {chat && <span class={`chip ${ended ? (phase === 'done' ? 'good' : 'bad') : ''}`}>{ended ? phase.replace('_', ' ') : link.value === 'lost' ? 'offline' : turn ? (isPerson(turn.speaker, team) ? 'waits for you' : shownName(turn.speaker, team)) : 'starting'}</span>}
+      {chat && <span class={`chip ${ended ? (FINISHED.includes(phase) ? 'good' : 'bad') : ''}`}>{ended ? (CHIPS[phase] ?? phase.replace('_', ' ')) : link.value === 'lost' ? 'offline' : turn ? (isPerson(turn.speaker, team) ? 'waits for you' : shownName(turn.speaker, team)) : 'starting'}</span>}
       <span class="gap" />
       {chat && <span class="quiet wide" title="tokens in / out, cost">{short(tokens.prompt)}/{short(tokens.completion)} tok · {cost}</span>}
       {chat && <Controls />}

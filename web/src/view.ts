@@ -45,6 +45,7 @@ export class View {
   wanted: string[] = [];
   turn?: Turn;
   turns = new Map<string, number>();
+  refusedTurns = new Map<string, number>();
   steps = 0;
   remarks = 0;
   stopping = false;
@@ -52,7 +53,8 @@ export class View {
 
   constructor(readonly chat: string) {}
 
-  get rounds(): number { return this.turns.get('coder') ?? 0; }
+  /** A reply that could not be used is no round. */
+  get rounds(): number { return (this.turns.get('coder') ?? 0) - (this.refusedTurns.get('coder') ?? 0); }
   get tokens(): { prompt: number; cached: number; completion: number; cost: number } {
     const all = [...this.spent.values()];
     const sum = (pick: (one: Spent) => number) => all.reduce((total, one) => total + pick(one), 0);

@@ -114,7 +114,7 @@ def main() -> int:
     program.wait()
     screen.process.kill()
     if code is None and not anything:
-        sys.stderr.write(f"nothing was shown within {seconds} seconds\n")
+        sys.stderr.write(f"nothing was shown within {seconds} s\n")
         return 1
     return shell_code(code) if code is not None else 0
 

@@ -120,7 +120,7 @@ def main() -> int:
     hidden = (
         "" if int(port) or os.access("/proc/net/tcp", os.R_OK) else " (ports cannot be seen in this sandbox)"
     )
-    sys.stderr.write(f"nobody answered on {where} within {seconds} seconds{hidden}\n")
+    sys.stderr.write(f"nobody answered on {where} within {seconds} s{hidden}\n")
     return 1
 
 

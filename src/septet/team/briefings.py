@@ -6,6 +6,7 @@ newest review and the newest run results; and whatever the person has asked for 
 
 from collections.abc import Mapping
 
+from septet.domain.counts import counted
 from septet.domain.events import RunFinished
 from septet.domain.plans import Wish, plan_text
 from septet.domain.state import State
@@ -196,7 +197,7 @@ def shortened(text: str, limit: int = SHOWN_OUTPUT) -> str:
     if len(text) <= limit:
         return text
     head, tail = limit // 3, limit - limit // 3
-    return f"{text[:head]}\n… {len(text) - limit} characters left out …\n{text[-tail:]}"
+    return f"{text[:head]}\n… {counted(len(text) - limit, 'character')} left out …\n{text[-tail:]}"
 
 
 def remarks(state: State, title: str) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from septet.domain.counts import counted
 from septet.domain.events import RunFinished
 from septet.domain.files import is_test
 from septet.domain.pytest_report import parse_report
@@ -212,7 +213,9 @@ def main_text(main: RunFinished) -> str:
     """How the program went: on a screen, as a server or as it is, what it said and what it left."""
     how = {"screen": " on a screen", "server": " as a server"}.get(main.mode, "")
     ending = trouble_of(main) or f"succeeded\n{shortened(main.result.stdout)}".rstrip()
-    made = [f"{one.path} ({one.size} bytes)" for one in main.result.changes if one.kind != "deleted"]
+    made = [
+        f"{one.path} ({counted(one.size, 'byte')})" for one in main.result.changes if one.kind != "deleted"
+    ]
     left = f"\nit left {', '.join(made)}" if made else ""
     return f"`{main.command}`{how}: {ending}{left}"
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from itertools import accumulate, takewhile
 
-from septet.domain.counts import counted
+from septet.domain.counts import counted, listed
 from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished, Terminated, ToolAnswered, ToolCalled
 from septet.domain.plans import Refusal
 from septet.domain.replies import code_blocks
@@ -69,7 +69,7 @@ def parse_manager(text: str, legal: list[str]) -> Choice | Terminated | Refusal:
     return (
         Choice(speaker=speaker)
         if speaker in legal
-        else Refusal(reason=f"'{speaker}' may not speak now, only {legal}")
+        else Refusal(reason=f"'{speaker}' may not speak now, only {listed(legal, 'or')}")
     )
 
 
@@ -119,12 +119,12 @@ def left_out(messages: list[Spoken]) -> str:
     known = definitions(code)[-MOST_DEFINITIONS:]
     lines = [
         f"… {counted(len(messages), 'message')} left out; what ran well in them:",
-        *listed(dict.fromkeys(done)),
+        *bulleted(dict.fromkeys(done)),
     ]
-    return "\n".join([*lines, *(["what the code in them defines:", *listed(known)] if known else [])])
+    return "\n".join([*lines, *(["what the code in them defines:", *bulleted(known)] if known else [])])
 
 
-def listed(lines: Iterable[str]) -> list[str]:
+def bulleted(lines: Iterable[str]) -> list[str]:
     return [f"- {line}" for line in lines]
 
 
