@@ -264,13 +264,15 @@ def test_somebody_who_watches_does_not_keep_it_from_stopping(tmp_path: Path) -> 
         assert web.stop() == 143
 
 
-@pytest.mark.parametrize(("demo", "sign"), [("hello", "version_written"), ("ctr", "answer_given")])
-def test_every_demo_brings_its_own_team(done: tuple[Web, str], demo: str, sign: str) -> None:
+@pytest.mark.parametrize(
+    ("demo", "sign", "status"), [("hello", "version_written", "done"), ("ctr", "answer_given", "answered")]
+)
+def test_every_demo_brings_its_own_team(done: tuple[Web, str], demo: str, sign: str, status: str) -> None:
     web, _ = done
     chat = str(web.post("/api/chats", {"demo": demo}).json()["chat"])
     events = web.until(chat, "chat_ended")
     assert sign in kinds(events)
-    assert web.get(f"/api/chats/{chat}").json()["status"] == "done"
+    assert web.get(f"/api/chats/{chat}").json()["status"] == status
 
 
 def test_who_approves_the_plan_beforehand_is_still_asked_before_a_review_and_a_step(web: Web) -> None:

@@ -6,15 +6,19 @@ from pathlib import Path
 
 import anyio.from_thread
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Page, expect
+from team.states import planned, version
 from web.conftest import SLOW, enter, listen
-from web.seeding import over, seed, started
+from web.seeding import over, said, seed, started
 from web.serving import SCRIPTS, Web
 
-from septet.domain.events import ChatEnded, RunFinished
+from septet.domain.events import ChatEnded, PersonSpoke, RunFinished
 from septet.domain.runs import RunResult
 from septet.domain.talk import Usage
+from septet.domain.teams import Budget
 from septet.stores.blobs import FolderBlobs
+from septet.team.teams import TEAMS
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 
@@ -245,5 +249,28 @@ def test_a_run_links_to_all_that_it_said_and_an_end_without_evidence_is_shown_as
         page.goto(f"{web.origin}/chat/liar")
         expect(page.get_by_text("✗ claimed by coder, not proven (it was the planner's turn)")).to_be_visible()
         expect(page.get_by_text("all checks passed")).to_have_count(0)
+    finally:
+        web.stop()
+
+
+def test_a_talk_ends_without_a_word_of_checks_and_a_wish_has_its_line(page: Page, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    one_round = replace(TEAMS["writer-editor"], budget=Budget(rounds=1))
+    talk = [replace(started("talk", home), team=one_round), *said("writer", "A poem.")]
+    seed(home, "talk", [*talk, ChatEnded(reason="rounds", detail="the one round was spoken", by="writer")])
+    seed(home, "old-talk", [*talk, ChatEnded(reason="done", detail="the one round was spoken")])
+    wish = PersonSpoke(text="make it blue")
+    seed(home, "wanting", [started("add", home), *planned()[1:], *version(1, "a"), wish, over()])
+    web = Web(home)
+    try:
+        page.goto(web.link)
+        for name in ("talk", "old-talk"):
+            page.goto(f"{web.origin}/chat/{name}")
+            expect(page.get_by_text("✓ rounds over (the one round was spoken)")).to_be_visible()
+            expect(page.get_by_text("checks passed")).to_have_count(0)
+        page.goto(f"{web.origin}/chat/wanting")
+        page.keyboard.press("1")
+        asked = page.get_by_role("tabpanel").get_by_role("listitem").filter(has_text="W1 make it blue")
+        expect(asked).to_contain_text("no version since")
     finally:
         web.stop()
