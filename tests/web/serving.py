@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,8 +37,11 @@ class Web:
         port: int = 0,
         *options: str,
         variables: Mapping[str, str] | None = None,
+        complaints: Path | None = None,
     ) -> None:
         self.home = home
+        self.complaints = complaints
+        """A file for what it prints on stderr."""
         self.variables = variables or {}
         self.model = model
         self.options = options
@@ -57,14 +61,16 @@ class Web:
         home = str(self.home)
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home.parent), "SEPTET_HOME": home}
         command = [sys.executable, "-m", "septet", "web", "--port", str(port), "--no-open", "-m", self.model]
-        return subprocess.Popen(
-            [*command, *self.options],
-            env={**environment, **self.variables},
-            cwd=self.home.parent,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        with self.complaints.open("a") if self.complaints else nullcontext() as stderr:
+            return subprocess.Popen(
+                [*command, *self.options],
+                env={**environment, **self.variables},
+                cwd=self.home.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
 
     def _line(self) -> str:
         assert self.process.stdout is not None

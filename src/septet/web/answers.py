@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from septet.domain.codec import ENCODER
@@ -80,13 +80,15 @@ def answering(endpoint: Endpoint) -> Endpoint:
 async def body(request: Request, form: msgspec.json.Decoder[T]) -> T:
     """The request's JSON as a checked value."""
     content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > LARGEST_BODY:
-            raise TooLarge(f"more than {LARGEST_BODY:,} bytes were sent", "send less")
     try:
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > LARGEST_BODY:
+                raise TooLarge(f"more than {LARGEST_BODY:,} bytes were sent", "send less")
         return form.decode(bytes(content))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except ClientDisconnect as error:
+        raise BadUsage("the request broke off", "send it again") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadUsage(f"the request is not understood ({error})", "see docs/web.md for its form") from error
 
 

@@ -3,6 +3,7 @@
 import hmac
 import ipaddress
 import os
+import re
 import secrets
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from septet.errors import BadUsage, StoreFailed
 
 COOKIE_SECONDS = 30 * 24 * 3600
 SHORTEST_TOKEN = 16
+HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:]+))(?::\d{1,5})?")
 
 
 class Door:
@@ -28,7 +30,7 @@ class Door:
     def knows(self, host: str) -> bool:
         """A name that somebody else's page could point at this machine is not ours; an address is."""
         name = host_name(host)
-        return name in self._names or is_address(name)
+        return name is not None and (name in self._names or is_address(name))
 
     def admits(self, token: str) -> bool:
         good = bool(self._token) and hmac.compare_digest(token.encode(), self._token.encode())
@@ -55,11 +57,10 @@ def same_origin(headers: Headers, must: bool) -> bool:
     return origin in (f"http://{headers.get('host', '')}", f"https://{headers.get('host', '')}")
 
 
-def host_name(host: str) -> str:
-    """The name without its port; the brackets of an IPv6 address are taken off."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
+def host_name(host: str) -> str | None:
+    """The name without its port; the brackets of an IPv6 address are taken off. None where it is no host."""
+    found = HOST.fullmatch(host)
+    return (found["address"] or found["name"]).lower() if found else None
 
 
 def is_address(name: str) -> bool:

@@ -17,6 +17,7 @@ from septet.domain.values import Value
 from septet.errors import BadUsage
 from septet.settings.homes import find_home
 from septet.web.application import ASSETS, application
+from septet.web.connections import Patience, SocketProtocol, bounded_protocol
 from septet.web.door import Door, is_loopback, kept_key, token_from
 from septet.web.place import open_place
 from septet.wiring.session import Session, open_session
@@ -70,14 +71,15 @@ async def run(
         return await until_signal(server, listener)
 
 
-def configuration(app: Starlette) -> uvicorn.Config:
+def configuration(app: Starlette, patience: Patience | None = None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=bounded_protocol(patience or Patience()),
         log_level="warning",
         access_log=False,
         server_header=False,
         lifespan="off",
-        ws="websockets-sansio",
+        ws=SocketProtocol,
         ws_max_size=LARGEST_MESSAGE,
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=GRACE,

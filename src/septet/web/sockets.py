@@ -76,7 +76,8 @@ async def send(socket: WebSocket, frame: Frame) -> None:
 
 async def close(socket: WebSocket, code: int) -> None:
     if socket.application_state is WebSocketState.CONNECTED:
-        await socket.close(code)
+        with suppress(WebSocketDisconnect):
+            await socket.close(code)
 
 
 async def until_gone(socket: WebSocket, scope: anyio.CancelScope) -> None:
