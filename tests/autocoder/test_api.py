@@ -13,8 +13,10 @@ from autocoder.playing import home_in
 from septet import BadUsage, Handle, autocoder
 from septet.domain.events import ModelAnswered, Recorded, TurnOpened
 from septet.errors import BadConfig
+from septet.wiring.autocoder import checked
 from septet.wiring.session import open_session
 
+ROOT = Path(__file__).parents[2]
 CASE = CASES["wrong code"]
 SECRET = "sk-" + "very-secret-0123456789"
 
@@ -55,6 +57,26 @@ def test_it_builds_in_its_folder_and_says_nothing(
     assert handle.result == result
     assert result.workspace == str(tmp_path / "project")
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "chat"),
+    [("Hello World", "hello-world"), ("Größe & Höhe!", "grosse-hohe"), ("my_project.2", "my_project.2")],
+)
+def test_a_project_may_have_any_name(project: dict[str, object], given: str, chat: str) -> None:
+    first = autocoder({**project, "project_name": given, "step": True})
+    first.step()
+    first.pause()
+    assert first.stop().chat == chat
+
+
+def test_a_key_alone_means_a_model_of_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "another")
+    monkeypatch.delenv("SEPTET_MODEL", raising=False)
+    wanted = checked({"goal": "greet", "api_key": SECRET})
+    assert wanted.model == "openai/gpt-5-mini"
+    assert checked({"goal": "greet"}).model == ""
+    assert wanted.model in (ROOT / "docs" / "autocoder.md").read_text()
 
 
 def test_normally_each_thing_that_happens_is_a_short_line(

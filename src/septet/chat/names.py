@@ -4,7 +4,9 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from hashlib import sha256
 from itertools import count
+from unicodedata import normalize
 
 from septet.errors import BadUsage
 
@@ -52,6 +54,17 @@ def checked_name(name: str) -> str:
             f"'{name[:80]}' is no good name for a chat", "use up to 63 of a-z, 0-9, '.', '_' and '-'"
         )
     return name
+
+
+def named_after(title: str) -> str:
+    """A title of somebody's as the name of a chat, the same for the same title: `Random MIDI` is `random-midi`."""
+    if GOOD.fullmatch(title):
+        return title
+    if any(character in title for character in "/\\\0"):
+        return checked_name(title)
+    plain = normalize("NFKD", title.replace("ß", "ss")).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9._-]+", "-", plain).strip("._-")[:63].strip("._-")
+    return slug or f"project-{sha256(title.encode()).hexdigest()[:8]}"
 
 
 def find_name(prefix: str, names: Iterable[str], whole: bool = False) -> str:

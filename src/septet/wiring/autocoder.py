@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from septet.chat.exports import told
-from septet.chat.names import checked_name
+from septet.chat.names import named_after
 from septet.chat.reports import clipped
 from septet.chat.results import Result, result_of
 from septet.domain.events import ChatEnded, Event, Recorded, StopRequested, ToolAnswered
@@ -19,6 +19,7 @@ from septet.domain.teams import TeamSpec
 from septet.domain.terminals import neutral
 from septet.domain.values import Value
 from septet.errors import BadUsage
+from septet.models.choosing import DEFAULTS
 from septet.models.names import KEY_VARIABLES
 from septet.team.teams import TEAMS
 from septet.wiring.handles import Handle
@@ -57,11 +58,11 @@ def checked(project: Mapping[str, object]) -> Project:
         keys = ", ".join(Project.__struct_fields__)
         raise BadUsage(f"autocoder does not understand its dict ({error})", f"its keys are {keys}") from None
     checked_goal(wanted.goal)
-    if wanted.project_name:
-        checked_name(wanted.project_name)
+    name = named_after(wanted.project_name) if wanted.project_name.strip() else ""
     folder = str(Path(wanted.project_dir).expanduser().absolute()) if wanted.project_dir else ""
-    model = whole_name(wanted.model or os.environ.get("SEPTET_MODEL", ""))
-    return replace(wanted, model=model, project_dir=folder)
+    default = f"openai/{DEFAULTS['openai']}" if wanted.api_key else ""
+    model = whole_name(wanted.model or os.environ.get("SEPTET_MODEL", "") or default)
+    return replace(wanted, model=model, project_dir=folder, project_name=name)
 
 
 def whole_name(model: str) -> str:
