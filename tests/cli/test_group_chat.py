@@ -72,3 +72,42 @@ def test_a_talk_of_one_round_says_nothing_of_checks(septet: Septet) -> None:
     listed = septet("list").stdout
     assert "rounds over (the one round was spoken)" in listed
     assert "checks" not in listed
+
+
+GRAPH = """
+floor: group_chat
+budget: {rounds: 20}
+members:
+- {role: admin, name: Boss, next: [Ann, Cody]}
+- {role: writer, name: Ann, instructions: You say what it shall do.}
+- {role: coder, name: Cody, next: [{to: runner, when: unrun}, {to: Boss, when: nothing to run}]}
+- {role: runner, next: [{to: Cody, when: failed}, {to: Boss, when: succeeded}]}
+- {role: user_proxy}
+"""
+WORDS = r"""
+turns:
+- {role: Boss, say: "Say what it shall do.\nnext: Zoe", expect: "- Ann, the writer: You say what it shall do."}
+- {role: Boss, say: "Ann first.\nnext: ann", expect: "'Zoe' may not speak now, only Ann or Cody"}
+- {role: Ann, say: It prints 42., expect: "Boss: Ann first."}
+- {role: Boss, say: "next: Cody", expect: "Ann: It prints 42."}
+- {role: Cody, say: "What shall it print, again?"}
+- {role: Boss, say: "42.\nnext: Cody", expect: "Cody: What shall it print, again?"}
+- {role: Cody, files: {main.py: "print(6 * x)\n"}}
+- {role: Cody, files: {main.py: "print(6 * 7)\n"}, expect: "NameError"}
+- {role: Boss, say: "terminate: it prints 42", expect: "runner: "}
+"""
+
+
+def test_a_group_chat_of_ones_own_follows_its_graph_and_runs_its_code(septet: Septet, tmp_path: Path) -> None:
+    (tmp_path / "team.yaml").write_text(GRAPH)
+    (tmp_path / "words.yaml").write_text(WORDS)
+    run = ["run", "a program", "-t", "team.yaml", "-m", "scripted:words.yaml", "--json"]
+    ended = septet(*run, "-n", "club", "-C", "w")
+    assert ended.returncode == 3, ended.stderr
+    told = envelopes(ended.stdout)
+    opened = [one["data"] for one in told if one["type"] == "septet.turn_opened"]
+    order = [msgspec.convert(one, dict[str, str])["speaker"] for one in opened]
+    assert " ".join(order) == "Boss Boss Ann Boss Cody Boss Cody runner Cody runner Boss"
+    assert told[-1]["status"] == "claimed"
+    assert told[-1]["detail"] == "it prints 42"
+    assert (tmp_path / "w" / "main.py").read_text() == "print(6 * 7)\n"

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from septet.domain.plans import CHECK_FORMS, Plan, parse_plan
-from septet.domain.teams import ROLES, Allowance, RoleSpec, TeamSpec
+from septet.domain.teams import ALIASES, ROLES, Allowance, Edge, RoleSpec, TeamSpec
 from septet.errors import BadConfig
 from septet.settings.team_files import MemberForm, TeamForm, complete, load_team
 from septet.team.floors import FLOORS
+from septet.team.graph import GUARDS
 from septet.team.teams import TEAMS
 
 
@@ -70,6 +71,14 @@ def test_the_example_of_the_page_is_a_team(tmp_path: Path) -> None:
     team = load_team(str(tmp_path / "team.yaml"))
     assert (team.tests, team.network, team.packages) == ("node --test", ("api.example.org",), "ask")
     assert (team.languages, team.warm) == ({".kt": "kotlinc -script"}, ("numpy", "pandas"))
+
+
+def test_the_group_chat_of_the_page_is_a_team(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "teams.md").read_text()
+    team = complete(load_team(write(tmp_path, page.partition("```yaml\n")[2].partition("```")[0])))
+    assert [one.name for one in team.members] == ["Boss", "Ann", "Cody", "runner"]
+    assert [guard for guard in GUARDS if f"`{guard}`" not in page] == []
+    assert [alias for alias in ALIASES if f"`{alias}`" not in page] == []
 
 
 def test_the_page_on_teams_knows_every_key_and_every_check() -> None:
@@ -141,3 +150,60 @@ def test_members_of_a_floor_that_goes_by_role_keep_their_names_as_titles(tmp_pat
 def test_the_examples_are_teams(name: str) -> None:
     team = load_team(str(Path(__file__).parent.parent.parent / "examples" / "teams" / f"{name}.yaml"))
     assert team.member("coder")
+
+
+CLUB = """
+floor: group_chat
+members:
+- {role: writer, name: Ann, next: [Bob, {to: runner, when: unrun}]}
+- {role: editor, name: Bob, next: Ann}
+- {role: coder}
+- {role: runner}
+- {role: admin}
+- {role: user_proxy}
+- {role: examplar, next: {to: coder}}
+"""
+
+
+def test_a_group_chat_may_say_who_follows_whom(tmp_path: Path) -> None:
+    ann, bob, *_, exemplar = complete(load_team(write(tmp_path, CLUB))).members
+    assert ann.next == (Edge(to="Bob"), Edge(to="runner", when="unrun"))
+    assert (bob.next, exemplar.next) == ((Edge(to="Ann"),), (Edge(to="coder"),))
+
+
+def test_roles_go_by_the_names_of_other_projects_too(tmp_path: Path) -> None:
+    members = load_team(write(tmp_path, CLUB)).members
+    assert [(one.name, one.role) for one in members][-3:] == [
+        ("admin", "manager"),
+        ("user_proxy", "proxy"),
+        ("examplar", "exemplar"),
+    ]
+    pair = "floor: pair\nmembers: [{role: admin}, {role: coder}, {role: runner}, {role: examplar}]"
+    boss, *_, exemplar = complete(load_team(write(tmp_path, pair))).members
+    assert (boss.name, boss.title) == ("manager", "admin")
+    assert (exemplar.name, exemplar.title) == ("exemplar", "examplar")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[{role: writer, next: Bob}]", "next: unknown member 'Bob'"),
+        ("[{role: writer, next: proxy}, {role: proxy}]", "next: unknown member 'proxy'"),
+        (
+            "[{role: coder, next: {to: runner, when: fialed}}, {role: runner}]",
+            "unknown guard 'fialed': did you mean 'failed'?",
+        ),
+        ("[{role: writer, next: [{to: writer, when: failed}]}]", "'failed' is about code that is run"),
+        ("[{role: writer, next: writer}, {role: editor}]", "nobody gives the floor to 'editor'"),
+        ("[{role: writer, next: {too: writer}}]", "too"),
+    ],
+)
+def test_a_graph_that_cannot_be_followed_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(BadConfig) as caught:
+        load_team(write(tmp_path, f"floor: group_chat\nmembers: {text}"))
+    assert complaint in str(caught.value)
+
+
+def test_other_floors_have_an_order_of_their_own(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="next: is for floor: group_chat"):
+        load_team(write(tmp_path, "floor: plan\nmembers: [{role: planner, next: planner}]"))

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from team.states import STARTED, chat, said, version
 
 from septet.domain.events import (
+    ChatStarted,
     Event,
     PersonSpoke,
     ReplyRefused,
@@ -17,9 +18,9 @@ from septet.domain.events import (
 )
 from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
-from septet.domain.teams import Budget
+from septet.domain.teams import Budget, Edge, RoleSpec, TeamSpec
 from septet.team.floors import floor_for
-from septet.team.graph import PAIR, candidates
+from septet.team.graph import PAIR, candidates, choices, edges_of
 from septet.team.moves import End, Speak
 from septet.team.pairing import LONGEST_TALK, Choice, conversation, parse_manager
 from septet.team.teams import TEAMS
@@ -133,3 +134,98 @@ def test_every_state_has_a_legal_speaker_or_an_end(parts: list[list[Event]]) -> 
     again = state.turn.speaker if state.turn and state.refused else ""
     legal = {*candidates(PAIR, state), "manager", "exemplar", again}
     assert isinstance(move, End) or move.speaker in legal
+
+
+def group(*members: RoleSpec, rounds: int = 20) -> TeamSpec:
+    return TeamSpec(name="group", members=members, floor="group_chat", budget=Budget(rounds=rounds))
+
+
+def edges(*names: str) -> tuple[Edge, ...]:
+    return tuple(Edge(to=name) for name in names)
+
+
+BOSS = RoleSpec(name="Boss", role="manager")
+ANN = RoleSpec(name="Ann", role="writer", next=edges("Bob", "Carl"))
+BOB = RoleSpec(name="Bob", role="editor", next=edges("Ann"))
+CARL = RoleSpec(name="Carl", role="editor")
+PERSON = RoleSpec(name="proxy", role="proxy")
+CLUB = group(ANN, BOB, CARL, BOSS, PERSON)
+
+
+def spoke(*names: str) -> list[Event]:
+    return [event for name in names for event in (TurnOpened(speaker=name), said(name, "hm"))]
+
+
+@pytest.mark.parametrize(
+    ("events", "speaker"),
+    [
+        ([], "Ann"),
+        (spoke("Ann"), "Boss"),
+        ([*spoke("Ann", "Boss"), SpeakerChosen(speaker="Carl")], "Carl"),
+        ([*spoke("Ann", "Boss"), SpeakerChosen(speaker="Ann")], "Bob"),
+        (spoke("Ann", "Boss", "Bob"), "Ann"),
+        (spoke("Ann", "Boss", "Carl"), "Boss"),
+        ([*spoke("Ann", "Boss", "Carl", "Boss"), SpeakerChosen(speaker="Ann")], "Ann"),
+        ([*spoke("Ann", "Boss"), ReplyRefused(role="Boss", reason="no")], "Boss"),
+    ],
+)
+def test_in_a_team_of_ones_own_only_who_may_follow_does(events: list[Event], speaker: str) -> None:
+    assert floor_for(CLUB, CLUB.budget)(chat([started(CLUB), *events])) == Speak(speaker=speaker)
+
+
+def test_a_manager_chooses_among_those_who_may_follow_and_else_among_all() -> None:
+    paths = edges_of(CLUB)
+    assert choices(paths, "Boss", chat([started(CLUB), *spoke("Ann", "Boss")])) == ["Bob", "Carl"]
+    refused = [*spoke("Ann", "Boss"), ReplyRefused(role="Boss", reason="no"), TurnOpened(speaker="Boss")]
+    assert choices(paths, "Boss", chat([started(CLUB), *refused])) == ["Bob", "Carl"]
+    assert choices(paths, "Boss", chat([started(CLUB), *spoke("Carl", "Boss")])) == ["Ann", "Bob", "Carl"]
+
+
+@pytest.mark.parametrize(
+    ("events", "speaker"),
+    [
+        (version(1, "a"), "runner"),
+        ([*version(1, "a"), TurnOpened(speaker="runner"), ran(1)], "exemplar"),
+        ([*version(1, "a"), TurnOpened(speaker="runner"), ran(0)], "Ann"),
+        (spoke("coder"), "Ann"),
+    ],
+)
+def test_guards_of_ones_own_look_at_what_was_run(events: list[Event], speaker: str) -> None:
+    coder = RoleSpec(
+        name="coder",
+        role="coder",
+        next=(Edge(to="runner", when="unrun"), Edge(to="Ann", when="nothing to run")),
+    )
+    runner = RoleSpec(
+        name="runner",
+        role="runner",
+        next=(Edge(to="exemplar", when="failed"), Edge(to="Ann", when="succeeded")),
+    )
+    exemplar = RoleSpec(name="exemplar", role="exemplar", next=edges("coder"))
+    writer = RoleSpec(name="Ann", role="writer")
+    team = group(coder, runner, exemplar, writer)
+    assert floor_for(team, team.budget)(chat([started(team), *events])) == Speak(speaker=speaker)
+
+
+def test_a_talk_without_a_manager_takes_the_first_who_may_and_ends_after_its_rounds() -> None:
+    team = group(ANN, BOB, replace(CARL, next=edges("Ann")), rounds=3)
+    floor = floor_for(team, team.budget)
+    assert floor(chat([started(team), *spoke("Ann")])) == Speak(speaker="Bob")
+    ended = floor(chat([started(team), *spoke("Ann", "Bob", "Ann")]))
+    assert ended == End(reason="rounds", detail="all 3 rounds were spoken")
+
+
+def test_a_manager_that_never_ends_is_ended_by_the_rounds() -> None:
+    team = replace(CLUB, budget=Budget(rounds=2))
+    ended = floor_for(team, team.budget)(chat([started(team), *spoke("Ann", "Boss")]))
+    assert ended == End(reason="bound", detail="2 rounds are used up")
+
+
+def test_a_manager_is_understood_by_any_name_that_a_member_has() -> None:
+    assert parse_manager("on it goes\n**Next:** ann lee.", ["Ann Lee", "Bob"]) == Choice(speaker="Ann Lee")
+    refused = parse_manager("next: Carl", ["Ann Lee", "Bob"])
+    assert refused == Refusal(reason="'Carl' may not speak now, only Ann Lee or Bob")
+
+
+def started(team: TeamSpec) -> ChatStarted:
+    return ChatStarted(goal="a poem", team=team, workspace="")

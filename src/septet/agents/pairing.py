@@ -16,18 +16,18 @@ from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.ports import Acts, Agent, Blobs, Bus, Last, Model
-from septet.team.graph import PAIR, candidates, failed
+from septet.team.graph import choices, edges_of, failed
 from septet.team.modes import mode_of_run
 from septet.team.pairing import FORGET, Choice, pair_briefing, parse_manager
 
 
-def managing(member: RoleSpec, model: Model, bus: Bus) -> Agent:
+def managing(member: RoleSpec, model: Model, bus: Bus, brief: Brief | None = None) -> Agent:
     """Gives the task, chooses who goes on, and alone may end the chat. A bad choice is repaired once."""
 
     async def settle(state: State, text: str) -> Event | Refusal:
         return managed(member, state, text)
 
-    return saying(member, model, bus, briefed(member), settle)
+    return saying(member, model, bus, brief or briefed(member), settle)
 
 
 def briefed(member: RoleSpec) -> Brief:
@@ -38,9 +38,9 @@ def briefed(member: RoleSpec) -> Brief:
 
 
 def managed(member: RoleSpec, state: State, text: str) -> Event | Refusal:
-    legal = candidates(PAIR, state)
+    legal = choices(edges_of(state.team), member.name, state)
     read = parse_manager(text, legal)
-    if isinstance(read, Terminated) and (not state.runs or failed(state)):
+    if isinstance(read, Terminated) and not may_end(state):
         read = Refusal(reason="the newest run did not succeed, so the task is not resolved")
     if isinstance(read, Choice):
         return SpeakerChosen(speaker=read.speaker)
@@ -48,10 +48,16 @@ def managed(member: RoleSpec, state: State, text: str) -> Event | Refusal:
     return SpeakerChosen(speaker=legal[0], fallback=True) if isinstance(read, Refusal) and repaired else read
 
 
-def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
+def may_end(state: State) -> bool:
+    """Code that was written must have run well; where nobody is there to write any, words are enough."""
+    coding = state.team.floor == "pair" or state.version is not None
+    return not coding or (bool(state.runs) and not failed(state))
+
+
+def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: bool = False) -> Agent:
     """The coder: a plan first, then code; the newest block is what the runner runs.
 
-    In a kernel the same code again is another step: it meets another state.
+    In a kernel the same code again is another step: it meets another state. Who `talks` may always say just words.
     """
 
     async def settle(state: State, text: str) -> Event | Refusal | None:
@@ -60,7 +66,7 @@ def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
         sent = await files_sent(state, text, blobs)
         if isinstance(sent, Refusal):
             first = state.version is None and state.turns.get(member.name, 0) == 1
-            return None if first and not holds_blocks(text) else sent
+            return None if (first or talks) and not holds_blocks(text) else sent
         files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
         ordered = tuple(files[path] for path in sorted(files))
         number = len(state.versions) + 1

@@ -1,6 +1,6 @@
 """A member of a group chat: it hears everything that was said and adds one message a turn."""
 
-from septet.agents.speaking import saying
+from septet.agents.speaking import Brief, saying
 from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
@@ -8,8 +8,12 @@ from septet.ports import Agent, Bus, Model
 from septet.team.talking import talk_briefing
 
 
-def talking(member: RoleSpec, model: Model, bus: Bus) -> Agent:
+def briefed_for_talk(member: RoleSpec) -> Brief:
     async def brief(state: State) -> tuple[Message, ...]:
         return talk_briefing(member, state)
 
-    return saying(member, model, bus, brief, settle=None)
+    return brief
+
+
+def talking(member: RoleSpec, model: Model, bus: Bus) -> Agent:
+    return saying(member, model, bus, briefed_for_talk(member), settle=None)

@@ -8,10 +8,16 @@ from typing import ParamSpec
 import click
 
 from septet.cli.options import Options, run_options
+from septet.domain.teams import ALIASES
 from septet.settings.meetings import Meeting
 
 P = ParamSpec("P")
 FILE = click.Path(path_type=Path)
+
+
+def roles_in(words: str) -> list[str]:
+    """Roles by whatever names people have for them."""
+    return [ALIASES.get(word.strip(), word.strip()) for word in words.split(",")]
 
 
 def meeting_options(command: Callable[P, int]) -> Callable[..., int]:
@@ -90,7 +96,7 @@ def host_invite(name: str, roles: str, called: str, store: Path | None) -> int:
     """Make a token for a member: it opens what these roles need and nothing else."""
     from septet.cli.hosting import run_invite
 
-    return run_invite(store, name, roles.split(","), called.split(",") if called else [])
+    return run_invite(store, name, roles_in(roles), called.split(",") if called else [])
 
 
 @host.command("dismiss", epilog="Example: septet host dismiss laptop")
@@ -119,7 +125,7 @@ def join(meeting: Meeting, roles: str, name: str, model: str, unsafe_local: bool
     """
     from septet.cli.hosting import run_member
 
-    return run_member(meeting, roles.split(","), name, model, unsafe_local)
+    return run_member(meeting, roles_in(roles), name, model, unsafe_local)
 
 
 @click.command(

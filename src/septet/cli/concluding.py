@@ -45,7 +45,8 @@ def result_text(state: State, width: int) -> str:
     if state.answered is not None:
         return answer_words(state.answered)
     if state.team.floor == "group_chat":
-        return last_words(state) or status(state)
+        words = last_words(state) or status(state)
+        return f"{words}\nthe program is in {state.workspace}" if state.versions else words
     parts = [
         report_table(state, width),
         f"{state.chat}: {status(state)}",

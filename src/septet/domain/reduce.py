@@ -112,7 +112,11 @@ def reduce_stop(state: State, event: StopEvent) -> State:
             return replace(state, halted=event)
         case ChatEnded():
             # Who says once more that it has ended says nothing: the first end counts until it goes on.
-            return state if state.ended else replace(state, ended=event, turn=None, before_end=state)
+            return (
+                state
+                if state.ended
+                else replace(state, ended=event, turn=None, previous="", before_end=state)
+            )
         case BudgetReached():
             return replace(state, short=event, turn=closed(state.turn))
         case StopRequested():
@@ -125,7 +129,8 @@ def reduce_turn(state: State, speaker: str) -> State:
     turns = {**state.turns, speaker: state.turns.get(speaker, 0) + 1}
     number, heard = sum(turns.values()), len(state.remarks)
     turn = Turn(speaker=speaker, number=number, opened=state.seq, heard=heard)
-    state = replace(state, turn=turn, turns=turns, chosen="", results={})
+    before = state.turn.speaker if state.turn and state.turn.speaker != speaker else state.previous
+    state = replace(state, turn=turn, turns=turns, previous=before, chosen="", results={})
     if speaker != "proxy" or state.version is None:
         return state
     return replace(state, consulted=state.version.tree, consulted_at=len(state.versions))

@@ -130,6 +130,8 @@ class State(Value):
     """What the person was told; nothing while a question is open."""
     remarks: tuple[PersonSpoke, ...] = ()
     """What the person said and neither planner nor coder has worked in yet."""
+    previous: str = ""
+    """Who spoke last, before whoever speaks now."""
     chosen: str = ""
     """Whom the manager gave the floor; valid for the turn after its own."""
     terminated: Terminated | None = None

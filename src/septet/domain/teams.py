@@ -12,6 +12,9 @@ TALKERS = ("writer", "editor")
 """Who only talk: the members of a group chat."""
 ROLES = ("planner", "coder", "runner", "reviewer", "manager", "proxy", "exemplar", *TALKERS)
 
+ALIASES = {"admin": "manager", "user_proxy": "proxy", "examplar": "exemplar"}
+"""Roles by the names that other projects have for them."""
+
 RunAs = Literal["auto", "script", "screen", "server", "cells"]
 EndReason = Literal[
     "done", "accepted", "claimed", "answered", "rounds", "bound", "no_progress", "error", "stopped"
@@ -27,6 +30,13 @@ class Allowance(Value, forbid_unknown_fields=True):
     seconds: float | None = None
 
 
+class Edge(Value, forbid_unknown_fields=True):
+    """Who may speak next, and when."""
+
+    to: str
+    when: str = "always"
+
+
 class RoleSpec(Value, forbid_unknown_fields=True):
     """A member: what it does (`role`), what it is called (`name`), what it thinks with.
 
@@ -34,7 +44,8 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
     is briefed and replies: in the usual text, or in the short forms that small models keep to better;
     `budget` is the member's own, beside the chat's; `title` is what people see where the name is the role's;
-    `max_tokens` bounds one answer, and `timeout` the seconds that it may take before it is asked for again.
+    `max_tokens` bounds one answer, and `timeout` the seconds that it may take before it is asked for again;
+    `next` is who may follow it in a group chat.
     """
 
     name: str
@@ -49,6 +60,7 @@ class RoleSpec(Value, forbid_unknown_fields=True):
     title: str = ""
     max_tokens: int | None = None
     timeout: float | None = None
+    next: tuple[Edge, ...] = ()
 
 
 class Budget(Value, forbid_unknown_fields=True):

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from septet.domain.hosts import host_trouble
 from septet.domain.packages import Policy
 from septet.domain.runs import Limits, Network
-from septet.domain.teams import ROLES, Allowance, Budget, RoleSpec, RunAs, TeamSpec
+from septet.domain.teams import ALIASES, ROLES, Allowance, Budget, Edge, RoleSpec, RunAs, TeamSpec
 from septet.domain.values import Value
 from septet.errors import BadConfig
 from septet.settings.group_chats import is_group_chat, parse_group_chat
 from septet.team.floors import FLOORS
+from septet.team.graph import GUARDS, edges_of, is_graph, speakers_of
 from septet.team.teams import TEAMS
 from septet.tools.documents import parse_document, read_text
 
@@ -51,6 +52,7 @@ class MemberForm(Value, forbid_unknown_fields=True):
     budget: Allowance = Allowance()
     max_tokens: Annotated[int, Meta(gt=0)] | None = None
     timeout: Annotated[float, Meta(gt=0)] | None = None
+    next: str | Edge | tuple[str | Edge, ...] = ()
 
 
 class TeamForm(Value, forbid_unknown_fields=True):
@@ -88,7 +90,7 @@ def load_team(name: str) -> TeamSpec:
     form = parse_document(text, TeamForm, str(path))
     return TeamSpec(
         name=form.name or path.stem,
-        members=checked([member(one, str(path)) for one in form.members], str(path)),
+        members=checked([member(one, str(path)) for one in form.members], form.floor, str(path)),
         floor=known(form.floor, list(FLOORS), "floor", str(path)),
         budget=form.budget,
         limits=form.limits,
@@ -131,13 +133,14 @@ def checked_hosts(hosts: tuple[str, ...], source: str) -> tuple[str, ...]:
 
 def member(form: MemberForm, source: str) -> RoleSpec:
     models = (form.model,) if isinstance(form.model, str) else form.model
+    followers = form.next if isinstance(form.next, tuple) else (form.next,)
     if address := next((model for model in models if model.startswith("url:")), None):
         raise BadConfig(
             f"{source}: a team file may not choose the address '{address}'", "pass it with -m instead"
         )
     return RoleSpec(
         name=form.name or form.role,
-        role=known(form.role, list(ROLES), "role", source),
+        role=known(ALIASES.get(form.role, form.role), list(ROLES), "role", source),
         model=models,
         instructions=form.instructions,
         temperature=form.temperature,
@@ -147,10 +150,11 @@ def member(form: MemberForm, source: str) -> RoleSpec:
         budget=form.budget,
         max_tokens=form.max_tokens,
         timeout=form.timeout,
+        next=tuple(Edge(to=one) if isinstance(one, str) else one for one in followers),
     )
 
 
-def checked(members: list[RoleSpec], source: str) -> tuple[RoleSpec, ...]:
+def checked(members: list[RoleSpec], floor: str, source: str) -> tuple[RoleSpec, ...]:
     names = [one.name for one in members]
     if not names:
         raise BadConfig(f"{source}: the team has no members", "add some")
@@ -158,7 +162,46 @@ def checked(members: list[RoleSpec], source: str) -> tuple[RoleSpec, ...]:
         raise BadConfig(f"{source}: a member has no name", "give it one")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadConfig(f"{source}: two members are called '{twice}'", "give one another name")
+    check_graph(members, floor, source)
     return tuple(members)
+
+
+def check_graph(members: list[RoleSpec], floor: str, source: str) -> None:
+    """Who may follow whom: members by their names, for reasons that are known, and nobody who is never reached."""
+    edges = [edge for one in members for edge in one.next]
+    if edges and floor != "group_chat":
+        raise BadConfig(
+            f"{source}: the floor {floor} has an order of its own", "next: is for floor: group_chat"
+        )
+    names = [one.name for one in members if one.role != "proxy"]
+    roles = {one.role for one in members}
+    for edge in edges:
+        known(edge.to, names, "member", f"{source}: next")
+        known(edge.when, list(GUARDS), "guard", f"{source}: next: {edge.to}: when")
+        if edge.when != "always" and not {"coder", "runner"} <= roles:
+            cause = f"{source}: '{edge.when}' is about code that is run"
+            raise BadConfig(cause, "add a coder and a runner, or leave out when:")
+    if floor == "group_chat" and (lost := unreached(members)):
+        raise BadConfig(
+            f"{source}: nobody gives the floor to '{lost}'", "name it in somebody's next:, or take it out"
+        )
+
+
+def unreached(members: list[RoleSpec]) -> str:
+    """The first member that a graph never comes to; nothing where there is none."""
+    team = TeamSpec(name="", members=tuple(members), floor="group_chat")
+    names = [one.name for one in speakers_of(team)]
+    if not names or not is_graph(team):
+        return ""
+    edges, manager = edges_of(team), team.member("manager")
+    reached, waiting = set[str](), [names[0]]
+    while waiting:
+        one = waiting.pop()
+        if one not in reached:
+            reached.add(one)
+            waiting += [edge.to for edge in edges[one]]
+            waiting += [manager.name] if manager and len(edges[one]) > 1 else []
+    return next((name for name in names if name not in reached), "")
 
 
 def complete(team: TeamSpec) -> TeamSpec:

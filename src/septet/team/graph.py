@@ -3,16 +3,12 @@
 from collections.abc import Callable, Mapping
 
 from septet.domain.state import State
-from septet.domain.values import Value
+from septet.domain.teams import Edge, RoleSpec, TeamSpec
 from septet.team.moves import End, Floor, Move, Speak
 
 Guard = Callable[[State], bool]
+Edges = Mapping[str, tuple[Edge, ...]]
 START = ""
-
-
-class Edge(Value):
-    to: str
-    when: str = "always"
 
 
 def unrun(state: State) -> bool:
@@ -32,7 +28,7 @@ GUARDS: Mapping[str, Guard] = {
     "succeeded": lambda state: bool(state.runs) and not failed(state),
 }
 
-PAIR: Mapping[str, tuple[Edge, ...]] = {
+PAIR: Edges = {
     START: (Edge(to="manager"),),
     "manager": (Edge(to="coder"),),
     "coder": (Edge(to="runner", when="unrun"), Edge(to="coder", when="nothing to run")),
@@ -42,28 +38,63 @@ PAIR: Mapping[str, tuple[Edge, ...]] = {
 }
 
 
-def candidates(edges: Mapping[str, tuple[Edge, ...]], state: State) -> list[str]:
-    """Who may speak now, in the order of the graph."""
-    last = state.turn.speaker if state.turn else START
-    return [edge.to for edge in edges.get(last, ()) if GUARDS[edge.when](state)]
+def speakers_of(team: TeamSpec) -> list[RoleSpec]:
+    """Everybody but the person, who may say something at any time and is never asked."""
+    return [member for member in team.members if member.role != "proxy"]
 
 
-def graph(edges: Mapping[str, tuple[Edge, ...]], chooser: str) -> Floor:
-    """The only candidate, or the chosen one; the chooser is asked where there are several.
+def is_graph(team: TeamSpec) -> bool:
+    """Whether somebody decides who speaks next: a manager, or what a team says of who may follow whom."""
+    return team.member("manager") is not None or any(member.next for member in team.members)
+
+
+def edges_of(team: TeamSpec) -> Edges:
+    """Who may follow whom. Unless the team says it: the manager, after whom anybody may; else the next in order."""
+    if team.floor == "pair":
+        return PAIR
+    names, manager = [member.name for member in speakers_of(team)], team.member("manager")
+    edges: dict[str, tuple[Edge, ...]] = {START: (Edge(to=names[0]),)}
+    for place, member in enumerate(speakers_of(team)):
+        if member.next:
+            edges[member.name] = member.next
+        elif member == manager:
+            edges[member.name] = tuple(Edge(to=name) for name in names if name != member.name)
+        else:
+            after = manager.name if manager else names[(place + 1) % len(names)]
+            edges[member.name] = (Edge(to=after),)
+    return edges
+
+
+def candidates(edges: Edges, state: State, after: str | None = None) -> list[str]:
+    """Who may speak now, or after that member, in the order of the graph."""
+    last = after if after is not None else state.turn.speaker if state.turn else START
+    return list(dict.fromkeys(edge.to for edge in edges.get(last, ()) if GUARDS[edge.when](state)))
+
+
+def choices(edges: Edges, chooser: str, state: State) -> list[str]:
+    """Whom the chooser may give the floor: the several that may follow who spoke before it, else its own edges."""
+    others = [name for name in candidates(edges, state, state.previous) if name != chooser]
+    contested = len(candidates(edges, state, state.previous)) > 1 and bool(others)
+    return others if contested else candidates(edges, state, chooser)
+
+
+def graph(edges: Edges, chooser: str) -> Floor:
+    """The only candidate, or the chosen one; the chooser is asked where there are several, or else the first speaks.
 
     Who could not be understood speaks again before anybody else.
     """
 
     def floor(state: State) -> Move:
-        legal = candidates(edges, state)
+        last = state.turn.speaker if state.turn else START
         if state.terminated is not None:
             return End(reason="claimed", detail=state.terminated.summary)
         if state.refused is not None and state.turn is not None:
-            return Speak(speaker=state.turn.speaker)
+            return Speak(speaker=last)
+        legal = choices(edges, chooser, state) if last == chooser else candidates(edges, state)
         if not legal:
             return End(reason="no_progress", detail="nobody may speak next")
         if len(legal) == 1 or state.chosen in legal:
             return Speak(speaker=legal[0] if len(legal) == 1 else state.chosen)
-        return Speak(speaker=chooser)
+        return Speak(speaker=chooser if chooser and last != chooser else legal[0])
 
     return floor

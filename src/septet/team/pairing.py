@@ -47,7 +47,7 @@ The runner keeps one Python kernel: what earlier code that ran well has defined 
 is new. To begin with nothing defined, start the code with the line `{FORGET}`.
 """
 
-NEXT = re.compile(r"^\W*next\W*:\W*(?P<speaker>\w+)\W*$", re.IGNORECASE | re.MULTILINE)
+NEXT = re.compile(r"^\W*next\W*:\W*(?P<speaker>\S(?:.*\w)?)\W*$", re.IGNORECASE | re.MULTILINE)
 TERMINATE = re.compile(r"^\W*terminate\W*:\s*(?P<summary>.+)$", re.IGNORECASE | re.MULTILINE)
 
 Spoken = ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered
@@ -65,12 +65,11 @@ def parse_manager(text: str, legal: list[str]) -> Choice | Terminated | Refusal:
         return Terminated(summary=over[-1]["summary"].strip())
     if not chosen:
         return Refusal(reason="end the message with 'next: NAME' or 'terminate: SUMMARY'")
-    speaker = chosen[-1]["speaker"].lower()
-    return (
-        Choice(speaker=speaker)
-        if speaker in legal
-        else Refusal(reason=f"'{speaker}' may not speak now, only {listed(legal, 'or')}")
-    )
+    speaker = chosen[-1]["speaker"]
+    meant = next((name for name in legal if name.lower() == speaker.lower()), None)
+    if meant is None:
+        return Refusal(reason=f"'{speaker[:80]}' may not speak now, only {listed(legal, 'or')}")
+    return Choice(speaker=meant)
 
 
 def pair_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:

@@ -7,7 +7,7 @@ from septet.agents.assisting import assisting
 from septet.agents.pairing import managing, pairing, running_newest
 from septet.agents.reasoning import reasoning
 from septet.agents.runner import Bench
-from septet.agents.talking import talking
+from septet.agents.talking import briefed_for_talk, talking
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.ports import Acts, Agent
@@ -26,11 +26,25 @@ def craft(
         return autocoder_craft(member, models, bench)
     if team.floor == "direct":
         return assistant_craft(member, models, bench, foreign)
-    if team.floor == "group_chat" and member.role != "proxy":
-        return talking(member, models.open(member.model), bench.bus)
+    if team.floor == "group_chat":
+        return group_craft(member, models, bench)
     if team.floor == "pair":
         return pair_craft(member, models, bench)
     return None
+
+
+def group_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:
+    """Everybody talks; besides, a manager gives the floor, a coder's code is kept and a runner runs it."""
+    if member.role in ("proxy", "exemplar"):
+        return None
+    if member.role == "runner":
+        return running_newest(member, bench)
+    model = models.open(member.model)
+    if member.role == "manager":
+        return managing(member, model, bench.bus, briefed_for_talk(member))
+    if member.role == "coder":
+        return pairing(member, model, bench.bus, bench.blobs, talks=True)
+    return talking(member, model, bench.bus)
 
 
 def pair_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:
