@@ -182,3 +182,19 @@ def test_ctrl_c_ends_everything_quietly(tmp_path: Path) -> None:
 
     assert process.returncode == 0
     assert complaints == ""
+
+
+def test_the_program_of_the_page_on_topics_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+    program = page.partition("## Topics")[2].partition("```python\n")[2].partition("```")[0]
+    with serving(tmp_path, "host", "--port", "0"):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "{'writer': 'writer/essay-1', 'pages': ['Once upon a time']}\n"
