@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from septet.domain.events import (
     BudgetReached,
     ChatEnded,
+    ChatHalted,
     ChatStarted,
     Event,
     ExampleGiven,
@@ -111,6 +112,7 @@ def group_talk(home: Path) -> list[Event]:
             installation=Installation(installed=("numpy",), seconds=3.25, output="Resolved 1 package")
         ),
         RunFinished(id="1", purpose="run", command="python mean.py", tree="", result=ran),
+        ChatHalted(cause="openai refused the key (401)", remedy="septet keys set openai"),
         SpeakerChosen(speaker="manager", fallback=True),
         Terminated(summary="the mean of 1 to 4 is 2.5"),
         BudgetReached(by="coder", why="the coder's 2000 tokens would not do for its next turn"),

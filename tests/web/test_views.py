@@ -137,6 +137,7 @@ LINES = (
     "Mo goes on: nobody else could be made out",
     "✓ The task is resolved: the mean of 1 to 4 is 2.5",
     "✗ Ada was not asked: a budget would not do for the answer",
+    "✗ An error stopped the work: openai refused the key (401): septet keys set openai",
 )
 
 

@@ -37,6 +37,7 @@ export type Event =
   | Envelope<'septet.chat_continued', { budget: Budget }>
   | Envelope<'septet.chat_ended', { reason: string; detail?: string; by?: string }>
   | Envelope<'septet.budget_reached', { by: string; why: string }>
+  | Envelope<'septet.chat_halted', { cause: string; remedy?: string }>
   | Envelope<'septet.turn_opened', { speaker: string }>
   | Envelope<'septet.step_granted', object>
   | Envelope<'septet.stop_requested', { by?: string }>

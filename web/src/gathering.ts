@@ -29,6 +29,9 @@ export function hearGroup(view: View, event: Event): boolean {
       put(view, { kind: 'example', seq: event.seq, at: event.time, who: whose(view, 'exemplar'), text: failure, code, source, title });
       return true;
     }
+    case 'septet.chat_halted':
+      note(view, event, 'septet', `An error stopped the work: ${[event.data.cause, event.data.remedy].filter(Boolean).join(': ')}`, 'bad');
+      return true;
     case 'septet.budget_reached':
       note(view, event, 'septet', `${shownName(event.data.by, view.team)} was not asked: a budget would not do for the answer`, 'bad');
       return true;
