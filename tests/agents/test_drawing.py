@@ -28,7 +28,9 @@ from septet.domain.talk import Answer, Usage
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.models.scripted import Script, ScriptedModel, ScriptedTurn, words
 from septet.ports import Last
-from septet.sandboxes.ladder import choose_sandbox
+from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.unsafe import UnsafeLocal
+from septet.sandboxes.workbench import Workbench
 from septet.stores.memory import MemoryBlobs
 from septet.team.forms import check_of
 from septet.tools.workspace import Workspace
@@ -68,7 +70,7 @@ async def turn(
     turns = tuple(ScriptedTurn(role="coder", say="words", files=files) for files in answers)
     model = ScriptedModel(Script(turns=turns), "drawn")
     blobs = blobs or MemoryBlobs()
-    sandbox = await choose_sandbox(unsafe=True)
+    sandbox = Workbench(UnsafeLocal(), (Interpreters(folder / "cache").applied,))
     places = iter(range(100))
 
     def bench() -> Bench:

@@ -11,7 +11,6 @@ import pytest
 from sandboxes.jobs import python, tight
 from sandboxes.processes import processes_with
 
-from septet.agents.runner import PLAIN_PYTEST
 from septet.domain.files import FileChange
 from septet.domain.pytest_report import PYTEST
 from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
@@ -152,7 +151,7 @@ async def test_python_and_pytest_leave_no_caches(sandbox: Sandbox, workspace: Pa
     (workspace / "test_thing.py").write_text(
         "from thing import double\n\ndef test():\n    assert double(2) == 4\n"
     )
-    job = Job(command=PYTEST, workspace=str(workspace), environment=PLAIN_PYTEST)
+    job = Job(command=PYTEST, workspace=str(workspace))
     result = await sandbox.run(Interpreters(workspace.parent / "cache").applied(job))
     assert result.succeeded, result
     assert "1 passed" in result.stdout

@@ -15,11 +15,12 @@ from septet.domain.plans import (
     ShowsWindow,
     TestsPass,
 )
+from septet.domain.pytest_report import TestReport
 from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.ports import Blobs
-from septet.team.evidence import tests_of, vacuous
+from septet.team.evidence import doubts, run_for, tests_of, untold
 
 
 class Observation(Value):
@@ -58,16 +59,30 @@ async def look(state: State, item: Requirement, blobs: Blobs) -> Observation:
 
 
 def about_tests(state: State, target: str) -> Observation:
+    """A test or a file that is named must pass whole; a folder may hold tests that are skipped, or known to fail."""
     run = run_for(state, "tests")
     report = tests_of(state) if state.team.tests else tests_of(state).about(target)
     where = run.id if run else ""
-    if report.failed:
-        return Observation(passed=False, detail=f"{len(report.failed)} failed", run=where)
+    if trouble := about_report(report, run, is_folder(target) or bool(state.team.tests)):
+        return Observation(passed=False, detail=trouble, run=where)
+    if found := doubts(state):
+        return Observation(passed=False, detail=found[0], run=where)
+    return Observation(passed=True, detail=report.counts, run=where)
+
+
+def about_report(report: TestReport, run: RunFinished | None, folder: bool) -> str:
+    """Why what was reported is no evidence; nothing where it is."""
+    if report.failed or run is None:
+        return report.counts or "was not run"
+    if why := untold(report, run):
+        return f"{report.counts}; {why}" if report.cases else why
     if not report.passed:
-        return Observation(passed=False, detail="no such test ran", run=where)
-    if vacuous(state):
-        return Observation(passed=False, detail="the tests pass without the program", run=where)
-    return Observation(passed=True, detail=f"{len(report.passed)} passed", run=where)
+        return report.counts or "no such test ran"
+    return "" if folder or len(report.passed) == len(report.cases) else report.counts
+
+
+def is_folder(target: str) -> bool:
+    return not target.partition("::")[0].endswith(".py")
 
 
 def about_command(run: RunFinished | None, prints: str) -> Observation:
@@ -111,10 +126,6 @@ async def about_window(state: State, blobs: Blobs) -> Observation:
     if not run.result.succeeded:
         return about_command(run, "")
     return await about_picture(state, Screen().picture, blobs)
-
-
-def run_for(state: State, purpose: str) -> RunFinished | None:
-    return next((run for run in state.runs if run.purpose == purpose), None)
 
 
 def maker(state: State, path: str) -> str:

@@ -32,8 +32,6 @@ from septet.tools.workspace import Workspace
 
 ALONE = "tests alone"
 PLAIN_WORDS = re.compile(r"[\w ./=:@%+,-]+")
-PLAIN_PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""Plugins that happen to be installed beside Septet would change what a test means, and cost seconds."""
 
 
 class Bench:
@@ -195,10 +193,10 @@ def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
     testing = started.purpose in ("tests", ALONE) and not state.team.tests
     return Job(
-        command=PYTEST if testing else words_of(started.command),
+        command=words_of(started.command),
         workspace=folder,
         limits=limits,
-        environment=PLAIN_PYTEST if testing else {},
+        tests=testing,
         readable=state.data,
         network=state.team.network,
         home=state.workspace,

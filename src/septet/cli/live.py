@@ -37,10 +37,10 @@ from septet.domain.events import (
 )
 from septet.domain.files import FileChange
 from septet.domain.plans import Plan, check_text, plan_text
-from septet.domain.pytest_report import parse_report
 from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.domain.terminals import neutral
+from septet.team.evidence import alone
 from septet.team.limits import rounds_of
 from septet.team.reviews import review_text
 
@@ -54,6 +54,11 @@ COLOURS = {
     "reviewer": "green",
     "person": "blue",
     "septet": "bright_black",
+}
+VERDICTS = {
+    "pass": "they pass: they prove nothing",
+    "fail": "they fail, as they should",
+    "unknown": "nobody knows: the run did not come to its end",
 }
 MODES = {"": "", "screen": " (on a screen)", "server": " (asked as a server)", "cell": " (in the kernel)"}
 MARGIN = 11
@@ -200,11 +205,9 @@ def tell_version(event: VersionWritten) -> Words:
 def tell_run(event: RunFinished) -> Words:
     result = event.result
     if event.purpose == "tests alone":
-        verdict = "they pass: they prove nothing" if result.succeeded else "they fail, as they should"
-        return "runner", f"tests without the program → {verdict}"
-    report = parse_report(result.stdout) if event.purpose == "tests" else None
-    counted = report is not None and bool(report.passed or report.failed)
-    counts = [f"{len(report.passed)} passed, {len(report.failed)} failed"] if report and counted else []
+        return "runner", f"tests without the program → {VERDICTS[alone(result)]}"
+    report = result.report if event.purpose == "tests" else None
+    counts = [report.counts] if report and report.cases else []
     made = [change.path for change in result.changes if change.kind != "deleted"]
     facts = [result.ending, f"{result.seconds:.2f} s", *counts, *made]
     shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)

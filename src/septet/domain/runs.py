@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from septet.domain.files import FileChange
+from septet.domain.pytest_report import TestReport, parse_report
 from septet.domain.values import Value
 
 MEBIBYTE = 1 << 20
@@ -78,6 +79,8 @@ class Job(Value):
     network: Network = "off"
     home: str = ""
     """The workspace whose packages the program has, where it is not this one."""
+    tests: bool = False
+    """Run the workspace's tests by pytest and report what became of each; the command is not used."""
     warm: tuple[str, ...] = ()
     """Modules that a plain Python program may find imported already; the next run is prepared after this one."""
 
@@ -110,6 +113,13 @@ class RunResult(Value):
     stopped_by: Bound | None = None
     changes: tuple[FileChange, ...] = ()
     rung: str = ""
+    tests: TestReport | None = None
+    """What became of each test, where the job was to run them."""
+
+    @property
+    def report(self) -> TestReport:
+        """What became of each test, as far as it is known; a log of an older version has pytest's words only."""
+        return parse_report(self.stdout) if self.tests is None else self.tests
 
     @property
     def succeeded(self) -> bool:

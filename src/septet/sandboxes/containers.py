@@ -22,6 +22,7 @@ from septet.sandboxes import profiles, view
 from septet.sandboxes.cgroups import Cage, cage_of
 from septet.sandboxes.environment import environment
 from septet.sandboxes.identities import BUSY
+from septet.sandboxes.reports import VARIABLE, path_channel
 from septet.sandboxes.rlimits import limiting
 from septet.sandboxes.runs import carry_out
 from septet.sandboxes.settings import settings_folder
@@ -75,10 +76,12 @@ class Container:
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         workspace = view.checked_workspace(job.workspace)
         await to_thread.run_sync(_prepared, self.program)
-        return await carry_out(job, workspace, self.rung, self._launch, listen)
+        return await carry_out(job, workspace, self.rung, self._launch, listen, path_channel)
 
     @asynccontextmanager
-    async def _launch(self, job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
+    async def _launch(
+        self, job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
+    ) -> AsyncGenerator[Started]:
         name = f"septet-{os.getpid()}-{next(_numbers)}"
         wanted = environment(job.environment)
         command = [self.program, *arguments(self.rung, name, job, workspace, wanted)]
@@ -151,6 +154,8 @@ def _mounts(workspace: Path, job: Job) -> Iterator[str]:
         yield from _mount(place.path, place.path, place.writable)
     for folder in system_folders():
         yield from _mount(folder, folder)
+    if channel := job.environment.get(VARIABLE):
+        yield from _mount(Path(channel), Path(channel), writable=True)
 
 
 def _mount(source: Path, target: Path, writable: bool = False) -> Iterator[str]:

@@ -16,13 +16,19 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from septet.domain.pytest_report import PYTEST_OPTIONS
 from septet.domain.runs import Job
 from septet.errors import SandboxFailed
 from septet.sandboxes.environment import base_interpreter, plain_environment, search_path
 from septet.tools.passing import lasting_folder
 
 _HERE = Path(__file__).parent
-_MODULES = {"sitecustomize.py": "customs.py", "septet_plots.py": "plots.py"}
+_MODULES = {
+    "sitecustomize.py": "customs.py",
+    "septet_plots.py": "plots.py",
+    "septet_pytest.py": "inside/pytest_report.py",
+    "septet_pytest.ini": "inside/septet_pytest.ini",
+}
 _REAL_NAME = re.compile(r"python(3\.\d+)")
 _REQUIREMENT = re.compile(r"[\w.-]+")
 _SOURCES, _SITES, _PYTEST = "SEPTET_SOURCES", "SEPTET_SITES", "SEPTET_PYTEST"
@@ -69,7 +75,13 @@ class Interpreters:
             **job.environment,
         }
         seen = (pytest, *(own.needed if own else ()))
-        return replace(job, environment=variables, readable=(*job.readable, *map(str, seen)))
+        command = ("python", str(modules_folder() / "septet_pytest.py"), *PYTEST_OPTIONS)
+        return replace(
+            job,
+            command=command if job.tests else job.command,
+            environment=variables,
+            readable=(*job.readable, *map(str, seen)),
+        )
 
 
 def with_site(job: Job, site: Path, environment: Path) -> Job:

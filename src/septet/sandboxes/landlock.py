@@ -73,12 +73,15 @@ class Landlock:
 
 
 @asynccontextmanager
-async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
+async def _launch(
+    job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
+) -> AsyncGenerator[Started]:
     with passing_folder("run") as made, caged(job.limits) as cage:
         home = str(made)
         _check_that_it_holds(cage)
         command = by_shell(cage.entering(), _command(job, workspace, home))
-        with spawned(command, environment(job.environment, home, home), folder=workspace) as process:
+        variables = environment(job.environment, home, home)
+        with spawned(command, variables, workspace, inherited) as process:
             yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)
             if process.returncode == _FAILED and "septet-landlock: " in watch.stderr.text():
                 raise SandboxFailed("Landlock could not be set up", "septet doctor")

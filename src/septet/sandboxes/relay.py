@@ -50,7 +50,10 @@ def start(place: str, direct: str) -> "dict[str, str]":
 def main() -> int:
     place, direct, *command = sys.argv[1:]
     try:
-        code = subprocess.run(command, env={**os.environ, **start(place, direct)}, check=False).returncode
+        variables = {**os.environ, **start(place, direct)}
+        code = subprocess.run(
+            command, env=variables, close_fds=False, check=False
+        ).returncode  # tests report over one
     except FileNotFoundError:
         sys.stderr.write(f"{command[0]}: not found\n")
         return 127

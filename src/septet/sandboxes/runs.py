@@ -1,10 +1,10 @@
 """One run from start to result, the same for every rung: survey, start, watch, survey, verdict."""
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from anyio import to_thread
 
@@ -12,6 +12,7 @@ from septet.domain.files import FileChange
 from septet.domain.runs import Bound, Job, RunResult
 from septet.ports import Listener
 from septet.sandboxes import workspace as files
+from septet.sandboxes.reports import OpenChannel, pipe_channel
 from septet.sandboxes.supervision import Started, Watch, supervise
 from septet.sandboxes.usage import written
 from septet.sandboxes.verdict import bound_of, outgrown
@@ -19,8 +20,16 @@ from septet.sandboxes.verdict import bound_of, outgrown
 _WRITTEN_PER_LIMIT = 4
 _SMALL = 100
 
-Launch = Callable[[Job, Path, Watch], AbstractAsyncContextManager[Started]]
-"""Starts the program of a job; on leaving, raises SandboxFailed if it was the sandbox that broke."""
+
+class Launch(Protocol):
+    """Starts the program of a job, which also gets the descriptors to inherit, under their numbers.
+
+    On leaving, raises SandboxFailed if it was the sandbox that broke.
+    """
+
+    def __call__(
+        self, job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
+    ) -> AbstractAsyncContextManager[Started]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +66,20 @@ async def _compared(disk: Disk) -> tuple[files.Survey, tuple[FileChange, ...]]:
 
 
 async def carry_out(
-    job: Job, workspace: Path, rung: str, launch: Launch, listen: Listener | None
+    job: Job,
+    workspace: Path,
+    rung: str,
+    launch: Launch,
+    listen: Listener | None,
+    open_channel: OpenChannel = pipe_channel,
 ) -> RunResult:
     disk = Disk(workspace, await _surveyed(workspace), job)
     watch = Watch.of(job.limits, listen)
-    async with launch(job, workspace, watch) as started:
-        await supervise(started, job.stdin, watch, disk.outgrown)
-        seconds = time.monotonic() - watch.began
+    with open_channel() if job.tests else nullcontext() as channel:
+        job = channel.given(job) if channel else job
+        async with launch(job, workspace, watch, channel.inherited if channel else ()) as started:
+            await supervise(started, job.stdin, watch, disk.outgrown, channel)
+            seconds = time.monotonic() - watch.began
     code = _exit_code(started.process.returncode) if watch.exit_code is None else watch.exit_code
     after, changes = await _compared(disk)
     return RunResult(
@@ -74,6 +90,7 @@ async def carry_out(
         stopped_by=watch.stopped_by or _bound(code, watch, after, disk),
         changes=changes,
         rung=rung,
+        tests=channel.report() if channel else None,
     )
 
 

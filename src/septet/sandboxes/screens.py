@@ -101,8 +101,9 @@ def main() -> int:
         screen = Screen(tempfile.mkdtemp())
     except OSError as error:
         sys.stderr.write(f"no screen in this sandbox: {error}\n" if needed == "needed" else "")
-        return 1 if needed == "needed" else shell_code(subprocess.call(command))
-    program = subprocess.Popen(command, env={**os.environ, "DISPLAY": screen.display})
+        return 1 if needed == "needed" else shell_code(subprocess.call(command, close_fds=False))
+    variables = {**os.environ, "DISPLAY": screen.display}
+    program = subprocess.Popen(command, env=variables, close_fds=False)  # a test run reports over one of them
     if not picture:
         return shell_code(program.wait())
     shown, anything = watch(screen, program, float(seconds), float(settled), needed == "needed")

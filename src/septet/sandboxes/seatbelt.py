@@ -60,7 +60,9 @@ def _quoted(path: str) -> str:
 
 
 @asynccontextmanager
-async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
+async def _launch(
+    job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
+) -> AsyncGenerator[Started]:
     with passing_folder("run") as made:
         home = str(
             made.resolve()
@@ -70,5 +72,6 @@ async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Sta
         rules = profile(readable, [str(workspace), home], protected)
         program = by_shell(limiting(job.limits), job.command)
         command = command_of_reaper([_PROGRAM, "-p", rules, *program])
-        with spawned(command, environment(job.environment, home, home), folder=workspace) as process:
+        variables = environment(job.environment, home, home)
+        with spawned(command, variables, workspace, inherited) as process:
             yield Started(process, process.pid, killer=signal.SIGTERM)

@@ -17,6 +17,7 @@ from septet.ports import Listener
 from septet.sandboxes.capture import Capture
 from septet.sandboxes.cgroups import Cage
 from septet.sandboxes.handles import Handle
+from septet.sandboxes.reports import ReportChannel
 from septet.sandboxes.usage import Usage, proportional_memory, usage_of
 
 _PIECE = 1 << 16
@@ -93,7 +94,9 @@ class Watch:
         return exact is None or exact > self.limits.memory
 
 
-async def supervise(started: Started, stdin: bytes, watch: Watch, outgrown: Growth) -> None:
+async def supervise(
+    started: Started, stdin: bytes, watch: Watch, outgrown: Growth, channel: ReportChannel | None = None
+) -> None:
     """Until the program has ended by itself or by a limit; on the way out, also by cancellation, all die."""
     process = Handle.of(started.process.pid, started.process)
     leader = Handle.of(started.leader, started.process)
@@ -103,6 +106,8 @@ async def supervise(started: Started, stdin: bytes, watch: Watch, outgrown: Grow
         async with anyio.create_task_group() as streams:
             streams.start_soon(hear, started.process.stdout, "stdout", watch)
             streams.start_soon(hear, started.process.stderr, "stderr", watch)
+            if channel is not None:
+                streams.start_soon(channel.collect)
             async with anyio.create_task_group() as watchers:
                 _feed(watchers, started.process.stdin, stdin)
                 watchers.start_soon(look, started, watch)
@@ -110,6 +115,8 @@ async def supervise(started: Started, stdin: bytes, watch: Watch, outgrown: Grow
                 await process.gone()
                 watchers.cancel_scope.cancel()
             leader.send(started.killer)
+            if channel is not None:
+                channel.close_ours()
     finally:
         watch.met = started.cage.met()
         with anyio.CancelScope(shield=True):

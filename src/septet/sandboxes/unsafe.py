@@ -30,10 +30,12 @@ class UnsafeLocal:
 
 
 @asynccontextmanager
-async def _launch(job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
+async def _launch(
+    job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
+) -> AsyncGenerator[Started]:
     with passing_folder("run") as home, caged(job.limits) as cage:
         variables = environment(job.environment, str(home), str(home))
-        with spawned(_command(job, cage), variables, folder=workspace) as process:
+        with spawned(_command(job, cage), variables, workspace, inherited) as process:
             yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)
 
 

@@ -35,7 +35,9 @@ class Spare:
     stack: AsyncExitStack
 
     @asynccontextmanager
-    async def launch(self, job: Job, workspace: Path, watch: Watch) -> AsyncGenerator[Started]:
+    async def launch(
+        self, job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
+    ) -> AsyncGenerator[Started]:
         async with self.stack:
             with suppress(BrokenPipeError):
                 os.write(self.control, b"\0".join(map(os.fsencode, job.command[1:])))
@@ -59,7 +61,7 @@ class Warm:
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         workspace = view.checked_workspace(job.workspace)
-        if not _is_plain_python(job.command):
+        if job.tests or not _is_plain_python(job.command):  # who waits already inherits nothing more
             return await self.sandbox.run(job, listen)
         key = _key(workspace, job)
         spare = await self._taken(workspace, key)

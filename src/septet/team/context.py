@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from septet.domain.counts import counted
 from septet.domain.events import RunFinished
 from septet.domain.files import is_test
-from septet.domain.pytest_report import parse_report
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.errors import BadUsage
@@ -157,7 +156,7 @@ def context_of(
 def file_of(state: State, path: str, sources: Mapping[str, str], faults: Mapping[str, str]) -> ProjectFile:
     tests = next((run for run in state.runs if run.purpose == "tests"), None)
     suite = path if is_test(path) else suite_of(path, sources)
-    report = parse_report(tests.result.stdout).about(suite) if tests and suite else None
+    report = tests.result.report.about(suite) if tests and suite else None
     judged = report is not None and bool(report.passed or report.failed)
     failed = report.failed if report else ()
     return ProjectFile(

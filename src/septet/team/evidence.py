@@ -1,11 +1,16 @@
 """Done is decided by evidence about the newest version, not by what a model claims."""
 
+from typing import Literal
+
 from septet.domain.counts import counted
-from septet.domain.events import PersonSpoke
+from septet.domain.events import PersonSpoke, RunFinished
 from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves, Wish
-from septet.domain.pytest_report import TestReport, parse_report
+from septet.domain.pytest_report import TestReport, one_case
+from septet.domain.runs import RunResult
 from septet.domain.state import State
 from septet.domain.values import Value
+
+Alone = Literal["pass", "fail", "unknown"]
 
 
 class Line(Value):
@@ -16,9 +21,15 @@ class Line(Value):
     detail: str
 
 
+def run_for(state: State, purpose: str) -> RunFinished | None:
+    """The newest version's run for that purpose."""
+    return next((run for run in state.runs if run.purpose == purpose), None)
+
+
 def run_of(state: State, purpose: str) -> str | None:
-    """The id of the newest version's run for that purpose."""
-    return next((run.id for run in state.runs if run.purpose == purpose), None)
+    """The id of that run."""
+    run = run_for(state, purpose)
+    return run.id if run else None
 
 
 def purposes(state: State) -> list[str]:
@@ -37,22 +48,49 @@ def examined(state: State) -> bool:
 
 
 def tests_of(state: State) -> TestReport:
-    """The newest version's test report; empty where there was none or it was cut short.
+    """The newest version's test report; empty where there was none.
 
     Of tests that are not pytest's, only the exit code is known: they are one test.
     """
-    run = next((run for run in state.runs if run.purpose == "tests"), None)
+    run = run_for(state, "tests")
     if run is None:
         return TestReport()
     if state.team.tests:
-        name = (run.command,)
-        return TestReport(passed=name) if run.result.succeeded else TestReport(failed=name)
-    return parse_report(run.result.stdout)
+        return one_case(run.command, run.result.succeeded, complete=run.result.stopped_by is None)
+    return run.result.report
 
 
-def vacuous(state: State) -> bool:
-    """The tests pass without the program: they prove nothing."""
-    return any(run.purpose == "tests alone" and run.result.succeeded for run in state.runs)
+def alone(result: RunResult) -> Alone:
+    """What became of the tests without the program. A run that was stopped has not failed: nobody knows."""
+    if result.tests is None:
+        return "unknown" if result.stopped_by else "pass" if result.succeeded else "fail"
+    if result.tests.failed:
+        return "fail"
+    if not result.tests.complete:
+        return "unknown"
+    return "pass" if result.tests.passed else "fail"
+
+
+def doubts(state: State) -> list[str]:
+    """Why tests that pass prove nothing."""
+    run = run_for(state, "tests alone")
+    found = alone(run.result) if run else "fail"
+    if found == "unknown" and run is not None:
+        return [f"whether the tests fail without the program is unknown: {unknown_because(run.result)}"]
+    return ["the tests pass without the program, so they prove nothing"] if found == "pass" else []
+
+
+def unknown_because(result: RunResult) -> str:
+    if result.stopped_by:
+        return f"the run was {result.ending}"
+    return "the run ended before all outcomes were told"
+
+
+def untold(tests: TestReport, run: RunFinished) -> str:
+    """Why a report is no evidence, whatever it says."""
+    if not tests.complete:
+        return f"unknown, {unknown_because(run.result)}"
+    return f"unknown, {tests.hooks[0]} decides how tests are run" if tests.hooks else ""
 
 
 def accepted(state: State) -> bool:
@@ -102,16 +140,18 @@ def run_troubles(state: State) -> list[str]:
 
 
 def test_troubles(state: State) -> list[str]:
-    tests = tests_of(state)
-    if not tests.passed and not tests.failed:
-        return ["no test ran"]
+    tests, run = tests_of(state), run_for(state, "tests")
     if tests.failed:
         failed = len(tests.failed)
-        total = counted(failed + len(tests.passed), "test")
+        total = counted(len(tests.cases), "test")
         return [f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"]
-    if any(run.purpose == "tests" and not run.result.succeeded for run in state.runs):
+    if run is not None and (why := untold(tests, run)):
+        return [f"what became of the tests is {why}"]
+    if not tests.passed:
+        return [f"no test passed ({tests.counts})" if tests.cases else "no test ran"]
+    if run is not None and not run.result.succeeded:
         return ["the test run did not end well"]
-    return ["the tests pass without the program, so they prove nothing"] if vacuous(state) else []
+    return doubts(state)
 
 
 def unmet(state: State) -> list[str]:

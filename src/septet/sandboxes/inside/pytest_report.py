@@ -1,0 +1,257 @@
+"""Runs pytest inside a sandbox and tells what became of every test over a channel of its own: a program.
+
+Run as `python septet_pytest.py OPTION…` in the workspace, by any Python that a project has. SEPTET_REPORT names the
+channel, a descriptor or a path; a nonce comes first on stdin. Each line is `NONCE NUMBER RECORD`, the record as in
+`septet.domain.pytest_report`. What a test's own code raised is noted where pytest catches it, before any hook sees it;
+hooks of the workspace that could keep a test from being run, or from raising, are named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from _pytest import runner as pytest_runner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeAlias
+
+    Tell = Callable[..., None]
+    Theirs: TypeAlias = Any
+    """Something of pytest's own, of whatever version: its types are not ours to know."""
+
+HERE = Path(__file__).resolve().parent
+SETTINGS = HERE / "septet_pytest.ini"
+TAKE_OVER = (
+    *("pytest_runtestloop", "pytest_runtest_protocol", "pytest_pyfunc_call"),
+    *("pytest_pycollect_makeitem", "pytest_make_collect_report"),
+)
+"""Hooks of which one is enough: whoever has one may leave the rest undone."""
+WRAP = ("pytest_runtest_call",)
+"""Hooks that can keep what a test raises to themselves where they wrap the others."""
+LINES = ("markers",)
+KEPT_SETTINGS = (
+    *(
+        "pythonpath",
+        "testpaths",
+        "python_files",
+        "python_classes",
+        "python_functions",
+        "markers",
+        "usefixtures",
+    ),
+    *("asyncio_mode", "asyncio_default_fixture_loop_scope", "asyncio_default_test_loop_scope", "anyio_mode"),
+    *("DJANGO_SETTINGS_MODULE", "django_find_project", "consider_namespace_packages"),
+)
+"""Settings of a project that say where its tests are and what they need. None of them says what passes."""
+
+
+def open_channel() -> Tell:
+    """What sends a record. Only this process does: one that a test forks does not."""
+    nonce = os.read(0, 256).split()[0]
+    where = os.environ.pop("SEPTET_REPORT")
+    channel = int(where) if where.isdigit() else os.open(where, os.O_WRONLY)
+    os.set_inheritable(channel, False)
+    owner, number = os.getpid(), 0
+
+    def tell(kind: str, **facts: object) -> None:
+        nonlocal number
+        if os.getpid() != owner:
+            return
+        line = b"%s %d %s\n" % (nonce, number, json.dumps({"type": kind, **facts}).encode())
+        number += 1
+        while line:
+            line = line[os.write(channel, line) :]
+
+    return tell
+
+
+class Reporter:
+    """A plugin that pytest gets before any other of the workspace."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._item: object = None
+        self._raised: dict[str, str] = {}
+        self._hooks: set[tuple[str, str]] = set()
+        self._catch: Theirs = self._watched(vars(pytest_runner.CallInfo)["from_call"].__func__)
+        pytest_runner.CallInfo.from_call = self._catch
+
+    @property
+    def whole(self) -> bool:
+        """Whether pytest still catches what tests raise where we look."""
+        return vars(pytest_runner.CallInfo).get("from_call") is self._catch
+
+    def _watched(self, original: Theirs) -> Theirs:
+        def from_call(cls: Theirs, func: Theirs, when: str, *more: Theirs, **named: Theirs) -> Theirs:
+            call = original(cls, func, when, *more, **named)
+            self._raised[when] = self._word(call.excinfo)
+            return call
+
+        caught: Theirs = classmethod(from_call)
+        return caught
+
+    def _word(self, raised: Theirs) -> str:
+        """unittest keeps what its tests raise to itself until the report is made."""
+        kept: Theirs = getattr(self._item, "_excinfo", None)
+        error = raised or (kept[0] if kept else None)
+        if error is None:
+            return ""
+        if isinstance(error.value, pytest.skip.Exception):
+            return "skipped"
+        return "xfail" if isinstance(error.value, pytest.xfail.Exception) else "failed"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        self._tell("item", id=item.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self._tell("collect", id=report.nodeid or ".", outcome=report.outcome)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        self._item, self._raised = item, {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._tell(
+            "phase",
+            id=report.nodeid,
+            when=report.when,
+            raised=self._raised.get(report.when or "", ""),
+            reported=report.outcome,
+            expected=hasattr(report, "wasxfail"),
+            seconds=round(report.duration, 6),
+        )
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.look_at_hooks(session.config)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Again: a test may have registered some."""
+        self.look_at_hooks(session.config)
+
+    def look_at_hooks(self, config: pytest.Config) -> None:
+        for found in hooks_of_workspace(config, self):
+            if found not in self._hooks:
+                self._hooks.add(found)
+                self._tell("hook", name=found[0], where=found[1])
+
+
+def hooks_of_workspace(config: pytest.Config, own: object) -> Iterator[tuple[str, str]]:
+    for name in (*TAKE_OVER, *WRAP):
+        for hook in getattr(config.hook, name).get_hookimpls():
+            wraps = hook.hookwrapper or getattr(hook, "wrapper", False)
+            if hook.plugin is not own and (wraps or name not in WRAP) and not is_installed(hook.function):
+                yield name, place_of(hook.function)
+
+
+def file_of(function: Theirs) -> str:
+    """Where the code stands, also of a method."""
+    return getattr(getattr(function, "__code__", None), "co_filename", "") or ""
+
+
+def is_installed(function: Theirs) -> bool:
+    """Whether it is part of pytest or of a plugin that is installed; everything else belongs to the workspace."""
+    path = Path(file_of(function))
+    roots = [
+        Path(pytest.__file__).resolve().parents[1],
+        *(Path(one) for one in sys.path if one.endswith("-packages")),
+    ]
+    return path.is_file() and any(root in path.resolve().parents for root in roots)
+
+
+def place_of(function: Theirs) -> str:
+    path = Path(file_of(function))
+    return path.name if path.is_absolute() and Path.cwd() not in path.parents else os.path.relpath(path)
+
+
+def project_settings(folder: Path) -> dict[str, object]:
+    """What the project's own file of settings says, from the file that pytest would take."""
+    for name, section in (("pytest.ini", "pytest"), (".pytest.ini", "pytest")):
+        if (folder / name).is_file():
+            return ini_settings(folder / name, section)
+    if found := toml_settings(folder / "pyproject.toml"):
+        return found
+    for name, section in (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
+        if found := ini_settings(folder / name, section):
+            return found
+    return {}
+
+
+def ini_settings(path: Path, section: str) -> dict[str, object]:
+    from configparser import ConfigParser, Error
+
+    parser = ConfigParser(interpolation=None)
+    parser.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]  # names keep their case
+    try:
+        parser.read(path, encoding="utf-8")
+    except (Error, OSError, UnicodeDecodeError):
+        return {}
+    return dict(parser[section]) if parser.has_section(section) else {}
+
+
+def toml_settings(path: Path) -> dict[str, object]:
+    try:
+        import tomllib
+
+        tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
+        return tool.get("pytest", {}).get("ini_options", {})
+    except (ImportError, OSError, ValueError, AttributeError):
+        return {}
+
+
+def kept_options(settings: dict[str, object], folder: Path) -> Iterator[str]:
+    for name in KEPT_SETTINGS:
+        if name in settings:
+            yield f"--override-ini={name}={setting_text(name, settings[name], folder)}"
+    added = words_of(settings.get("addopts", ""))
+    for word, following in zip(added, [*added[1:], ""]):  # noqa: B905  a project's Python may be an old one
+        if word.startswith("--import-mode"):
+            yield word if "=" in word else f"{word}={following}"
+
+
+def setting_text(name: str, value: object, folder: Path) -> str:
+    """As pytest reads it on the command line. Paths are meant from where the project's settings stand."""
+    if name == "pythonpath":
+        return shlex.join(str(folder / path) for path in words_of(value))
+    if isinstance(value, list):
+        words = words_of(value)  # pyright: ignore[reportUnknownArgumentType]
+        return "\n".join(words) if name in LINES else shlex.join(words)
+    return str(value)
+
+
+def words_of(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [str(word) for word in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    try:
+        return shlex.split(str(value))
+    except ValueError:
+        return []
+
+
+def main() -> int:
+    tell = open_channel()
+    reporter = Reporter(tell)
+    folder = Path.cwd()
+    sys.path[0] = str(folder)
+    ours = ["-c", str(SETTINGS), f"--rootdir={folder}", f"--confcutdir={folder}", "-p", "no:cacheprovider"]
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    options = [*ours, *kept_options(project_settings(folder), folder), *sys.argv[1:]]
+    status = int(pytest.main(options, plugins=[reporter]))
+    tell("end", status=status, whole=reporter.whole)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

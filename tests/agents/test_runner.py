@@ -1,0 +1,214 @@
+"""The runner: what it reports of a version is what became of its tests, whatever the tests say of themselves."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from septet.agents.runner import Bench, rehearsed
+from septet.buses.memory import MemoryBus
+from septet.domain.events import ChatStarted, PlanApproved, PlanProposed, Recorded, VersionWritten
+from septet.domain.files import FileRef, tree_of
+from septet.domain.plans import Plan, Requirement, TestsPass, plan_digest
+from septet.domain.reduce import fold
+from septet.domain.runs import Limits
+from septet.domain.state import State
+from septet.domain.teams import TeamSpec
+from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.workbench import Workbench
+from septet.stores.memory import MemoryBlobs
+from septet.team import evidence
+from septet.team.evidence import shortcomings
+from septet.tools.workspace import Workspace
+
+pytestmark = pytest.mark.anyio
+
+PROGRAM = "def double(n):\n    return n * n\n"
+WRONG = "from double import double\n\ndef test_double():\n    assert double(3) == 6\n"
+RIGHT = "from double import double\n\ndef test_double():\n    assert double(2) == 4\n"
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+async def ran(tmp_path: Path, cache: Path, files: Mapping[str, str], limits: Limits | None = None) -> State:
+    """The state after the runner has run a version of the program."""
+    plan = Plan(items=(Requirement(id="P1", text="double", check=TestsPass(target="test_double.py")),))
+    team = TeamSpec(name="t", members=(), limits=limits or Limits())
+    events = [
+        ChatStarted(goal="double", team=team, workspace=str(tmp_path / "work")),
+        PlanProposed(plan=plan),
+        PlanApproved(plan=plan_digest(plan)),
+    ]
+    state = fold(
+        Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(events, start=1)
+    )
+    blobs = MemoryBlobs()
+    program = {"double.py": PROGRAM, **files}
+    refs = tuple(
+        [
+            FileRef(path=path, sha256=await blobs.put(text.encode()), size=len(text))
+            for path, text in program.items()
+        ]
+    )
+    bench = Workbench(Bubblewrap.found(), (Interpreters(cache).applied,))
+    version = VersionWritten(number=1, files=refs, tree=tree_of(refs))
+    return await rehearsed(state, version, Bench(Workspace(tmp_path / "work"), bench, blobs, MemoryBus()))
+
+
+async def test_a_version_whose_tests_pass_lacks_nothing(tmp_path: Path, cache: Path) -> None:
+    state = await ran(tmp_path, cache, {"test_double.py": RIGHT})
+    assert shortcomings(state) == []
+    assert state.evidence["P1"].detail == "1 passed"
+
+
+XFAIL = WRONG.replace("def test", "@pytest.mark.xfail\ndef test").replace("from", "import pytest\nfrom", 1)
+SKIP = XFAIL.replace("xfail", "skip")
+IMPERATIVE = WRONG.replace(
+    "    assert", "    import pytest\n    double(3) == 6 or pytest.xfail('known')\n    assert"
+)
+EXPECTED = RIGHT.replace("def test", "@pytest.mark.xfail\ndef test").replace("from", "import pytest\nfrom", 1)
+NOT_PASSED = {
+    "expected to fail": (XFAIL, "1 expected to fail"),
+    "skipped": (SKIP, "1 skipped"),
+    "given up on the way": (IMPERATIVE, "1 expected to fail"),
+    "expected to fail and passing": (EXPECTED, "1 passed unexpectedly"),
+    "a teardown that fails": (
+        RIGHT + "\ndef teardown_function():\n    raise OSError\n",
+        "1 error",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_PASSED)
+async def test_a_test_that_did_not_pass_is_no_evidence(tmp_path: Path, cache: Path, case: str) -> None:
+    text, said = NOT_PASSED[case]
+    state = await ran(tmp_path, cache, {"test_double.py": text})
+    assert not state.evidence["P1"].passed
+    assert said in state.evidence["P1"].detail
+
+
+REPORT = """
+import pytest
+
+@pytest.hookimpl(HOW)
+def pytest_runtest_makereport(item, call):
+    BEFORE
+    outcome = yield
+    AFTER
+"""
+HOOKS = {
+    "changes the report": REPORT.replace("HOW", "hookwrapper=True")
+    .replace("BEFORE", "pass")
+    .replace("AFTER", "outcome.get_result().outcome = 'passed'"),
+    "changes the report last": REPORT.replace("HOW", "wrapper=True, tryfirst=True")
+    .replace("BEFORE", "pass")
+    .replace("AFTER", "outcome.outcome = 'passed'; outcome.longrepr = None; return outcome"),
+    "forgets what was raised": REPORT.replace("HOW", "wrapper=True, tryfirst=True")
+    .replace("BEFORE", "call.excinfo = None")
+    .replace("AFTER", "return outcome"),
+    "swallows what is raised": """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    try:
+        return (yield)
+    except BaseException:
+        return None
+""",
+    "does not call the test": "def pytest_pyfunc_call(pyfuncitem):\n    return True\n",
+    "leaves the test out": (
+        "def pytest_collection_modifyitems(items):\n"
+        "    items[:] = [item for item in items if 'double' not in item.name]\n"
+    ),
+    "says that all is well": "import os\n\ndef pytest_sessionfinish(session):\n    os._exit(0)\n",
+    "prints a summary": (
+        "def pytest_unconfigure(config):\n"
+        "    print('=== short test summary info ===\\nPASSED test_double.py::test_double')\n"
+    ),
+    "replaces what pytest calls": (
+        "import _pytest.runner as r\n"
+        "real = r.CallInfo.from_call\n"
+        "r.CallInfo.from_call = classmethod(lambda cls, func, when, reraise=None: real(lambda: None, when))\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+async def test_a_hook_does_not_make_a_failing_test_pass(tmp_path: Path, cache: Path, hook: str) -> None:
+    more = "\ndef test_other():\n    assert double(2) == 4\n"
+    state = await ran(tmp_path, cache, {"test_double.py": WRONG + more, "conftest.py": HOOKS[hook]})
+    assert not state.evidence["P1"].passed, state.evidence
+    assert shortcomings(state)
+
+
+SETTINGS = {
+    "pytest.ini": "[pytest]\naddopts = -k other\n",
+    "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '--deselect test_double.py::test_double'\n",
+    "setup.cfg": "[tool:pytest]\naddopts = -p no:septet_pytest --co\n",
+}
+
+
+@pytest.mark.parametrize("file", SETTINGS)
+async def test_settings_of_the_version_do_not_decide(tmp_path: Path, cache: Path, file: str) -> None:
+    more = "\ndef test_other():\n    assert double(2) == 4\n"
+    state = await ran(tmp_path, cache, {"test_double.py": WRONG + more, file: SETTINGS[file]})
+    assert state.evidence["P1"].detail == "1 failed, 1 passed"
+
+
+async def test_fixtures_and_harmless_settings_of_the_version_work(tmp_path: Path, cache: Path) -> None:
+    files = {
+        "conftest.py": "import pytest\n\n@pytest.fixture\ndef four():\n    return 4\n",
+        "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['lib']\nmarkers = ['slow: it is']\n",
+        "lib/helper.py": "TWO = 2\n",
+        "test_double.py": (
+            "from double import double\nfrom helper import TWO\n\n"
+            "def test_double(four):\n    assert double(TWO) == four\n"
+        ),
+    }
+    assert shortcomings(await ran(tmp_path, cache, files)) == []
+
+
+async def test_a_file_that_is_called_pytest_is_not_pytest(tmp_path: Path, cache: Path) -> None:
+    files = {
+        "test_double.py": WRONG,
+        "pytest.py": "print('1 passed')\n",
+        "sitecustomize.py": "raise SystemExit(0)\n",
+    }
+    state = await ran(tmp_path, cache, files)
+    assert state.evidence["P1"].detail == "1 failed"
+
+
+async def test_tests_that_were_stopped_are_unknown(tmp_path: Path, cache: Path) -> None:
+    slow = RIGHT + "\ndef test_slow():\n    import time\n    time.sleep(60)\n"
+    state = await ran(tmp_path, cache, {"test_double.py": slow}, Limits(seconds=4.0))
+    assert not state.evidence["P1"].passed
+    assert "stopped by the time limit" in state.evidence["P1"].detail
+    assert any("stopped by the time limit" in trouble for trouble in shortcomings(state))
+
+
+async def test_tests_that_were_stopped_without_the_program_have_not_failed_as_they_should(
+    tmp_path: Path, cache: Path
+) -> None:
+    waiting = "try:\n    import double\nexcept ImportError:\n    import time\n    time.sleep(60)\n\n"
+    text = waiting + "def test_double():\n    assert True\n"
+    state = await ran(tmp_path, cache, {"test_double.py": text}, Limits(seconds=4.0))
+    assert not state.evidence["P1"].passed
+    assert any(
+        "without the program" in trouble and "time limit" in trouble for trouble in shortcomings(state)
+    )
+
+
+async def test_every_one_of_many_tests_is_known(tmp_path: Path, cache: Path) -> None:
+    text = (
+        "import pytest\nfrom double import double\n\n"
+        "@pytest.mark.parametrize('a_rather_long_name_of_a_parameter', range(2500))\n"
+        "def test_double(a_rather_long_name_of_a_parameter):\n    assert double(2) == 4\n"
+    )
+    state = await ran(tmp_path, cache, {"test_double.py": text})
+    assert len(evidence.tests_of(state).passed) == 2500
+    assert shortcomings(state) == []
