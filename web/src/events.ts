@@ -20,7 +20,8 @@ export interface FileRef { path: string; sha256: string; size: number }
 export interface FileChange { path: string; kind: 'new' | 'changed' | 'deleted'; size?: number; sha256?: string }
 export interface Usage { prompt?: number; cached?: number; completion?: number }
 export interface Answer { text: string; model?: string; reasoning?: string; stop?: string; usage?: Usage; cost?: number | null; seconds?: number }
-export interface RunResult { exit_code: number; stdout?: string; stderr?: string; stdout_blob?: string; stderr_blob?: string; seconds?: number; stopped_by?: string; changes?: FileChange[]; rung?: string }
+export interface TestReport { cases?: [id: string, outcome: string, phase: string, seconds: number][]; complete?: boolean; hooks?: string[] }
+export interface RunResult { tests?: TestReport; exit_code: number; stdout?: string; stderr?: string; stdout_blob?: string; stderr_blob?: string; seconds?: number; stopped_by?: string; changes?: FileChange[]; rung?: string }
 export interface Run { id: string; purpose: string; command: string; tree: string; mode?: 'screen' | 'server' | 'cell'; result?: RunResult }
 export interface Missing { distributions?: string[]; unknown?: string[] }
 export interface Installation { installed?: string[]; failed?: string[]; why?: string; output?: string; seconds?: number }

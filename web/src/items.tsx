@@ -2,7 +2,7 @@
 
 import { memo } from './memo';
 import { Output, Source, useColours } from './code';
-import { checkText, type Evidence, type Plan, type Review, type Run, type Version } from './events';
+import { checkText, type Evidence, type Plan, type Review, type Run, type RunResult, type TestReport, type Version } from './events';
 import { Avatar, Calling, roleOf, shownName } from './people';
 import { artefact, live, livened, open, pane, tab, type Tab, verdict, view, where } from './state';
 import { FINISHED } from './hearing';
@@ -180,8 +180,31 @@ export function outcome(run: Run): { text: string; good: boolean } {
   const result = run.result;
   if (!result) return { text: 'not finished', good: false };
   const good = result.exit_code === 0 && !result.stopped_by;
-  if (run.purpose === 'tests alone') return { text: good ? 'pass without the program: they prove nothing' : 'fail without the program, as they should', good: !good };
-  return { text: result.stopped_by ? `stopped by the ${result.stopped_by} limit` : `exit ${result.exit_code}`, good };
+  if (run.purpose === 'tests alone') return ALONE[alone(result)];
+  const ending = result.stopped_by ? `stopped by the ${result.stopped_by} limit` : `exit ${result.exit_code}`;
+  if (!result.tests) return { text: ending, good };
+  return { text: [ending, counts(result.tests)].filter(Boolean).join(' · '), good: good && alone(result) === 'pass' && !result.tests.hooks?.length };
+}
+
+const ALONE = {
+  pass: { text: 'pass without the program: they prove nothing', good: false },
+  fail: { text: 'fail without the program, as they should', good: true },
+  unknown: { text: 'did not come to their end without the program: nobody knows', good: false },
+};
+const WORDS: Record<string, string> = { failed: 'failed', error: 'error', passed: 'passed', skipped: 'skipped', xfailed: 'expected to fail', xpassed: 'passed unexpectedly', 'not run': 'not run' };
+
+function counts(tests: TestReport): string {
+  const found = (outcome: string) => (tests.cases ?? []).filter((one) => one[1] === outcome).length;
+  return Object.keys(WORDS).filter(found).map((outcome) => `${found(outcome)} ${WORDS[outcome]}`).join(', ');
+}
+
+/** What became of tests as a whole. A run that was stopped has neither passed nor failed. */
+function alone({ tests, stopped_by, exit_code }: RunResult): 'pass' | 'fail' | 'unknown' {
+  if (!tests) return stopped_by ? 'unknown' : exit_code === 0 ? 'pass' : 'fail';
+  const outcomes = (tests.cases ?? []).map((one) => one[1]);
+  if (outcomes.some((one) => one === 'failed' || one === 'error')) return 'fail';
+  if (tests.complete === false) return 'unknown';
+  return outcomes.includes('passed') ? 'pass' : 'fail';
 }
 
 const TAIL = 6_000;
