@@ -131,3 +131,39 @@ async def test_a_cancelled_cell_leaves_a_kernel_that_works(cells: Kernel) -> Non
     with anyio.move_on_after(0.3):
         await cells.run("import time; time.sleep(600)")
     assert (await cells.run("x")).stdout == "4\n"
+
+
+FORGERS = {
+    "writes to every descriptor": """
+import os
+for number in range(3, 64):
+    try: os.write(number, b'succeeded\\n' * 5)
+    except OSError: pass
+""",
+    "floods the channel without an end of line": """
+import os
+for number in range(3, 64):
+    try: os.set_blocking(number, False); os.write(number, b'succeeded' * 10_000)
+    except OSError: pass
+    finally:
+        try: os.set_blocking(number, True); os.write(number, b'\\n')
+        except OSError: pass
+""",
+    "replaces what runs code": """
+import ast, builtins, json, traceback
+real = builtins.exec
+builtins.exec = builtins.eval = lambda *given: None
+json.loads = lambda text: 'pass'
+ast.parse = lambda *given: real('x = 1') or compile('', '', 'exec', 0x400)
+traceback.print_exception = lambda *given: None
+""",
+}
+
+
+@pytest.mark.parametrize("forger", FORGERS)
+async def test_a_cell_speaks_neither_for_itself_nor_for_those_after_it(cells: Kernel, forger: str) -> None:
+    """Each cell counts by itself: its outcome is the kernel's word, which it cannot put into the kernel's mouth."""
+    assert (await cells.run(FORGERS[forger] + "\n1 / 0")).exit_code == 1
+    assert (await cells.run("y = 2")).exit_code == 0
+    assert [(await cells.run(code)).exit_code for code in ("1 / 0", "y", "no_such_name")] == [1, 0, 1]
+    assert cells.succeeded == ["y = 2", "y"]

@@ -1,8 +1,9 @@
 """Runs cells of code one after the other inside a sandbox and keeps what they define.
 
-Run as `python -c SOURCE DESCRIPTOR`: each line on the descriptor is a cell as JSON; the answer to each is one
-line: whether it succeeded. The first line of all says that the kernel is ready. What a cell prints goes to the usual
-streams, before its answer is sent.
+Run as `python -c SOURCE DESCRIPTOR`: each line on the descriptor is a nonce and a cell, as JSON; the answer to each is
+one line: the nonce and whether it succeeded. The first line of all says that the kernel is ready. What a cell prints
+goes to the usual streams, before its answer is sent. What runs cells is held here under names of our own: a cell may
+replace those of the modules, and the next one must not be judged by that.
 """
 
 import ast
@@ -28,16 +29,18 @@ class Interrupts:
 
 
 _interrupts = Interrupts()
+_compile, _exec, _eval, _loads, _print_exception = compile, exec, eval, json.loads, traceback.print_exception
 
 
 def _run(code: str, name: str, names: dict[str, object]) -> None:
     """As a notebook does: the value of a last expression is shown."""
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
-    tree = ast.parse(code, name)
+    tree = _compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    assert isinstance(tree, ast.Module)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, name, "exec", dont_inherit=True), names)  # noqa: S102  it is the purpose of this program
+    _exec(_compile(tree, name, "exec", dont_inherit=True), names)
     if isinstance(last, ast.Expr):
-        sys.displayhook(eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), names))  # noqa: S307  as above
+        sys.displayhook(_eval(_compile(ast.Expression(last.value), name, "eval", dont_inherit=True), names))
 
 
 def _outcome(code: str, name: str, names: dict[str, object]) -> str:
@@ -65,7 +68,7 @@ def _show(error: BaseException, name: str) -> None:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != name:
         trace = trace.tb_next
-    traceback.print_exception(type(error), error, trace)
+    _print_exception(type(error), error, trace)
 
 
 def main() -> None:
@@ -78,10 +81,11 @@ def main() -> None:
         sys.argv = [""]
         channel.sendall(b"ready\n")
         for number, line in enumerate(channel.makefile("r", encoding="utf-8"), start=1):
-            answer = _outcome(json.loads(line), f"<cell {number}>", module.__dict__)
+            nonce, code = _loads(line)
+            answer = _outcome(code, f"<cell {number}>", module.__dict__)
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
-            channel.sendall(f"{answer}\n".encode())
+            channel.sendall(f"\n{nonce} {answer}\n".encode())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A stateful kernel in a sandbox: cells keep what they define; a lost state is rebuilt from the good cells."""
 
 import os
+import secrets
 import signal
 import socket
 import time
@@ -29,6 +30,7 @@ from septet.sandboxes.usage import children
 
 _CELLS = Path(__file__).with_name("cells.py")
 _GRACE = 2.0
+_READY, _LONGEST_LINE = b"ready", 200
 _CPU_FOR_LIFE = 86_400.0
 _EXIT_CODES = {"succeeded": 0, "failed": 1, "interrupted": 130, "": 137}
 """What a cell's answer is as an exit code; no answer means that the kernel died."""
@@ -43,8 +45,8 @@ class Session:
     stack: AsyncExitStack
     pending: bytes = b""
 
-    async def tell(self, code: str) -> None:
-        rest = memoryview(msgspec.json.encode(code) + b"\n")
+    async def tell(self, nonce: str, code: str) -> None:
+        rest = memoryview(msgspec.json.encode((nonce, code)) + b"\n")
         while rest:
             await anyio.wait_writable(self.channel)
             try:
@@ -54,19 +56,30 @@ class Session:
             except OSError:
                 return
 
-    async def answer(self) -> str:
-        """The kernel's word on the cell, or nothing if it has died."""
+    async def answer(self, nonce: str) -> str:
+        """The kernel's word on the cell that the nonce belongs to, or nothing if it has died.
+
+        Whatever else stands there a cell has written, this one or one before it.
+        """
+        while (line := await self.line()) is not None:
+            whose, _, word = line.decode("utf-8", "replace").partition(" ")
+            if whose == nonce and word in _EXIT_CODES:
+                return word
+        return ""
+
+    async def line(self) -> bytes | None:
+        """The next one, of which no more than an answer's length is kept, or nothing if the kernel has died."""
         while b"\n" not in self.pending:
             await anyio.wait_readable(self.channel)
             try:
                 piece = self.channel.recv(4096)
             except OSError:
-                return ""
+                return None
             if not piece:
-                return ""
-            self.pending += piece
+                return None
+            self.pending = self.pending[-_LONGEST_LINE:] + piece
         line, _, self.pending = self.pending.partition(b"\n")
-        return line.decode("utf-8", "replace")
+        return line
 
     def interrupt(self) -> None:
         """Only the kernel's own process, which is the first one's child, is interrupted."""
@@ -157,11 +170,11 @@ class Kernel:
             started.process.stdin.close()
         self.session = Session(started, ours, stack)
         try:
-            ready = await self.session.answer()
+            ready = await self.session.line()
         except BaseException:
             await self._lost()
             raise
-        if ready != "ready":
+        if ready != _READY:
             await self._lost()
             raise SandboxFailed("the kernel did not start", "septet doctor")
         return self.session
@@ -172,8 +185,9 @@ class Kernel:
         try:
             async with anyio.create_task_group() as group:
                 _watch(group, session, watch)
-                await session.tell(code)
-                answer = await session.answer()
+                nonce = secrets.token_hex()
+                await session.tell(nonce, code)
+                answer = await session.answer(nonce)
                 await _rest(session, watch)
                 group.cancel_scope.cancel()
         except BaseException:
