@@ -51,7 +51,6 @@ from septet.domain.events import (
 from septet.domain.examples import signature
 from septet.domain.facts import changed
 from septet.domain.plans import Wish, plan_digest
-from septet.domain.pytest_report import parse_report
 from septet.domain.state import Spending, State, Turn
 
 ALL_STEPS = 1 << 53
@@ -314,7 +313,7 @@ def noted(state: State, run: RunFinished) -> State:
     state = known_failure(state, run)
     if run.purpose != "tests":
         return state
-    failed, before = frozenset(parse_report(run.result.stdout).failed), state.last_failed_tests
+    failed, before = frozenset(run.result.report.failed), state.last_failed_tests
     better = bool(failed and before) and (len(failed) < len(before) or failed.isdisjoint(before))
     return replace(state, failed_tests=failed, failing=1 if better else state.failing)
 
