@@ -32,7 +32,7 @@ REPLIES = {
 
 
 class Members:
-    """One of them answers only when it is let."""
+    """One of them answers only when it is let. The coder does something for every wish that it is told."""
 
     def __init__(self, slow: str) -> None:
         self.slow = slow
@@ -44,7 +44,8 @@ class Members:
         if role == self.slow:
             self.asked.set()
             assert self.may_answer.wait(PATIENCE)
-        return Reply(text=REPLIES[role])
+        wishes = str(seen.messages).count("(new)") if role == "coder" else 0
+        return Reply(text=REPLIES[role].replace("a + b\n", f"a + b{'  # as you wish' * wishes}\n"))
 
 
 @contextmanager
@@ -102,7 +103,8 @@ def test_what_is_typed_while_the_team_works_is_heard_in_the_next_turn(septet: Se
     assert "queued for" not in screen
     assert "waiting for" not in screen
     assert "\n>" not in screen
-    assert "thinner händs 時計, and\\nblue" in told(server, "reviewer")[0]
+    assert all("thinner händs 時計, and\\nblue" in text for text in told(server, "reviewer"))
+    assert "thinner händs 時計, and\\nblue" in told(server, "coder")[1]
     assert len(told(server, "planner")) == 3
 
 

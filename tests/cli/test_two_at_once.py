@@ -31,8 +31,9 @@ class Thinker:
     def __call__(self, seen: Seen) -> Reply:
         if seen.number == 2:
             self.stalled.set()
-        texts = (PLAN, CODE, CODE, "verdict: accept\n")
-        return Reply(text=texts[min(seen.number, 4) - 1], usage=Usage(prompt=9, completion=9))
+        green = CODE.replace('return "hello"', 'return "hello"  # in green')
+        texts = (PLAN, CODE, CODE, "verdict: accept\n", green, "verdict: accept\n")
+        return Reply(text=texts[seen.number - 1], usage=Usage(prompt=9, completion=9))
 
 
 async def started(septet: Septet, args: Sequence[str]) -> Process:
