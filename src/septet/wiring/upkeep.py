@@ -57,11 +57,9 @@ async def restore_workspace(session: Session, chat: str, point: str) -> Restored
 def snapshot_named(state: State, name: str) -> str:
     number = int(name[1:])
     if not 1 <= number <= len(state.snapshots):
-        has = (
-            f"it has s1 to s{len(state.snapshots)}"
-            if state.snapshots
-            else "it has none; name a version, e.g. v1"
-        )
+        known = [f"s1 to s{len(state.snapshots)}"] if state.snapshots else []
+        known += [f"v1 to v{len(state.versions)}"] if state.versions else []
+        has = f"it has {' and '.join(known)}" if known else "it has no point to go back to yet"
         raise BadUsage(f"'{state.chat}' has no snapshot '{name}'", has)
     return state.snapshots[number - 1].manifest
 
