@@ -3,7 +3,7 @@
 import pytest
 from team.states import STARTED, chat, planned
 
-from septet.agents.pairing import managing
+from septet.agents.pairing import briefed, managing
 from septet.agents.speaking import kept, speaking, write_version
 from septet.agents.talking import talking
 from septet.buses.memory import MemoryBus
@@ -28,7 +28,7 @@ def agent_of(member: RoleSpec, turn: ScriptedTurn) -> Agent:
         case "writer":
             return talking(member, model, bus)
         case "manager":
-            return managing(member, model, bus)
+            return managing(member, model, bus, briefed(member, MemoryBlobs()))
         case _:
             return speaking(member, model, bus, MemoryBlobs())
 

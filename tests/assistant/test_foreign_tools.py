@@ -84,6 +84,9 @@ class NoHands:
 
     texts: dict[str, str] = {}  # noqa: RUF012  # never written
 
+    def exists(self, path: str) -> bool:
+        raise AssertionError(path)
+
     def write(self, path: str, text: str | None) -> None:
         raise AssertionError(path)
 

@@ -23,6 +23,11 @@ def prepared(tmp_path: Path) -> Path:
     return workspace
 
 
+def history(septet: Septet) -> str:
+    """It is kept under Septet's home: the folder held something before."""
+    return (septet.home / "keepsakes" / "pull" / "chat_history.txt").read_text()
+
+
 class Repository(Quiet):
     """The part of a pull-request API that the task needs."""
 
@@ -42,7 +47,7 @@ def test_the_newest_pull_request_is_fetched_through_the_allow_list(septet: Septe
     assert done.returncode == CLAIMED, done.stderr
     assert (tmp_path / "w" / "pr.txt").read_text() == "#42 Add a clock\n"
     assert f"network for programs: only {place}" in done.stderr
-    assert "elsewhere: HTTP Error 403: Forbidden" in (tmp_path / "w" / "chat_history.txt").read_text()
+    assert "elsewhere: HTTP Error 403: Forbidden" in history(septet)
     assert f"network: only {place}" in septet("show", "pull").stdout
 
 
@@ -52,7 +57,7 @@ def test_without_the_allow_list_the_same_program_reaches_nothing(septet: Septet,
         (tmp_path / "w" / "api.txt").write_text(f"http://{place}\n")
         done = septet(*RUN, "-m", f"scripted:{SCRIPTS / 'pull_request_http.yaml'}")
     assert done.returncode != CLAIMED
-    assert "Connection refused" in (tmp_path / "w" / "chat_history.txt").read_text()
+    assert "Connection refused" in history(septet)
 
 
 def test_the_newest_pull_request_is_written_and_a_marker_in_the_output_ends_nothing(
@@ -71,9 +76,9 @@ def test_the_newest_pull_request_is_written_and_a_marker_in_the_output_ends_noth
     assert claim in septet("show", "pull").stdout
     assert ("claimed, not proven" in listed, "all checks passed" in listed) == (True, False)
     assert kinds(septet("resume", "pull", "--json").stdout) == ["result"], "there is nothing to go on with"
-    history = (workspace / "chat_history.txt").read_text()
-    assert history == septet("export", "pull", "--format", "txt").stdout.rstrip("\n") + "\n\n"
-    assert history.index("KeyError: 'id'") < history.index("terminate: pr.txt holds")
+    told = history(septet)
+    assert told == septet("export", "pull", "--format", "txt").stdout.rstrip("\n") + "\n\n"
+    assert told.index("KeyError: 'id'") < told.index("terminate: pr.txt holds")
 
 
 def test_the_manager_cannot_end_what_has_not_run_well(septet: Septet, tmp_path: Path) -> None:
@@ -89,10 +94,10 @@ def test_the_manager_cannot_end_what_has_not_run_well(septet: Septet, tmp_path: 
 
 
 def test_the_history_survives_a_kill_as_a_prefix_and_is_completed(septet: Septet, tmp_path: Path) -> None:
-    workspace = prepared(tmp_path)
+    prepared(tmp_path)
     septet.killed(*RUN, "-m", f"scripted:{SCRIPT}", "--json", at="run_finished")
-    before = (workspace / "chat_history.txt").read_text()
+    before = history(septet)
     assert septet("resume", "pull", "-q").returncode == CLAIMED
-    after = (workspace / "chat_history.txt").read_text()
+    after = history(septet)
     assert after.startswith(before)
     assert after.count("terminate: pr.txt holds") == 1

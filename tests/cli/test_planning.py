@@ -38,17 +38,16 @@ def test_a_file_that_is_no_plan_is_refused(septet: Septet, tmp_path: Path) -> No
 
 def test_the_seeds_files_are_kept_and_never_rewritten(septet: Septet, tmp_path: Path) -> None:
     workspace = tmp_path / "w"
-    workspace.mkdir()
-    (workspace / "script_v1.py").write_text("# the person's own\n")
     done = septet("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding", "-C", "w")
     assert done.returncode == 0, done.stderr
     assert (workspace / "MasterPlan.txt").read_text() == PLAN
-    assert (workspace / "script_v1.py").read_text() == "# the person's own\n"
     assert (workspace / "script_v2.py").read_text() == (workspace / "add.py").read_text()
     assert "F1 [must] P1 (add.py:5): it subtracts" in (workspace / "review_v1.txt").read_text()
     assert (workspace / "review_v2.txt").read_text() == "verdict: accept\n"
+    (workspace / "script_v1.py").write_text("# the person's own\n")
     (workspace / "review_v2.txt").unlink()
     assert septet("resume", "adding", "-q").returncode == 0
+    assert (workspace / "script_v1.py").read_text() == "# the person's own\n"
     assert (workspace / "review_v2.txt").read_text() == "verdict: accept\n"
 
 

@@ -130,7 +130,7 @@ async def test_what_does_not_parse_is_not_written() -> None:
 async def test_a_change_comes_back_formatted_and_as_a_diff() -> None:
     context = project(main_py="x = 1\n", b_py="y = 1\n")
     after = context.with_file("main.py", "x=2\n").without_file("b.py")
-    change = await prepared(files(context), wishes(context, after))
+    change = await prepared(files(context), wishes(context, after), own={"main.py"})
     assert isinstance(change, Prepared)
     assert change.texts == {"b.py": None, "main.py": "x = 2\n"}
     assert "--- a/b.py\n+++ /dev/null\n" in change.diff
@@ -138,8 +138,14 @@ async def test_a_change_comes_back_formatted_and_as_a_diff() -> None:
 
 
 async def test_a_change_that_changes_nothing_is_none() -> None:
-    change = await prepared({"main.py": "x = 1\n"}, {"main.py": "x  =  1\n"})
+    change = await prepared({"main.py": "x = 1\n"}, {"main.py": "x  =  1\n"}, own={"main.py"})
     assert change == Prepared(texts={}, diff="")
+
+
+async def test_what_the_team_has_not_written_keeps_its_looks() -> None:
+    change = await prepared({"main.py": "x=1\ny =  2\n"}, {"main.py": "x=3\ny =  2\n", "new.py": "z=1\n"})
+    assert isinstance(change, Prepared)
+    assert change.texts == {"main.py": "x=3\ny =  2\n", "new.py": "z = 1\n"}
 
 
 @pytest.fixture

@@ -57,6 +57,9 @@ class NoHands:
 
     texts: Mapping[str, str] = {}
 
+    def exists(self, path: str) -> bool:
+        return False
+
     def write(self, path: str, text: str | None) -> None:
         return None
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from septet.stores.memory import MemoryBlobs
-from septet.tools.snapshots import keep, recall, restore, take
+from septet.tools import listings
+from septet.tools.snapshots import Snapshot, recall, restore, take, taken
 from septet.tools.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
@@ -43,12 +44,17 @@ def fill(root: Path) -> None:
     (root / "nowhere").symlink_to("/does/not/exist")
 
 
+async def back(workspace: Workspace, snapshot: Snapshot, blobs: MemoryBlobs) -> None:
+    """As `septet restore` does it: what is there now is kept first."""
+    await restore(workspace, snapshot, await take(workspace, set(), blobs), blobs)
+
+
 async def test_a_tree_comes_back(tmp_path: Path) -> None:
     root = tmp_path / "w"
     root.mkdir()
     fill(root)
     before, blobs, workspace = picture(root), MemoryBlobs(), Workspace(root)
-    address = await keep(await take(workspace, blobs), blobs)
+    event, _ = await taken(workspace, set(), blobs, 1)
     (root / "main.py").write_text("other")
     (root / "pkg" / "data.bin").unlink()
     (root / "pkg" / "data.bin").mkdir()
@@ -60,7 +66,7 @@ async def test_a_tree_comes_back(tmp_path: Path) -> None:
     (root / "link.py").write_text("no link any more")
     (root / "run.sh").chmod(0o644)
     os.mkfifo(root / "pipe")
-    await restore(workspace, await recall(address, blobs), blobs)
+    await back(workspace, await recall(event.manifest, blobs), blobs)
     assert picture(root) == before
 
 
@@ -72,11 +78,11 @@ async def test_a_restore_writes_nothing_outside(tmp_path: Path) -> None:
     (root / "pkg").mkdir(parents=True)
     (root / "pkg" / "a.py").write_text("ours")
     blobs, workspace = MemoryBlobs(), Workspace(root)
-    snapshot = await take(workspace, blobs)
+    snapshot = await take(workspace, set(), blobs)
     (root / "pkg" / "a.py").unlink()
     (root / "pkg").rmdir()
     (root / "pkg").symlink_to(victim)
-    await restore(workspace, snapshot, blobs)
+    await back(workspace, snapshot, blobs)
     assert (victim / "a.py").read_text() == "precious"
     assert (root / "pkg" / "a.py").read_text() == "ours"
     assert not (root / "pkg").is_symlink()
@@ -86,20 +92,52 @@ async def test_caches_and_the_repository_are_left_alone(tmp_path: Path) -> None:
     blobs, workspace = MemoryBlobs(), Workspace(tmp_path)
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").write_text("ref")
-    snapshot = await take(workspace, blobs)
+    snapshot = await take(workspace, set(), blobs)
     assert snapshot.entries == ()
     (tmp_path / "__pycache__").mkdir()
-    await restore(workspace, snapshot, blobs)
+    await back(workspace, snapshot, blobs)
     assert (tmp_path / ".git" / "HEAD").read_text() == "ref"
     assert (tmp_path / "__pycache__").exists()
 
 
 async def test_a_workspace_that_is_not_there_is_an_empty_one(tmp_path: Path) -> None:
     blobs, workspace = MemoryBlobs(), Workspace(tmp_path / "later")
-    snapshot = await take(workspace, blobs)
+    snapshot = await take(workspace, set(), blobs)
     assert snapshot.entries == ()
-    await restore(workspace, snapshot, blobs)
+    await back(workspace, snapshot, blobs)
     assert picture(tmp_path / "later") == {}
+
+
+async def test_what_could_not_be_kept_is_not_touched(tmp_path: Path) -> None:
+    """Too large, secret, ignored, or one of too many: a restore neither removes nor replaces it."""
+    blobs, workspace = MemoryBlobs(), Workspace(tmp_path)
+    (tmp_path / "a.txt").write_text("old")
+    (tmp_path / "b.txt").write_text("old")
+    (tmp_path / "ignored").write_text("x")
+    snapshot = await take(workspace, {"ignored"}, blobs)
+    (tmp_path / "a.txt").write_text("-----BEGIN PRIVATE KEY-----\nMIIEvgIBADANBg\n")
+    (tmp_path / "b.txt").write_text("new")
+    (tmp_path / ".env").write_text("PASSWORD=x")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(65 << 20)
+    await back(workspace, snapshot, blobs)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".env", "a.txt", "b.txt", "ignored", "large"]
+    assert "PRIVATE KEY" in (tmp_path / "a.txt").read_text()
+    assert (tmp_path / "b.txt").read_text() == "old"
+
+
+async def test_of_too_much_a_part_is_kept_and_nothing_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs, workspace = MemoryBlobs(), Workspace(tmp_path)
+    monkeypatch.setattr(listings, "MOST", 3)
+    for name in "abcdef":
+        (tmp_path / name).write_text(name)
+    snapshot = await take(workspace, set(), blobs)
+    assert not snapshot.whole
+    (tmp_path / "a").write_text("changed")
+    await back(workspace, snapshot, blobs)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: name for name in "abcdef"}
 
 
 NAMES = st.sampled_from(["a", "b", "c.py", "d"])
@@ -142,8 +180,8 @@ async def test_any_edits_can_be_undone(
     for one in first:
         step(root, *one)
     before, blobs, workspace = picture(root), MemoryBlobs(), Workspace(root)
-    snapshot = await take(workspace, blobs)
+    snapshot = await take(workspace, set(), blobs)
     for one in then:
         step(root, *one)
-    await restore(workspace, snapshot, blobs)
+    await back(workspace, snapshot, blobs)
     assert picture(root) == before

@@ -2,14 +2,16 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from septet.domain.files import FileRef
-from septet.errors import BadUsage, StoreFailed
+from septet.domain.files import FileRef, Layout
+from septet.errors import BadUsage
 from septet.stores.memory import MemoryBlobs
 from septet.tools.workspace import Workspace, inside
 
@@ -20,11 +22,15 @@ async def file(blobs: MemoryBlobs, path: str, text: str) -> FileRef:
     return FileRef(path=path, sha256=await blobs.put(text.encode()), size=len(text))
 
 
+def layout(*files: FileRef, gone: Mapping[str, tuple[str, ...]] | None = None) -> Layout:
+    return Layout(files=files, gone=gone or {})
+
+
 async def test_a_version_is_shown_and_the_next_one_replaces_it(tmp_path: Path) -> None:
     blobs, workspace = MemoryBlobs(), Workspace(tmp_path / "new" / "w")
     old = await file(blobs, "pkg/a.py", "old")
-    await workspace.show([old], blobs, gone={})
-    await workspace.show([await file(blobs, "b.py", "b")], blobs, gone={old.path: old.sha256})
+    await workspace.show(layout(old), blobs)
+    await workspace.show(layout(await file(blobs, "b.py", "b"), gone={old.path: (old.sha256,)}), blobs)
     assert not (workspace.root / "pkg" / "a.py").exists()
     assert (workspace.root / "b.py").read_text() == "b"
 
@@ -34,20 +40,81 @@ async def test_what_the_person_changed_or_brought_is_not_taken_away(tmp_path: Pa
     old = await file(blobs, "a.py", "ours")
     (tmp_path / "a.py").write_text("edited by the person")
     (tmp_path / "notes.txt").write_text("foreign")
-    await workspace.show([], blobs, gone={old.path: old.sha256})
+    await workspace.show(layout(gone={old.path: (old.sha256,)}), blobs)
     assert (tmp_path / "a.py").read_text() == "edited by the person"
     assert (tmp_path / "notes.txt").exists()
 
 
-async def test_a_link_in_the_way_is_replaced_not_followed(tmp_path: Path) -> None:
+async def test_only_what_is_expected_is_replaced(tmp_path: Path) -> None:
+    blobs, workspace = MemoryBlobs(), Workspace(tmp_path)
+    (tmp_path / "a.py").write_text("edited by the person")
+    (tmp_path / "b.py").write_text("ours")
+    ours = await file(blobs, "b.py", "ours")
+    files = tuple([await file(blobs, name, "new") for name in ("a.py", "b.py", "c.py")])
+    await workspace.show(Layout(files=files, expected={"b.py": (ours.sha256,)}), blobs)
+    texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert texts == {"a.py": "edited by the person", "b.py": "new", "c.py": "new"}
+
+
+async def test_a_link_in_the_way_is_put_aside_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim.txt"
     victim.write_text("precious")
     blobs, workspace = MemoryBlobs(), Workspace(tmp_path / "w")
     workspace.root.mkdir()
     (workspace.root / "a.py").symlink_to(victim)
-    await workspace.show([await file(blobs, "a.py", "code")], blobs, gone={})
+    await workspace.show(layout(await file(blobs, "a.py", "code")), blobs)
     assert victim.read_text() == "precious"
     assert (workspace.root / "a.py").read_text() == "code"
+    (aside,) = workspace.root.glob("a.py.aside-*")
+    assert aside.is_symlink()
+
+
+async def test_what_nobody_created_is_put_aside_and_never_deleted(tmp_path: Path) -> None:
+    """A folder where a file shall be, a file and a link where folders shall be."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    blobs, workspace = MemoryBlobs(), Workspace(tmp_path / "w")
+    (workspace.root / "a.py").mkdir(parents=True)
+    (workspace.root / "a.py" / "kept.txt").write_text("precious")
+    (workspace.root / "one").write_text("precious")
+    (workspace.root / "two").symlink_to(outside)
+    files = [await file(blobs, path, "code") for path in ("a.py", "one/b.py", "two/c.py")]
+    await workspace.show(layout(*files), blobs)
+    assert all((workspace.root / one.path).read_text() == "code" for one in files)
+    assert list(outside.iterdir()) == []
+    assert [path.read_text() for path in workspace.root.glob("*.aside-*/kept.txt")] == ["precious"]
+    assert [path.read_text() for path in workspace.root.glob("one.aside-*")] == ["precious"]
+
+
+def test_folders_that_runs_made_go_as_far_as_they_are_empty(tmp_path: Path) -> None:
+    """Deeper than a path can be long, and shut."""
+    top = os.open(tmp_path, os.O_RDONLY)
+    here = os.dup(top)
+    for _ in range(3_000):
+        os.mkdir("d" * 50, dir_fd=here)
+        deeper = os.open("d" * 50, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
+    os.close(top)
+    (tmp_path / "shut").mkdir(mode=0)
+    (tmp_path / "held" / "empty").mkdir(parents=True)
+    (tmp_path / "held" / "mine.txt").write_text("precious")
+    (tmp_path / "link").symlink_to("held")
+    workspace = Workspace(tmp_path)
+    for name in ("d" * 50, "shut", "held", "link"):
+        workspace.clean(name, ("",))
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["held", "mine.txt"]
+
+
+def test_a_file_keeps_its_mode_and_a_new_one_is_plain(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("old")
+    (tmp_path / "run.sh").chmod(0o751)
+    workspace = Workspace(tmp_path)
+    workspace.write("run.sh", b"new")
+    workspace.write("new.sh", b"new")
+    assert stat.S_IMODE((tmp_path / "run.sh").stat().st_mode) == 0o751
+    assert stat.S_IMODE((tmp_path / "new.sh").stat().st_mode) & 0o111 == 0
 
 
 DYING = """
@@ -64,17 +131,6 @@ def test_what_a_kill_left_of_a_write_goes_with_the_next_one(tmp_path: Path) -> N
     assert killed.returncode == -signal.SIGKILL
     Workspace(tmp_path).write("a.py", b"code")
     assert [path.name for path in tmp_path.iterdir()] == ["a.py"]
-
-
-async def test_a_linked_folder_is_not_entered(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    blobs, workspace = MemoryBlobs(), Workspace(tmp_path / "w")
-    workspace.root.mkdir()
-    (workspace.root / "pkg").symlink_to(outside)
-    with pytest.raises(StoreFailed):
-        await workspace.show([await file(blobs, "pkg/a.py", "code")], blobs, gone={})
-    assert list(outside.iterdir()) == []
 
 
 async def test_reading_never_hangs_and_never_leaves_the_workspace(tmp_path: Path) -> None:

@@ -10,14 +10,13 @@ from septet.domain.events import (
     PackagesDecided,
     PackagesInstalled,
     PackagesWanted,
-    SnapshotTaken,
     VersionWritten,
 )
 from septet.domain.files import FileRef, tree_of
 from septet.domain.packages import Installation, Missing
 from septet.settings.homes import Home
 from septet.team.teams import TEAMS
-from septet.tools.snapshots import keep, take
+from septet.tools.snapshots import taken
 from septet.tools.workspace import Workspace
 from septet.wiring.forks import fork
 from septet.wiring.session import Session, open_session
@@ -60,14 +59,14 @@ async def test_the_workspace_is_the_snapshot_with_the_version_over_it(tmp_path: 
     (old / "data.csv").write_text("1,2\n")
     (old / "main.py").write_text("print(1)\n")
     async with open_session(home(tmp_path)) as session:
-        snapshot = await take(Workspace(old), session.blobs)
+        taking, _ = await taken(Workspace(old), set(), session.blobs, 1)
         content = b"print(2)\n"
         files = (FileRef(path="main.py", sha256=await session.blobs.put(content), size=len(content)),)
         await write(
             session,
             "sum",
             ChatStarted(goal="sum", team=TEAMS["autocoder"], workspace=str(old)),
-            SnapshotTaken(number=1, manifest=await keep(snapshot, session.blobs), entries=2),
+            taking,
             VersionWritten(number=1, files=files, tree=tree_of(files)),
         )
         folder = tmp_path / "work" / await fork(session, "sum")

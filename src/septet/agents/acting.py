@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 
 from septet.agents.asking import ask
 from septet.agents.choices import Choice, choose, common_parameters, unfit
+from septet.agents.protection import unseen
 from septet.agents.reasoning import faults_of
 from septet.agents.runner import Bench
 from septet.agents.speaking import sources
@@ -16,9 +17,9 @@ from septet.domain.events import (
     ToolCalled,
     VersionWritten,
 )
-from septet.domain.files import FileChange, FileRef, tree_of
+from septet.domain.files import FileChange, tree_of
 from septet.domain.plans import Refusal
-from septet.domain.reduce import reduce_tools
+from septet.domain.reduce import reduce_tools, reduce_work
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model
@@ -37,7 +38,7 @@ def acting(member: RoleSpec, model: Model, bench: Bench, actions: Actions) -> Ag
         if state.turn is None:
             return
         if state.turn.settled:
-            await show(state, bench)
+            await bench.show(state)
             return
         context = await context_now(state, bench, actions)
         said = state.turn.answers[-1] if state.turn.answers else None
@@ -67,13 +68,13 @@ async def carried_out(
     choice = choose(called, actions, state)
     result = state.results.get(called.id)
     if result is None:
-        result = await answered(called.id, choice, context, bench, actions, interrupted)
+        result = await answered(state, called, choice, context, bench, actions)
         state = reduce_tools(state, result)
         yield result
     for event in consequences(state, said.role, result, choice):
         yield event
         if isinstance(event, VersionWritten):
-            await bench.workspace.show(event.files, bench.blobs, gone=outdated(state))
+            await bench.show(reduce_work(state, event))
 
 
 def intent(turn: int, said: ModelAnswered) -> ToolCalled:
@@ -82,24 +83,28 @@ def intent(turn: int, said: ModelAnswered) -> ToolCalled:
 
 
 async def answered(
-    call: str, choice: Choice | Refusal, context: Context, bench: Bench, actions: Actions, interrupted: bool
+    state: State, call: ToolCalled, choice: Choice | Refusal, context: Context, bench: Bench, actions: Actions
 ) -> ToolAnswered:
     """What comes of the call, ready to be recorded. Nothing is on disk yet."""
+    interrupted = state.turn is not None and bool(state.turn.calls)
     if isinstance(choice, Choice) and interrupted and not actions[choice.action].repeatable:
         choice = Refusal(reason=f"{choice.action} was interrupted; whether it took effect is not known")
-    change = choice if isinstance(choice, Refusal) else await attempt(choice, context, actions)
+    change = choice if isinstance(choice, Refusal) else await attempt(state, choice, context, actions)
     if isinstance(change, Refusal):
-        return ToolAnswered(id=call, text=change.reason, failed=True)
-    known = {file.rel_path: FileRef(path=file.rel_path, sha256="", size=0) for file in context.project_code}
-    return ToolAnswered(id=call, text=change.diff, changes=await recorded(change.texts, known, bench.blobs))
+        return ToolAnswered(id=call.id, text=change.reason, failed=True)
+    known = {file.rel_path for file in context.project_code}
+    if (refused := await unseen(state, change.texts.keys() - known, bench)) is not None:
+        return ToolAnswered(id=call.id, text=refused.reason, failed=True, shown=refused.shown)
+    changes = await recorded(change.texts, known, bench.blobs)
+    return ToolAnswered(id=call.id, text=change.diff, changes=changes)
 
 
-async def attempt(choice: Choice, context: Context, actions: Actions) -> Prepared | Refusal:
+async def attempt(state: State, choice: Choice, context: Context, actions: Actions) -> Prepared | Refusal:
     after = await actions[choice.action].apply(context, choice.arguments)
     if isinstance(after, Refusal):
         return after
     before = {file.rel_path: file.content for file in context.project_code}
-    change = await prepared(before, wishes(context, after))
+    change = await prepared(before, wishes(context, after), own=before.keys() - state.borrowed)
     if isinstance(change, Refusal):
         return change
     return unfit(change.texts, choice) or change
@@ -126,14 +131,3 @@ async def context_now(state: State, bench: Bench, actions: Actions) -> Context:
     texts = await sources(state, bench.blobs)
     offers = [ActionOffer(name=one.name, description=one.description) for one in actions.values()]
     return context_of(state, texts, faults_of(texts), offers)
-
-
-async def show(state: State, bench: Bench) -> None:
-    """After a crash the newest version may not be on disk yet."""
-    if state.version is not None:
-        await bench.workspace.show(state.version.files, bench.blobs, gone=outdated(state))
-
-
-def outdated(state: State) -> dict[str, str]:
-    """Files of earlier versions: those that the newest one does not have are taken away."""
-    return {file.path: file.sha256 for version in state.versions for file in version.files}

@@ -3,8 +3,9 @@
 import shlex
 from collections.abc import AsyncGenerator, Mapping
 
-from septet.agents.acting import next_version, outdated, show
+from septet.agents.acting import next_version
 from septet.agents.asking import ask
+from septet.agents.protection import unseen
 from septet.agents.providing import providing
 from septet.agents.runner import Bench
 from septet.agents.speaking import sources
@@ -31,7 +32,10 @@ from septet.team.direct import SCRIPT, answer, briefed, recipients
 from septet.team.modes import mode_of_run
 from septet.team.threads import SEND, sending, served, waits_for
 from septet.tools.changes import Prepared, prepared, recorded
+from septet.tools.listings import FolderTexts
+from septet.tools.paths import path_trouble
 from septet.tools.toolbox import Usable
+from septet.tools.workspace import in_thread
 
 Happened = PackageEvent | RunFinished | ToolAnswered
 Tools = Mapping[str, Usable]
@@ -40,10 +44,10 @@ Tools = Mapping[str, Usable]
 class WorkingHands:
     """A tool's hands: the newest version's files, wishes for the next one, and the sandbox."""
 
-    def __init__(self, state: State, texts: Mapping[str, str], bench: Bench, call: ToolCalled) -> None:
+    def __init__(self, state: State, texts: FolderTexts, bench: Bench, call: ToolCalled) -> None:
         self._state = state
         self._bench = bench
-        self._call = call
+        self.call = call
         self.texts = texts
         self.wished: dict[str, str | None] = {}
         self.ran: RunFinished | None = None
@@ -52,27 +56,32 @@ class WorkingHands:
     def write(self, path: str, text: str | None) -> None:
         self.wished[path] = text
 
+    def exists(self, path: str) -> bool:
+        return path in self.texts.known or (path_trouble(path) is None and bool(self._content(path)))
+
+    def _content(self, path: str) -> bytes:
+        return self._bench.workspace.read(path) or b""
+
     async def execute(self, path: str) -> RunResult:
-        known = [run for run in self._state.runs if run.id == self._call.id]
+        known = [run for run in self._state.runs if run.id == self.call.id]
         if known:
             return known[0].result
-        await show(self._state, self._bench)
+        await self._bench.show(self._state)
         command = f"python {shlex.quote(path)}"
         tree = self._state.version.tree if self._state.version else ""
-        mode = mode_of_run(self._state, {path: self.texts[path]})
+        text = self.texts.known.get(path) or self._content(path).decode(errors="replace")
+        mode = mode_of_run(self._state, {path: text})
         purpose = f"{SCRIPT}{path}"
-        started = RunStarted(
-            id=self._call.id, purpose=purpose, command=command, tree=tree, mode=name_of(mode)
-        )
+        started = RunStarted(id=self.call.id, purpose=purpose, command=command, tree=tree, mode=name_of(mode))
         await self._provide(path)
-        self.ran = await self._bench.run(self._state, self._call.by, started, mode)
+        self.ran = await self._bench.run(self._state, self.call.by, started, mode)
         return self.ran.result
 
     async def _provide(self, path: str) -> None:
         """Nobody can be asked in the middle of a call: what is missing is installed only where that is agreed."""
         if self._state.team.packages != "auto":
             return
-        async for event in providing(self._state, self._bench.packages, self.texts):
+        async for event in providing(self._state, self._bench.packages, self.texts.known):
             self.provided.append(event)
 
 
@@ -85,7 +94,12 @@ def assisting(member: RoleSpec, model: Model, bench: Bench, tools: Tools) -> Age
         said = state.turn.answers[-1] if state.turn.answers else None
         if said is None:
             said = await ask(
-                member, model, bench.bus, state, briefed(member, state), offers(state, member, tools)
+                member,
+                model,
+                bench.bus,
+                state,
+                briefed(member, state, await sources(state, bench.blobs)),
+                offers(state, member, tools),
             )
             yield said
         if said.answer.calls:
@@ -151,11 +165,10 @@ async def carried_out(
                 state = folded(state, event)
                 yield event
         if (version := version_due(state, call)) is not None:
-            gone = outdated(state)
             state = reduce_work(state, version)
             yield version
-            await bench.workspace.show(version.files, bench.blobs, gone=gone)
-    await show(state, bench)
+            await bench.show(state)
+    await bench.show(state)
 
 
 def folded(state: State, event: Happened) -> State:
@@ -181,24 +194,50 @@ async def outcome(
         if trouble := send_trouble(state, call):
             yield ToolAnswered(id=call.id, text=trouble.reason, failed=True)
         return
-    texts = await sources(state, bench.blobs)
+    known = await sources(state, bench.blobs)
+    hidden = await bench.hidden(state)
+    texts = await in_thread(lambda: FolderTexts(known, bench.workspace, hidden))
     hands = WorkingHands(state, texts, bench, call)
     said = await use(call, tools, hands, interrupted)
     for happened in hands.provided:
         yield happened
     if hands.ran is not None:
         yield hands.ran
-    change = said if isinstance(said, Refusal) else await prepared(texts, hands.wished)
+    yield await answered(state, said, hands, bench)
+
+
+async def answered(state: State, said: str | Refusal, hands: WorkingHands, bench: Bench) -> ToolAnswered:
+    """What the tool says and wishes, ready to be recorded. Nothing is on disk yet."""
+    call, texts = hands.call.id, hands.texts
+    edited = hands.wished.keys() & texts.read.keys()
+    own = texts.known.keys() - state.borrowed
+    change = said if isinstance(said, Refusal) else await prepared(texts, hands.wished, own)
     if isinstance(said, Refusal) or isinstance(change, Refusal):
         reason = said if isinstance(said, Refusal) else change
         assert isinstance(reason, Refusal)
-        yield ToolAnswered(id=call.id, text=reason.reason, failed=True)
-        return
+        return ToolAnswered(id=call, text=reason.reason, failed=True)
     assert isinstance(change, Prepared)
-    known = {path: FileRef(path=path, sha256="", size=0) for path in texts}
+    replaced = change.texts.keys() - texts.known.keys() - edited
+    if (refused := await unseen(state, replaced, bench)) is not None:
+        return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown)
     text = "\n".join(filter(None, [said, change.diff]))
-    changes = await recorded(change.texts, known, bench.blobs)
-    yield ToolAnswered(id=call.id, text=text, changes=changes)
+    changes = await recorded(change.texts, texts, bench.blobs)
+    return ToolAnswered(id=call, text=text, changes=changes, shown=await shown_by(hands, text, bench))
+
+
+async def shown_by(hands: WorkingHands, text: str, bench: Bench) -> tuple[FileRef, ...]:
+    """The person's files that the call changed or whose whole text it tells, as they were."""
+    files = {
+        path: content
+        for path, content in hands.texts.read.items()
+        if path in hands.wished or hands.texts[path] in text
+    }
+    return tuple(
+        [
+            FileRef(path=path, sha256=await bench.blobs.put(content), size=len(content))
+            for path, content in files.items()
+        ]
+    )
 
 
 async def use(call: ToolCalled, tools: Tools, hands: WorkingHands, interrupted: bool) -> str | Refusal:

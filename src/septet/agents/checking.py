@@ -1,6 +1,6 @@
 """From runs and files to evidence: does a requirement's check hold for the newest version?"""
 
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from septet.domain.counts import counted
 from septet.domain.events import EvidenceFound, RunFinished
@@ -21,6 +21,7 @@ from septet.domain.state import State
 from septet.domain.values import Value
 from septet.ports import Blobs
 from septet.team.evidence import doubts, run_for, tests_of, untold
+from septet.tools.workspace import LARGEST, Workspace
 
 
 class Observation(Value):
@@ -31,16 +32,26 @@ class Observation(Value):
     run: str = ""
 
 
-async def evidence(state: State, item: Requirement, blobs: Blobs) -> EvidenceFound:
+class Contents(Protocol):
+    """Where files that runs made are: as blobs or, where they are not kept, still in the workspace."""
+
+    @property
+    def blobs(self) -> Blobs: ...
+
+    @property
+    def workspace(self) -> Workspace: ...
+
+
+async def evidence(state: State, item: Requirement, contents: Contents) -> EvidenceFound:
     """The verdict on one requirement, tied to the tree that it was found on."""
-    found = await look(state, item, blobs)
+    found = await look(state, item, contents)
     tree = state.version.tree if state.version else ""
     return EvidenceFound(
         item=item.id, check=item.check, passed=found.passed, detail=found.detail, tree=tree, run=found.run
     )
 
 
-async def look(state: State, item: Requirement, blobs: Blobs) -> Observation:
+async def look(state: State, item: Requirement, contents: Contents) -> Observation:
     match item.check:
         case TestsPass(target=target):
             return about_tests(state, target)
@@ -49,9 +60,9 @@ async def look(state: State, item: Requirement, blobs: Blobs) -> Observation:
         case FileExists(path=path):
             return about_file(state, path)
         case PictureExists(path=path):
-            return await about_picture(state, path, blobs)
+            return await about_picture(state, path, contents)
         case ShowsWindow():
-            return await about_window(state, blobs)
+            return await about_window(state, contents)
         case Judged():
             return Observation(passed=False, detail="needs a judgement")
         case _:
@@ -108,24 +119,27 @@ def about_file(state: State, path: str) -> Observation:
     return Observation(passed=True, detail=counted(files[path], "byte"), run=maker(state, path))
 
 
-async def about_picture(state: State, path: str, blobs: Blobs) -> Observation:
+async def about_picture(state: State, path: str, contents: Contents) -> Observation:
     found = about_file(state, path)
+    if not found.passed:
+        return found
     address = state.artefacts.get(path, "")
-    if not found.passed or not address:
-        return found if not found.passed else Observation(passed=False, detail="it is too big to look at")
-    picture = recognise(await blobs.get(address))
+    kept = await contents.blobs.get(address) if address else await contents.workspace.content(path)
+    if kept is None or len(kept) >= LARGEST:
+        return Observation(passed=False, detail="it is too big to look at")
+    picture = recognise(kept)
     passed = not picture.trouble
     return Observation(passed=passed, detail=picture.kind or picture.trouble, run=found.run)
 
 
-async def about_window(state: State, blobs: Blobs) -> Observation:
+async def about_window(state: State, contents: Contents) -> Observation:
     """The picture that the run on a screen left, if that run ended well."""
     run = run_for(state, "run")
     if run is None or run.mode != "screen":
         return Observation(passed=False, detail="the program was not run on a screen")
     if not run.result.succeeded:
         return about_command(run, "")
-    return await about_picture(state, Screen().picture, blobs)
+    return await about_picture(state, Screen().picture, contents)
 
 
 def maker(state: State, path: str) -> str:

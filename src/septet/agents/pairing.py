@@ -21,18 +21,18 @@ from septet.team.modes import mode_of_run
 from septet.team.pairing import FORGET, Choice, pair_briefing, parse_manager
 
 
-def managing(member: RoleSpec, model: Model, bus: Bus, brief: Brief | None = None) -> Agent:
+def managing(member: RoleSpec, model: Model, bus: Bus, brief: Brief) -> Agent:
     """Gives the task, chooses who goes on, and alone may end the chat. A bad choice is repaired once."""
 
     async def settle(state: State, text: str) -> Event | Refusal:
         return managed(member, state, text)
 
-    return saying(member, model, bus, brief or briefed(member), settle)
+    return saying(member, model, bus, brief, settle)
 
 
-def briefed(member: RoleSpec) -> Brief:
+def briefed(member: RoleSpec, blobs: Blobs) -> Brief:
     async def brief(state: State) -> tuple[Message, ...]:
-        return pair_briefing(member, state)
+        return pair_briefing(member, state, await sources(state, blobs))
 
     return brief
 
@@ -73,7 +73,7 @@ def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: bool 
         moment = f"cell {number}" if state.team.run == "cells" else ""
         return VersionWritten(number=number, files=ordered, tree=tree_of(ordered, moment))
 
-    return saying(member, model, bus, briefed(member), settle)
+    return saying(member, model, bus, briefed(member, blobs), settle)
 
 
 def running_newest(member: RoleSpec, bench: Bench) -> Agent:
@@ -84,7 +84,7 @@ def running_newest(member: RoleSpec, bench: Bench) -> Agent:
         if version is None or state.runs:
             return
         cells = state.team.run == "cells"
-        await bench.workspace.show(version.files, bench.blobs, gone={} if cells else state.stale)
+        await bench.show(state, sweep=not cells)
         async for event in providing(state, bench.packages, await sources(state, bench.blobs)):
             state = reduce_packages(state, event)
             yield event

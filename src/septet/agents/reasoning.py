@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 from msgspec.structs import replace
 
+from septet.agents.protection import as_found
 from septet.agents.providing import waits
 from septet.agents.runner import Bench, running
 from septet.agents.speaking import sources
@@ -17,18 +18,18 @@ from septet.domain.events import (
     SnapshotTaken,
     VersionWritten,
 )
-from septet.domain.files import FileRef, tree_of
+from septet.domain.files import FileRef, is_expected
 from septet.domain.reduce import reduce_packages, reduce_tools, reduce_work
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Acts, Agent, Blobs, Last
+from septet.ports import Acts, Agent, Last
+from septet.team.layouts import is_foreign, is_made
 from septet.team.reason_and_act import diagnose
-from septet.tools.snapshots import Entry, Snapshot, keep, recall, take
+from septet.tools.listings import LARGEST_TEXT, Entry, as_text
+from septet.tools.snapshots import recall, taken
 from septet.tools.validation import fault_of, fault_text
 
-LARGEST_TEXT = 256 << 10
 MAIN = "main.py"
-AS_FOUND = "as found in the workspace"
 
 
 def reasoning(member: RoleSpec, bench: Bench) -> Agent:
@@ -39,10 +40,10 @@ def reasoning(member: RoleSpec, bench: Bench) -> Agent:
         if state.turn is None or state.turn.decided:
             return
         if state.turn.snapshot is None:
-            taken = await snapshot_of(state, bench)
-            state = reduce_tools(state, taken)
-            yield taken
-        found = await version_found(state, bench.blobs)
+            backup = await backed_up(state, bench)
+            state = reduce_tools(state, backup)
+            yield backup
+        found = await project_found(state, bench)
         if found is not None:
             state = reduce_work(state, found)
             yield found
@@ -74,43 +75,37 @@ def known(state: State, event: Event) -> State:
     return reduce_work(state, event) if isinstance(event, RunStarted | RunFinished | EvidenceFound) else state
 
 
-async def snapshot_of(state: State, bench: Bench, note: str = "") -> SnapshotTaken:
-    snapshot = await take(bench.workspace, bench.blobs)
-    return SnapshotTaken(
-        number=len(state.snapshots) + 1,
-        manifest=await keep(snapshot, bench.blobs),
-        entries=len(snapshot.entries),
-        note=note,
-    )
+async def backed_up(state: State, bench: Bench) -> SnapshotTaken:
+    """The folder as it is; an image of one elsewhere is brought up to date first."""
+    if bench.mirror:
+        await bench.show(state)
+    number, hidden = len(state.snapshots) + 1, await bench.hidden(state)
+    return (await taken(bench.workspace, hidden, bench.blobs, number))[0]
 
 
-async def version_found(state: State, blobs: Blobs) -> VersionWritten | None:
+async def project_found(state: State, bench: Bench) -> VersionWritten | None:
     """What the person changed since the newest version, or brought along: a version of its own."""
-    if state.turn is None or state.turn.snapshot is None:
+    if state.turn is None or state.turn.snapshot is None or bench.mirror:
         return None
-    files = await texts_in(await recall(state.turn.snapshot.manifest, blobs), state, blobs)
-    tree = tree_of(files)
-    if tree == (state.version.tree if state.version else tree_of(())):
-        return None
-    return VersionWritten(number=len(state.versions) + 1, files=files, tree=tree, note=AS_FOUND)
+    there = (await recall(state.turn.snapshot.manifest, bench.blobs)).files()
+    ours = {file.path: file for file in (state.version.files if state.version else ())}
+    files = [file for path, file in ours.items() if path not in there and stays(state, path, bench)]
+    for path, entry in there.items():
+        if path in ours and not is_foreign(state, path, entry.sha256):
+            files.append(ours[path])
+        elif not is_made(state, path, entry.sha256) and await is_text(entry, bench):
+            files.append(FileRef(path=path, sha256=entry.sha256, size=entry.size))
+    return as_found(state, files)
 
 
-async def texts_in(snapshot: Snapshot, state: State, blobs: Blobs) -> tuple[FileRef, ...]:
-    """The project's own text files: neither what runs have made nor what is no text."""
-    ours = {file.path for file in (state.version.files if state.version else ())}
-    made = (state.artefacts.keys() | state.stale.keys()) - ours
-    wanted = [entry for entry in snapshot.entries if entry.path not in made and await is_text(entry, blobs)]
-    return tuple(FileRef(path=entry.path, sha256=entry.sha256, size=entry.size) for entry in wanted)
+def stays(state: State, path: str, bench: Bench) -> bool:
+    """A file of the version that the snapshot has not: git ignores it, or a run took it away and not the person."""
+    digest = bench.workspace.digest(path)
+    return is_expected(state.expected, path, digest)
 
 
-async def is_text(entry: Entry, blobs: Blobs) -> bool:
-    if entry.kind != "file" or not entry.sha256 or entry.size > LARGEST_TEXT:
-        return False
-    content = await blobs.get(entry.sha256)
-    try:
-        return "\0" not in content.decode()
-    except UnicodeDecodeError:
-        return False
+async def is_text(entry: Entry, bench: Bench) -> bool:
+    return entry.size <= LARGEST_TEXT and as_text(await bench.blobs.get(entry.sha256)) is not None
 
 
 def faults_of(texts: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from septet.agents.hearing import Hearing, Stream
 from septet.agents.providing import providing, waits
 from septet.agents.speaking import sources
 from septet.domain.events import Event, EvidenceFound, RunFinished, RunStarted, VersionWritten
-from septet.domain.files import FileChange, is_test
+from septet.domain.files import FileChange, Layout, is_test
 from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
 from septet.domain.reduce import reduce_packages, reduce_work
@@ -26,11 +26,18 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Blobs, Bus, Packages, Sandbox
 from septet.team.calls import driver
 from septet.team.evidence import purposes, run_of, tests_of
+from septet.team.layouts import first_of, layout_of
 from septet.team.modes import mode_of_run, mode_of_tests
+from septet.tools.listings import is_secret
 from septet.tools.passing import passing_folder
-from septet.tools.workspace import Workspace
+from septet.tools.paths import ways
+from septet.tools.snapshots import hidden_in
+from septet.tools.workspace import Workspace, in_thread, make_folder
 
 ALONE = "tests alone"
+MOST_KEPT = 1_000
+MOST_BYTES = 256 << 20
+"""What is kept of the files that one run makes."""
 PLAIN_WORDS = re.compile(r"[\w ./=:@%+,-]+")
 
 
@@ -44,12 +51,19 @@ class Bench:
         blobs: Blobs,
         bus: Bus,
         packages: Packages | None = None,
+        mirror: bool = False,
     ) -> None:
         self.packages = packages
+        self.mirror = mirror
+        """Whether the workspace is Septet's own image of a folder elsewhere."""
         self.workspace = workspace
         self.sandbox = sandbox
         self.blobs = blobs
         self.bus = bus
+
+    async def show(self, state: State, *, sweep: bool = False) -> None:
+        """Have the newest version on disk; to `sweep`, without what runs of older ones have left."""
+        await self.workspace.show(layout_of(state, sweep=sweep, mirror=self.mirror), self.blobs)
 
     async def run(
         self, state: State, speaker: str, started: RunStarted, mode: Mode | None = None
@@ -60,9 +74,12 @@ class Bench:
                 job = replace(job_for(state, started, folder), mode=mode)
                 result = replace(await self.told(job, state.chat, speaker), changes=())
         else:
+            await in_thread(lambda: make_folder(self.workspace.root))  # the run before may have shut it
             job = replace(job_for(state, started, self.workspace), mode=mode)
             result = await self.told(job, state.chat, speaker)
-            result = replace(result, changes=tuple([await self.kept(change) for change in result.changes]))
+            old = any(change.kind == "changed" for change in result.changes)
+            hidden = await self.hidden(state) if old else set[str]()
+            result = replace(result, changes=await self.kept(result.changes, hidden))
         return RunFinished(
             id=started.id,
             purpose=started.purpose,
@@ -88,14 +105,31 @@ class Bench:
         assert result is not None, "a task group that ends quietly has done its work"
         return await hearing.kept(result, self.blobs)
 
-    async def kept(self, change: FileChange) -> FileChange:
-        """A made file outlives its workspace as a blob; one that changed meanwhile is not vouched for."""
-        if change.kind == "deleted" or not change.sha256:
-            return change
+    async def hidden(self, state: State) -> set[str]:
+        """What nobody reads: git ignores it, or did when the chat began."""
+        return await hidden_in(self.workspace, first_of(state), self.blobs)
+
+    async def kept(self, changes: tuple[FileChange, ...], hidden: set[str]) -> tuple[FileChange, ...]:
+        """Made files outlive their workspace as blobs, as far as there is room for them.
+
+        What git ignores is not kept where it was there before the run, what looks like a secret never.
+        """
+        result: list[FileChange] = []
+        count, room = MOST_KEPT, MOST_BYTES
+        for change in changes:
+            private = change.kind == "changed" and not ways(change.path).isdisjoint(hidden)
+            fits = bool(change.sha256) and count > 0 and change.size <= room
+            keep = fits and not private and await self.keep(change)
+            count, room = (count - 1, room - change.size) if keep else (count, room)
+            result.append(change if keep or change.kind == "deleted" else replace(change, sha256=""))
+        return tuple(result)
+
+    async def keep(self, change: FileChange) -> bool:
+        """Whether it is a blob now; one that changed meanwhile is not vouched for."""
         content = await self.workspace.content(change.path)
-        address = await self.blobs.put(content) if content is not None else ""
-        same = address == change.sha256
-        return change if same else FileChange(path=change.path, kind=change.kind, size=change.size)
+        if content is None or is_secret(change.path, content):
+            return False
+        return await self.blobs.put(content) == change.sha256
 
 
 def running(member: RoleSpec, bench: Bench) -> Callable[[State], AsyncGenerator[Event, None]]:
@@ -103,7 +137,7 @@ def running(member: RoleSpec, bench: Bench) -> Callable[[State], AsyncGenerator[
 
     async def turn(state: State) -> AsyncGenerator[Event, None]:
         assert state.version is not None, "the floor gives the runner a version to run"
-        await bench.workspace.show(state.version.files, bench.blobs, gone=leftovers(state))
+        await bench.show(state, sweep=True)  # the newest version must make its own
         async for event in providing(state, bench.packages, await sources(state, bench.blobs)):
             state = reduce_packages(state, event)
             yield event
@@ -115,7 +149,7 @@ def running(member: RoleSpec, bench: Bench) -> Callable[[State], AsyncGenerator[
                 yield event
         for item in state.plan.items if state.plan else ():
             if item.id not in state.evidence and not isinstance(item.check, Judged):
-                yield await evidence(state, item, bench.blobs)
+                yield await evidence(state, item, bench)
 
     return turn
 
@@ -166,12 +200,6 @@ def mode_for(state: State, purpose: str, texts: Mapping[str, str]) -> Mode | Non
     return mode_of_tests(texts)
 
 
-def leftovers(state: State) -> dict[str, str]:
-    """Files of earlier versions and of their runs: the newest version must make its own."""
-    older = {file.path: file.sha256 for version in state.versions[:-1] for file in version.files}
-    return {**older, **state.stale}
-
-
 def needs_doubt(state: State) -> bool:
     """Tests that pass are run once more without the program, unless there is nothing to leave out."""
     version = state.version
@@ -185,7 +213,7 @@ async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, No
     with passing_folder("tests") as folder:
         workspace = Workspace(folder)
         files = state.version.files if state.version else ()
-        await workspace.show([file for file in files if is_test(file.path)], blobs, gone={})
+        await workspace.show(Layout(files=tuple(file for file in files if is_test(file.path))), blobs)
         yield workspace
 
 
@@ -237,7 +265,7 @@ async def compared(
         return []
     modules = [f"candidate_{number}" for number in range(len(programs))]
     files = [replace(files[0], path=f"{name}.py") for files, name in zip(programs, modules, strict=True)]
-    await bench.workspace.show(files, bench.blobs, gone={})
+    await bench.workspace.show(Layout(files=tuple(files)), bench.blobs)
     job = Job(
         command=("python", "-c", driver(modules, calls)),
         workspace=str(bench.workspace.root),

@@ -50,6 +50,7 @@ from septet.domain.packages import wanted_words
 from septet.domain.plans import check_text, plan_text
 from septet.domain.reduce import fold
 from septet.team.reviews import review_text
+from septet.tools.snapshots import read_words
 
 FORMATS = ("md", "jsonl", "txt")
 
@@ -123,7 +124,8 @@ def told_tools(event: ToolEvent) -> tuple[str, str]:
         case DataDescribed(path=path, card=card):
             return "septet", f"data: {path}\n{card}"
         case SnapshotTaken():
-            return "", ""
+            news = event.number == 1 and (event.files or event.ignored or event.secrets)
+            return ("septet", read_words(event)) if news else ("", "")
         case _:
             assert_never(event)
 
@@ -136,8 +138,11 @@ def answer_words(answer: AnswerGiven) -> str:
 
 def told_work(event: WorkEvent) -> tuple[str, str]:
     match event:
-        case VersionWritten(number=number, files=files):
-            return "coder", f"version {number}: {', '.join(file.path for file in files)}"
+        case VersionWritten(number=number, files=files, found=found):
+            return (
+                "person" if found else "coder",
+                f"version {number}: {', '.join(file.path for file in files)}",
+            )
         case RunFinished():
             return "runner", run_words(event)
         case EvidenceFound(item=item, check=check, passed=passed, detail=detail):

@@ -22,21 +22,20 @@ CELLS = "cells.py"
 
 
 class Keepsakes:
-    def __init__(self, workspace: Workspace, blobs: Blobs) -> None:
-        self.workspace = workspace
+    """Written into the first of the folders; what a program has put in their way there sends them to the next."""
+
+    def __init__(self, folders: Sequence[Workspace], blobs: Blobs) -> None:
+        self.folders = folders
         self.blobs = blobs
         self._made: set[str] = set()
+        self._history = b""
 
     async def catch_up(self, state: State, log: Sequence[Recorded]) -> None:
         """Whatever a crash left out, before anything new happens."""
         await self.write_missing(state)
         if "history" in state.team.keepsakes:
-            whole, there = (
-                history(log),
-                (await self.workspace.content(HISTORY) or b"").decode(errors="replace"),
-            )
-            if whole.startswith(there):
-                await self.append(whole.removeprefix(there))
+            self._history = history(log).encode()
+            await self.extend(HISTORY, self._history)
         await self.add_cells(state)
 
     async def keep(self, state: State, recorded: Recorded) -> None:
@@ -44,31 +43,38 @@ class Keepsakes:
         if worth_keeping(recorded.event):
             await self.write_missing(state)
         if "history" in state.team.keepsakes:
-            await self.append(entry(recorded))
+            self._history += entry(recorded).encode()
+            await self.extend(HISTORY, self._history)
         if isinstance(recorded.event, RunFinished):
             await self.add_cells(state)
 
     async def add_cells(self, state: State) -> None:
-        """Those that are not there yet; a file that says something else is left alone."""
-        if "cells" not in state.team.keepsakes:
-            return
-        whole = "".join([f"# %%\n{code}\n" for code in await good_cells(state, self.blobs)]).encode()
-        there = await self.workspace.content(CELLS) or b""
-        if whole.startswith(there) and whole != there:
-            await in_thread(lambda: self.workspace.append(CELLS, whole.removeprefix(there)))
+        """Those that are not there yet."""
+        if "cells" in state.team.keepsakes:
+            cells = [f"# %%\n{code}\n" for code in await good_cells(state, self.blobs)]
+            await self.extend(CELLS, "".join(cells).encode())
 
     async def write_missing(self, state: State) -> None:
         """Each is looked for once; a version's content is fetched only where its file is not there."""
         wanted = {**plan_file(state), **version_files(state), **review_files(state)}
-        for path, given in wanted.items():
-            if path not in self._made and await self.workspace.content(path) is None:
+        for path in wanted.keys() - self._made:
+            folder = next((one for one in self.folders if not one.obstacle(path)), None)
+            if folder is not None and await folder.content(path) is None:
+                given = wanted[path]
                 content = given if isinstance(given, bytes) else await self.blobs.get(given.sha256)
-                await in_thread(lambda path=path, content=content: self.workspace.make(path, content))
+                await in_thread(lambda path=path, content=content, folder=folder: folder.make(path, content))
             self._made.add(path)
 
-    async def append(self, text: str) -> None:
-        if text:
-            await in_thread(lambda: self.workspace.append(HISTORY, text.encode()))
+    async def extend(self, path: str, whole: bytes) -> None:
+        """Add what the file lacks. One that says something else, or is none, is left alone."""
+        for folder in self.folders:
+            there = b"" if folder.obstacle(path) else await folder.content(path) or b""
+            if not folder.obstacle(path) and whole.startswith(there):
+                if whole != there:
+                    await in_thread(
+                        lambda folder=folder, there=there: folder.append(path, whole[len(there) :])
+                    )
+                return
 
 
 def worth_keeping(event: Event) -> bool:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from septet.domain.codec import decode_event, encode_event, kind_of
 from septet.domain.events import Recorded
+from septet.domain.secrets import BEGINS, TOKENS
 
 KEY, MAIL, HOME = "[redacted key]", "[redacted e-mail]", "~"
 KINDS = {
@@ -22,18 +23,10 @@ KINDS = {
 SHORTEST_SECRET = 6
 STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 STRINGS = msgspec.json.Decoder(str)
-BEGINS = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
-"""Not in the middle of a word; an escaped line end, as JSON within a text has it, is no part of one."""
 SHAPES = "|".join(
     [
         r"(?:sk|rk|pk|gsk|xai|nvapi|glpat|pypi|dop_v1|hf|npm|sq0[a-z]{3})[-_](?=[A-Za-z_-]{0,80}\d)[A-Za-z0-9_-]{16,}",
-        r"gh[a-z]_[A-Za-z0-9]{20,}",
-        r"github_pat_\w{20,}",
-        r"(?:AKIA|ASIA)[A-Z0-9]{16}",
-        r"AIza[\w-]{30,}",
-        r"ya29\.[\w.-]{20,}",
-        r"xox[a-z]-[\w-]{10,}",
-        r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
+        *TOKENS,
     ]
 )
 NAME = (

@@ -10,6 +10,7 @@ from septet.cli.output import notify, put, put_exactly
 from septet.domain.codec import ENCODER
 from septet.domain.plans import plan_text
 from septet.domain.state import State
+from septet.settings.homes import find_home
 from septet.team.endings import is_over
 from septet.team.talking import last_words
 from septet.tools.delivery import deliver
@@ -32,6 +33,8 @@ def conclude(state: State, options: Options, command: str) -> None:
         put_exactly(text) if options.json else put(text)
     if options.json or options.quiet:
         return
+    if apart := kept_apart(state):
+        notify(f"septet: plan, versions, reviews or history are kept in {apart}")
     if options.out is not None:
         notify(f"septet: {state.chat}: {status(state)}; the result is in {options.out}")
     if result.exit_code and brings_program(state) and not is_over(state):
@@ -53,6 +56,12 @@ def result_text(state: State, width: int) -> str:
         f"the program is in {state.workspace}" if state.versions else "",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def kept_apart(state: State) -> str:
+    """Where the files are that a team keeps beside its program, if that folder is the person's."""
+    folder = find_home().keepsakes / state.chat
+    return str(folder) if state.existing and folder.is_dir() else ""
 
 
 def planned_only(state: State) -> bool:

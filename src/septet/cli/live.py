@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from septet.chat.expenses import spent, spent_now, time_used
-from septet.chat.exports import answer_words, package_words
+from septet.chat.exports import answer_words, package_words, told_tools
 from septet.domain.counts import counted
 from septet.domain.events import (
     AnswerGiven,
@@ -29,6 +29,7 @@ from septet.domain.events import (
     ReplyRefused,
     ReviewGiven,
     RunFinished,
+    SnapshotTaken,
     ToolAnswered,
     ToolCalled,
     TurnOpened,
@@ -148,19 +149,24 @@ def words(event: Event, verbose: bool = False) -> Words:
             return role, answer.text if verbose or role == "manager" else ""
         case DecisionRecorded(by=by, what=what, why=why):
             return by, f"decided: {what}, because {why}"
-        case ToolCalled() | ToolAnswered() | DataDescribed() | AnswerGiven():
+        case ToolCalled() | ToolAnswered() | DataDescribed() | AnswerGiven() | SnapshotTaken():
             return words_of_tools(event, verbose)
         case _:
             return package_words(event) if isinstance(event, PackageEvent) else words_of_talk(event)
 
 
-def words_of_tools(event: ToolCalled | ToolAnswered | DataDescribed | AnswerGiven, verbose: bool) -> Words:
+def words_of_tools(
+    event: ToolCalled | ToolAnswered | DataDescribed | AnswerGiven | SnapshotTaken, verbose: bool
+) -> Words:
     match event:
+        case SnapshotTaken():
+            return told_tools(event)
         case ToolCalled(by=by, name=name, arguments=arguments):
             return by, f"{name} {arguments if verbose else arguments[:100]}"
         case ToolAnswered(text=text, failed=failed, changes=changes):
             brief = changed_lines(text, changes) if changes else last_line(text)
-            shown = text if verbose or failed else brief
+            brief = text.partition("\n")[0] if event.shown else brief
+            shown = text if verbose or (failed and not event.shown) else brief
             return ("septet", f"{'✗ ' if failed else ''}{shown}") if shown else ("", "")
         case DataDescribed(path=path, card=card):
             return "septet", f"data: {path}\n{card}"
@@ -180,8 +186,9 @@ def words_of_talk(event: Event) -> Words:
             return "exemplar", f"an example from {source}: {title}" if code else "no example"
         case WorkAccepted():
             return "person", "accepted as it is"
-        case ReplyRefused(role=role, reason=reason):
-            return "septet", f"the {role}'s reply was refused: {reason}"
+        case ReplyRefused(role=role, reason=reason, shown=shown):
+            why = reason.partition("\n")[0] if shown else reason  # what follows are the person's own files
+            return "septet", f"the {role}'s reply was refused: {why}"
         case _:
             return "", ""
 
@@ -199,7 +206,8 @@ def plan_changes(old: Plan, new: Plan) -> str:
 
 def tell_version(event: VersionWritten) -> Words:
     files = ", ".join(file.path for file in event.files)
-    return "coder", f"version {event.number}: {files}" + (f"\n{event.note}" if event.note else "")
+    who = "person" if event.found else "coder"
+    return who, f"version {event.number}: {files}" + (f"\n{event.note}" if event.note else "")
 
 
 def tell_run(event: RunFinished) -> Words:

@@ -29,6 +29,8 @@ class ChatStarted(Value):
     facts: tuple[str, ...] = ()
     own_facts: tuple[str, ...] = ()
     """Those of the facts that the person said."""
+    existing: bool = False
+    """The folder held something before, or is part of a repository: nothing but the program goes into it."""
 
 
 class ChatContinued(Value):
@@ -92,10 +94,14 @@ class ModelAnswered(Value):
 
 
 class ReplyRefused(Value):
-    """An answer that could not be used; the member is asked again, told the reason."""
+    """An answer that could not be used; the member is asked again, told the reason.
+
+    `shown` are the person's files whose text stands in the reason: the next answer may replace them.
+    """
 
     role: str
     reason: str
+    shown: tuple[FileRef, ...] = ()
 
 
 class PersonSpoke(Value):
@@ -126,7 +132,8 @@ class PlanApproved(Value):
 class VersionWritten(Value):
     """The coder's work: the files it wrote are blobs, the workspace is only their image.
 
-    `answers` are the coder's words to each finding of the review before it.
+    `answers` are the coder's words to each finding of the review before it. A version that was `found` is the
+    person's: what stood in the folder where something else was expected.
     """
 
     number: int
@@ -134,6 +141,7 @@ class VersionWritten(Value):
     tree: str
     note: str = ""
     answers: tuple[FindingAnswer, ...] = ()
+    found: bool = False
 
 
 class RunStarted(Value):
@@ -233,21 +241,32 @@ class ToolCalled(Value):
 
 
 class ToolAnswered(Value):
-    """What came of a call: told to the member, and the files that it changed, kept as blobs."""
+    """What came of a call: told to the member, and the files that it changed, kept as blobs.
+
+    `shown` are files of the person's that the call read, as they were then.
+    """
 
     id: str
     text: str
     failed: bool = False
     changes: tuple[FileChange, ...] = ()
+    shown: tuple[FileRef, ...] = ()
 
 
 class SnapshotTaken(Value):
-    """The whole workspace as it was; `manifest` is the blob that lists its entries."""
+    """The workspace as it was; `manifest` is the blob that lists its entries.
+
+    `files` is how many were read in `folder`; those that git ignores and those that look like `secrets` were not.
+    """
 
     number: int
     manifest: str
     entries: int
     note: str = ""
+    folder: str = ""
+    files: int = 0
+    ignored: int = 0
+    secrets: tuple[str, ...] = ()
 
 
 class DataDescribed(Value):

@@ -7,6 +7,9 @@ from typing import Literal
 from septet.domain.languages import runner_of
 from septet.domain.values import Value
 
+ANY = "*"
+"""Stands for a content whose sha256 nobody knows."""
+
 
 class FileRef(Value):
     """A file of a version; the content is a blob."""
@@ -23,6 +26,26 @@ class FileChange(Value):
     kind: Literal["new", "changed", "deleted"]
     size: int = 0
     sha256: str = ""
+
+
+class Layout(Value):
+    """How a workspace shall look: the files of a version, and what may go where one of these contents stands.
+
+    Where `expected` is told, what stands at a path is replaced only if it is one of those.
+    """
+
+    files: tuple[FileRef, ...] = ()
+    gone: Mapping[str, tuple[str, ...]] = {}
+    expected: Mapping[str, tuple[str, ...]] | None = None
+
+    def may_replace(self, path: str, digest: str) -> bool:
+        """Whether that content, "" for no file, is the team's own."""
+        return not digest or self.expected is None or is_expected(self.expected, path, digest)
+
+
+def is_expected(expected: Mapping[str, tuple[str, ...]], path: str, digest: str) -> bool:
+    known = expected.get(path, ())
+    return digest in known or ANY in known
 
 
 def main_of(

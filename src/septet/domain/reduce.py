@@ -50,6 +50,7 @@ from septet.domain.events import (
 )
 from septet.domain.examples import signature
 from septet.domain.facts import changed
+from septet.domain.files import ANY, FileRef
 from septet.domain.plans import Wish, plan_digest
 from septet.domain.state import Spending, State, Turn
 
@@ -90,7 +91,7 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
         case ChatStarted(goal=goal, team=team, workspace=workspace, data=data):
             begun = replace(state, goal=goal, team=team, budget=team.budget)
             begun = replace(begun, facts=event.facts, own_facts=event.own_facts)
-            return replace(begun, workspace=workspace, data=data)
+            return replace(begun, workspace=workspace, existing=event.existing, data=data)
         case ChatContinued(budget=budget):
             again = replace(state, budget=budget, ended=None, before_end=None, stop_requested=False)
             again = replace(again, terminated=None, short=None, counted=state.spending)
@@ -139,10 +140,9 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
     match event:
         case ModelAnswered():
             return reduce_answer(state, event)
-        case ReplyRefused(role=role):
-            turns = {**state.refused_turns, role: state.refused_turns.get(role, 0) + 1}
-            state = replace(state, refused=event, refusals=state.refusals + 1, refused_turns=turns)
-            return replace(state, turn=closed(state.turn))
+        case ReplyRefused(role=role, shown=shown):
+            state = spoilt(saw(state, shown), role)
+            return replace(state, refused=event, refusals=state.refusals + 1, turn=closed(state.turn))
         case PersonSpoke():
             state = replace(state, messages=state.messages.plus(event), answered=None, accepted=False)
             return replied(reduce_words(state, event))
@@ -172,17 +172,11 @@ def reduce_group(state: State, event: GroupEvent) -> State:
 
 def reduce_work(state: State, event: WorkEvent) -> State:
     match event:
-        case VersionWritten():
-            return settled(reduce_version(state, event))
-        case RunFinished(result=result):
-            made = {change.path: change.sha256 for change in result.changes if change.kind != "deleted"}
-            return replace(
-                noted(took(state, result.seconds), event),
-                runs=(*state.runs, event),
-                messages=state.messages.plus(event),
-                artefacts={**state.artefacts, **made},
-                seconds=state.seconds + result.seconds,
-            )
+        case VersionWritten(found=found):
+            state = reduce_version(wrote(state, event), event)
+            return interrupted(state) if found else settled(state)
+        case RunFinished():
+            return reduce_run(state, event)
         case EvidenceFound(item=item):
             return replace(state, evidence={**state.evidence, item: event})
         case ReviewGiven():
@@ -206,9 +200,10 @@ def reduce_tools(state: State, event: ToolEvent) -> State:
             return replace(
                 state, turn=turn, waiting=(*state.waiting, event), messages=state.messages.plus(event)
             )
-        case ToolAnswered(id=answered):
+        case ToolAnswered(id=answered, shown=shown):
             waiting = tuple(call for call in state.waiting if call.id != answered)
             results = {**state.results, answered: event}
+            state = saw(state, shown)
             return replace(state, waiting=waiting, results=results, messages=state.messages.plus(event))
         case SnapshotTaken():
             turn = turn and replace(turn, snapshot=event)
@@ -261,13 +256,12 @@ def charged(state: State, member: str, more: Spending) -> dict[str, Spending]:
 
 def reduce_version(state: State, event: VersionWritten) -> State:
     """New code empties what was known of the old one; the same code again changes only the count."""
-    found = state.turn is not None and state.turn.speaker == "runner"  # code that nobody wrote answers nobody
-    remarks = state.remarks if found else unheard(state)
-    before = state.version
+    found, before = is_found(state, event), state.version
+    remarks = state.remarks if found else unheard(state)  # what was found answers nobody
     state = replace(state, versions=state.versions.plus(event), remarks=remarks, diagnosis=None)
     if before is not None and before.tree == event.tree:
         return replace(state, repeats=state.repeats + 1, failing=state.failing + bool(state.failure))
-    met = {item for item, found in state.evidence.items() if found.passed}
+    met = {item for item, one in state.evidence.items() if one.passed}
     return replace(
         state,
         wishes=state.wishes if found else worked_in(state, event.number),
@@ -281,8 +275,9 @@ def reduce_version(state: State, event: VersionWritten) -> State:
         evidence={},
         review=None,
         met_before=state.met_before | met,
-        stale={**state.stale, **state.artefacts},
+        stale={**state.stale, **{path: state.artefacts.get(path, "") for path in state.created}},
         artefacts={},
+        created=frozenset(),
     )
 
 
@@ -303,6 +298,55 @@ def worked_in(state: State, version: int) -> tuple[Wish, ...]:
         replace(wish, version=version) if not wish.version and wish.said < opened else wish
         for wish in state.wishes
     )
+
+
+def reduce_run(state: State, event: RunFinished) -> State:
+    result = event.result
+    made = {change.path: change.sha256 for change in result.changes if change.kind != "deleted"}
+    new = {change.path for change in result.changes if change.kind == "new"}
+    gone = {change.path for change in result.changes if change.kind == "deleted"}
+    return replace(
+        noted(took(state, result.seconds), event),
+        runs=(*state.runs, event),
+        messages=state.messages.plus(event),
+        artefacts={**state.artefacts, **made},
+        created=(state.created | new | set(result.others)) - gone,
+        expected=expected_after(state, event),
+        seconds=state.seconds + result.seconds,
+    )
+
+
+def saw(state: State, shown: Iterable[FileRef]) -> State:
+    """The person's files as they are: what is shown, or found in the folder, is not the team's own."""
+    files = {file.path: (file.sha256,) for file in shown}
+    return replace(state, expected={**state.expected, **files}, borrowed=state.borrowed | files.keys())
+
+
+def wrote(state: State, version: VersionWritten) -> State:
+    """Until a run shows that the version is on disk, what was there before may still be; "" is no file."""
+    before = {file.path: file.sha256 for file in (state.version.files if state.version else ())}
+    written = [file for file in version.files if before.get(file.path) != file.sha256]
+    if is_found(state, version):
+        return saw(state, written)
+    known = state.expected
+    news = {file.path: (*known.get(file.path, ("",)), file.sha256) for file in written}
+    return replace(state, expected={**known, **news})
+
+
+def is_found(state: State, version: VersionWritten) -> bool:
+    """Code that nobody of the team wrote; logs of old know it by whose turn it was."""
+    return version.found or (state.turn is not None and state.turn.speaker == "runner")
+
+
+def expected_after(state: State, run: RunFinished) -> dict[str, tuple[str, ...]]:
+    """The version was on disk when its first run began; what runs make of its files is nobody's edit."""
+    files = {file.path: file.sha256 for file in (state.version.files if state.version else ())}
+    begun = {} if state.runs else {path: (digest,) for path, digest in files.items()}
+    altered = [change for change in run.result.changes if change.path in files]
+    after = {
+        one.path: (files[one.path], "" if one.kind == "deleted" else one.sha256 or ANY) for one in altered
+    }
+    return {**state.expected, **begun, **after}
 
 
 def noted(state: State, run: RunFinished) -> State:
@@ -340,6 +384,20 @@ def reduce_review(state: State, event: ReviewGiven) -> State:
 def settled(state: State) -> State:
     """The turn has brought what it was opened for, which ends a row of refusals too."""
     return replace(state, turn=closed(state.turn), refused=None, refusals=0)
+
+
+def interrupted(state: State) -> State:
+    """What was found in the folder comes before the member's own work: its turn was no round."""
+    turn = state.turn
+    member = next((one for one in state.team.members if turn and one.name == turn.speaker), None)
+    state = replace(state, turn=closed(turn))
+    return spoilt(state, member.name) if member and member.role != "runner" else state
+
+
+def spoilt(state: State, member: str) -> State:
+    """A turn that brought nothing of the member's own."""
+    turns = {**state.refused_turns, member: state.refused_turns.get(member, 0) + 1}
+    return replace(state, refused_turns=turns)
 
 
 def replied(state: State) -> State:

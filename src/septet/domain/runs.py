@@ -112,6 +112,8 @@ class RunResult(Value):
     seconds: float = 0.0
     stopped_by: Bound | None = None
     changes: tuple[FileChange, ...] = ()
+    others: tuple[str, ...] = ()
+    """Folders, links and pipes that it made."""
     rung: str = ""
     tests: TestReport | None = None
     """What became of each test, where the job was to run them."""

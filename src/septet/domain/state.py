@@ -73,6 +73,8 @@ class State(Value):
     team: TeamSpec = TeamSpec(name="", members=())
     budget: Budget = Budget()
     workspace: str = ""
+    existing: bool = False
+    """The folder is the person's: it held something before, or is part of a repository."""
     facts: tuple[str, ...] = ()
     """What every team that works in this project should know."""
     own_facts: tuple[str, ...] = ()
@@ -109,9 +111,18 @@ class State(Value):
     met_before: frozenset[str] = frozenset()
     """Requirements that some earlier version met: failing one of them now is a regression."""
     artefacts: Mapping[str, str] = {}
-    """Files that runs of the newest version made (path to sha256)."""
+    """Files that runs of the newest version made or changed (path to sha256)."""
+    created: frozenset[str] = frozenset()
+    """Those of them that were not there before, and folders, links and pipes: only these may ever be removed."""
     stale: Mapping[str, str] = {}
-    """Files that runs of older versions made: swept away before the newest one runs."""
+    """What runs of older versions created: swept away before the newest one runs. Folders and links have no sha256."""
+    borrowed: frozenset[str] = frozenset()
+    """Files that the team has not written from scratch: the person brought or changed them."""
+    expected: Mapping[str, tuple[str, ...]] = {}
+    """What may stand at a path unless the person changed it: the team wrote it, or was shown it.
+
+    A sha256, ANY, or "" for no file.
+    """
 
     diagnosis: DecisionRecorded | None = None
     """What the newest reasoning step found; nothing once the code has moved on."""

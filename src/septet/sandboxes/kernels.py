@@ -121,7 +121,7 @@ class Kernel:
             self.succeeded.append(code)
         if not answer:
             await self._lost()
-        _, changes = await to_thread.run_sync(disk.compared)
+        after, changes = await to_thread.run_sync(disk.compared)
         return RunResult(
             exit_code=_EXIT_CODES.get(answer, 1),
             stdout=watch.stdout.text(),
@@ -129,6 +129,7 @@ class Kernel:
             seconds=round(time.monotonic() - watch.began, 4),
             stopped_by=watch.stopped_by or (None if answer else watch.met),
             changes=changes,
+            others=files.others(disk.before, after),
             rung=self.sandbox.rung,
         )
 

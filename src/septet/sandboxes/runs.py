@@ -89,6 +89,7 @@ async def carry_out(
         seconds=round(seconds, 4),
         stopped_by=watch.stopped_by or _bound(code, watch, after, disk),
         changes=changes,
+        others=files.others(disk.before, after),
         rung=rung,
         tests=channel.report() if channel else None,
     )

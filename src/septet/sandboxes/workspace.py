@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -11,8 +12,9 @@ from pathlib import Path
 from septet.domain.files import FileChange
 
 _DEEPEST = 128
-_BIGGEST = 256 << 20
+_BIGGEST = 64 << 20
 _PIECE = 1 << 20
+_MOST_OTHERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,23 @@ class Survey:
     files: Mapping[bytes, Stamp]
     space: int
     entries: int
+    others: frozenset[bytes] = frozenset()
+    """Folders, links and whatever else is no plain file."""
+
+
+class Effort:
+    """How much may be read to tell what changed: so many bytes, for so many seconds."""
+
+    def __init__(self, room: int = 256 << 20, seconds: float = 5.0) -> None:
+        self._room = room
+        self._end = time.monotonic() + seconds
+
+    def allows(self, size: int) -> bool:
+        """Whether so many bytes more are fine; they count as read."""
+        if size > self._room or time.monotonic() > self._end:
+            return False
+        self._room -= size
+        return True
 
 
 def survey(workspace: Path) -> Survey:
@@ -47,13 +66,16 @@ def quick_survey(workspace: Path, at_most: int) -> Survey | None:
 
 def _counted(found: Iterable[tuple[bytes, os.stat_result]]) -> Survey:
     files: dict[bytes, Stamp] = {}
+    others: set[bytes] = set()
     space = entries = 0
     for name, status in found:
         entries += 1
         space += status.st_blocks * 512
         if stat.S_ISREG(status.st_mode):
             files[name] = Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-    return Survey(files, space, entries)
+        else:
+            others.add(name)
+    return Survey(files, space, entries, frozenset(others))
 
 
 def _walk(top: bytes, at_most: int | None = None) -> Iterator[tuple[bytes, os.stat_result]]:
@@ -79,12 +101,20 @@ def _entries(folder: bytes, at_most: int | None) -> list[os.DirEntry[bytes]]:
         return []
 
 
-def changes(workspace: Path, before: Survey, after: Survey) -> tuple[FileChange, ...]:
-    """What happened between two surveys, in the order of the names; only touched files are read."""
+def changes(
+    workspace: Path, before: Survey, after: Survey, effort: Effort | None = None
+) -> tuple[FileChange, ...]:
+    """What happened between two surveys, in the order of the names; only touched files are read, small ones first."""
+    effort = effort or Effort()
+    touched = [name for name, stamp in after.files.items() if before.files.get(name) != stamp]
     found = [
-        _change(workspace, name, "changed" if name in before.files else "new", stamp)
-        for name, stamp in after.files.items()
-        if before.files.get(name) != stamp
+        FileChange(
+            path=_shown(name),
+            kind="changed" if name in before.files else "new",
+            size=after.files[name].size,
+            sha256=_digest(workspace, name, after.files[name].size, effort),
+        )
+        for name in sorted(touched, key=lambda name: after.files[name].size)
     ]
     found += [
         FileChange(path=_shown(name), kind="deleted") for name in before.files.keys() - after.files.keys()
@@ -92,27 +122,43 @@ def changes(workspace: Path, before: Survey, after: Survey) -> tuple[FileChange,
     return tuple(sorted(found, key=lambda change: change.path))
 
 
-def _change(workspace: Path, name: bytes, kind: str, stamp: Stamp) -> FileChange:
-    digest = _digest(workspace, name) if stamp.size <= _BIGGEST else ""
-    return FileChange(
-        path=_shown(name), kind="new" if kind == "new" else "changed", size=stamp.size, sha256=digest
-    )
+def others(before: Survey, after: Survey) -> tuple[str, ...]:
+    """Folders, links and pipes that were not there before; of very many those that are not deep."""
+    found = sorted(after.others - before.others, key=lambda name: (name.count(b"/"), name))
+    return tuple(_shown(name) for name in found[:_MOST_OTHERS])
 
 
 def _shown(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-def _digest(workspace: Path, name: bytes) -> str:
+def _digest(workspace: Path, name: bytes, size: int, effort: Effort) -> str:
+    """Nothing for a file that cannot be read, is too big, has holes or would take too long."""
+    if size > _BIGGEST or not effort.allows(size):
+        return ""
     try:
         descriptor = open_beneath(workspace, name)
     except OSError:
         return ""
     digest = sha256()
     with os.fdopen(descriptor, "rb", buffering=0) as file:
+        if size > _PIECE and _has_holes(descriptor, size):
+            return ""
         while piece := file.read(_PIECE):
             digest.update(piece)
+            if not effort.allows(0):
+                return ""
     return digest.hexdigest()
+
+
+def _has_holes(descriptor: int, size: int) -> bool:
+    """Whether it takes less room than its size says: a few blocks can be any number of bytes."""
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_HOLE) < size
+    except OSError:
+        return False
+    finally:
+        os.lseek(descriptor, 0, os.SEEK_SET)
 
 
 def open_beneath(workspace: Path, name: bytes) -> int:

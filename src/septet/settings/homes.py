@@ -44,6 +44,10 @@ class Home(Value):
         return self.data / "locks"
 
     @property
+    def keepsakes(self) -> Path:
+        return self.data / "keepsakes"
+
+    @property
     def workspaces(self) -> Path:
         return self.data / "work"
 

@@ -4,7 +4,7 @@ R5: the first time, the coder sees the goal and the plan only. R6: after that ex
 newest review and the newest run results; and whatever the person has asked for since, word for word.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from septet.domain.counts import counted
 from septet.domain.events import RunFinished
@@ -170,8 +170,28 @@ def heard_wishes(state: State) -> tuple[Wish, ...]:
 
 def code_section(state: State, sources: Sources) -> str:
     number = state.version.number if state.version else 0
-    files = [f"```python {path}\n{text}```" for path, text in sorted(sources.items())]
-    return "\n\n".join([f"# Code, version {number}", *files])
+    by_hand = f" ({', '.join(paths)} as the person changed it)" if (paths := changed_by_hand(state)) else ""
+    return "\n\n".join([f"# Code, version {number}{by_hand}", *blocks(sources, sorted(sources))])
+
+
+def found_section(state: State, sources: Sources) -> list[str]:
+    """For members who know the code from the talk: the files that the person has changed since."""
+    paths = changed_by_hand(state)
+    return ["\n\n".join(["# The person changed this by hand", *blocks(sources, paths)])] if paths else []
+
+
+def changed_by_hand(state: State) -> list[str]:
+    """What the newest version has from the person."""
+    if state.version is None or not state.version.found:
+        return []
+    before = {
+        file.path: file.sha256 for file in (state.versions[-2].files if len(state.versions) > 1 else ())
+    }
+    return [file.path for file in state.version.files if before.get(file.path) != file.sha256]
+
+
+def blocks(sources: Sources, paths: Iterable[str]) -> list[str]:
+    return [f"```python {path}\n{sources.get(path, '')}```" for path in paths]
 
 
 def review_section(state: State) -> str:

@@ -83,6 +83,8 @@ class Context(Value, omit_defaults=False):
     available_actions: tuple[ActionOffer, ...] = ()
     available_action_names: tuple[str, ...] = ()
     action_name: str = ""
+    run: str = ""
+    """The command that starts the program; none of the seed's keys."""
 
     def __getitem__(self, key: str) -> object:
         name = ALIASES.get(key, key)
@@ -148,6 +150,7 @@ def context_of(
         backup=state.snapshots[-1].manifest if state.snapshots else "",
         project_code=code,
         project_code_formatted=code_text(code, main),
+        run=state.plan.run if state.plan else "",
         available_actions=tuple(offers),
         available_action_names=tuple(offer.name for offer in offers),
     )

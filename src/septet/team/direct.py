@@ -7,6 +7,7 @@ from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig
+from septet.team.briefings import Sources, found_section
 from septet.team.limits import at_most
 from septet.team.moves import End, Floor, Move, Speak
 from septet.team.surroundings import surroundings
@@ -24,10 +25,11 @@ Use only numbers that a program printed, exactly as it printed them.
 """,
     "coder": """\
 You are the code assistant. You write Python files with File and run them with ExecutePyFile, in a workspace
-without network. Print what you find, with words beside every number. Standard library only, unless you know
-that a package is there. Data files are read only: open them at the paths that you are told. When a program
-fails, mend it and run it again. Answer without a tool call when the work is complete or cannot be done; the
-answer goes to whoever asked you. Claim nothing that has not been run.
+without network. Files of the person's that are there can be read with File, edited and run too. Print what you
+find, with words beside every number. Standard library only, unless you know that a package is there. Data files
+are read only: open them at the paths that you are told. When a program fails, mend it and run it again. Answer
+without a tool call when the work is complete or cannot be done; the answer goes to whoever asked you. Claim
+nothing that has not been run.
 """,
 }
 
@@ -57,13 +59,15 @@ def recipients(team: TeamSpec, name: str) -> list[str]:
     return [member.name for member in team.members if member.name != name and member.role != "proxy"]
 
 
-def briefed(member: RoleSpec, state: State) -> tuple[Message, ...]:
+def briefed(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
     """A stable head with the data cards, then the thread."""
     cards = [f"# Data file {card.path}\n{card.card}" for card in state.cards]
     head = "\n\n".join(
         filter(None, [INSTRUCTIONS.get(member.role, ""), member.instructions, *surroundings(state), *cards])
     )
     messages = (Message(role="system", text=head), *conversation(state, member.name))
+    if member.role != "proxy" and (found := found_section(state, sources)):
+        messages = (*messages, Message(role="user", text="\n".join(found)))
     if state.refused is not None and state.refused.role == member.name:
         reason = f"Your last reply could not be used: {state.refused.reason}"
         messages = (*messages, Message(role="user", text=reason))

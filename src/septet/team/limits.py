@@ -53,7 +53,7 @@ def unless_refused(times: int, floor: Floor) -> Floor:
     def bounded(state: State) -> Move:
         if state.refused is None or state.refusals < times:
             return floor(state)
-        who, why = state.refused.role, state.refused.reason
+        who, why = state.refused.role, state.refused.reason.partition("\n\n")[0]
         return End(
             reason="error",
             detail=f"{counted(times, 'reply', 'replies')} of the {who} in a row could not be used: {why}",

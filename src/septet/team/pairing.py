@@ -12,7 +12,7 @@ from septet.domain.state import State
 from septet.domain.talk import Message
 from septet.domain.teams import RoleSpec
 from septet.domain.values import Value
-from septet.team.briefings import example_section, run_text
+from septet.team.briefings import Sources, example_section, found_section, run_text
 from septet.team.definitions import definitions
 from septet.team.surroundings import surroundings
 
@@ -72,12 +72,13 @@ def parse_manager(text: str, legal: list[str]) -> Choice | Terminated | Refusal:
     return Choice(speaker=meant)
 
 
-def pair_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
+def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
     """The member's part, then the task and the conversation as far as there is room for it."""
     parts = [
         f"# Task\n{state.goal}",
         *surroundings(state),
         *conversation(state),
+        *found_section(state, sources),
         *example_section(state),
     ]
     if state.refused is not None and state.refused.role == member.name:

@@ -7,10 +7,13 @@ from septet.team.briefings import shortened
 from septet.tools.edits import replace_text
 from septet.tools.toolbox import Hands, Tool
 
+MOST_NAMES = 100
+
 
 class File(BaseModel):
-    """Create, overwrite or edit a text file in the workspace. Give `body` for a whole file, or `old` and `new`
-    to replace a piece of text that stands in it exactly once. The difference comes back."""
+    """Create, overwrite, edit or read a text file in the workspace. Give `body` for a whole file, or `old` and `new`
+    to replace a piece of text that stands in it exactly once: the difference comes back. Give none of them to read it.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -24,13 +27,13 @@ class File(BaseModel):
         if self.body is not None and self.old is None:
             hands.write(self.file_name, self.body)
             return f"{self.file_name} is written"
-        if self.old is None or self.body is not None:
+        if self.body is not None or (self.old is None and self.new is not None):
             return Refusal(reason="give either `body`, or `old` and `new`")
         before = hands.texts.get(self.file_name)
         if before is None:
-            return Refusal(
-                reason=f"there is no '{self.file_name}'; the files are {', '.join(hands.texts) or 'none'}"
-            )
+            return absent(self.file_name, hands)
+        if self.old is None:
+            return before
         after = replace_text(before, self.old, self.new or "")
         if isinstance(after, str):
             hands.write(self.file_name, after)
@@ -45,10 +48,8 @@ class ExecutePyFile(BaseModel):
     file_name: str = Field(description="The path of the .py file to be run.")
 
     async def use(self, hands: Hands) -> str | Refusal:
-        if self.file_name not in hands.texts or not self.file_name.endswith(".py"):
-            return Refusal(
-                reason=f"there is no '{self.file_name}'; the files are {', '.join(hands.texts) or 'none'}"
-            )
+        if not self.file_name.endswith(".py") or not hands.exists(self.file_name):
+            return absent(self.file_name, hands)
         result = await hands.execute(self.file_name)
         made = [change.path for change in result.changes if change.kind != "deleted"]
         parts = [f"{self.file_name}: {result.ending}" + (f", made {', '.join(made)}" if made else "")]
@@ -56,6 +57,16 @@ class ExecutePyFile(BaseModel):
         parts += [f"stderr:\n{shortened(result.stderr)}"] if result.stderr else []
         text = "\n".join(parts)
         return text if result.succeeded else Refusal(reason=text)
+
+
+def absent(path: str, hands: Hands) -> Refusal:
+    if hands.exists(path):
+        return Refusal(reason=f"'{path}' is a file that you may not read")
+    names = list(hands.texts)
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return Refusal(
+        reason=f"there is no '{path}'; the files are {', '.join(names[:MOST_NAMES]) or 'none'}{more}"
+    )
 
 
 def assistant_tools() -> list[Tool]:

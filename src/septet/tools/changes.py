@@ -1,6 +1,6 @@
 """From wished-for texts to changes that do no harm: paths inside, Python that is whole, looks by ruff, a diff."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Container, Mapping
 
 from septet.domain.files import FileChange, FileRef
 from septet.domain.plans import Refusal
@@ -33,14 +33,15 @@ def wishes(before: Context, after: Context) -> Wishes:
     return {path: new.get(path) for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)}
 
 
-async def prepared(before: Texts, wished: Wishes) -> Prepared | Refusal:
-    """All of it or nothing: one bad file refuses the whole change."""
+async def prepared(before: Texts, wished: Wishes, own: Collection[str] = ()) -> Prepared | Refusal:
+    """All of it or nothing: one bad file refuses the whole change. Only new files and `own` ones are formatted."""
     texts: dict[str, str | None] = {}
     for path, text in wished.items():
         trouble = path_trouble(path, [*before, *wished]) or text_trouble(path, text)
         if trouble is not None:
             return trouble
-        texts[path] = text if text is None else await formatted(text, path)
+        ours = path not in before or path in own
+        texts[path] = text if text is None or not ours else await formatted(text, path)
     changed = {path: text for path, text in texts.items() if before.get(path) != text}
     return Prepared(
         texts=changed, diff="".join(unified(path, before.get(path), text) for path, text in changed.items())
@@ -60,15 +61,15 @@ def text_trouble(path: str, text: str | None) -> Refusal | None:
     return Refusal(reason=f"nothing was written, for {fault_text(path, fault)}") if fault else None
 
 
-async def recorded(texts: Wishes, files: Mapping[str, FileRef], blobs: Blobs) -> tuple[FileChange, ...]:
-    """The changes with their contents kept, as the log will hold them."""
+async def recorded(texts: Wishes, known: Container[str], blobs: Blobs) -> tuple[FileChange, ...]:
+    """The changes with their contents kept, as the log will hold them; `known` files are changed, others new."""
     changes: list[FileChange] = []
     for path, text in texts.items():
         if text is None:
             changes.append(FileChange(path=path, kind="deleted"))
         else:
             content = text.encode()
-            kind = "changed" if path in files else "new"
+            kind = "changed" if path in known else "new"
             changes.append(
                 FileChange(path=path, kind=kind, size=len(content), sha256=await blobs.put(content))
             )

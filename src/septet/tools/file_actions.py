@@ -48,9 +48,9 @@ def write_code(context: Context, path: Path, code: Code) -> Effect:
 
 
 def delete_file(context: Context, path: Path) -> Effect:
-    """Delete a file. main.py stays."""
-    if path == MAIN:
-        return Refusal(reason=f"{MAIN} is the program itself and cannot be deleted")
+    """Delete a file; the one that starts the program stays."""
+    if path in (context.run.split() or [MAIN]):
+        return Refusal(reason=f"{path} is the program itself and cannot be deleted")
     return context.without_file(path) if context.file(path) is not None else absent(context, path)
 
 

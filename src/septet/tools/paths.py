@@ -28,6 +28,12 @@ def path_trouble(path: str, existing: Iterable[str] = ()) -> Refusal | None:
     return Refusal(reason=f"'{path}' {reason}") if reason else None
 
 
+def ways(path: str) -> set[str]:
+    """The path and every folder that it leads through."""
+    parts = path.split("/")
+    return {"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
+
+
 def part_trouble(part: str) -> str:
     if any(sign in FORBIDDEN or ord(sign) < 32 or 0xD800 <= ord(sign) < 0xE000 for sign in part):
         return "holds a character that file names may not have everywhere"

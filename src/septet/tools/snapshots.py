@@ -1,78 +1,100 @@
-"""The whole workspace as a list of blobs, and back again byte by byte: files, links and empty folders.
+"""The workspace as a list of blobs, and back again byte by byte: files, links and empty folders.
 
-Caches, environments and the repository are left alone both ways; what is no file, link or folder is not kept.
+Caches, environments, the repository, what git ignores and what looks like a secret are left alone both ways. What is
+no file, link or folder is not kept.
 """
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
+from septet.domain.counts import counted
+from septet.domain.events import SnapshotTaken
 from septet.domain.values import Value
 from septet.errors import LogDamaged
 from septet.ports import Blobs
-from septet.tools.workspace import FOLDER, PLAIN, Workspace, in_thread, make_folder
+from septet.tools.ignored import ignored
+from septet.tools.listings import Entry, is_secret, listing
+from septet.tools.paths import ways
+from septet.tools.workspace import LARGEST, PLAIN, Workspace, depth, in_thread, make_folder
 
-LEFT_ALONE = {
-    ".git",
-    ".venv",
-    "venv",
-    "node_modules",
-    "__pycache__",
-    ".pytest_cache",
-    ".ruff_cache",
-    ".mypy_cache",
-}
-LARGEST = 64 << 20
-"""Bytes of a file that is kept; a larger one is listed, and left as it is by a restore."""
-MOST = 20_000
-
-
-class Entry(Value):
-    """Something in the workspace. `sha256` is empty for a file that was too large to keep."""
-
-    path: str
-    kind: Literal["file", "link", "folder"]
-    sha256: str = ""
-    size: int = 0
-    executable: bool = False
-    target: str = ""
+MOST_BYTES = 1 << 30
+"""What the contents of a snapshot may have in all; files that do not fit are listed, and left as they are."""
+MOST_NAMES = 100
+TOLD_NAMES = 3
 
 
 class Snapshot(Value):
+    """`ignored` and `secrets` were there and not read: a restore does not touch them.
+
+    Where it is not `whole`, the folder held more than is listed, and a restore removes nothing.
+    """
+
     entries: tuple[Entry, ...] = ()
+    ignored: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    whole: bool = True
+
+    def is_left_out(self, path: str) -> bool:
+        return not ways(path).isdisjoint((*self.ignored, *self.secrets))
+
+    def files(self) -> dict[str, Entry]:
+        """Those that can be brought back."""
+        return {entry.path: entry for entry in self.entries if entry.kind == "file" and entry.sha256}
 
 
 DECODER = msgspec.json.Decoder(Snapshot)
 
 
-async def take(workspace: Workspace, blobs: Blobs) -> Snapshot:
-    """Every entry, the contents kept as blobs."""
-    found = await in_thread(lambda: list(walk(workspace)))
-    return Snapshot(entries=tuple([await kept(entry, workspace, blobs) for entry in found]))
-
-
-async def kept(entry: Entry, workspace: Workspace, blobs: Blobs) -> Entry:
-    if entry.kind != "file" or entry.size > LARGEST:
-        return entry
-    content = await workspace.content(entry.path)
-    if content is None:
-        return entry
-    return Entry(
-        path=entry.path,
-        kind="file",
-        sha256=await blobs.put(content),
-        size=len(content),
-        executable=entry.executable,
+async def take(workspace: Workspace, hidden: Collection[str], blobs: Blobs) -> Snapshot:
+    """Every entry that is not `hidden` and no secret, the contents kept as blobs."""
+    found = await in_thread(lambda: listing(workspace.root, hidden))
+    room = MOST_BYTES
+    entries: list[Entry] = []
+    secrets = list(found.secrets)
+    for entry in found.entries:
+        if entry.kind == "odd":
+            continue
+        small = entry.kind == "file" and entry.size <= min(LARGEST, room)
+        content = await workspace.content(entry.path) if small else None
+        if content is None:
+            entries.append(entry)
+        elif is_secret(entry.path, content):
+            secrets.append(entry.path)
+        else:
+            room -= len(content)
+            entries.append(replace(entry, sha256=await blobs.put(content), size=len(content)))
+    return Snapshot(
+        entries=tuple(entries), ignored=found.ignored, secrets=tuple(sorted(secrets)), whole=found.whole
     )
 
 
-async def keep(snapshot: Snapshot, blobs: Blobs) -> str:
-    """The address of the snapshot itself."""
-    return await blobs.put(msgspec.json.encode(snapshot))
+async def taken(
+    workspace: Workspace, hidden: Collection[str], blobs: Blobs, number: int, note: str = ""
+) -> tuple[SnapshotTaken, Snapshot]:
+    """A snapshot and the event that records it."""
+    snapshot = await take(workspace, hidden, blobs)
+    event = SnapshotTaken(
+        number=number,
+        manifest=await blobs.put(msgspec.json.encode(snapshot)),
+        entries=len(snapshot.entries),
+        note=note,
+        folder=str(workspace.root),
+        files=len(snapshot.files()),
+        ignored=len(snapshot.ignored),
+        secrets=snapshot.secrets[:MOST_NAMES],
+    )
+    return event, snapshot
+
+
+async def hidden_in(workspace: Workspace, first: SnapshotTaken | None, blobs: Blobs) -> set[str]:
+    """What git ignores, and did at the first snapshot: whoever changes its rules does not open a file by that."""
+    before = (await recall(first.manifest, blobs)).ignored if first else ()
+    return await in_thread(lambda: ignored(workspace.root)) | set(before)
 
 
 async def recall(address: str, blobs: Blobs) -> Snapshot:
@@ -82,60 +104,30 @@ async def recall(address: str, blobs: Blobs) -> Snapshot:
         raise LogDamaged(f"the snapshot {address[:12]} cannot be read", "restore another one") from error
 
 
-async def restore(workspace: Workspace, snapshot: Snapshot, blobs: Blobs) -> None:
-    """Make the workspace what it was."""
+async def restore(workspace: Workspace, snapshot: Snapshot, now: Snapshot, blobs: Blobs) -> None:
+    """Make the workspace what it was. Nothing goes that `now`, which was just taken, could not bring back."""
     contents = {entry.sha256: await blobs.get(entry.sha256) for entry in snapshot.entries if entry.sha256}
 
     def work() -> None:
         make_folder(workspace.root)
-        wanted = {entry.path: entry for entry in snapshot.entries}
-        for entry in reversed(list(walk(workspace, odd=True))):
-            if entry.path not in wanted or wanted[entry.path].kind != entry.kind:
+        kept = now.files()
+        wanted = {entry.path: entry.kind for entry in snapshot.entries}
+        there = listing(workspace.root, (*now.ignored, *snapshot.ignored)).entries
+        for entry in sorted(there, key=lambda one: depth(one.path), reverse=True):
+            lost = entry.kind == "file" and entry.path not in kept
+            if not lost and must_go(entry, wanted, snapshot):
                 erase(workspace, entry)
         for entry in snapshot.entries:
-            put(workspace, entry, contents)
+            if not workspace.digest(entry.path) or entry.path in kept:
+                put(workspace, entry, contents)
 
     await in_thread(work)
 
 
-def walk(workspace: Workspace, odd: bool = False) -> Iterator[Entry]:
-    """Everything beneath the root, parents first, links not followed; `odd` lists pipes and the like too."""
-    if not workspace.root.exists():
-        return
-    root = os.open(workspace.root, FOLDER & ~os.O_NOFOLLOW)
-    try:
-        for count, entry in enumerate(beneath(root, "", odd)):
-            if count >= MOST:
-                raise OSError(0, f"it holds more than {MOST} entries", str(workspace.root))
-            yield entry
-    finally:
-        os.close(root)
-
-
-def beneath(folder: int, prefix: str, odd: bool) -> Iterator[Entry]:
-    for name in sorted(os.listdir(folder)):
-        if name in LEFT_ALONE or any(0xD800 <= ord(sign) < 0xE000 for sign in name):
-            continue
-        state = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISDIR(state.st_mode):
-            yield Entry(path=prefix + name, kind="folder")
-            with suppress(FileNotFoundError):
-                deeper = os.open(name, FOLDER, dir_fd=folder)
-                try:
-                    yield from beneath(deeper, f"{prefix}{name}/", odd)
-                finally:
-                    os.close(deeper)
-        elif found := leaf(folder, name, prefix, state, odd):
-            yield found
-
-
-def leaf(folder: int, name: str, prefix: str, state: os.stat_result, odd: bool) -> Entry | None:
-    if stat.S_ISLNK(state.st_mode):
-        return Entry(path=prefix + name, kind="link", target=os.readlink(name, dir_fd=folder))
-    if stat.S_ISREG(state.st_mode) or odd:
-        executable = bool(state.st_mode & stat.S_IXUSR)
-        return Entry(path=prefix + name, kind="file", size=state.st_size, executable=executable)
-    return None
+def must_go(entry: Entry, wanted: dict[str, str], snapshot: Snapshot) -> bool:
+    if entry.path in wanted:
+        return wanted[entry.path] != entry.kind
+    return snapshot.whole and not snapshot.is_left_out(entry.path)
 
 
 def erase(workspace: Workspace, entry: Entry) -> None:
@@ -146,7 +138,7 @@ def erase(workspace: Workspace, entry: Entry) -> None:
 
 def put(workspace: Workspace, entry: Entry, contents: dict[str, bytes]) -> None:
     if entry.kind == "folder":
-        with workspace.folder_of(entry.path) as (folder, name), suppress(FileExistsError):
+        with workspace.folder_of(entry.path, make=True) as (folder, name), suppress(FileExistsError):
             os.mkdir(name, 0o755, dir_fd=folder)
     elif entry.kind == "link":
         put_link(workspace, entry)
@@ -155,7 +147,7 @@ def put(workspace: Workspace, entry: Entry, contents: dict[str, bytes]) -> None:
 
 
 def put_link(workspace: Workspace, entry: Entry) -> None:
-    with workspace.folder_of(entry.path) as (folder, name):
+    with workspace.folder_of(entry.path, make=True) as (folder, name):
         with suppress(OSError):
             if os.readlink(name, dir_fd=folder) == entry.target:
                 return
@@ -174,3 +166,17 @@ def put_file(workspace: Workspace, entry: Entry, content: bytes) -> None:
                 os.fchmod(handle, mode | 0o111 if entry.executable else mode & ~0o111)
         finally:
             os.close(handle)
+
+
+def read_words(event: SnapshotTaken) -> str:
+    """What is read of the folder, and what is not."""
+    count = len(event.secrets)
+    names = ", ".join(event.secrets[:TOLD_NAMES]) + (", …" if count > TOLD_NAMES else "")
+    left = [
+        f"{event.ignored} ignored" if event.ignored else "",
+        f"{count} that {'looks' if count == 1 else 'look'} like {'a secret' if count == 1 else 'secrets'} ({names})"
+        if count
+        else "",
+    ]
+    out = ", ".join(filter(None, left))
+    return f"reads {counted(event.files, 'file')} of {event.folder}" + (f"; leaves out {out}" if out else "")

@@ -33,6 +33,10 @@ class Hands(Protocol):
     @property
     def texts(self) -> Mapping[str, str]: ...
 
+    def exists(self, path: str) -> bool:
+        """Whether the workspace holds that file, which may be one that nobody may read."""
+        ...
+
     def write(self, path: str, text: str | None) -> None:
         """Wish a file to hold that text, or to be gone. Nothing is written before all of it is sound."""
         ...

@@ -5,16 +5,18 @@ left there leads nowhere, and every file is replaced in one move.
 """
 
 import os
+import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import TypeVar
 
 from anyio import to_thread
 
-from septet.domain.files import FileRef
+from septet.domain.files import Layout
 from septet.errors import BadUsage, SeptetError, StoreFailed
 from septet.ports import Blobs
 
@@ -22,6 +24,9 @@ T = TypeVar("T")
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LARGEST = 64 << 20
+DRAFT = ".septet"
+OUR_DRAFT = re.compile(rf"\.[0-9a-f]{{24}}{re.escape(DRAFT)}")
+KINDS = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"}
 TOO_WIDE = frozenset(
     f"/{name}"
     for name in ("", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "opt", "proc", "root", "run")
@@ -38,22 +43,22 @@ class Workspace:
         """Say now why the folder could not be used later; nothing is made yet."""
         await in_thread(lambda: check_folder(self.root))
 
-    async def show(self, files: Iterable[FileRef], blobs: Blobs, gone: Mapping[str, str]) -> None:
-        """Put these files there; take away what `gone` names, where it is still as we left it."""
-        wanted = {file.path: file for file in files}
-        contents = {path: await blobs.get(file.sha256) for path, file in wanted.items()}
-        leaving = {path: digest for path, digest in gone.items() if path not in wanted}
+    async def show(self, layout: Layout, blobs: Blobs) -> None:
+        """Put the layout's files there and take away what may go. What the person put there stays as it is."""
+        contents = {file.path: await blobs.get(file.sha256) for file in layout.files}
+        await in_thread(lambda: self.lay_out(layout, contents))
 
-        def show() -> None:
-            make_folder(self.root)
-            for path, digest in leaving.items():
-                if self.digest(path) == digest:
-                    self.remove(path)
-            for path, content in contents.items():
-                if self.digest(path) != wanted[path].sha256:
-                    self.write(path, content)
-
-        await in_thread(show)
+    def lay_out(self, layout: Layout, contents: Mapping[str, bytes]) -> None:
+        make_folder(self.root)
+        wanted = {file.path: file.sha256 for file in layout.files}
+        for path in sorted(layout.gone, key=depth, reverse=True):
+            digests = layout.gone[path]
+            self.clean(path, [one for one in digests if not one] if path in wanted else digests)
+        for path, digest in wanted.items():
+            with self.folder_of(path, make=True):  # a program may have shut it, or put something in its place
+                found = self.digest(path)
+            if found != digest and layout.may_replace(path, found):
+                self.write(path, contents[path])
 
     async def content(self, path: str) -> bytes | None:
         """What stands there now; None where no plain file does."""
@@ -71,21 +76,32 @@ class Workspace:
         content = self.read(path)
         return "" if content is None else sha256(content).hexdigest()
 
-    def remove(self, path: str) -> None:
+    def clean(self, path: str, digests: Collection[str]) -> None:
+        """Remove a file that has one of these contents; of a folder, link or pipe nobody knows one ("")."""
         with suppress(OSError), self.folder_of(path) as (folder, name):
-            os.unlink(name, dir_fd=folder)
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISREG(mode):
+                if self.digest(path) in digests:
+                    os.unlink(name, dir_fd=folder)
+            elif "" in digests and stat.S_ISDIR(mode):
+                remove_empty(folder, name)
+            elif "" in digests:
+                os.unlink(name, dir_fd=folder)
 
     def write(self, path: str, content: bytes) -> None:
+        """In one move; a file keeps its mode and owner. Folders and links in the way are put aside."""
         with self.folder_of(path, make=True) as (folder, name):
-            draft = f".{sha256(name.encode()).hexdigest()[:16]}.new"
-            with suppress(FileNotFoundError):
-                os.unlink(draft, dir_fd=folder)  # a kill left it
-            handle = os.open(
-                draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=folder
-            )
+            before = plain_state(folder, name)
+            sweep_drafts(folder)
+            draft = f".{token_hex(12)}{DRAFT}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            handle = os.open(draft, flags, 0o644, dir_fd=folder)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(content)
+                    resemble(handle, before)
+                if before is None:
+                    put_aside(folder, name)
                 os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
             except OSError:
                 with suppress(OSError):
@@ -107,6 +123,31 @@ class Workspace:
                 file.flush()
                 os.fsync(file.fileno())
 
+    def obstacle(self, path: str) -> str:
+        """Why no file can be written there without harm; nothing where one can."""
+        *parents, name = inside(path)
+        if not self.root.exists():
+            return ""
+        open_root(self.root)
+        folder = os.open(self.root, FOLDER & ~os.O_NOFOLLOW)
+        try:
+            for part in parents:
+                mode = os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode
+                if not stat.S_ISDIR(mode):
+                    return f"leads through '{part}', which is {'a link' if stat.S_ISLNK(mode) else 'a file'}"
+                deeper = os.open(part, FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = deeper
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            return "" if stat.S_ISREG(mode) else f"is {KINDS.get(stat.S_IFMT(mode), 'no file')} already"
+        except FileNotFoundError:
+            writable = os.access(".", os.W_OK | os.X_OK, dir_fd=folder)
+            return "" if writable else "lies in a folder that is not writable"
+        except PermissionError:
+            return "lies in a folder that is not readable"
+        finally:
+            os.close(folder)
+
     @contextmanager
     def folder_of(self, path: str, make: bool = False):
         """The open folder that holds `path`, reached without a link, and the last part of the name."""
@@ -115,14 +156,107 @@ class Workspace:
         try:
             for part in parents:
                 if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(part, 0o755, dir_fd=folder)
+                    make_way(folder, part)
                 deeper = os.open(part, FOLDER, dir_fd=folder)
                 os.close(folder)
                 folder = deeper
             yield folder, name
         finally:
             os.close(folder)
+
+
+def depth(path: str) -> int:
+    return path.count("/")
+
+
+def plain_state(folder: int, name: str) -> os.stat_result | None:
+    with suppress(OSError):
+        state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return state if stat.S_ISREG(state.st_mode) else None
+    return None
+
+
+def resemble(handle: int, before: os.stat_result | None) -> None:
+    """The mode and, where the system allows it, the owner of the file that goes."""
+    if before is None:
+        return
+    with suppress(OSError):
+        os.fchown(handle, before.st_uid, before.st_gid)
+    os.fchmod(handle, stat.S_IMODE(before.st_mode) & 0o777)
+
+
+def sweep_drafts(folder: int) -> None:
+    """What a kill left. The names cannot be guessed beforehand, and what is no plain file is not ours."""
+    for name in os.listdir(folder):
+        if OUR_DRAFT.fullmatch(name) and plain_state(folder, name):
+            with suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+
+
+def make_way(folder: int, name: str) -> None:
+    """A folder that can be entered and filled, whatever a program has left there."""
+    with suppress(FileNotFoundError):
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode):
+            open_up(name, mode, folder)
+            return
+        put_aside(folder, name)
+    os.mkdir(name, 0o755, dir_fd=folder)
+
+
+def open_up(path: str | Path, mode: int, folder: int | None = None) -> None:
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        with suppress(OSError):
+            os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU, dir_fd=folder)  # Path has no dir_fd
+
+
+def open_root(root: Path) -> None:
+    """A program may have shut the folder that it ran in."""
+    with suppress(OSError):
+        open_up(root, root.stat().st_mode)
+
+
+def put_aside(folder: int, name: str) -> None:
+    """Nothing of that name any more: an empty folder goes, everything else gets another name."""
+    with suppress(FileNotFoundError):
+        try:
+            os.rmdir(name, dir_fd=folder)
+        except OSError:
+            aside = f"{name[:200]}.aside-{token_hex(4)}"
+            os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def remove_empty(folder: int, name: str) -> None:
+    """A folder and the folders in it, as far as nothing else is there. They may be deeper than any path is long."""
+    here = entered(os.dup(folder), name)
+    try:
+        way, inner = [name], [folders_in(here)]
+        while way:
+            if inner[-1]:
+                with suppress(OSError):
+                    here = entered(here, down := inner[-1].pop())
+                    way.append(down)
+                    inner.append(folders_in(here))
+            else:
+                here = entered(here, "..")
+                inner.pop()
+                with suppress(OSError):
+                    os.rmdir(way.pop(), dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def entered(folder: int, name: str) -> int:
+    if name != "..":
+        open_up(name, os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode, folder)
+    deeper = os.open(name, FOLDER, dir_fd=folder)
+    os.close(folder)
+    return deeper
+
+
+def folders_in(folder: int) -> list[str]:
+    with os.scandir(folder) as found:
+        return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
 def inside(path: str) -> list[str]:
@@ -134,6 +268,7 @@ def inside(path: str) -> list[str]:
 
 
 def make_folder(root: Path) -> None:
+    open_root(root)
     check_folder(root)
     root.mkdir(parents=True, exist_ok=True)
 

@@ -9,7 +9,6 @@ from time import time
 import anyio
 from msgspec.structs import replace
 
-from septet.agents.runner import leftovers
 from septet.buses.connection import Link, connect, shown
 from septet.buses.member import Member
 from septet.buses.nats import NatsBus
@@ -21,7 +20,7 @@ from septet.buses.turns import LEASE
 from septet.chat.reports import status
 from septet.chat.results import result_of
 from septet.domain.events import Event, Recorded, RunFinished, VersionWritten
-from septet.domain.files import FileRef
+from septet.domain.files import FileRef, Layout
 from septet.domain.presence import BEAT, Seen, orphaned, rivals
 from septet.domain.reduce import fold
 from septet.domain.runs import Job, RunResult
@@ -36,7 +35,9 @@ from septet.settings.homes import find_home
 from septet.stores.nats import open_nats_store
 from septet.stores.nats_blobs import open_nats_blobs
 from septet.team.floors import floor_for
+from septet.team.layouts import layout_of
 from septet.team.moves import Floor
+from septet.tools.snapshots import hidden_in, taken
 from septet.tools.workspace import Workspace
 from septet.wires.client import Connection
 from septet.wiring.hosts import SERVED, check_conductor, check_roles
@@ -116,7 +117,7 @@ class ClusterSession(Session):
     ) -> AsyncGenerator[Recorded, None]:
         """As at home; the workspace here is kept as an image of what was made elsewhere."""
         await self._check_alone(chat)
-        state = await self.state(chat)
+        state = await self._protected(await self.state(chat))
         await self._sign.conducts(chat)
         self._keep(state)
         try:
@@ -166,13 +167,34 @@ class ClusterSession(Session):
             await anyio.sleep(SURE)
 
     async def _show(self, state: State, event: Event) -> None:
+        """Files of the person's are not replaced: members elsewhere have not seen them."""
         workspace = Workspace(Path(state.workspace))
         if isinstance(event, VersionWritten):
-            await workspace.show(event.files, self.blobs, gone=leftovers(state))
+            layout = layout_of(state, sweep=True)
+            await workspace.show(replace(layout, expected=all_contents(state)), self.blobs)
         elif isinstance(event, RunFinished):
             kept = [change for change in event.result.changes if change.sha256 and change.kind != "deleted"]
-            files = [FileRef(path=one.path, sha256=one.sha256, size=one.size) for one in kept]
-            await workspace.show(files, self.blobs, gone={})
+            files = tuple(FileRef(path=one.path, sha256=one.sha256, size=one.size) for one in kept)
+            await workspace.show(Layout(files=files, expected=all_contents(state)), self.blobs)
+
+    async def _protected(self, state: State) -> State:
+        """Before anybody has done anything, the folder as it is becomes a snapshot, if it is in use."""
+        if not state.existing or state.turns or state.snapshots:
+            return state
+        workspace = Workspace(Path(state.workspace))
+        hidden = await hidden_in(workspace, None, self.blobs)
+        kept, _ = await taken(workspace, hidden, self.blobs, 1, "before the first write")
+        return fold(await self.store.append(state.chat, kept, after=state.seq), state)
+
+
+def all_contents(state: State) -> dict[str, tuple[str, ...]]:
+    """Whatever the team and its runs had at each path: an image of what is made elsewhere may be behind."""
+    found = [(file.path, file.sha256) for version in state.versions for file in version.files]
+    found += [*state.artefacts.items(), *state.stale.items()]
+    contents: dict[str, tuple[str, ...]] = {}
+    for path, digest in found:
+        contents[path] = (*contents.get(path, ()), digest)
+    return contents
 
 
 async def unfinished(store: EventStore, chats: Sequence[str]) -> list[str]:
@@ -229,6 +251,7 @@ async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
     """Serve the roles, for ever: the turns of any chat that somebody conducts. `ready` when the first may come."""
     check_roles(joining.roles)
     async with open_shared(joining.link, wait=float("inf")) as (session, client):
+        session.mirror = True
         sandbox = await session.sandbox(joining.unsafe) if "runner" in joining.roles else Elsewhere()
         own = await own_model(session.models, joining.model)
         cast = casting(session, sandbox, joining.roles, own)

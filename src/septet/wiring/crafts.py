@@ -4,7 +4,7 @@ from contextlib import aclosing
 
 from septet.agents.acting import acting
 from septet.agents.assisting import assisting
-from septet.agents.pairing import managing, pairing, running_newest
+from septet.agents.pairing import briefed, managing, pairing, running_newest
 from septet.agents.reasoning import reasoning
 from septet.agents.runner import Bench
 from septet.agents.talking import briefed_for_talk, talking
@@ -51,7 +51,7 @@ def pair_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:
     if member.role == "runner":
         return running_newest(member, bench)
     if member.role == "manager":
-        return managing(member, models.open(member.model), bench.bus)
+        return managing(member, models.open(member.model), bench.bus, briefed(member, bench.blobs))
     if member.role == "coder":
         return pairing(member, models.open(member.model), bench.bus, bench.blobs)
     return None

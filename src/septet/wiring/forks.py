@@ -16,13 +16,14 @@ from septet.domain.events import (
     Recorded,
     VersionWritten,
 )
-from septet.domain.files import FileRef
+from septet.domain.files import FileRef, Layout
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.errors import BadUsage
 from septet.runtime.log import Log
-from septet.tools.snapshots import recall, restore
+from septet.team.layouts import first_of, layout_of
+from septet.tools.snapshots import Snapshot, hidden_in, recall, restore, taken
 from septet.tools.workspace import Workspace
 from septet.wiring.session import Session
 
@@ -54,7 +55,8 @@ async def fork(
     new = folder.name
     await lay_out(session, fold(start), Workspace(folder))
     log = Log(session.store, State(chat=new))
-    for event in (replace(first, workspace=str(folder)), *(moved(one.event) for one in start[1:])):
+    ours = replace(first, workspace=str(folder), existing=False)
+    for event in (ours, *(moved(one.event) for one in start[1:])):
         await log.record(event)
     return new
 
@@ -90,21 +92,35 @@ def moved(event: Event) -> Event:
 async def lay_out(session: Session, state: State, workspace: Workspace) -> None:
     """The newest snapshot, over it the newest version and what its runs have made."""
     if state.snapshots:
-        await restore(workspace, await recall(state.snapshots[-1].manifest, session.blobs), session.blobs)
+        newest = await recall(state.snapshots[-1].manifest, session.blobs)
+        await restore(workspace, newest, Snapshot(), session.blobs)
     if state.version is None:
         return
     made = [FileRef(path=path, sha256=sha256, size=0) for path, sha256 in state.artefacts.items() if sha256]
-    older = {file.path: file.sha256 for one in state.versions for file in one.files}
-    await workspace.show((*made, *state.version.files), session.blobs, gone=older)
+    layout = layout_of(state, mirror=True)
+    await workspace.show(replace(layout, files=(*made, *layout.files)), session.blobs)
 
 
 async def bring_back(session: Session, state: State, version: VersionWritten, why: str) -> None:
-    """An old version becomes the newest one: nothing in the log is taken back."""
+    """An old version becomes the newest one: nothing in the log is taken back, and the folder is kept as it is now."""
+    workspace = Workspace(Path(state.workspace))
     number = len(state.versions) + 1
+    hidden = await hidden_in(workspace, first_of(state), session.blobs)
+    count = len(state.snapshots) + 1
+    kept, now = await taken(workspace, hidden, session.blobs, count, f"before v{version.number}")
     again = replace(version, number=number, note=f"v{version.number} again, as the person asked")
     decision = DecisionRecorded(by="person", what=f"restored v{version.number}", why=why)
     log = Log(session.store, state)
-    for event in (decision, again):
+    for event in (kept, decision, again):
         await log.record(event)
-    older = {file.path: file.sha256 for one in state.versions for file in one.files}
-    await Workspace(Path(state.workspace)).show(version.files, session.blobs, gone=older)
+    await workspace.show(layout_at(log.state, version, now), session.blobs)
+
+
+def layout_at(state: State, version: VersionWritten, now: Snapshot) -> Layout:
+    """That version; besides what the team wrote, only what was just kept is replaced."""
+    layout = layout_of(state)
+    kept = {path: (entry.sha256,) for path, entry in now.files().items()}
+    team = {
+        file.path: (*kept.get(file.path, ()), file.sha256) for one in state.versions for file in one.files
+    }
+    return Layout(files=version.files, gone=layout.gone, expected={**kept, **team})

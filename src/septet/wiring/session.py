@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.agents.drawing import Outcomes, Trials, drawing
 from septet.agents.exemplar import escalating, knowing
+from septet.agents.protection import guarded
 from septet.agents.proxy import Answered, agreeing, agreeing_to_plans, away, with_chat_released
 from septet.agents.runner import Bench, compared, rehearsed, running
 from septet.agents.sparing import in_time, sparing
@@ -51,6 +53,7 @@ from septet.stores.sqlite import open_store
 from septet.team.floors import floor_for
 from septet.team.moves import Floor
 from septet.team.teams import TEAMS
+from septet.tools.ignored import repository_of
 from septet.tools.memory import Memory
 from septet.tools.passing import passing_folder
 from septet.tools.workspace import Workspace
@@ -82,6 +85,8 @@ class Session:
         self.elsewhere = False
         """Whether members may be on other machines."""
         self.conducted = ConductedChats(home.conducted)
+        self.mirror = False
+        """Whether workspaces here are images of folders on other machines."""
 
     @cached_property
     def examples(self) -> Examples:
@@ -137,11 +142,18 @@ class Session:
             data=paths,
             facts=memory.facts(),
             own_facts=memory.own_facts(),
+            existing=await to_thread.run_sync(self.is_existing, folder),
         )
         log = Log(self.store, State(chat=chat))
         for event in (started, *data):
             await log.record(event)
         return chat
+
+    def is_existing(self, folder: Path) -> bool:
+        """Whether the folder is the person's: it holds something, or is part of a repository."""
+        if folder.is_relative_to(self.home.workspaces):
+            return False
+        return (folder.is_dir() and any(folder.iterdir())) or repository_of(folder) is not None
 
     def check_models(self, team: TeamSpec) -> None:
         """A name that stands for no model is said before the chat begins."""
@@ -254,7 +266,7 @@ class Session:
         log = await Log.open(self.store, chat)
         floor = floor_for(log.state.team, log.state.budget)
         agents = self.agents(log.state, sandbox, person)
-        keepsakes = Keepsakes(Workspace(Path(log.state.workspace)), self.blobs)
+        keepsakes = Keepsakes(self.keepsake_folders(log.state), self.blobs)
         await keepsakes.catch_up(log.state, await self.log(chat))
         try:
             async with aclosing(self.play(log, floor, agents)) as performance:
@@ -276,6 +288,11 @@ class Session:
             return await self.store.append(chat, halted, after=None)
         except SeptetError:  # the error itself is what the person must see
             return ()
+
+    def keepsake_folders(self, state: State) -> tuple[Workspace, ...]:
+        """Beside the program where the folder is ours alone; else, or where that fails, under Septet's home."""
+        apart = Workspace(self.home.keepsakes / state.chat)
+        return (apart,) if state.existing else (Workspace(Path(state.workspace)), apart)
 
     async def play(self, log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
         """The one loop, to the chat's end."""
@@ -308,13 +325,14 @@ class Session:
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
         """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
-        acting = self.willing(member, state, sandbox, person)
+        packages = packages_on(sandbox, self.home)
+        workspace = Workspace(Path(state.workspace))
+        bench = Bench(workspace, sandbox, self.blobs, self.bus, packages, self.mirror)
+        acting = guarded(member, state.team.floor, self.willing(member, state, bench, person), bench)
         asked = member.role == "proxy" and member.name not in [one.name for one in thinking(state.team)]
         return sparing(acting if asked else in_time(acting, member.name), member.name)
 
-    def willing(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
-        packages = packages_on(sandbox, self.home)
-        bench = Bench(Workspace(Path(state.workspace)), sandbox, self.blobs, self.bus, packages)
+    def willing(self, member: RoleSpec, state: State, bench: Bench, person: Agent | None) -> Agent:
         if (crafted := craft(member, state.team, self.models, bench, self.foreign)) is not None:
             return crafted
         if member.role == "proxy":
@@ -325,7 +343,7 @@ class Session:
             return running(member, bench)
         model = self.models.open(member.model)
         if member.role == "coder" and member.candidates > 1:
-            return drawing(member, model, self.bus, self.blobs, self.trials(sandbox))
+            return drawing(member, model, self.bus, self.blobs, self.trials(bench.sandbox))
         usual = speaking(member, model, self.bus, self.blobs)
         if not member.stronger:
             return usual
@@ -338,7 +356,7 @@ class Session:
         @contextmanager
         def bench() -> Generator[Bench, None, None]:
             with passing_folder("trial") as folder:
-                yield Bench(Workspace(folder), sandbox, self.blobs, MemoryBus())
+                yield Bench(Workspace(folder), sandbox, self.blobs, MemoryBus(), mirror=True)
 
         async def rehearse(state: State, version: VersionWritten) -> State:
             with bench() as place:

@@ -9,15 +9,16 @@ from anyio import to_thread
 from septet.chat.names import checked_name
 from septet.chat.versions import version_named
 from septet.domain.counts import counted
-from septet.domain.events import SnapshotTaken
 from septet.domain.state import State
 from septet.domain.values import Value
 from septet.errors import BadUsage
 from septet.settings.homes import Home
 from septet.stores.sqlite_upkeep import forget_chat, rename_chat
 from septet.stores.sweeping import named_in, sweep
-from septet.tools.snapshots import keep, recall, restore, take
+from septet.team.layouts import first_of
+from septet.tools.snapshots import hidden_in, recall, restore, taken
 from septet.tools.workspace import Workspace
+from septet.wiring.forks import layout_at
 from septet.wiring.session import Session
 
 SNAPSHOT = re.compile(r"s(\d{1,9})", re.IGNORECASE)
@@ -37,21 +38,15 @@ async def restore_workspace(session: Session, chat: str, point: str) -> Restored
     workspace = Workspace(Path(state.workspace))
     manifest = snapshot_named(state, point) if SNAPSHOT.fullmatch(point) else None
     version = version_named(state, point) if manifest is None else None
-    now = await take(workspace, session.blobs)
+    hidden = await hidden_in(workspace, first_of(state), session.blobs)
     number = len(state.snapshots) + 1
-    saved = SnapshotTaken(
-        number=number,
-        manifest=await keep(now, session.blobs),
-        entries=len(now.entries),
-        note=f"before {point}",
-    )
+    saved, now = await taken(workspace, hidden, session.blobs, number, f"before {point}")
     await session.store.append(chat, saved, after=None)
     if manifest is not None:
-        await restore(workspace, await recall(manifest, session.blobs), session.blobs)
+        await restore(workspace, await recall(manifest, session.blobs), now, session.blobs)
     if version is not None:
-        others = {file.path: file.sha256 for one in state.versions for file in one.files}
-        await workspace.show(version.files, session.blobs, gone=others)
-    return Restored(chat=chat, point=point, undo=f"s{number}")
+        await workspace.show(layout_at(state, version, now), session.blobs)
+    return Restored(chat=chat, point=point, undo=f"s{saved.number}")
 
 
 def snapshot_named(state: State, name: str) -> str:
@@ -67,6 +62,9 @@ def snapshot_named(state: State, name: str) -> str:
 async def rename(session: Session, chat: str, name: str) -> str:
     session.take(chat)
     await rename_chat(session.home.database, chat, checked_name(name))
+    apart = session.home.keepsakes
+    if await to_thread.run_sync((apart / chat).is_dir):
+        await to_thread.run_sync((apart / chat).rename, apart / name)
     return f"{chat} is called {name} now"
 
 
@@ -75,6 +73,7 @@ async def remove(session: Session, chat: str) -> str:
     session.take(chat)
     folder = Path((await session.state(chat)).workspace)
     await forget_chat(session.home.database, chat)
+    await to_thread.run_sync(lambda: shutil.rmtree(session.home.keepsakes / chat, ignore_errors=True))
     freed = await to_thread.run_sync(free, session.home)
     told = "" if freed is None else f" ({counted(freed, 'byte')} of contents freed)"
     if not folder.is_relative_to(session.home.workspaces):

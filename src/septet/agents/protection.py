@@ -1,0 +1,210 @@
+"""Nothing of the person's is lost: the folder as it was is kept, hand edits count, unseen files are not replaced."""
+
+import re
+from collections.abc import Iterable
+from contextlib import aclosing
+from hashlib import sha256
+
+from septet.agents.runner import Bench
+from septet.domain.events import Event, ReplyRefused, SnapshotTaken, VersionWritten
+from septet.domain.files import FileRef, is_expected, tree_of
+from septet.domain.reduce import reduce_tools, reduce_work
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.domain.values import Value
+from septet.ports import Acts, Agent, Last
+from septet.team.layouts import is_foreign
+from septet.tools.listings import as_text, is_secret
+from septet.tools.paths import path_trouble, ways
+from septet.tools.snapshots import taken
+from septet.tools.workspace import in_thread
+
+AS_FOUND = "as found in the workspace"
+LONGEST_SHOWN = 64 << 10
+"""Bytes of a file that is shown with a refusal; of a longer one nobody could send the whole again."""
+MOST_SHOWN = 128 << 10
+"""Bytes of all files that are shown with one refusal; the others come with the next."""
+
+
+WITHOUT_FILES = ("group_chat", "plan")
+ONE_CALL_AT_A_TIME = ("reason_and_act", "direct")
+"""Floors whose members write by tools, which look at the folder themselves."""
+
+
+def guarded(member: RoleSpec, floor: str, agent: Agent, bench: Bench) -> Agent:
+    """The member, so that it does no harm to the folder it works in."""
+    if floor in WITHOUT_FILES or member.role not in ("coder", "runner", "reviewer"):
+        return agent
+    if member.role == "runner" and floor == "reason_and_act":
+        return agent  # it takes a snapshot and looks at the whole folder at every step
+    if member.role == "coder" and floor not in ONE_CALL_AT_A_TIME:
+        agent = refusing_unseen(member, agent, bench)
+    return protecting(member, agent, bench)
+
+
+def protecting(member: RoleSpec, agent: Agent, bench: Bench) -> Agent:
+    """Before the member works: a snapshot of a folder in use, and a version of what the person changed.
+
+    The runner goes on with that version; the turn of everybody else ends with it, for it has to be run first.
+    """
+
+    async def turn(state: State) -> Acts:
+        for event in await ahead(state, bench):
+            yield event
+            if isinstance(event, VersionWritten):
+                state = reduce_work(state, event)
+                if member.role != "runner":
+                    return
+            else:
+                state = reduce_tools(state, event)
+        async with aclosing(agent(state)) as events:
+            async for event in events:
+                yield event
+
+    return turn
+
+
+async def ahead(state: State, bench: Bench) -> list[SnapshotTaken | VersionWritten]:
+    """What is to be recorded before a turn begins; a turn that goes on after a crash has begun."""
+    turn = state.turn
+    if turn is None or turn.settled or turn.answers or turn.calls or bench.mirror:
+        return []
+    events: list[SnapshotTaken | VersionWritten] = []
+    if state.existing and not state.snapshots and not state.versions:
+        hidden = await bench.hidden(state)
+        events.append((await taken(bench.workspace, hidden, bench.blobs, 1, "before the first write"))[0])
+    if (found := await version_found(state, bench)) is not None:
+        events.append(found)
+    return events
+
+
+async def version_found(state: State, bench: Bench) -> VersionWritten | None:
+    """The newest version with what the person made of its files; one that is gone or cannot be read leaves it.
+
+    Where none of them is left nobody has edited anything: the folder is to be filled again.
+    """
+    files = {file.path: file for file in (state.version.files if state.version else ())}
+    contents = {path: await bench.workspace.content(path) for path in files}
+    if all(content is None for content in contents.values()):
+        return None
+    for path, content in contents.items():
+        if content is None and not is_expected(state.expected, path, ""):
+            files.pop(path)
+        elif content is not None and is_foreign(state, path, sha256(content).hexdigest()):
+            files.pop(path)
+            if as_text(content) is not None and not is_secret(path, content):
+                files[path] = FileRef(path=path, sha256=await bench.blobs.put(content), size=len(content))
+    return as_found(state, files.values())
+
+
+def as_found(state: State, files: Iterable[FileRef]) -> VersionWritten | None:
+    """A version of these files, unless it is the newest one."""
+    ordered = tuple(sorted(files, key=lambda file: file.path))
+    if {(file.path, file.sha256) for file in ordered} == known_files(state):
+        return None
+    number = len(state.versions) + 1
+    return VersionWritten(number=number, files=ordered, tree=tree_of(ordered), note=AS_FOUND, found=True)
+
+
+def known_files(state: State) -> set[tuple[str, str]]:
+    return {(file.path, file.sha256) for file in (state.version.files if state.version else ())}
+
+
+def refusing_unseen(member: RoleSpec, agent: Agent, bench: Bench) -> Agent:
+    """A version that would replace a file of the person's is refused until the coder has seen that file."""
+
+    async def turn(state: State) -> Acts:
+        async with aclosing(agent(state)) as events:
+            async for event in events:
+                made = event.event if isinstance(event, Last) else event
+                refused = await unseen(state, news(state, made), bench)
+                if refused is not None:
+                    reply = ReplyRefused(role=member.name, reason=refused.reason, shown=refused.shown)
+                    yield Last(event=reply)
+                    return
+                yield event
+
+    return turn
+
+
+def news(state: State, event: Event) -> list[str]:
+    """The paths that a version of the coder's brings."""
+    if not isinstance(event, VersionWritten) or event.found:
+        return []
+    before = {file.path for file in (state.version.files if state.version else ())}
+    return [file.path for file in event.files if file.path not in before]
+
+
+class Unseen(Value):
+    """Why files cannot be written, and those whose text the reason shows."""
+
+    reason: str
+    shown: tuple[FileRef, ...] = ()
+
+
+async def unseen(state: State, paths: Iterable[str], bench: Bench) -> Unseen | None:
+    """What stands against writing these paths, which the newest version does not have."""
+    wished = list(paths)
+    if not wished:
+        return None
+    known = [file.path for file in (state.version.files if state.version else ())]
+    for path in wished:
+        trouble = path_trouble(path, [*known, *wished])
+        reason = trouble.reason if trouble else await obstacle(state, path, bench)
+        if reason:
+            return Unseen(reason=reason)
+    contents = {path: await bench.workspace.content(path) for path in wished} if not bench.mirror else {}
+    foreign = {
+        path: content
+        for path, content in contents.items()
+        if content is not None and is_foreign(state, path, sha256(content).hexdigest())
+    }
+    return await told(foreign, await bench.hidden(state), bench) if foreign else None
+
+
+async def obstacle(state: State, path: str, bench: Bench) -> str:
+    """A folder, a link or a file in the way, unless a run has left it there: then it will be swept away."""
+    if not ways(path).isdisjoint((*state.created, *state.stale)):
+        return ""
+    reason = await in_thread(lambda: bench.workspace.obstacle(path))
+    return f"'{path}' {reason}" if reason else ""
+
+
+async def told(foreign: dict[str, bytes], hidden: set[str], bench: Bench) -> Unseen:
+    """One that may not be shown is only refused; else their texts, as far as there is room."""
+    texts = {path: shown(path, content, hidden) for path, content in foreign.items()}
+    closed = [path for path, text in texts.items() if text is None]
+    if closed:
+        why = "in the folder already, and may not be shown or replaced"
+        return Unseen(reason=f"{quoted(closed)}: {why}; choose another name")
+    parts: list[str] = []
+    refs: list[FileRef] = []
+    room = MOST_SHOWN
+    for path, content in foreign.items():
+        room -= len(content)
+        if room >= 0:
+            parts.append(fenced(path, texts[path] or ""))
+            refs.append(FileRef(path=path, sha256=await bench.blobs.put(content), size=len(content)))
+    head = f"{quoted(foreign)}: in the folder already, unknown to you; nothing was written."
+    return Unseen(
+        reason="\n\n".join([f"{head} Read, and send again whole what shall change.", *parts]),
+        shown=tuple(refs),
+    )
+
+
+def quoted(paths: Iterable[str]) -> str:
+    return ", ".join(f"'{path}'" for path in paths)
+
+
+def shown(path: str, content: bytes, hidden: set[str]) -> str | None:
+    """The text of a file of the person's; None where nobody may see it."""
+    if ways(path) & hidden or is_secret(path, content):
+        return None
+    return as_text(content, LONGEST_SHOWN)
+
+
+def fenced(path: str, text: str) -> str:
+    """The text as a block whose fence does not stand in it."""
+    longest = max(map(len, re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence} {path}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"

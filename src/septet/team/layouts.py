@@ -1,0 +1,49 @@
+"""What the workspace shall look like for the newest version, and which paths are the team's to write."""
+
+from septet.domain.events import SnapshotTaken
+from septet.domain.files import Layout, is_expected
+from septet.domain.state import State
+
+
+def layout_of(state: State, *, sweep: bool = False, mirror: bool = False) -> Layout:
+    """The newest version without files of older ones and, to `sweep`, without what their runs have created.
+
+    A mirror is nobody's folder but Septet's: it may be behind, and everything in it may be replaced.
+    """
+    version = state.version
+    if version is None:
+        return Layout(expected=None if mirror else state.expected)
+    older = {file.path: file.sha256 for one in state.versions for file in one.files}
+    deleted = older if mirror else dropped(state)
+    left = {path: (digest, *filter(None, state.expected.get(path, ()))) for path, digest in deleted.items()}
+    stale = {path: (*left.get(path, ()), digest) for path, digest in state.stale.items()}
+    gone = {**left, **stale} if sweep else left
+    return Layout(files=version.files, gone=gone, expected=None if mirror else state.expected)
+
+
+def dropped(state: State) -> dict[str, str]:
+    """Files that the team has deleted. What the person took away, and may have put back, is the person's."""
+    gone: dict[str, str] = {}
+    before: dict[str, str] = {}
+    for version in state.versions:
+        now = {file.path: file.sha256 for file in version.files}
+        gone |= {path: digest for path, digest in before.items() if not version.found}
+        gone = {path: digest for path, digest in gone.items() if path not in now}
+        before = now
+    return gone
+
+
+def first_of(state: State) -> SnapshotTaken | None:
+    return state.snapshots[0] if state.snapshots else None
+
+
+def is_made(state: State, path: str, digest: str) -> bool:
+    """Whether a run created what stands there."""
+    created = path in state.created and state.artefacts.get(path, "") in ("", digest)
+    return created or state.stale.get(path) in ("", digest)
+
+
+def is_foreign(state: State, path: str, digest: str) -> bool:
+    """Whether what stands there is the person's, and not what the team expects."""
+    known = is_expected(state.expected, path, digest) or is_made(state, path, digest)
+    return bool(digest) and not known

@@ -1,0 +1,84 @@
+"""What shall be on disk, and what may be taken away, as the log tells it."""
+
+from hashlib import sha256
+
+from team.states import chat, planned
+
+from septet.domain.events import Event, RunFinished, TurnOpened, VersionWritten
+from septet.domain.files import FileChange, FileRef, tree_of
+from septet.domain.runs import RunResult
+from septet.domain.state import State
+from septet.team.layouts import is_foreign, is_made, layout_of
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def version(number: int, texts: dict[str, str], *, found: bool = False) -> VersionWritten:
+    files = tuple(FileRef(path=path, sha256=digest(text), size=len(text)) for path, text in texts.items())
+    return VersionWritten(number=number, files=files, tree=tree_of(files), found=found)
+
+
+def run(number: int, *changes: FileChange, others: tuple[str, ...] = ()) -> RunFinished:
+    result = RunResult(exit_code=0, changes=changes, others=others)
+    return RunFinished(id=f"v{number} run", purpose="run", command="x", tree="", result=result)
+
+
+def change(path: str, kind: str, text: str = "") -> FileChange:
+    sha = digest(text) if text else ""
+    return FileChange(
+        path=path, kind="new" if kind == "new" else "changed" if kind == "changed" else "deleted", sha256=sha
+    )
+
+
+def after(*events: Event) -> State:
+    return chat([*planned(), TurnOpened(speaker="coder"), *events])
+
+
+def test_only_what_runs_created_is_swept() -> None:
+    state = after(
+        version(1, {"a.py": "1"}),
+        run(1, change("out.txt", "new", "o"), change("data.db", "changed", "d"), others=("folder",)),
+        run(1, change("out.txt", "changed", "p")),
+        version(2, {"a.py": "2"}),
+    )
+    assert layout_of(state, sweep=True).gone == {"out.txt": (digest("p"),), "folder": ("",)}
+    assert layout_of(state).gone == {}
+    assert is_made(state, "out.txt", digest("p"))
+    assert not is_made(state, "out.txt", digest("the person's"))
+    assert not is_made(state, "data.db", digest("d"))
+
+
+def test_what_a_run_deletes_is_no_longer_its_own() -> None:
+    state = after(
+        version(1, {"a.py": "1"}),
+        run(1, change("out.txt", "new", "o")),
+        run(1, change("out.txt", "deleted")),
+        run(1, change("out.txt", "changed", "mine")),
+        version(2, {"a.py": "2"}),
+    )
+    assert layout_of(state, sweep=True).gone == {}
+
+
+def test_what_the_team_deletes_goes_and_what_the_person_takes_away_may_come_back() -> None:
+    both = {"a.py": "1", "b.py": "1"}
+    by_team = after(version(1, both), version(2, {"a.py": "1"}))
+    assert set(layout_of(by_team).gone) == {"b.py"}
+    by_person = after(version(1, both), version(2, {"a.py": "1"}, found=True))
+    assert layout_of(by_person).gone == {}
+
+
+def test_a_version_may_be_on_disk_or_not_until_it_ran() -> None:
+    state = after(version(1, {"a.py": "1"}), run(1), version(2, {"a.py": "2"}))
+    assert not is_foreign(state, "a.py", digest("1"))
+    assert not is_foreign(state, "a.py", digest("2"))
+    assert is_foreign(state, "a.py", digest("mine"))
+    ran = after(version(1, {"a.py": "1"}), run(1), version(2, {"a.py": "2"}), run(2))
+    assert is_foreign(ran, "a.py", digest("1"))  # the person has put it back
+
+
+def test_what_a_run_made_of_a_file_of_the_version_is_nobodys_edit() -> None:
+    state = after(version(1, {"n.txt": "0"}), run(1, change("n.txt", "changed", "1")), run(1))
+    assert not is_foreign(state, "n.txt", digest("1"))
+    assert is_foreign(state, "n.txt", digest("2"))
