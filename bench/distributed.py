@@ -28,10 +28,10 @@ from typing import NamedTuple
 import anyio
 from septet_chats import MEMBERS, REQUESTS
 
-from septet.buses.connection import connect
-from septet.buses.server import Server, ServerPlan, serve
-from septet.buses.users import Users
-from septet.stores.nats import open_nats_store
+from septet.cluster.connection import connect
+from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.store import open_nats_store
+from septet.cluster.users import Users
 
 HERE = Path(__file__).parent
 OURS, PEER = HERE / "septet_chats.py", HERE / "peers" / "autogen_chats.py"

@@ -18,7 +18,6 @@ from time import perf_counter, process_time
 
 import anyio
 
-from septet.buses.memory import MemoryBus
 from septet.domain.codec import FORMAT, encode_event, kind_of
 from septet.domain.events import (
     ChatStarted,
@@ -33,15 +32,14 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileRef
+from septet.domain.messages import Answer, Usage
 from septet.domain.plans import TestsPass
 from septet.domain.reduce import fold
 from septet.domain.runs import RunResult
-from septet.domain.talk import Answer, Usage
 from septet.domain.teams import TeamSpec
 from septet.ports import EventStore
-from septet.stores.sqlite import open_store
-from septet.stores.sqlite_file import open_writer
-from septet.stores.sqlite_writer import ADD_EVENT, SET_HEAD
+from septet.runtime.bus import MemoryBus
+from septet.stores.sqlite import ADD_EVENT, SET_HEAD, open_store, open_writer
 
 SIZES = (3_000, 10_000, 30_000)
 ROUNDS = 5

@@ -15,12 +15,12 @@ import anyio
 import msgspec
 
 from septet.agents.runner import is_test
+from septet.common.values import Value
 from septet.domain.events import Recorded
 from septet.domain.reduce import fold
 from septet.domain.runs import Job
 from septet.domain.state import State
 from septet.domain.teams import Budget
-from septet.domain.values import Value
 from septet.errors import SeptetError
 from septet.sandboxes.ladder import choose_sandbox
 from septet.settings.team_files import load_team

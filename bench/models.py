@@ -19,23 +19,23 @@ from time import process_time
 import anyio
 import httpx2
 
-from septet.buses.memory import MemoryBus
 from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.messages import Answer, Delta, Message, Request
 from septet.domain.state import Spending, State
-from septet.domain.talk import Answer, Delta, Message, Request
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.models.credentials import bearer
-from septet.models.openai import OpenAIModel
-from septet.models.retrying import Patience
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.providers.openai import OpenAIModel
+from septet.models.wrappers.retry import Patience
 from septet.ports import Agent, Model
+from septet.runtime.bus import MemoryBus
 from septet.runtime.conductor import conduct
 from septet.stores.sqlite import open_store
-from septet.team.floors import round_robin
-from septet.team.limits import at_most
+from septet.team.floor import at_most
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
-from septet.wiring.sturdy import sturdy
+from septet.ways.iterate.policy import round_robin
+from septet.wiring.models import sturdy
 
 TURNS = 200
 TOKENS = 20_000

@@ -24,8 +24,8 @@ from msgspec.structs import replace
 
 from septet.domain.runs import Job
 from septet.ports import Sandbox
-from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.warm import Warm, warmed
 
 SETTLED = 0.15

@@ -14,25 +14,23 @@ import msgspec
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.buses.addresses import AgentId
-from septet.buses.connection import Link, connect
-from septet.buses.mailbox import Handlers, serve_agents
-from septet.buses.member import Member
-from septet.buses.post import Desk, open_post
-from septet.buses.recall import taking
-from septet.buses.remote import check_step, perform_together
+from septet.cluster.addresses import AgentId
+from septet.cluster.conductor import check_step, perform_together
+from septet.cluster.connection import Link, connect
+from septet.cluster.member import Member, taking
+from septet.cluster.store import NatsStore, open_nats_store
+from septet.cluster.topics import Desk, Handlers, open_post, serve_agents
 from septet.domain.events import ChatEnded, ChatStarted, ModelAnswered, TurnOpened
+from septet.domain.messages import Answer
 from septet.domain.reduce import fold
 from septet.domain.state import State
-from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.ports import Acts, Last
 from septet.runtime.conductor import Agents, perform
 from septet.runtime.log import Log
-from septet.stores.nats import NatsStore, open_nats_store
-from septet.team.floors import floor_for
-from septet.team.moves import Floor
-from septet.wiring.staying import settle
+from septet.team.floor import Floor
+from septet.ways.iterate.policy import floor_for
+from septet.wiring.handle import settle
 
 MEMBERS = (RoleSpec(name="writer", role="coder"), RoleSpec(name="editor", role="reviewer"))
 REQUESTS = 300

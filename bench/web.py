@@ -14,16 +14,16 @@ import anyio
 import msgspec
 from websockets.asyncio.client import connect
 
-from septet.agents.asking import ENCODER, Live, live_topic
+from septet.agents.ask import ENCODER, Live, live_topic
 from septet.domain.events import ChatStarted, ModelAnswered, TurnOpened
-from septet.domain.talk import Answer
-from septet.settings.homes import Home
+from septet.domain.messages import Answer
+from septet.settings.home import Home
 from septet.team.teams import TEAMS
-from septet.web.application import application
-from septet.web.door import Door
-from septet.web.place import open_place
-from septet.web.serving import Server, configuration
-from septet.web.streams import Piece, units
+from septet.web.app import application
+from septet.web.app_state import open_place
+from septet.web.auth import Door
+from septet.web.channels import Piece, units
+from septet.web.server import Server, configuration
 from septet.wiring.session import Session, open_session
 
 TOKEN = "token für 🦉 "

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from septet.errors import BadUsage, SeptetError
     from septet.team.context import Context, compose_prompt
     from septet.tools.actions import action
-    from septet.tools.toolbox import Hands, tool
+    from septet.tools.registry import Hands, tool
     from septet.wiring.api import Team
     from septet.wiring.autocoder import Project, autocoder
-    from septet.wiring.handles import Handle
+    from septet.wiring.handle import Handle
 
 __all__ = [
     "BadUsage",
@@ -36,8 +36,8 @@ __all__ = [
 HOMES = {
     "BadUsage": "septet.errors",
     "Context": "septet.team.context",
-    "Handle": "septet.wiring.handles",
-    "Hands": "septet.tools.toolbox",
+    "Handle": "septet.wiring.handle",
+    "Hands": "septet.tools.registry",
     "Project": "septet.wiring.autocoder",
     "Recorded": "septet.domain.events",
     "Result": "septet.chat.results",
@@ -46,7 +46,7 @@ HOMES = {
     "action": "septet.tools.actions",
     "autocoder": "septet.wiring.autocoder",
     "compose_prompt": "septet.team.context",
-    "tool": "septet.tools.toolbox",
+    "tool": "septet.tools.registry",
 }
 
 

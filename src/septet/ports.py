@@ -4,13 +4,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, NamedTuple, Protocol
 
+from septet.common.values import Value
 from septet.domain.events import Event, Recorded
 from septet.domain.examples import Example
+from septet.domain.messages import Answer, Delta, Request
 from septet.domain.packages import Installation, Missing
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
-from septet.domain.talk import Answer, Delta, Request
-from septet.domain.values import Value
 
 
 class Last(Value):

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from septet.agents.drawing import Draw, Outcomes, Trials, drawing
 from septet.agents.runner import Bench, compared, rehearsed
-from septet.buses.memory import MemoryBus
 from septet.domain.events import (
     ChatStarted,
     DecisionRecorded,
@@ -21,19 +19,21 @@ from septet.domain.events import (
     TurnOpened,
     VersionWritten,
 )
+from septet.domain.messages import Answer, Usage
 from septet.domain.plans import CommandSucceeds, Plan, Requirement, TestsPass, plan_digest
 from septet.domain.reduce import fold
 from septet.domain.state import State
-from septet.domain.talk import Answer, Usage
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.models.scripted import Script, ScriptedModel, ScriptedTurn, words
+from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn, words
 from septet.ports import Last
+from septet.runtime.bus import MemoryBus
 from septet.sandboxes.interpreters import Interpreters
-from septet.sandboxes.unsafe import UnsafeLocal
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.sandboxes.workbench import Workbench
 from septet.stores.memory import MemoryBlobs
-from septet.team.forms import check_of
-from septet.tools.workspace import Workspace
+from septet.team.small_form import check_of
+from septet.ways.iterate.best_of_n import Draw, Outcomes, Trials, drawing
+from septet.workspace.files import Workspace
 
 pytestmark = pytest.mark.anyio
 

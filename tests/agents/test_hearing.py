@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from septet.agents.runner import Bench
-from septet.buses.memory import MemoryBus
 from septet.domain.runs import Job, Limits, RunResult
-from septet.sandboxes.unsafe import UnsafeLocal
+from septet.runtime.bus import MemoryBus
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.stores.memory import MemoryBlobs
-from septet.tools.workspace import Workspace
+from septet.workspace.files import Workspace
 
 pytestmark = pytest.mark.anyio
 

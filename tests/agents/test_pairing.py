@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from septet.agents.pairing import cell_of, good_cells, pairing
-from septet.buses.memory import MemoryBus
 from septet.domain.events import (
     ChatStarted,
     Event,
@@ -21,11 +19,13 @@ from septet.domain.reduce import fold, reduce_work
 from septet.domain.runs import Cell, RunResult
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.models.scripted import Script, ScriptedModel, ScriptedTurn
+from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn
 from septet.ports import Last
+from septet.runtime.bus import MemoryBus
 from septet.stores.blobs import FolderBlobs
-from septet.team.pairing import FORGET
 from septet.team.teams import TEAMS
+from septet.ways.pair.members import cell_of, good_cells, pairing
+from septet.ways.pair.policy import FORGET
 
 pytestmark = pytest.mark.anyio
 

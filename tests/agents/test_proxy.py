@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat
 
-from septet.agents.proxy import Question, agreeing_to_work, away, question, understood
+from septet.agents.person import Question, agreeing_to_work, away, question, understood
 from septet.domain.approvals import approves
 from septet.domain.events import (
     FactsChanged,

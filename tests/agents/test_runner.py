@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from septet.agents.runner import Bench, rehearsed
-from septet.buses.memory import MemoryBus
 from septet.domain.events import ChatStarted, PlanApproved, PlanProposed, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
 from septet.domain.plans import Plan, Requirement, TestsPass, plan_digest
@@ -14,13 +13,14 @@ from septet.domain.reduce import fold
 from septet.domain.runs import Limits
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
-from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.runtime.bus import MemoryBus
 from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.workbench import Workbench
 from septet.stores.memory import MemoryBlobs
 from septet.team import evidence
 from septet.team.evidence import shortcomings
-from septet.tools.workspace import Workspace
+from septet.workspace.files import Workspace
 
 pytestmark = pytest.mark.anyio
 

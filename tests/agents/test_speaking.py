@@ -3,19 +3,19 @@
 import pytest
 from team.states import STARTED, chat, planned
 
-from septet.agents.pairing import briefed, managing
-from septet.agents.speaking import kept, speaking, write_version
-from septet.agents.talking import talking
-from septet.buses.memory import MemoryBus
+from septet.agents.replies import kept, speaking, write_version
 from septet.domain.events import Event, ModelAnswered, ReplyRefused, TurnOpened, VersionWritten
 from septet.domain.files import tree_of
 from septet.domain.plans import Refusal
 from septet.domain.replies import CodeFile
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedTurn
+from septet.models.providers.scripted import Script, ScriptedCall, ScriptedModel, ScriptedTurn
 from septet.ports import Agent, Last
+from septet.runtime.bus import MemoryBus
 from septet.stores.memory import MemoryBlobs
+from septet.ways.group_chat.members import talking
+from septet.ways.pair.members import briefed, managing
 
 pytestmark = pytest.mark.anyio
 

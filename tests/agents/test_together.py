@@ -6,14 +6,13 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from septet.agents.asking import live_topic
-from septet.agents.together import ask_together
-from septet.buses.memory import MemoryBus
-from septet.domain.estimates import estimated
+from septet.agents.ask import live_topic
+from septet.domain.messages import Answer, Delta, Message, Request, estimated
 from septet.domain.state import State
-from septet.domain.talk import Answer, Delta, Message, Request
 from septet.domain.teams import Budget, RoleSpec
 from septet.errors import ModelFailed, Overdrawn
+from septet.runtime.bus import MemoryBus
+from septet.ways.iterate.best_of_n import ask_together
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from cli.commands import Septet
 
 from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, ToolAnswered
+from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
-from septet.domain.talk import ToolOffer
-from septet.tools.foreign import ForeignTool
+from septet.tools.mcp import ForeignTool
 
 SERVER = Path(__file__).parent / "mcp_server.py"
 

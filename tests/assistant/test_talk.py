@@ -14,8 +14,8 @@ from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, Event, ModelAnswered, ReplyRefused, ToolAnswered, ToolCalled
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.team.teams import TEAMS
-from septet.tools import toolbox
-from septet.tools.toolbox import Hands, tool
+from septet.tools import registry as tool_registry
+from septet.tools.registry import Hands, tool
 from septet.wiring.session import open_session, with_model
 
 pytestmark = pytest.mark.anyio
@@ -164,7 +164,7 @@ async def test_somebody_who_waits_for_you_cannot_be_asked(tmp_path: Path) -> Non
 @pytest.fixture
 def registry() -> Generator[None]:
     yield
-    toolbox.REGISTERED.clear()
+    tool_registry.REGISTERED.clear()
 
 
 @pytest.mark.usefixtures("registry")
@@ -181,7 +181,7 @@ async def test_people_add_tools_and_what_must_not_be_repeated_is_not(tmp_path: P
             paid.append(self.amount)
             return f"paid {self.amount}"
 
-    assert Pay.__name__ in toolbox.REGISTERED
+    assert Pay.__name__ in tool_registry.REGISTERED
     turns: list[Turn] = [
         calls("proxy", send("pay")),
         calls("assistant", ("Pay", {"amount": 5})),

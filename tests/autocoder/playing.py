@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from septet.domain.events import Event
 from septet.domain.teams import TeamSpec
-from septet.settings.homes import Home
+from septet.settings.home import Home
 from septet.team.teams import TEAMS
 from septet.wiring.session import open_session, with_model
 

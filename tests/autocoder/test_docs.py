@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from septet import Handle
-from septet.tools import actions, toolbox
+from septet.tools import actions
+from septet.tools import registry as tool_registry
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -17,7 +18,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def registry() -> Generator[None]:
     yield
     actions.REGISTERED.clear()
-    toolbox.REGISTERED.clear()
+    tool_registry.REGISTERED.clear()
 
 
 def run(page: str) -> list[dict[str, object]]:
@@ -45,4 +46,4 @@ def test_the_autocoders_page(
 @pytest.mark.usefixtures("registry")
 def test_the_assistants_page() -> None:
     run("assistant.md")
-    assert toolbox.REGISTERED["CountLines"].offer().parameters["required"] == ["path"]
+    assert tool_registry.REGISTERED["CountLines"].offer().parameters["required"] == ["path"]

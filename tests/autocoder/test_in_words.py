@@ -9,12 +9,12 @@ import pytest
 from anyio import to_thread
 from cli.commands import Septet, envelopes
 
-from septet.models.scripted import ScriptedTurn, filled, words
+from septet.demos.ad_impressions import DICTIONARY
+from septet.demos.catalogue import fill, load_rehearsal
+from septet.models.providers.scripted import ScriptedTurn, filled, words
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
-from septet.tools.workspace import Workspace
-from septet.wiring.impressions import DICTIONARY
-from septet.wiring.rehearsals import fill, load_rehearsal
+from septet.workspace.files import Workspace
 
 pytestmark = pytest.mark.anyio
 

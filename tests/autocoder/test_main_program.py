@@ -11,10 +11,10 @@ import pytest
 from autocoder.hello import MAIN, fill
 from autocoder.playing import play
 
+from septet.common.pictures import recognise
 from septet.domain.events import ChatEnded, DecisionRecorded, Event, Recorded, RunFinished
-from septet.domain.pictures import recognise
 from septet.domain.reduce import fold
-from septet.team.act_prompts import window
+from septet.ways.autocoder.briefing import window
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from autocoder.hello import fill
 from autocoder.playing import play
 from autocoder.test_main_program import MENDED, PLAN, TEST, WINDOW, ending
 
-from septet.domain.talk import ToolCall
+from septet.domain.messages import ToolCall
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
 

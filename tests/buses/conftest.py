@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from cluster.serving import served_client
 
-from septet.buses.memory import MemoryBus
-from septet.buses.nats import NatsBus
-from septet.buses.server import Server, ServerPlan, serve
+from septet.cluster.bus import NatsBus
+from septet.cluster.server import Server, ServerPlan, serve
 from septet.ports import Bus
+from septet.runtime.bus import MemoryBus
 
 
 @pytest.fixture(params=["memory", "nats"])

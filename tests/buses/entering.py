@@ -9,11 +9,11 @@ from nats.aio.client import Client
 from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
 
-from septet.buses.connection import Link, connect
-from septet.buses.server import Server
-from septet.buses.users import Users
+from septet.cluster.client import Connection
+from septet.cluster.connection import Link, connect
+from septet.cluster.server import Server
+from septet.cluster.users import Users
 from septet.errors import SeptetError
-from septet.wires.client import Connection
 
 
 async def refused(link: Link) -> SeptetError:

@@ -10,15 +10,15 @@ import anyio
 from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 
-from septet.buses.connection import Link, connect
-from septet.buses.server import Server, ServerPlan
-from septet.buses.users import Users
+from septet.cluster.client import Connection
+from septet.cluster.connection import Link, connect
+from septet.cluster.hosts import known_roles, open_host
+from septet.cluster.server import Server, ServerPlan
+from septet.cluster.store import NatsStore, open_nats_store
+from septet.cluster.stream import subject_of
+from septet.cluster.users import Users
 from septet.domain.codec import encode
 from septet.domain.events import Event, Recorded
-from septet.stores.nats import NatsStore, open_nats_store
-from septet.stores.nats_subjects import subject_of
-from septet.wires.client import Connection
-from septet.wiring.hosts import known_roles, open_host
 
 OWN = "septet.log.junk.t.facts_changed.coder"
 """A subject under which a coder may store what it likes."""

@@ -6,21 +6,20 @@ from contextlib import asynccontextmanager
 import anyio
 from nats.aio.client import Client
 
-from septet.buses.connection import connect
-from septet.buses.member import Member, Perform
-from septet.buses.recall import Cast, taking
-from septet.buses.remote import perform_together
-from septet.buses.server import Server
+from septet.cluster.conductor import perform_together
+from septet.cluster.connection import connect
+from septet.cluster.member import Cast, Member, Perform, taking
+from septet.cluster.server import Server
+from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.messages import Answer
 from septet.domain.state import State
-from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.ports import EventStore
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
-from septet.stores.nats import NatsStore, open_nats_store
-from septet.team.floors import floor_for
-from septet.team.moves import Floor
+from septet.team.floor import Floor
+from septet.ways.iterate.policy import floor_for
 
 LEASE = 0.6
 PAIR = TeamSpec(

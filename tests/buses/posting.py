@@ -7,11 +7,10 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from septet.buses.addresses import AgentId
-from septet.buses.connection import connect
-from septet.buses.mailbox import Handlers
-from septet.buses.post import Desk, Post, open_post
-from septet.buses.server import Server
+from septet.cluster.addresses import AgentId
+from septet.cluster.connection import connect
+from septet.cluster.server import Server
+from septet.cluster.topics import Desk, Handlers, Post, open_post
 
 
 @asynccontextmanager

@@ -8,9 +8,12 @@ import nats.errors
 import pytest
 from buses.intruding import OWN, forge, have_echoed, intruded, line
 
-from septet.agents.asking import ENCODER, Live, live_topic
-from septet.buses.nats import NatsBus
-from septet.buses.rights import BLOB_STREAM
+from septet.agents.ask import ENCODER, Live, live_topic
+from septet.cluster.blobs import open_nats_blobs
+from septet.cluster.bus import NatsBus
+from septet.cluster.status import standing
+from septet.cluster.stream import subject_of
+from septet.cluster.users import BLOB_STREAM
 from septet.domain.events import (
     ChatEnded,
     ChatStarted,
@@ -20,12 +23,9 @@ from septet.domain.events import (
     ReviewGiven,
     TurnOpened,
 )
-from septet.stores.nats_blobs import open_nats_blobs
-from septet.stores.nats_subjects import subject_of
 from septet.team.teams import TEAMS
 from septet.web.channels import Channels
-from septet.web.shelf import Shelf
-from septet.wiring.standing import standing
+from septet.web.summaries import Shelf
 
 pytestmark = pytest.mark.anyio
 FORGED: list[Event] = [

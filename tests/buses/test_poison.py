@@ -10,22 +10,20 @@ from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
 
-from septet.buses.connection import connect
-from septet.buses.presence import seen, signing
-from septet.buses.remote import open_line
-from septet.buses.server import ServerPlan, serve
 from septet.chat.search import Index
-from septet.domain.bundles import message_of
+from septet.cluster.client import listen
+from septet.cluster.conductor import open_line
+from septet.cluster.connection import connect
+from septet.cluster.presence import seen, signing
+from septet.cluster.server import ServerPlan, serve
+from septet.cluster.status import standing
+from septet.cluster.store import EXPECTED, EXPECTED_OF, open_nats_store
+from septet.cluster.stream import message_of, subject_of, whole_chat
 from septet.domain.events import ChatStarted, Event, PersonSpoke, Recorded, TurnOpened
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, LogDamaged
-from septet.stores.nats import open_nats_store
-from septet.stores.nats_feed import EXPECTED, EXPECTED_OF
-from septet.stores.nats_subjects import subject_of, whole_chat
-from septet.web.shelf import Shelf
-from septet.wires.ears import listen
+from septet.web.summaries import Shelf
 from septet.wiring.cluster import unfinished
-from septet.wiring.standing import standing
 
 pytestmark = pytest.mark.anyio
 PATIENCE = 60

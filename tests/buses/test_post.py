@@ -6,12 +6,11 @@ import pytest
 from buses.posting import Heard, joined
 from nats.js.manager import JetStreamManager
 
-from septet.buses.addresses import AgentId, PrefixSubscription, TypeSubscription
-from septet.buses.connection import connect
-from septet.buses.mail import STREAM
-from septet.buses.mailbox import Handlers, serve_agents
-from septet.buses.post import Desk, open_post
-from septet.buses.server import Server
+from septet.cluster.addresses import AgentId, PrefixSubscription, TypeSubscription
+from septet.cluster.connection import connect
+from septet.cluster.mail import STREAM
+from septet.cluster.server import Server
+from septet.cluster.topics import Desk, Handlers, open_post, serve_agents
 from septet.errors import BadUsage
 
 pytestmark = pytest.mark.anyio

@@ -6,12 +6,12 @@ import anyio
 import pytest
 from cluster.serving import served_client
 
-from septet.buses.connection import Link, connect
-from septet.buses.presence import Sign, make_presence, seen, signing
-from septet.buses.server import ServerPlan, serve
-from septet.buses.users import Users
+from septet.cluster.client import Connection
+from septet.cluster.connection import Link, connect
+from septet.cluster.presence import Sign, make_presence, seen, signing
+from septet.cluster.server import ServerPlan, serve
+from septet.cluster.users import Users
 from septet.domain.presence import Presence, Seen
-from septet.wires.client import Connection
 
 pytestmark = pytest.mark.anyio
 

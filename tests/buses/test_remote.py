@@ -6,15 +6,15 @@ import anyio
 import pytest
 from buses.pairing import EXPECTED, answering, conduct, members, start, words
 
-from septet.buses import member
-from septet.buses.connection import connect
-from septet.buses.member import AT_ONCE, Call, Perform
-from septet.buses.server import Server
+from septet.cluster import member
+from septet.cluster.connection import connect
+from septet.cluster.member import AT_ONCE, Call, Perform
+from septet.cluster.server import Server
+from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatEnded, ModelAnswered, PersonSpoke, TurnOpened
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.errors import LogDamaged, ModelFailed, RemoteFailed
-from septet.stores.nats import NatsStore, open_nats_store
 
 pytestmark = pytest.mark.anyio
 

@@ -8,12 +8,11 @@ import pytest
 from buses.posting import joined
 from nats.js.manager import JetStreamManager
 
-from septet.buses import mail
-from septet.buses.mailbox import Make, serve_agents
-from septet.buses.post import Desk
-from septet.buses.server import Server
+from septet.cluster import mail
+from septet.cluster.client import listen
+from septet.cluster.server import Server
+from septet.cluster.topics import Desk, Make, serve_agents
 from septet.errors import RemoteFailed, Unreachable
-from septet.wires.ears import listen
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ import pytest
 from buses.entering import as_member, log_of, refused, with_log
 from nats.js.client import JetStreamContext
 
-from septet.buses.connection import Link, connect
-from septet.buses.rights import FLOOR, MADE, NAMED
-from septet.buses.server import ServerPlan, invite, serve, uninvite
+from septet.cluster.connection import Link, connect
+from septet.cluster.server import ServerPlan, invite, serve, uninvite
+from septet.cluster.users import FLOOR, MADE, NAMED
 from septet.domain.codec import KINDS
 from septet.errors import BadConfig, SeptetError
 

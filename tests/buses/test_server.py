@@ -10,8 +10,8 @@ import anyio
 import pytest
 from anyio.abc import ByteStream, SocketAttribute
 
-from septet.buses.connection import Link, connect
-from septet.buses.server import ServerPlan, serve
+from septet.cluster.connection import Link, connect
+from septet.cluster.server import ServerPlan, serve
 from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
 
 pytestmark = pytest.mark.anyio

@@ -7,20 +7,19 @@ import anyio
 import pytest
 from buses.pairing import EXPECTED, LEASE, answering, conduct, members, start, words
 
-from septet.buses.connection import connect
-from septet.buses.member import Call, Member
-from septet.buses.recall import taking
-from septet.buses.server import Server
-from septet.buses.turns import ENCODER, WORK, Order
+from septet.cluster.connection import connect
+from septet.cluster.member import Call, Member, taking
+from septet.cluster.server import Server
+from septet.cluster.store import open_nats_store
+from septet.cluster.turns import ENCODER, WORK, Order
 from septet.domain.events import Event, ModelAnswered, TurnOpened
+from septet.domain.messages import Answer
 from septet.domain.reduce import fold
 from septet.domain.state import State
-from septet.domain.talk import Answer
 from septet.errors import Conflict
 from septet.runtime.conductor import Agents
-from septet.stores.nats import open_nats_store
-from septet.team.floors import floor_for
-from septet.team.moves import Floor
+from septet.team.floor import Floor
+from septet.ways.iterate.policy import floor_for
 
 pytestmark = pytest.mark.anyio
 

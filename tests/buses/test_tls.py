@@ -13,11 +13,11 @@ import trustme
 from anyio.abc import ByteStream, SocketAttribute
 from buses.entering import refused
 
-from septet.buses.connection import Link, connect
-from septet.buses.server import Server, ServerPlan, serve
-from septet.buses.users import Users
+from septet.cluster.client import Connection
+from septet.cluster.connection import Link, connect
+from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.users import Users
 from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
-from septet.wires.client import Connection
 
 pytestmark = pytest.mark.anyio
 OTHER = "127.0.0.2"

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.chat.documents import document, packed
-from septet.chat.pages import page
+from septet.chat.export_file import document, packed
+from septet.chat.export_html import page
 from septet.domain.events import ChatStarted, Event, ModelAnswered, PersonSpoke, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
-from septet.domain.talk import Answer
+from septet.domain.messages import Answer
 from septet.errors import BadUsage, LogDamaged
 from septet.stores.memory import MemoryBlobs
 from septet.team.teams import TEAMS

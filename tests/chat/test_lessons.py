@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.chat.lessons import lessons_in
+from septet.chat.example_sources import lessons_in
 from septet.errors import BadUsage
 
 CELLS = [{"cell_type": "markdown", "source": ["# Plot a line"]}, {"cell_type": "code", "source": ["plot(x)"]}]

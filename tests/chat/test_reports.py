@@ -2,7 +2,7 @@
 
 from team.states import PLAN, STARTED, chat, planned, said, version
 
-from septet.chat.reports import status
+from septet.chat.results import status
 from septet.domain.events import ChatEnded, PlanProposed, TurnOpened
 
 

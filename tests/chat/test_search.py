@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from septet.chat.search import TABLE, Index, query_of
 from septet.domain.events import PersonSpoke
 from septet.stores.memory import MemoryStore
-from septet.stores.sqlite import open_store
-from septet.stores.sqlite_upkeep import forget_chat, rename_chat
+from septet.stores.sqlite import forget_chat, open_store, rename_chat
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ from cli.commands import SMALL, Septet
 from msgspec.structs import replace
 
 from septet.domain.events import ChatEnded
-from septet.settings.homes import Home
+from septet.settings.home import Home
 from septet.team.teams import TEAMS
 from septet.wiring.session import open_session, with_model
 

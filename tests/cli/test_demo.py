@@ -11,8 +11,8 @@ from assistant.impressions import clicks, rate, rates
 from cli.commands import Septet
 
 from septet.cli.run import DEMOS
-from septet.domain.pictures import recognise
-from septet.wiring.rehearsals import rehearsals
+from septet.common.pictures import recognise
+from septet.demos.catalogue import rehearsals
 
 
 @pytest.mark.parametrize(

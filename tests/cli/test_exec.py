@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from cli.commands import PATIENCE, Septet
 
-from septet.domain.pictures import recognise
+from septet.common.pictures import recognise
 
 
 def folder(septet: Septet) -> str:

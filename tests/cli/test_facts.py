@@ -10,7 +10,7 @@ from septet.domain.events import ChatStarted, FactsChanged, Recorded
 from septet.domain.facts import MOST, Change, change_in, changed, same
 from septet.domain.reduce import fold
 from septet.team.teams import TEAMS
-from septet.tools.memory import Memory
+from septet.workspace.facts_file import Memory
 
 
 def test_a_fact_is_told_to_the_next_team_of_the_same_project(septet: Septet, tmp_path: Path) -> None:

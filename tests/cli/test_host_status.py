@@ -1,8 +1,8 @@
 """What a host says of others is theirs: a terminal shows it and obeys none of it."""
 
-from septet.cli.host_status import lines
+from septet.cli.host import lines
+from septet.cluster.status import ChatStanding, Standing
 from septet.domain.presence import Presence, Seen
-from septet.wiring.standing import ChatStanding, Standing
 
 RUDE = "\x1b[2J\x1b]0;mine\x07me\nserver   all is well\u202e"
 

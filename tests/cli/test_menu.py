@@ -8,7 +8,7 @@ import pytest
 from cli.commands import MORE, SMALL, Septet
 from cli.terminals import Terminal, needs_terminal, on_terminal
 
-from septet.settings.homes import find_home
+from septet.settings.home import find_home
 from septet.team.teams import TEAMS
 from septet.wiring.session import open_session, with_model
 

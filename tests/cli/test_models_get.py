@@ -14,7 +14,7 @@ from cli.commands import Septet, envelopes
 from models.file_server import CONTENT, files_served, index_files
 
 from septet.errors import BadConfig
-from septet.settings.homes import Home
+from septet.settings.home import Home
 from septet.wiring.models import Models
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from cli.commands import SCRIPTS, Septet
 
+from septet.common.pictures import recognise
 from septet.domain.codec import decode
 from septet.domain.events import RunFinished
-from septet.domain.pictures import recognise
 
 
 def run(septet: Septet, script: str, *options: str) -> list[RunFinished]:

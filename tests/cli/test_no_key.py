@@ -7,7 +7,7 @@ import pytest
 from cli.commands import Septet
 from cli.terminals import needs_terminal, on_terminal
 
-from septet.models.catalogue import CATALOGUE
+from septet.models.local.catalogue import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
 GOAL = "an analog clock"

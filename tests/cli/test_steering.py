@@ -15,7 +15,7 @@ from cli.commands import PATIENCE, Septet
 from cli.terminals import Terminal, command_line, needs_terminal, on_terminal, running
 
 from septet.cli.options import Options
-from septet.cli.watching import goes_on_with
+from septet.cli.watch import goes_on_with
 from septet.domain.events import ChatEnded, PersonSpoke
 from septet.testing.replies import Fault, Reply, Seen
 from septet.testing.server import MockServer, serving

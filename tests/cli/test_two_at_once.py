@@ -10,7 +10,7 @@ from anyio.abc import Process
 from anyio.to_thread import run_sync
 from cli.commands import PATIENCE, Septet
 
-from septet.domain.talk import Usage
+from septet.domain.messages import Usage
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
 

@@ -8,21 +8,20 @@ import sys
 import anyio
 from nats.aio.client import Client
 
-from septet.buses.connection import Link, connect
-from septet.buses.member import Member
-from septet.buses.recall import taking
-from septet.buses.remote import perform_together
+from septet.cluster.conductor import perform_together
+from septet.cluster.connection import Link, connect
+from septet.cluster.member import Member, taking
+from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted, ModelAnswered
+from septet.domain.messages import Answer
 from septet.domain.state import State
-from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import Conflict
 from septet.ports import Acts, Last
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
-from septet.stores.nats import NatsStore, open_nats_store
-from septet.team.floors import floor_for
-from septet.team.moves import Floor
+from septet.team.floor import Floor
+from septet.ways.iterate.policy import floor_for
 
 LEASE = 1.0
 ROUNDS = 10

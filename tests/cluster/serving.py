@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from septet.buses.connection import connect
-from septet.buses.server import ServerPlan, serve
-from septet.wires.client import Connection
+from septet.cluster.client import Connection
+from septet.cluster.connection import connect
+from septet.cluster.server import ServerPlan, serve
 
 
 @asynccontextmanager

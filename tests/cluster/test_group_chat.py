@@ -17,10 +17,10 @@ import pytest
 from anyio.abc import Process
 from cluster.test_replicas import free_ports
 
-from septet.buses.connection import Link, connect
+from septet.cluster.connection import Link, connect
+from septet.cluster.store import open_nats_store
 from septet.domain.events import ChatEnded, Event, ModelAnswered, TurnOpened
 from septet.domain.presence import GONE
-from septet.stores.nats import open_nats_store
 from septet.testing.replies import Fault, Reply, Seen
 from septet.testing.server import MockServer, serving
 

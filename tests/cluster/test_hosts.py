@@ -17,11 +17,11 @@ from cli.commands import SCRIPTS
 from cluster.test_commands import Serving, command, environment, run, serving
 from cluster.test_replicas import free_ports
 
-from septet.buses.server import find_binary
+from septet.cluster.address import Meeting
+from septet.cluster.hosts import link_to
+from septet.cluster.server import find_binary
+from septet.cluster.status import standing
 from septet.domain.presence import Seen
-from septet.settings.meetings import Meeting
-from septet.wiring.links import link_to
-from septet.wiring.standing import standing
 
 TALK = f"scripted:{SCRIPTS / 'talk.yaml'}"
 PATIENCE = 60.0

@@ -12,12 +12,12 @@ import pytest
 from anyio.abc import Process
 from cluster.actor import ROUNDS
 
-from septet.buses.connection import connect
-from septet.buses.server import Server, ServerPlan, serve
-from septet.buses.users import Users
+from septet.cluster.connection import connect
+from septet.cluster.hosts import prepare
+from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.store import open_nats_store
+from septet.cluster.users import Users
 from septet.domain.events import ModelAnswered, TurnOpened
-from septet.stores.nats import open_nats_store
-from septet.wiring.hosts import prepare
 
 pytestmark = pytest.mark.anyio
 

@@ -16,9 +16,9 @@ import trustme
 from anyio.abc import Process
 from cluster.test_kills import ACTOR, check
 
-from septet.buses.connection import connect
-from septet.buses.server import Server, ServerPlan, serve
-from septet.stores.nats import open_nats_store
+from septet.cluster.connection import connect
+from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.store import open_nats_store
 
 pytestmark = pytest.mark.anyio
 CHATS = 6

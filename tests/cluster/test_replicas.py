@@ -13,12 +13,12 @@ import pytest
 from nats.aio.client import Client
 from nats.js.manager import JetStreamManager
 
-from septet.buses.connection import Link, connect
-from septet.buses.server import find_binary
+from septet.cluster.connection import Link, connect
+from septet.cluster.server import find_binary
+from septet.cluster.store import NatsStore, open_nats_store
+from septet.cluster.stream import STREAM
 from septet.domain.events import Recorded, TurnOpened
 from septet.errors import BadConfig
-from septet.stores.nats import NatsStore, open_nats_store
-from septet.stores.nats_subjects import STREAM
 
 pytestmark = [pytest.mark.anyio, pytest.mark.torture]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.buses.server import ServerPlan, serve
+from septet.cluster.server import ServerPlan, serve
 from septet.domain.events import ChatStarted, DataDescribed, DecisionRecorded, Event, VersionWritten
 from septet.domain.reduce import fold
 from septet.domain.teams import RoleSpec, TeamSpec

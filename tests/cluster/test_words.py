@@ -7,15 +7,15 @@ import pytest
 from cluster.actor import LEASE, PAIR, be_member
 from nats.aio.client import Client
 
-from septet.buses.connection import Link, connect
-from septet.buses.remote import perform_together
-from septet.buses.server import ServerPlan, serve
-from septet.buses.users import Users
+from septet.cluster.conductor import perform_together
+from septet.cluster.connection import Link, connect
+from septet.cluster.hosts import prepare
+from septet.cluster.server import ServerPlan, serve
+from septet.cluster.store import NatsStore, open_nats_store
+from septet.cluster.users import Users
 from septet.domain.events import ChatEnded, ChatStarted, Event, ModelAnswered, PersonSpoke, StopRequested
 from septet.runtime.log import Log
-from septet.stores.nats import NatsStore, open_nats_store
-from septet.team.floors import floor_for
-from septet.wiring.hosts import prepare
+from septet.ways.iterate.policy import floor_for
 
 pytestmark = pytest.mark.anyio
 SPEAKERS = ["writer", "editor"] * 5

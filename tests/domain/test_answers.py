@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.answers import Output, Source, numbers, traced
+from septet.domain.citations import Output, Source, numbers, traced
 
 OUTPUTS = [
     Output(script="a.py", text="rows: 9500\nrate 3.140 %\n"),

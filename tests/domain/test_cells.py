@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.cells import cells_of, notebook_cells
+from septet.common.notebooks import cells_of, notebook_cells
 
 CODE = st.from_regex(r"[a-z]{1,5} = [0-9]{1,3}\n", fullmatch=True)
 

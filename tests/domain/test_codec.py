@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from septet.domain import codec
 from septet.domain.codec import decode, decode_event, encode, encode_event, kind_of
 from septet.domain.events import ChatEnded, Event, PersonSpoke, Recorded, TurnOpened
+from septet.domain.messages import Usage
 from septet.domain.plans import CommandSucceeds, FileExists, Judged, PictureExists, TestsPass
 from septet.domain.reduce import fold
-from septet.domain.talk import Usage
 from septet.errors import LogDamaged
 
 FIXTURE = Path(__file__).with_name("fixtures") / "log-v1.jsonl"

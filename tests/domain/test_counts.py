@@ -2,7 +2,7 @@
 
 import pytest
 
-from septet.domain.counts import counted, listed
+from septet.common.text import counted, listed
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from septet.domain.estimates import BYTES_PER_TOKEN, PER_MESSAGE, PER_PICTURE, estimated, of_text
-from septet.domain.talk import Message, Request, ToolCall, ToolOffer
+from septet.domain.messages import (
+    BYTES_PER_TOKEN,
+    PER_MESSAGE,
+    PER_PICTURE,
+    Message,
+    Request,
+    ToolCall,
+    ToolOffer,
+    estimated,
+    of_text,
+)
 
 TEXTS = st.text(max_size=300)
 CALLS = st.builds(ToolCall, id=st.just("1"), name=TEXTS, arguments=TEXTS)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.pictures import recognise
+from septet.common.pictures import recognise
 
 
 def png(width: int, height: int, pixels: bytes) -> bytes:

@@ -15,10 +15,10 @@ from septet.domain.events import (
     ToolCalled,
     VersionWritten,
 )
+from septet.domain.messages import Answer, Usage
 from septet.domain.plans import Plan, Requirement, plan_digest
 from septet.domain.reduce import fold, reduce
 from septet.domain.state import State
-from septet.domain.talk import Answer, Usage
 
 Log = list[Recorded]
 

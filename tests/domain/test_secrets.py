@@ -2,7 +2,7 @@
 
 import pytest
 
-from septet.domain.secrets import holds_secret, is_secret_name
+from septet.common.secrets import holds_secret, is_secret_name
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.terminals import Pieces, neutral
+from septet.common.text import Pieces, neutral
 
 _ANY = (
     st.text(st.sampled_from("\x1b[]0;mHJ\x07\\\x9b\x9d\x90\x9cP+q8:/x \n\r\t\x00\x7f\u202ea漢")) | st.text()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.tokens import text_of, token
+from septet.common.text import text_of, token
 
 
 @given(text=st.text(st.characters(codec="utf-8")))

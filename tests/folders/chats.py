@@ -10,8 +10,8 @@ from autocoder.playing import home_in, team
 from msgspec.structs import replace
 
 from septet.domain.events import ChatEnded, Event, ReplyRefused, ToolAnswered, VersionWritten
+from septet.domain.messages import Request
 from septet.domain.runs import Limits
-from septet.domain.talk import Request
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig
 from septet.wiring.session import open_session, with_model

@@ -6,12 +6,12 @@ import sys
 
 import anyio
 
-from septet.domain.talk import Message, Request
-from septet.models.anthropic import AnthropicModel
+from septet.domain.messages import Message, Request
 from septet.models.credentials import bearer
 from septet.models.faults import Fault
-from septet.models.openai import OpenAIModel
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.providers.anthropic import AnthropicModel
+from septet.models.providers.openai import OpenAIModel
 from septet.ports import Model
 
 LONGEST = 1 << 20
@@ -22,7 +22,7 @@ def opened(kind: str, url: str, wire: Wire) -> Model:
     if kind == "pydantic-ai":
         import os
 
-        from septet.models.pydantic_ai import open_pydantic_ai
+        from septet.models.providers.pydantic_ai import open_pydantic_ai
 
         os.environ.update(OPENAI_BASE_URL=url, OPENAI_API_KEY="sk-test")
         return open_pydantic_ai("openai-chat:mock", wire)

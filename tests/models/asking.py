@@ -5,14 +5,14 @@ from collections.abc import Callable
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from septet.domain.talk import Answer, Delta, Message, Request, ToolOffer
-from septet.models.anthropic import AnthropicModel
-from septet.models.azure import azure_address, azure_credentials
+from septet.domain.messages import Answer, Delta, Message, Request, ToolOffer
 from septet.models.credentials import bearer, header
 from septet.models.encoding import Loader
-from septet.models.openai import OpenAIModel
-from septet.models.pydantic_ai import PydanticAIModel
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.providers.anthropic import AnthropicModel
+from septet.models.providers.azure import azure_address, azure_credentials
+from septet.models.providers.openai import OpenAIModel
+from septet.models.providers.pydantic_ai import PydanticAIModel
 from septet.ports import Model
 from septet.testing.server import MockServer
 

@@ -5,14 +5,14 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.messages import Answer, Message, Request, ToolOffer
 from septet.domain.state import Spending, State
-from septet.domain.talk import Answer, Message, Request, ToolOffer
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.ports import Agent, EventStore, Model
 from septet.runtime.conductor import conduct
-from septet.team.floors import round_robin
-from septet.team.limits import at_most
+from septet.team.floor import at_most
 from septet.testing.replies import Reply, Seen
+from septet.ways.iterate.policy import round_robin
 
 TURNS = 10
 SPEAKERS = ("writer", "editor")

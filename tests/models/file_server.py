@@ -10,7 +10,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from septet.models.catalogue import ChunkWheels, HubFile, Weights
+from septet.models.local.catalogue import ChunkWheels, HubFile, Weights
 
 CONTENT = bytes(range(256)) * 20_000
 CUTS = (0, 1_000_000, 3_000_000, len(CONTENT))

@@ -9,10 +9,10 @@ from azure.core.exceptions import ClientAuthenticationError
 from models.asking import ask, question
 
 from septet.errors import BadConfig
-from septet.models.azure import azure_address, azure_credentials, azure_model
 from septet.models.credentials import Credentials, Token, renewed
 from septet.models.faults import Denied
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.providers.azure import azure_address, azure_credentials, azure_model
 from septet.testing.server import MockServer, serving
 
 pytestmark = pytest.mark.anyio

@@ -6,12 +6,12 @@ from models.chatting import chat, expected, scripted, transcript
 
 from septet.domain.events import ModelAnswered
 from septet.errors import ModelFailed
-from septet.models.chaos import Chaos
-from septet.models.retrying import Patience
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.wrappers.chaos import Chaos
+from septet.models.wrappers.retry import Patience
 from septet.stores.memory import MemoryStore
 from septet.testing.server import serving
-from septet.wiring.sturdy import sturdy
+from septet.wiring.models import sturdy
 
 pytestmark = pytest.mark.anyio
 

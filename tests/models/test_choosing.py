@@ -9,10 +9,10 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from septet.models.choosing import choose
+from septet.models.choice import choose
+from septet.models.http import Wire
+from septet.models.local.discovery import Found, LocalServer, probe
 from septet.models.names import Surroundings
-from septet.models.probing import Found, LocalServer, probe
-from septet.models.wire import Wire
 from septet.testing.server import serving
 
 pytestmark = pytest.mark.anyio

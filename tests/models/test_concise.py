@@ -3,8 +3,8 @@
 import pytest
 from models.asking import ask, open_openai, question
 
-from septet.models.concise import ALIKE, Concise
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.wrappers.early_stop import ALIKE, Concise
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 

@@ -9,12 +9,11 @@ from models.asking import ask, open_openai, question
 from models.raw_server import EVENTS, raw_server
 from msgspec.structs import replace
 
-from septet.domain.estimates import of_text
-from septet.domain.talk import Answer, Request, Usage
-from septet.models.counting import LONGEST_TOKEN, MOST_TOKENS, Counted, counted
+from septet.domain.messages import Answer, Request, Usage, of_text
 from septet.models.credentials import bearer
-from septet.models.openai import OpenAIModel
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.providers.openai import OpenAIModel
+from septet.models.wrappers.usage import LONGEST_TOKEN, MOST_TOKENS, Counted, counted
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 

@@ -16,17 +16,17 @@ import pytest
 from models.asking import ask, question
 from msgspec.structs import replace
 
-from septet.models.catalogue import weights
 from septet.models.credentials import bearer
-from septet.models.embedded import EmbeddedModel, EmbeddedServer, runtime_is_here
-from septet.models.embedded_server import Card
 from septet.models.faults import Denied
-from septet.models.fetching import Shelf
-from septet.models.openai import OpenAIModel
-from septet.models.retrying import Patience
-from septet.models.wire import Wire
-from septet.settings.homes import find_home
-from septet.wiring.sturdy import sturdy
+from septet.models.http import Wire
+from septet.models.local.catalogue import weights
+from septet.models.local.download import Shelf
+from septet.models.local.embedded import EmbeddedModel, EmbeddedServer, runtime_is_here
+from septet.models.local.server import Card
+from septet.models.providers.openai import OpenAIModel
+from septet.models.wrappers.retry import Patience
+from septet.settings.home import find_home
+from septet.wiring.models import sturdy
 
 ENTRY = weights("qwen2.5-coder-0.5b")
 HERE = Shelf(find_home().cache / "models", Wire())

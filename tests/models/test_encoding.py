@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from models.asking import Open, ask, open_anthropic, open_openai, question
 
-from septet.domain.talk import Message
+from septet.domain.messages import Message
 from septet.models.encoding import EncodedHistory
-from septet.models.wire import Wire
+from septet.models.http import Wire
 from septet.testing.server import MockServer, serving
 
 pytestmark = pytest.mark.anyio

@@ -8,18 +8,18 @@ from models.chatting import TURNS, chat, expected, scripted, texts, transcript
 from msgspec.structs import replace
 
 from septet.domain.events import ModelAnswered
-from septet.domain.talk import ToolCall
+from septet.domain.messages import ToolCall
 from septet.errors import ModelFailed, NoModel
 from septet.models.credentials import bearer
 from septet.models.faults import Broken, Limited
-from septet.models.openai import OpenAIModel
-from septet.models.retrying import Patience
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.providers.openai import OpenAIModel
+from septet.models.wrappers.retry import Patience
 from septet.ports import Model
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Fault, Reply, Seen, in_order
 from septet.testing.server import MockServer, serving
-from septet.wiring.sturdy import sturdy
+from septet.wiring.models import sturdy
 
 pytestmark = pytest.mark.anyio
 

@@ -8,10 +8,10 @@ from models.file_server import CONTENT, WHEELS, entry, files_served, index_files
 from msgspec.structs import replace
 
 from septet.errors import BadConfig, ModelFailed
-from septet.models.catalogue import CATALOGUE, HubFile, weights, with_own
-from septet.models.embedded_server import only_one
-from septet.models.fetching import Shelf
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.local.catalogue import CATALOGUE, HubFile, weights, with_own
+from septet.models.local.download import Shelf
+from septet.models.local.server import only_one
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from models.asking import WIRES, WRITE, ask, open_openai, question
 from msgspec.structs import replace
 
-from septet.domain.talk import Message, Request, ToolCall
+from septet.domain.messages import Message, Request, ToolCall
 from septet.models.faults import Garbled, Refused
-from septet.models.in_words import InWords, calls_in, json_in
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.wrappers.text_protocol import InWords, calls_in, json_in
 from septet.testing.replies import Feature, Reply, in_order
 from septet.testing.server import MockServer, serving
 

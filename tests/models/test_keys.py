@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from septet.errors import BadConfig
-from septet.models.keys import KeyFile
+from septet.models.credentials import KeyFile
 
 
 def test_keys_are_kept_replaced_and_forgotten(tmp_path: Path) -> None:

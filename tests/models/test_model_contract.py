@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from models.asking import KEY, WIRES, WRITE, Open, ask, question
 
-from septet.domain.talk import Message, Request, ToolCall, Usage
+from septet.domain.messages import Message, Request, ToolCall, Usage
 from septet.models.faults import Denied, Filtered, Garbled
-from septet.models.wire import Wire
+from septet.models.http import Wire
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 

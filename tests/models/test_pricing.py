@@ -4,10 +4,10 @@ import pytest
 from models.asking import ask, open_openai, question
 from msgspec.structs import replace
 
-from septet.domain.talk import Price, Purse, Usage
+from septet.domain.messages import Price, Purse, Usage
 from septet.errors import BadUsage, Overdrawn
-from septet.models.pricing import Priced, is_free, price
-from septet.models.wire import Wire
+from septet.models.http import Wire
+from septet.models.wrappers.pricing import Priced, is_free, price
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 

@@ -19,7 +19,7 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from septet.domain.talk import ToolCall
+from septet.domain.messages import ToolCall
 from septet.errors import BadConfig, NoModel
 from septet.models.faults import (
     Broken,
@@ -32,15 +32,13 @@ from septet.models.faults import (
     Stalled,
     Unreachable,
 )
-from septet.models.pydantic_ai import PydanticAIModel
-from septet.models.pydantic_ai_faults import faults_of_the_library
-from septet.models.retrying import Patience
-from septet.models.wire import Wire
-from septet.settings.homes import Home
+from septet.models.http import Wire
+from septet.models.providers.pydantic_ai import PydanticAIModel, faults_of_the_library
+from septet.models.wrappers.retry import Patience
+from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
-from septet.wiring.models import Models
-from septet.wiring.sturdy import sturdy
+from septet.wiring.models import Models, sturdy
 
 pytestmark = pytest.mark.anyio
 
@@ -95,7 +93,7 @@ async def test_a_name_that_opens_nothing_is_told_in_one_line(
 
 
 async def test_without_the_extra_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "septet.models.pydantic_ai")
+    monkeypatch.delitem(sys.modules, "septet.models.providers.pydantic_ai")
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     monkeypatch.setitem(sys.modules, "pydantic_ai.direct", None)
     async with models(tmp_path) as opening:

@@ -6,11 +6,11 @@ import pytest
 from models.asking import ask, question
 from models.chatting import chat, expected, scripted, transcript
 
-from septet.domain.talk import Answer
+from septet.domain.messages import Answer
 from septet.errors import BadConfig, BadUsage
-from septet.models.recording import Tape
-from septet.models.replay import ReplayModel, load_recording
-from septet.settings.homes import Home
+from septet.models.providers.replay import ReplayModel, load_recording
+from septet.models.wrappers.recording import Tape
+from septet.settings.home import Home
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving

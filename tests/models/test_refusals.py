@@ -6,8 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.models.faults import Broken, Denied, Fault, Filtered, Lacking, Limited, Refused, TooLong
-from septet.models.refusals import LONGEST_CAUSE, ErrorBody, interruption, refusal, said, waiting
+from septet.models.faults import (
+    LONGEST_CAUSE,
+    Broken,
+    Denied,
+    ErrorBody,
+    Fault,
+    Filtered,
+    Lacking,
+    Limited,
+    Refused,
+    TooLong,
+    interruption,
+    refusal,
+    said,
+    waiting,
+)
 
 CASES: list[tuple[int, str, type[Fault]]] = [
     (400, '{"error": {"message": "maximum context length is 8192", "code": "x"}}', TooLong),

@@ -7,10 +7,10 @@ import pytest
 
 from septet.domain.codec import encode
 from septet.domain.events import ModelAnswered, Recorded, TurnOpened
-from septet.domain.talk import Answer, Delta, Message, Request, Usage
+from septet.domain.messages import Answer, Delta, Message, Request, Usage
 from septet.errors import BadConfig
-from septet.models.replay import ReplayModel, load_recording
-from septet.models.scripted import Script, ScriptedModel, ScriptedTurn, load_script
+from septet.models.providers.replay import ReplayModel, load_recording
+from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn, load_script
 from septet.ports import Model
 
 pytestmark = pytest.mark.anyio

@@ -12,14 +12,14 @@ from septet.domain.events import (
     StopRequested,
     TurnOpened,
 )
+from septet.domain.messages import Answer
 from septet.domain.state import State
-from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig, Conflict
 from septet.ports import Acts, EventStore, Last
 from septet.runtime.conductor import Agents, conduct
 from septet.stores.memory import MemoryStore
-from septet.team.floors import floor_for
+from septet.ways.iterate.policy import floor_for
 
 pytestmark = pytest.mark.anyio
 

@@ -7,11 +7,11 @@ import pytest
 
 from septet.errors import NoSandbox
 from septet.ports import Sandbox
-from septet.sandboxes import namespaces
-from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.containers import Container
-from septet.sandboxes.landlock import Landlock
-from septet.sandboxes.unsafe import UnsafeLocal
+from septet.sandboxes.rungs import namespaces
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
+from septet.sandboxes.rungs.containers import Container
+from septet.sandboxes.rungs.landlock import Landlock
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
 
 
 def usable_podman() -> Sandbox:

@@ -8,7 +8,7 @@ import pytest
 from sandboxes.processes import processes_with
 
 from septet.domain.runs import Job
-from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 
 pytestmark = pytest.mark.anyio
 

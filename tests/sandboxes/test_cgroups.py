@@ -8,7 +8,7 @@ import pytest
 
 from septet.domain.runs import MEBIBYTE, Limits
 from septet.sandboxes.cgroups import caged, parents, sweep
-from septet.sandboxes.rlimits import by_shell
+from septet.sandboxes.limits import by_shell
 
 V2 = "30 23 0:26 / {place} rw,nosuid - cgroup2 cgroup2 rw\n"
 V1 = "31 23 0:27 / {place}/pids rw - cgroup cgroup rw,pids\n32 23 0:28 / {place}/mem rw - cgroup cgroup rw,memory\n"

@@ -9,8 +9,7 @@ import pytest
 
 from septet.domain.runs import Job, Limits
 from septet.errors import NoSandbox, SandboxFailed
-from septet.sandboxes.containers import IMAGE, Container
-from septet.sandboxes.profiles import profile
+from septet.sandboxes.rungs.containers import IMAGE, Container, profile
 
 pytestmark = pytest.mark.anyio
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from septet.domain.pictures import recognise
+from septet.common.pictures import recognise
 from septet.domain.runs import Cell, Job, RunResult
-from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.interpreters import Interpreters, site_packages
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.workbench import Workbench
 
 pytestmark = pytest.mark.anyio

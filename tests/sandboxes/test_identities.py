@@ -5,15 +5,16 @@ from pathlib import Path
 import pytest
 
 from septet.errors import SandboxFailed
-from septet.sandboxes import containers, identities
+from septet.sandboxes import users
+from septet.sandboxes.rungs import containers
 
 
 def test_a_preparation_that_takes_too_long_is_no_internal_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(identities, "_SECONDS", 0.0)
+    monkeypatch.setattr(users, "_SECONDS", 0.0)
     with pytest.raises(SandboxFailed, match=r"not ready within 0 seconds.*the chat can be resumed"):
-        identities._prepared(1_700_000_000, (tmp_path,))  # pyright: ignore[reportPrivateUsage]
+        users._prepared(1_700_000_000, (tmp_path,))  # pyright: ignore[reportPrivateUsage]
 
 
 def test_an_engine_that_does_not_answer_is_no_internal_error(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.sandboxes.distributions import distribution_of
-from septet.sandboxes.imports import foreign_imports
+from septet.sandboxes.packages import foreign_imports
 
 
 def test_only_foreign_top_level_names_are_found() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from septet.domain.runs import Job, RunResult
 from septet.ports import Sandbox
-from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.interpreters import Interpreters, project_environment, pytest_folder, source_folder
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.workbench import Workbench
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ import pytest
 from sandboxes.processes import processes_with
 
 from septet.domain.runs import MEBIBYTE, Job, Limits
-from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.kernels import Kernel, kernel
+from septet.sandboxes.kernel import Kernel, kernel
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 
 pytestmark = pytest.mark.anyio
 

@@ -9,12 +9,12 @@ from septet.domain.runs import Job
 from septet.errors import BadUsage, NoSandbox
 from septet.ports import Sandbox
 from septet.sandboxes import ladder
-from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.ladder import RUNGS, choose_sandbox, rungs, tried_out
-from septet.sandboxes.landlock import Landlock
-from septet.sandboxes.seatbelt import profile
-from septet.sandboxes.selfcheck import SelfCheck, self_check
-from septet.sandboxes.unsafe import UnsafeLocal
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
+from septet.sandboxes.rungs.landlock import Landlock
+from septet.sandboxes.rungs.seatbelt import profile
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
+from septet.sandboxes.self_check import SelfCheck, self_check
 
 pytestmark = pytest.mark.anyio
 

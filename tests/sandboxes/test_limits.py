@@ -8,7 +8,7 @@ from sandboxes.jobs import python, tight
 
 from septet.domain.runs import MEBIBYTE, Job, RunResult
 from septet.ports import Sandbox
-from septet.sandboxes.unsafe import UnsafeLocal
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
 
 pytestmark = pytest.mark.anyio
 

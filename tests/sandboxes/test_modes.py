@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from septet.domain.pictures import recognise
+from septet.common.pictures import recognise
 from septet.domain.runs import Job, Limits, Mode, RunResult, Screen, Server
 from septet.errors import NoSandbox, SandboxFailed
-from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.landlock import Landlock
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
+from septet.sandboxes.rungs.landlock import Landlock
 from septet.sandboxes.workbench import Workbench
 
 pytestmark = pytest.mark.anyio

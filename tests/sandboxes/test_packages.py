@@ -8,11 +8,10 @@ from sandboxes.indexes import index
 
 from septet.domain.packages import Missing
 from septet.domain.runs import Job, RunResult
-from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.environment import base_interpreter, make_environment
-from septet.sandboxes.indexes import Index
 from septet.sandboxes.interpreters import Interpreters, site_packages
-from septet.sandboxes.packages import Packages
+from septet.sandboxes.packages import Index, Packages
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from septet.domain.runs import Job, Limits
-from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.identities import NOBODY_ELSE
-from septet.sandboxes.porters import Porter, Porters, called
+from septet.sandboxes.prestarted import Porter, Porters, called
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
+from septet.sandboxes.users import NOBODY_ELSE
 
 pytestmark = pytest.mark.anyio
 

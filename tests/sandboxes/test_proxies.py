@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.sandboxes.proxies import Target, proxy, target_of
+from septet.sandboxes.network import Target, proxy, target_of
 
 pytestmark = pytest.mark.anyio
 

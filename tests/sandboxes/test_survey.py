@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from septet.sandboxes.workspace import Effort, changes, others, survey
+from septet.sandboxes.survey import Effort, changes, others, survey
 
 MEBIBYTE = 1 << 20
 

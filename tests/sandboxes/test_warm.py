@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from septet.domain.runs import Job, Limits, RunResult
-from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.warm import Warm, warmed
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,8 @@ import pytest
 
 from septet.domain.runs import Cell, Job, Network
 from septet.errors import SandboxFailed
-from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.unsafe import UnsafeLocal
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.sandboxes.workbench import Workbench
 
 pytestmark = pytest.mark.anyio

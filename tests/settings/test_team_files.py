@@ -8,9 +8,9 @@ from septet.domain.plans import CHECK_FORMS, Plan, parse_plan
 from septet.domain.teams import ALIASES, ROLES, Allowance, Edge, RoleSpec, TeamSpec
 from septet.errors import BadConfig
 from septet.settings.team_files import MemberForm, TeamForm, complete, load_team
-from septet.team.floors import FLOORS
 from septet.team.graph import GUARDS
 from septet.team.teams import TEAMS
+from septet.ways.iterate.policy import FLOORS
 
 
 def write(folder: Path, text: str) -> str:

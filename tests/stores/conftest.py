@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from cluster.serving import served_client
 
+from septet.cluster.blobs import open_nats_blobs
+from septet.cluster.store import open_nats_store
 from septet.ports import Blobs, EventStore
 from septet.stores.blobs import FolderBlobs
 from septet.stores.memory import MemoryBlobs, MemoryStore
-from septet.stores.nats import open_nats_store
-from septet.stores.nats_blobs import open_nats_blobs
 from septet.stores.sqlite import open_store
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from septet.errors import LogDamaged, StoreFailed
-from septet.stores.blobs import FolderBlobs
-from septet.stores.sweeping import sweep
+from septet.stores.blobs import FolderBlobs, sweep
 
 pytestmark = pytest.mark.anyio
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from septet.domain.examples import Example
 from septet.errors import BadConfig, ModelFailed
 from septet.models.credentials import bearer
-from septet.models.embedding import Embedder
-from septet.models.wire import Wire
-from septet.settings.homes import find_home
-from septet.stores.examples import ExampleShelf
-from septet.stores.meanings import MeaningShelf, fused
+from septet.models.embeddings import Embedder
+from septet.models.http import Wire
+from septet.settings.home import find_home
+from septet.stores.examples import ExampleShelf, MeaningShelf, fused
 from septet.testing.replies import bag_of_words
 from septet.testing.server import MockServer, serving
 from septet.wiring.session import open_session

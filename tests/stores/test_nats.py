@@ -10,15 +10,13 @@ from cluster.serving import served_client
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.buses.connection import connect
-from septet.buses.server import Server, ServerPlan, serve
-from septet.domain.bundles import message_of
+from septet.cluster.connection import connect
+from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.store import EXPECTED, EXPECTED_OF, NatsStore, open_nats_store
+from septet.cluster.stream import STORED, message_of, subject_of
 from septet.domain.codec import encode
 from septet.domain.events import Event, PersonSpoke, Recorded, ReviewGiven, TurnOpened
 from septet.errors import Conflict, LogDamaged, StoreFailed
-from septet.stores.nats import NatsStore, open_nats_store
-from septet.stores.nats_feed import EXPECTED, EXPECTED_OF
-from septet.stores.nats_subjects import STORED, subject_of
 
 pytestmark = pytest.mark.anyio
 

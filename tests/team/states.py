@@ -16,12 +16,12 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileRef, tree_of
+from septet.domain.messages import Answer
 from septet.domain.plans import CommandSucceeds, Plan, Requirement, TestsPass, plan_digest
 from septet.domain.reduce import fold
 from septet.domain.reviews import Finding
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.domain.talk import Answer
 from septet.team.teams import TEAMS
 
 PLAN = Plan(

@@ -15,8 +15,8 @@ from septet.domain.files import FileChange
 from septet.domain.plans import plan_text
 from septet.domain.runs import RunResult
 from septet.domain.teams import RoleSpec
-from septet.team.briefings import briefing, shortened
-from septet.team.calls import DOUBTED
+from septet.team.agreement import DOUBTED
+from septet.team.briefing import briefing, shortened
 from septet.team.roles import INSTRUCTIONS
 
 CODER = RoleSpec(name="coder", role="coder")

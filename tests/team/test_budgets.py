@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from team.states import STARTED, chat
 
-from septet.domain.estimates import estimated
 from septet.domain.events import (
     BudgetReached,
     ChatContinued,
@@ -16,13 +15,13 @@ from septet.domain.events import (
     RunFinished,
     TurnOpened,
 )
+from septet.domain.messages import Answer, Message, Purse, Request, Usage, estimated
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.domain.talk import Answer, Message, Purse, Request, Usage
 from septet.domain.teams import Allowance, Budget, RoleSpec
 from septet.team.budgets import expected_spending, overdrawn, purse_for, usual_spending, within_budget
-from septet.team.floors import round_robin
-from septet.team.moves import End, Move, Speak
+from septet.team.floor import End, Move, Speak
+from septet.ways.iterate.policy import round_robin
 
 
 def spent(*tokens: int) -> State:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.plans import CommandSucceeds, Plan, Requirement, TestsPass
-from septet.team.calls import MOST, alike, calls_like, driver
-from septet.team.forms import check_of
+from septet.team.agreement import MOST, alike, calls_like, driver
+from septet.team.small_form import check_of
 
 
 def plan(*examples: str) -> Plan:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.team.definitions import definitions
+from septet.ways.pair.policy import definitions
 
 FIRST = '''
 import os

@@ -4,9 +4,8 @@ import pytest
 from msgspec.structs import replace
 from team.states import STARTED, chat, planned, ran, reviewed, said, version
 
-from septet.chat.lessons import from_chat
-from septet.chat.reports import status
-from septet.chat.results import result_of
+from septet.chat.example_sources import from_chat
+from septet.chat.results import result_of, status
 from septet.domain.events import (
     AnswerGiven,
     ChatEnded,
@@ -20,11 +19,11 @@ from septet.domain.events import (
 )
 from septet.domain.teams import Budget, EndReason
 from septet.stores.memory import MemoryBlobs
-from septet.team.endings import ending, is_over
-from septet.team.floors import floor_for
-from septet.team.moves import End
+from septet.team.floor import End
 from septet.team.teams import TEAMS
-from septet.web.shelf import phase
+from septet.ways.endings import ending, is_over
+from septet.ways.iterate.policy import floor_for
+from septet.web.summaries import phase
 
 DONE = ChatEnded(reason="done", detail="every check passed", by="coder")
 GREEN = [*planned(), *version(1, "a"), *ran(1, "a", green=True), *reviewed(1, accept=True)]

@@ -22,16 +22,15 @@ from septet.domain.events import (
     TurnOpened,
     WorkAccepted,
 )
+from septet.domain.messages import Answer, Usage
 from septet.domain.plans import plan_digest
 from septet.domain.runs import RunResult
-from septet.domain.talk import Answer, Usage
 from septet.domain.teams import Budget
 from septet.errors import BadConfig
 from septet.team.budgets import within_budget
-from septet.team.floors import floor_for, plan_then_iterate, round_robin
-from septet.team.limits import at_most, stepwise
-from septet.team.moves import End, Move, Speak
+from septet.team.floor import End, Move, Speak, at_most, stepwise
 from septet.team.teams import TEAMS
+from septet.ways.iterate.policy import floor_for, plan_then_iterate, round_robin
 
 TEAM = TEAMS["iterate"]
 V1 = [*planned(), *version(1, "a")]

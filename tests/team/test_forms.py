@@ -8,8 +8,8 @@ from team.states import chat, planned, ran, version
 
 from septet.domain.events import VersionWritten
 from septet.domain.plans import CommandSucceeds, Plan, Refusal, TestsPass, parse_plan, plan_text
-from septet.team.calls import AGREED, DOUBTED
-from septet.team.forms import (
+from septet.team.agreement import AGREED, DOUBTED
+from septet.team.small_form import (
     SCHEMAS,
     evident_review,
     file_names,

@@ -19,11 +19,11 @@ from septet.domain.events import (
 from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.domain.teams import Budget, Edge, RoleSpec, TeamSpec
-from septet.team.floors import floor_for
+from septet.team.floor import End, Speak
 from septet.team.graph import PAIR, candidates, choices, edges_of
-from septet.team.moves import End, Speak
-from septet.team.pairing import LONGEST_TALK, Choice, conversation, parse_manager
 from septet.team.teams import TEAMS
+from septet.ways.iterate.policy import floor_for
+from septet.ways.pair.policy import LONGEST_TALK, Choice, conversation, parse_manager
 
 TEAM = TEAMS["pair"]
 FLOOR = floor_for(TEAM, TEAM.budget)

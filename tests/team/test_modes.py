@@ -9,7 +9,7 @@ from septet.domain.plans import Check, Plan, Requirement, Serves, ShowsWindow
 from septet.domain.runs import Mode, Screen, Server
 from septet.domain.state import State
 from septet.domain.teams import RunAs
-from septet.team.modes import mode_of_run, mode_of_tests, suggested
+from septet.team.run_modes import mode_of_run, mode_of_tests, suggested
 
 SERVER = "from http.server import HTTPServer\nHTTPServer(('', 8000), None).serve_forever()\n"
 

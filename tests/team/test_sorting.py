@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
-from septet.team.sorting import sorted_files
+from septet.team.small_form import sorted_files
 
 MODULE = "def double(n):\n    return 2 * n"
 TEST = "def test_double():\n    assert double(2) == 4"

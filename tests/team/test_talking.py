@@ -12,14 +12,14 @@ from septet.domain.events import (
     ReplyRefused,
     TurnOpened,
 )
+from septet.domain.messages import Answer
 from septet.domain.reduce import fold
 from septet.domain.state import State
-from septet.domain.talk import Answer
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.team.floors import floor_for
-from septet.team.moves import End, Speak
-from septet.team.talking import LONGEST_TALK, last_words, talk_briefing
+from septet.team.floor import End, Speak
 from septet.team.teams import TEAMS
+from septet.ways.group_chat.policy import LONGEST_TALK, last_words, talk_briefing
+from septet.ways.iterate.policy import floor_for
 
 TEAM = TEAMS["writer-editor"]
 

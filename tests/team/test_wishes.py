@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, ran, reviewed, said, version
 
-from septet.chat.reports import report_table
+from septet.chat.results import report_table
 from septet.domain.events import (
     ChatContinued,
     ChatEnded,
@@ -17,16 +17,16 @@ from septet.domain.events import (
 )
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
-from septet.team.act_prompts import act_prompt
-from septet.team.briefings import briefing
-from septet.team.calls import AGREED
+from septet.team.agreement import AGREED
+from septet.team.briefing import briefing
 from septet.team.context import context_of
 from septet.team.evidence import done, report, shortcomings
-from septet.team.floors import floor_for
-from septet.team.forms import evident_review
-from septet.team.moves import End, Move, Speak
+from septet.team.floor import End, Move, Speak
 from septet.team.reviews import ReadReview, judged
+from septet.team.small_form import evident_review
 from septet.team.teams import TEAMS
+from septet.ways.autocoder.briefing import act_prompt
+from septet.ways.iterate.policy import floor_for
 
 TEAM = TEAMS["iterate"]
 WISH = "make it blue,\nplease"

@@ -11,9 +11,8 @@ from septet.domain.plans import Refusal
 from septet.errors import BadConfig
 from septet.team.context import Context
 from septet.tools import actions
-from septet.tools.actions import Action, action, known_actions, read_arguments
-from septet.tools.changes import Prepared, prepared, wishes
-from septet.tools.file_actions import file_actions
+from septet.tools.actions import Action, action, file_actions, known_actions, read_arguments
+from septet.workspace.changes import Prepared, prepared, wishes
 
 pytestmark = pytest.mark.anyio
 BUILTIN = {one.name: one for one in file_actions()}

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from septet.errors import BadUsage
-from septet.tools.data_cards import card_of, read_dictionary
+from septet.workspace.data_cards import card_of, read_dictionary
 
 CSV = "name,amount,when\nann,1.5,2023-01-01\nbob,2.5,2023-02-01\n,4,2023-03-01\n"
 MEANINGS = {"amount": "what was paid"}
@@ -75,7 +75,7 @@ def test_a_gigabyte_is_described_in_bounded_memory(tmp_path: Path) -> None:
         f"TO '{path}' (HEADER)"
     )
     assert path.stat().st_size > 1e9
-    imports = "from pathlib import Path\nfrom septet.tools.data_cards import card_of\n"
+    imports = "from pathlib import Path\nfrom septet.workspace.data_cards import card_of\n"
     program = f"{imports}print(card_of(Path({str(path)!r}), {{}}).card)"
     shown = subprocess.check_output([sys.executable, "-c", program], text=True)
     assert "17,000,000 rows" in shown

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from septet.errors import BadUsage, StoreFailed
-from septet.tools.delivery import check_destination, deliver
+from septet.workspace.delivery import check_destination, deliver
 
 
 def test_a_file_is_replaced_in_one_move_and_keeps_its_rights(tmp_path: Path) -> None:

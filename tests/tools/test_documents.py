@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from septet.domain.values import Value
+from septet.common.documents import parse_document, read_document
+from septet.common.values import Value
 from septet.errors import BadConfig
-from septet.tools.documents import parse_document, read_document
 
 
 class Part(Value, forbid_unknown_fields=True):

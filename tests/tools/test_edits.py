@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
-from septet.tools.edits import insert_lines, remove_lines, replace_lines, replace_text, split, unified
+from septet.workspace.edits import insert_lines, remove_lines, replace_lines, replace_text, split, unified
 
 TEXT = "one\ntwo\nthree\n"
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)

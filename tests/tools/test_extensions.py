@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from septet import Hands
 from septet.domain.runs import RunResult
 from septet.errors import SandboxFailed
-from septet.tools.toolbox import Tool
+from septet.tools.registry import Tool
 
 PACKAGE = '''
     from pydantic import BaseModel

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.tools.passing import make_passing, passing_folder, remove_folder, sweep_passing
+from septet.common.temporary import make_passing, passing_folder, remove_folder, sweep_passing
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ def test_what_a_program_has_shut_goes_too_and_links_lead_nowhere(tmp_path: Path)
 OWNER = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from septet.tools.passing import make_passing, passing_folder, sweep_passing
+from septet.common.temporary import make_passing, passing_folder, sweep_passing
 for _ in range(150):
     with passing_folder("race") as folder:
         (folder / "file").write_text("x")
@@ -109,7 +109,7 @@ def test_makers_and_sweepers_do_not_disturb_each_other(temporary: Path) -> None:
 def test_one_for_the_whole_process_can_be_read_by_others(temporary: Path) -> None:
     source = (
         "import sys, tempfile; tempfile.tempdir = sys.argv[1];"
-        "from septet.tools.passing import lasting_folder, sweep_passing;"
+        "from septet.common.temporary import lasting_folder, sweep_passing;"
         "folder = lasting_folder('etc'); sweep_passing(); print(oct(folder.stat().st_mode & 0o777))"
     )
     words = [sys.executable, "-c", source, str(temporary)]

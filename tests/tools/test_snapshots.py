@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from septet.stores.memory import MemoryBlobs
-from septet.tools import listings
-from septet.tools.snapshots import Snapshot, recall, restore, take, taken
-from septet.tools.workspace import Workspace
+from septet.workspace import listing
+from septet.workspace.files import Workspace
+from septet.workspace.snapshots import Snapshot, recall, restore, take, taken
 
 pytestmark = pytest.mark.anyio
 
@@ -130,7 +130,7 @@ async def test_of_too_much_a_part_is_kept_and_nothing_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blobs, workspace = MemoryBlobs(), Workspace(tmp_path)
-    monkeypatch.setattr(listings, "MOST", 3)
+    monkeypatch.setattr(listing, "MOST", 3)
     for name in "abcdef":
         (tmp_path / name).write_text(name)
     snapshot = await take(workspace, set(), blobs)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.tools.validation import elision_of, fault_of
+from septet.workspace.validation import elision_of, fault_of
 
 WHOLE = [
     "",

@@ -13,7 +13,7 @@ import pytest
 from septet.domain.files import FileRef, Layout
 from septet.errors import BadUsage
 from septet.stores.memory import MemoryBlobs
-from septet.tools.workspace import Workspace, inside
+from septet.workspace.files import Workspace, inside
 
 pytestmark = pytest.mark.anyio
 
@@ -120,7 +120,7 @@ def test_a_file_keeps_its_mode_and_a_new_one_is_plain(tmp_path: Path) -> None:
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from septet.tools.workspace import Workspace
+from septet.workspace.files import Workspace
 os.rename = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 Workspace(Path(sys.argv[1])).write("a.py", b"code")
 """

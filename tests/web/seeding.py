@@ -27,11 +27,11 @@ from septet.domain.events import (
 )
 from septet.domain.facts import Change
 from septet.domain.files import FileChange
+from septet.domain.messages import Answer, Usage
 from septet.domain.packages import Installation, Missing
 from septet.domain.runs import RunResult
-from septet.domain.talk import Answer, Usage
 from septet.domain.teams import Allowance, Budget, RoleSpec, TeamSpec
-from septet.settings.homes import Home
+from septet.settings.home import Home
 from septet.team.teams import TEAMS
 from septet.wiring.session import open_session
 

@@ -9,10 +9,10 @@ from starlette.responses import Response
 from web.serving import Web
 
 from septet.errors import SandboxFailed
-from septet.settings.homes import find_home
+from septet.settings.home import find_home
 from septet.team.teams import TEAMS
-from septet.web.answers import answering
-from septet.web.place import open_place
+from septet.web.app_state import open_place
+from septet.web.requests import answering
 from septet.wiring.session import Session, open_session, with_model
 
 NO_SANDBOX: Mapping[str, str] = {"SEPTET_SANDBOX": "seatbelt"}

@@ -109,7 +109,7 @@ def test_hidden_directions_are_shown(page: Page, hostile: Web) -> None:
 def test_a_generated_page_and_picture_run_nothing(hostile: Web) -> None:
     import anyio.from_thread
 
-    from septet.settings.homes import Home
+    from septet.settings.home import Home
     from septet.wiring.session import open_session
 
     home = hostile.home

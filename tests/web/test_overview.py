@@ -7,15 +7,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from septet.buses.connection import connect
-from septet.buses.server import ServerPlan, serve
+from septet.cluster.connection import connect
+from septet.cluster.server import ServerPlan, serve
+from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.errors import StoreFailed
-from septet.stores.nats import NatsStore, open_nats_store
+from septet.web.app_state import Overview
 from septet.web.channels import Frames
-from septet.web.overview import Overview
-from septet.web.shelf import Shelf
+from septet.web.summaries import Shelf
 
 pytestmark = pytest.mark.anyio
 TEAM = TeamSpec(name="pair", members=(RoleSpec(name="coder", role="coder"),))
@@ -33,7 +33,7 @@ async def told(frames: Frames, chat: str) -> None:
 async def test_the_list_goes_on_after_the_server_was_away_for_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("septet.web.overview.GLANCE", 0.001)
+    monkeypatch.setattr("septet.web.app_state.GLANCE", 0.001)
     async with (
         serve(ServerPlan(folder=tmp_path)) as server,
         connect(server.link) as here,

@@ -14,8 +14,8 @@ from web.seeding import over, said, seed, started
 from web.serving import SCRIPTS, Web
 
 from septet.domain.events import ChatEnded, PersonSpoke, RunFinished
+from septet.domain.messages import Usage
 from septet.domain.runs import RunResult
-from septet.domain.talk import Usage
 from septet.domain.teams import Budget
 from septet.stores.blobs import FolderBlobs
 from septet.team.teams import TEAMS

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from web.serving import PATIENCE, Web
 
 from septet.web.connections import Patience
-from septet.web.serving import Server, configuration
+from septet.web.server import Server, configuration
 
 TEXT, BINARY, CLOSE, PING, RESERVED, MORE = 1, 2, 8, 9, 3, 0
 MASK = b"\x01\x02\x03\x04"

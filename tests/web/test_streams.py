@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.agents.asking import Live
+from septet.agents.ask import Live
 from septet.domain.events import ModelAnswered, Recorded
-from septet.domain.talk import Answer
-from septet.web.streams import KEPT, Piece, Streams, units
+from septet.domain.messages import Answer
+from septet.web.channels import KEPT, Piece, Streams, units
 
 
 class Ear:

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from septet.wires.bells import Bell
+from septet.cluster.client import Bell
 
 pytestmark = pytest.mark.anyio
 LONG = 60.0

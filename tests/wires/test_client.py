@@ -8,7 +8,7 @@ import pytest
 from cluster.serving import served_client
 from nats.aio.msg import Msg
 
-from septet.wires.ears import listen
+from septet.cluster.client import listen
 
 pytestmark = pytest.mark.anyio
 

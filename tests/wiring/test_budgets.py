@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from septet.chat.expenses import spent_now
-from septet.chat.reports import summary
-from septet.cli.live import footer
+from septet.chat.results import spent_now, summary
+from septet.cli.progress import footer
 from septet.domain.events import ModelAnswered, Recorded
+from septet.domain.messages import Usage
 from septet.domain.reduce import fold
-from septet.domain.talk import Usage
 from septet.errors import BadUsage
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving

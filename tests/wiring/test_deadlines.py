@@ -9,14 +9,14 @@ from cli.commands import SCRIPTS
 from models.raw_server import EVENTS, Body, drops, nothing, raw_server
 from msgspec.structs import replace
 
-from septet.agents.asking import request_of
-from septet.chat.reports import status
+from septet.agents.ask import request_of
+from septet.chat.results import status
+from septet.domain.messages import Message
 from septet.domain.state import State
-from septet.domain.talk import Message
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import ModelFailed
-from septet.models.retrying import Patience
-from septet.settings.homes import Home
+from septet.models.wrappers.retry import Patience
+from septet.settings.home import Home
 from septet.team.teams import TEAMS
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving

@@ -14,12 +14,12 @@ from septet.domain.events import (
 )
 from septet.domain.files import FileRef, tree_of
 from septet.domain.packages import Installation, Missing
-from septet.settings.homes import Home
+from septet.settings.home import Home
 from septet.team.teams import TEAMS
-from septet.tools.snapshots import taken
-from septet.tools.workspace import Workspace
 from septet.wiring.forks import fork
 from septet.wiring.session import Session, open_session
+from septet.workspace.files import Workspace
+from septet.workspace.snapshots import taken
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ from models.asking import ask, question
 
 from septet.domain.teams import RoleSpec
 from septet.errors import NoModel, SeptetError
-from septet.models.retrying import Patience
-from septet.settings.homes import Home
+from septet.models.wrappers.retry import Patience
+from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 from septet.wiring.models import Models, settled_name, suited

@@ -8,7 +8,7 @@ from anyio import create_task_group
 
 from septet.chat import names
 from septet.domain.events import ChatEnded
-from septet.settings.homes import find_home
+from septet.settings.home import find_home
 from septet.team.teams import TEAMS
 from septet.wiring.api import Team
 from septet.wiring.forks import fork

@@ -7,12 +7,12 @@ import anyio
 import pytest
 from cli.commands import SMALL
 
-from septet.agents.proxy import agreeing
-from septet.chat.reports import status
+from septet.agents.person import agreeing
+from septet.chat.results import status
 from septet.domain.events import Event, PersonSpoke
 from septet.domain.state import State
 from septet.errors import Conflict
-from septet.settings.homes import Home
+from septet.settings.home import Home
 from septet.team.teams import TEAMS
 from septet.wiring.session import open_session, with_model
 

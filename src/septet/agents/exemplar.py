@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from septet.domain.events import ExampleGiven
 from septet.domain.state import State
 from septet.ports import Acts, Agent, Examples, Last
-from septet.team.limits import tries
+from septet.team.floor import tries
 
 
 def knowing(examples: Examples) -> Agent:

@@ -6,18 +6,17 @@ from contextlib import aclosing
 from hashlib import sha256
 
 from septet.agents.runner import Bench
+from septet.common.values import Value
 from septet.domain.events import Event, ReplyRefused, SnapshotTaken, VersionWritten
 from septet.domain.files import FileRef, is_expected, tree_of
 from septet.domain.reduce import reduce_tools, reduce_work
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.domain.values import Value
 from septet.ports import Acts, Agent, Last
 from septet.team.layouts import is_foreign
-from septet.tools.listings import as_text, is_secret
-from septet.tools.paths import path_trouble, ways
-from septet.tools.snapshots import taken
-from septet.tools.workspace import in_thread
+from septet.workspace.files import in_thread, path_trouble, ways
+from septet.workspace.listing import as_text, is_secret
+from septet.workspace.snapshots import taken
 
 AS_FOUND = "as found in the workspace"
 LONGEST_SHOWN = 64 << 10

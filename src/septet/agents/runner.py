@@ -1,8 +1,9 @@
-"""The runner: no opinion, no model. It runs the newest version in the sandbox and reports what it saw."""
+"""All that a run says, kept whole where the log has only its beginning and its end."""
 
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from typing import Literal
 
 from anyio import create_memory_object_stream, create_task_group
 from anyio.streams.memory import MemoryObjectReceiveStream
@@ -10,29 +11,94 @@ from msgspec import MsgspecError
 from msgspec.json import decode
 from msgspec.structs import replace
 
-from septet.agents.asking import ENCODER, Live, live_topic
-from septet.agents.checking import evidence
-from septet.agents.hearing import Hearing, Stream
-from septet.agents.providing import providing, waits
-from septet.agents.speaking import sources
-from septet.domain.events import Event, EvidenceFound, RunFinished, RunStarted, VersionWritten
+from septet.agents.ask import ENCODER, Live, live_topic
+from septet.agents.checks import evidence
+from septet.agents.replies import sources
+from septet.common.temporary import passing_folder
+from septet.domain.events import (
+    Event,
+    EvidenceFound,
+    PackageEvent,
+    PackagesDecided,
+    PackagesInstalled,
+    PackagesWanted,
+    RunFinished,
+    RunStarted,
+    VersionWritten,
+)
 from septet.domain.files import FileChange, Layout, is_test
+from septet.domain.packages import Missing
 from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
 from septet.domain.reduce import reduce_packages, reduce_work
-from septet.domain.runs import Job, Mode, RunResult, Server, name_of
+from septet.domain.runs import Job, Limits, Mode, RunResult, Server, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Blobs, Bus, Packages, Sandbox
-from septet.team.calls import driver
+from septet.team.agreement import driver
 from septet.team.evidence import purposes, run_of, tests_of
 from septet.team.layouts import first_of, layout_of
-from septet.team.modes import mode_of_run, mode_of_tests
-from septet.tools.listings import is_secret
-from septet.tools.passing import passing_folder
-from septet.tools.paths import ways
-from septet.tools.snapshots import hidden_in
-from septet.tools.workspace import Workspace, in_thread, make_folder
+from septet.team.run_modes import mode_of_run, mode_of_tests
+from septet.workspace.files import Workspace, in_thread, make_folder, ways
+from septet.workspace.listing import is_secret
+from septet.workspace.snapshots import hidden_in
+
+Stream = Literal["stdout", "stderr"]
+
+
+class Hearing:
+    """What came over each stream, of which no more than its limit is kept."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.streams: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+
+    def hear(self, stream: Stream, piece: bytes) -> None:
+        kept = self.streams[stream]
+        kept += piece[: max(0, self.limits.output - len(kept))]
+
+    async def kept(self, result: RunResult, blobs: Blobs) -> RunResult:
+        """The result with the addresses of what it does not tell whole."""
+        return replace(
+            result,
+            stdout_blob=await self._blob("stdout", blobs),
+            stderr_blob=await self._blob("stderr", blobs),
+        )
+
+    async def _blob(self, stream: Stream, blobs: Blobs) -> str:
+        content = self.streams[stream]
+        return await blobs.put(bytes(content)) if len(content) > self.limits.kept_output else ""
+
+
+async def providing(
+    state: State, packages: Packages | None, sources: Mapping[str, str]
+) -> AsyncGenerator[PackageEvent, None]:
+    """As far as it can go now: where the person has to agree, it ends with the wish."""
+    missing = await open_wish(state, packages, sources)
+    if packages is None or not missing:
+        return
+    if missing != state.provisions.wanted:
+        wanted = PackagesWanted(missing=missing)
+        state = reduce_packages(state, wanted)
+        yield wanted
+    if state.team.packages == "auto" and state.provisions.asked:
+        decided = PackagesDecided(names=tuple(sorted(missing.names)), allowed=True, by="policy")
+        state = reduce_packages(state, decided)
+        yield decided
+    if not state.provisions.asked:
+        yield PackagesInstalled(installation=await packages.install(state.workspace, missing))
+
+
+async def open_wish(state: State, packages: Packages | None, sources: Mapping[str, str]) -> Missing:
+    if packages is None or state.team.packages == "off":
+        return Missing()
+    return state.provisions.fresh(await packages.missing(state.workspace, sources))
+
+
+def waits(state: State) -> bool:
+    """Nothing is run before the person has said yes or no."""
+    return state.team.packages == "ask" and bool(state.provisions.asked)
+
 
 ALONE = "tests alone"
 MOST_KEPT = 1_000

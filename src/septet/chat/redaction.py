@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from septet.common.secrets import BEGINS, TOKENS
 from septet.domain.codec import decode_event, encode_event, kind_of
 from septet.domain.events import Recorded
-from septet.domain.secrets import BEGINS, TOKENS
 
 KEY, MAIL, HOME = "[redacted key]", "[redacted e-mail]", "~"
 KINDS = {

@@ -1,13 +1,65 @@
-"""How a chat ended, for programs: the last line of `--json` and `team.result`."""
+"""What a chat and its members have used, and of how much: the same words live, in `show` and in exports."""
 
 from collections.abc import Mapping
 
+from septet.agents.person import question
+from septet.common.text import counted
+from septet.common.values import Value
+from septet.domain.events import ChatEnded
+from septet.domain.messages import Usage
 from septet.domain.plans import check_text
+from septet.domain.runs import Network
 from septet.domain.state import Spending, State
-from septet.domain.talk import Usage
-from septet.domain.values import Value
-from septet.team.endings import FINISHED, ending
-from septet.team.evidence import report
+from septet.domain.teams import Allowance, EndReason
+from septet.team.budgets import allowance, own_spending
+from septet.team.evidence import Line, report, shortcomings
+from septet.ways.endings import FINISHED, ending
+
+
+def spent(state: State) -> str:
+    """The whole chat: answers, and what they cost where that is known."""
+    limits = Allowance(tokens=state.budget.tokens, cost=state.budget.cost)
+    return " · ".join([counted(state.spent.answers, "answer"), *measures(state.spent, limits)])
+
+
+def spent_by_member(state: State) -> list[str]:
+    """A line for each member whose answers were counted, with its own budget."""
+    known = {name: one for name, one in state.spending.items() if one.usage.total}
+    width = max(map(len, known), default=0)
+    return [
+        f"  {name:<{width}}  {counted(one.answers, 'answer')} · {' · '.join(measures(one, allowance(state, name)))}"
+        for name, one in known.items()
+    ]
+
+
+def spent_now(state: State) -> str:
+    """What a watcher sees of the member at work: how far it is into its own budget."""
+    speaker = state.turn.speaker if state.turn else ""
+    limits, used = allowance(state, speaker), own_spending(state, speaker)
+    figures = [
+        f"{used.usage.total}/{limits.tokens} tokens" if limits.tokens is not None else "",
+        f"${used.cost:.4f}/{limits.cost:g}" if limits.cost is not None else "",
+        f"{used.seconds:.0f}/{limits.seconds:g} s" if limits.seconds is not None else "",
+    ]
+    shown = " ".join(filter(None, figures))
+    return f"{speaker} {shown}" if shown else ""
+
+
+def time_used(state: State, meanwhile: float = 0.0) -> str:
+    """Seconds that models and programs took, and of how many; `meanwhile` is what is not in the log yet."""
+    limit = f"/{state.budget.seconds:g}" if state.budget.seconds is not None else ""
+    return f"{state.seconds + meanwhile:.0f}{limit} s"
+
+
+def measures(used: Spending, limits: Allowance) -> list[str]:
+    usage = used.usage
+    if not usage.total:
+        return []
+    cached = f" ({usage.cached} cached)" if usage.cached else ""
+    tokens = f" of {limits.tokens}" if limits.tokens is not None else ""
+    cost = f" of {limits.cost:g}" if limits.cost is not None else ""
+    about = "about " if usage.estimated else ""
+    return [f"{about}{usage.prompt} + {usage.completion} tokens{cached}{tokens}", f"${used.cost:.4f}{cost}"]
 
 
 class ReportLine(Value, omit_defaults=False):
@@ -67,3 +119,132 @@ def result_of(state: State) -> Result:
         members=state.spending,
         answer=state.answered.text if state.answered else "",
     )
+
+
+ENDINGS: dict[EndReason, str] = {
+    "done": "done, all checks passed",
+    "accepted": "accepted by the person",
+    "claimed": "claimed by {by}, not proven",
+    "answered": "answered",
+    "rounds": "rounds over",
+    "bound": "stopped unfinished, a bound was reached",
+    "no_progress": "stopped unfinished, no progress",
+    "error": "stopped unfinished, an error",
+    "stopped": "stopped by the person",
+}
+
+WISHES = {
+    "plan": "approve the plan",
+    "review": "look at it",
+    "step": "grant a step",
+    "packages": "allow packages",
+}
+HEAD = ("", "requirement", "check", "evidence", "version")
+
+
+def status(state: State) -> str:
+    """Where the chat stands, in a few words."""
+    if (ended := ending(state)) is not None:
+        return ending_words(state, ended)
+    if state.halted is not None:
+        return f"error: {state.halted.cause}"
+    if state.turn is None:
+        return "not begun"
+    asked = question(state) if state.turn.speaker == "proxy" and state.team.floor != "direct" else None
+    if asked is not None:
+        return f"waits for the person to {WISHES[asked.kind]}"
+    return f"unfinished, it was the {state.turn.speaker}'s turn"
+
+
+def ending_words(state: State, ended: ChatEnded) -> str:
+    words = ENDINGS[ended.reason].format(by=ended.by or "a member")
+    if ended.reason == "claimed" and state.terminated is not None:
+        words = "claimed, not proven: the manager says it is done, nothing was checked"
+    detail = ended.detail if ended.reason != "done" else ""
+    return f"{words} ({detail})" if detail and detail != words else words
+
+
+def report_table(state: State, width: int = 120) -> str:
+    """Requirement → check → evidence, for the newest version, in columns that fit the width."""
+    lines = report(state)
+    if not lines or state.version is None:
+        return ""
+    rows = [HEAD, *(row(line, state.version.number) for line in lines)]
+    room = max(60, width) - 18
+    shares = [1, room * 2 // 5, room // 3, room - room * 2 // 5 - room // 3, 7]
+    widths = [
+        min(share, max(map(len, column)))
+        for share, column in zip(shares, zip(*rows, strict=True), strict=True)
+    ]
+    rule = tuple("─" * width for width in widths)
+    return "\n".join(columns(cells, widths) for cells in [rows[0], rule, *rows[1:]])
+
+
+def columns(cells: tuple[str, ...], widths: list[int]) -> str:
+    fitted = [clipped(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True)]
+    return "  ".join(fitted).rstrip()
+
+
+def row(line: Line, version: int) -> tuple[str, ...]:
+    item = line.item
+    return (
+        "✓" if line.met else "✗",
+        f"{item.id} {item.text}",
+        check_text(item.check),
+        line.detail,
+        f"v{version}",
+    )
+
+
+def clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def summary(state: State) -> str:
+    """A chat on one screen. No clock times: an interrupted chat reads like one that was not."""
+    parts = [
+        f"{state.chat}: {status(state)}",
+        f"error: {state.halted.text} (then: septet resume {state.chat})" if state.halted else "",
+        f"goal: {clipped(' '.join(state.goal.split()), 200)}",
+        f"team: {state.team.name} · {counted(len(state.versions), 'version')} · {spent(state)}",
+        *spent_by_member(state),
+        *versions(state),
+        report_table(state),
+        "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.versions else "",
+        artefacts(state),
+        runs(state),
+        f"network: {reach(state.team.network)}" if state.versions else "",
+        f"workspace: {state.workspace}",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def reach(network: Network) -> str:
+    """What programs can reach, in words."""
+    if isinstance(network, str):
+        return "off" if network == "off" else "on, every public host"
+    return f"only {', '.join(network)}"
+
+
+def versions(state: State) -> list[str]:
+    reviews = {review.version: review for review in state.reviews}
+    lines: list[str] = []
+    for version in state.versions:
+        files = ", ".join(file.path for file in version.files)
+        review = reviews.get(version.number)
+        verdict = f"{review.verdict}, {counted(len(review.findings), 'finding')}" if review else "no review"
+        lines.append(f"  v{version.number}  {version.tree[:8]}  {files}  ({verdict})")
+    return lines
+
+
+def runs(state: State) -> str:
+    """The newest version's, by the names that --output knows."""
+    if not state.runs:
+        return ""
+    names = ", ".join(run.id for run in state.runs)
+    return f"runs: {names} (septet show {state.chat} --output '{state.runs[0].id}')"
+
+
+def artefacts(state: State) -> str:
+    made = sorted(path for path in state.artefacts if not path.startswith("."))
+    return f"made: {', '.join(made)}" if made else ""

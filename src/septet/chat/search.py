@@ -7,8 +7,8 @@ from typing import Literal
 
 import anyio
 
-from septet.chat.exports import told
-from septet.domain.values import Value
+from septet.chat.export import told
+from septet.common.values import Value
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
 

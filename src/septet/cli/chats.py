@@ -70,8 +70,7 @@ def show(name: str, output: str | None, as_json: bool) -> int:
         return in_session(partial(show_output, name, output, as_json), exact=as_json)
 
     async def work(session: "Session") -> str:
-        from septet.chat.reports import summary
-        from septet.chat.results import result_of
+        from septet.chat.results import result_of, summary
         from septet.domain.codec import ENCODER
 
         state = await session.state(await session.find(name))
@@ -82,9 +81,9 @@ def show(name: str, output: str | None, as_json: bool) -> int:
 
 async def show_output(name: str, run: str, as_json: bool, session: "Session") -> str:
     """Foreign bytes as they are, made harmless where a terminal would obey them."""
-    from septet.chat.outputs import output, run_named, whole
+    from septet.chat.export import output, run_named, whole
+    from septet.common.text import neutral
     from septet.domain.codec import ENCODER
-    from septet.domain.terminals import neutral
 
     chat = await session.find(name)
     found = run_named(chat, await session.log(chat), run)

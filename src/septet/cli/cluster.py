@@ -8,8 +8,8 @@ from typing import ParamSpec
 import click
 
 from septet.cli.options import Options, run_options
+from septet.cluster.address import Meeting
 from septet.domain.teams import ALIASES
-from septet.settings.meetings import Meeting
 
 P = ParamSpec("P")
 FILE = click.Path(path_type=Path)
@@ -70,7 +70,7 @@ def host(ctx: click.Context, **given: object) -> int:
     """
     if ctx.invoked_subcommand is not None:
         return 0
-    from septet.cli.hosting import HostOptions, run_host
+    from septet.cli.host import HostOptions, run_host
 
     return run_host(HostOptions(**given))  # pyright: ignore[reportArgumentType]  # click has checked them
 
@@ -81,8 +81,8 @@ def host(ctx: click.Context, **given: object) -> int:
 @meeting_options
 def host_status(meeting: Meeting, as_json: bool) -> int:
     """Show the server, its streams, who is there and who conducts which chat."""
-    from septet.cli.host_status import show_status
-    from septet.wiring.links import link_to
+    from septet.cli.host import show_status
+    from septet.cluster.hosts import link_to
 
     return show_status(link_to(meeting), as_json)
 
@@ -94,7 +94,7 @@ def host_status(meeting: Meeting, as_json: bool) -> int:
 @click.option("--store", type=FILE, help="The folder of the host (under SEPTET_HOME).")
 def host_invite(name: str, roles: str, called: str, store: Path | None) -> int:
     """Make a token for a member: it opens what these roles need and nothing else."""
-    from septet.cli.hosting import run_invite
+    from septet.cli.host import run_invite
 
     return run_invite(store, name, roles_in(roles), called.split(",") if called else [])
 
@@ -104,7 +104,7 @@ def host_invite(name: str, roles: str, called: str, store: Path | None) -> int:
 @click.option("--store", type=FILE, help="The folder of the host (under SEPTET_HOME).")
 def host_dismiss(name: str, store: Path | None) -> int:
     """Make a member's token worthless, at once."""
-    from septet.cli.hosting import run_dismiss
+    from septet.cli.host import run_dismiss
 
     return run_dismiss(store, name)
 
@@ -123,7 +123,7 @@ def join(meeting: Meeting, roles: str, name: str, model: str, unsafe_local: bool
     Several may serve one role: they share the turns. One that is killed is replaced by another, or by itself
     when it is back. The server may be started later.
     """
-    from septet.cli.hosting import run_member
+    from septet.cli.host import run_member
 
     return run_member(meeting, roles_in(roles), name, model, unsafe_local)
 
@@ -144,7 +144,7 @@ def conduct(meeting: Meeting, goal: str | None, name: str, team: str, options: O
     Should this process die, anybody may go on with the chat: --resume NAME, from any machine. Keys are needed
     where the members are, not here.
     """
-    from septet.cli.hosting import run_conductor
+    from septet.cli.host import run_conductor
 
     return run_conductor(meeting, goal, name, team, options)
 
@@ -164,6 +164,6 @@ def up(team: str, **given: object) -> int:
 
     A part that dies is started again.
     """
-    from septet.cli.everything import UpOptions, run_all
+    from septet.cli.up import UpOptions, run_all
 
     return run_all(team, UpOptions(**given))  # pyright: ignore[reportArgumentType]  # click has checked them

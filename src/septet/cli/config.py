@@ -20,9 +20,9 @@ def show(as_json: bool) -> int:
     """Every setting, its value, and the variable or file that gave it. Keys are never shown."""
     import anyio
 
+    from septet.cli.config_values import settings
+    from septet.common.text import neutral
     from septet.domain.codec import ENCODER
-    from septet.domain.terminals import neutral
-    from septet.wiring.configuration import settings
 
     found = anyio.run(settings)
     width = max(len(one.name) for one in found)
@@ -41,7 +41,7 @@ def schema(form: str) -> int:
 
     Editors complete and check by it: put `# yaml-language-server: $schema=team.schema.json` on the first line.
     """
-    from septet.wiring.configuration import schema as schema_of
+    from septet.cli.config_values import schema as schema_of
 
     put_exactly(schema_of(form).decode())
     sys.stdout.flush()

@@ -27,7 +27,7 @@ def facts(change: str | None, workspace: Path, edit: bool) -> int:
 
         from septet.domain.facts import change_in
         from septet.errors import BadUsage
-        from septet.tools.memory import Memory
+        from septet.workspace.facts_file import Memory
 
         memory = Memory(session.home.facts, workspace)
         if change:

@@ -29,7 +29,7 @@ from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from septet.cli.person import broken_off, closed, legible
-from septet.domain.terminals import neutral
+from septet.common.text import neutral
 from septet.errors import SeptetError
 
 HINT = "type here what the next turn shall know"

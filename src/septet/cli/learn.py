@@ -24,8 +24,8 @@ def learn(source: str) -> int:
     there = path.exists()
 
     async def work(session: "Session") -> str:
-        from septet.chat.lessons import lessons_in
-        from septet.domain.counts import counted
+        from septet.chat.example_sources import lessons_in
+        from septet.common.text import counted
 
         if there:
             count = await session.examples.learn(lessons_in(path))

@@ -18,19 +18,19 @@ COMMANDS = {
         "Watch a rehearsed team build something, really run here. No key, no network.",
     ),
     "resume": ("septet.cli.run:resume", "Go on with a chat exactly where it stopped."),
-    "fork": ("septet.cli.upkeep:fork", "The same start, a new branch of history."),
+    "fork": ("septet.cli.maintenance:fork", "The same start, a new branch of history."),
     "menu": ("septet.cli.menu:menu", "Projects: new, continue, edit, run, delete, options."),
     "list": ("septet.cli.chats:list_chats", "All chats, the newest first."),
     "show": ("septet.cli.chats:show", "One chat: plan, versions, evidence, cost."),
-    "search": ("septet.cli.searching:search", "Where words were said, in all chats."),
+    "search": ("septet.cli.search:search", "Where words were said, in all chats."),
     "diff": ("septet.cli.chats:diff", "What changed between two versions."),
     "export": (
-        "septet.cli.exporting:export",
+        "septet.cli.export:export",
         "A chat as Markdown, a page, text, its raw log, or all in a zip.",
     ),
-    "restore": ("septet.cli.upkeep:restore", "Bring a workspace back to a version or a snapshot."),
-    "rename": ("septet.cli.upkeep:rename", "Give a chat another name."),
-    "rm": ("septet.cli.upkeep:rm", "Delete a chat for good."),
+    "restore": ("septet.cli.maintenance:restore", "Bring a workspace back to a version or a snapshot."),
+    "rename": ("septet.cli.maintenance:rename", "Give a chat another name."),
+    "rm": ("septet.cli.maintenance:rm", "Delete a chat for good."),
     "host": ("septet.cli.cluster:host", "Start the server where members of many machines meet."),
     "join": ("septet.cli.cluster:join", "Serve roles for chats that are conducted elsewhere."),
     "conduct": ("septet.cli.cluster:conduct", "Build a goal with the members that have joined a server."),
@@ -44,8 +44,8 @@ COMMANDS = {
     "config": ("septet.cli.config:config", "What is set, where and by what; schemas of the files."),
     "learn": ("septet.cli.learn:learn", "Teach the exemplar from files, folders and chats."),
     "facts": ("septet.cli.facts:facts", "What every team that works in a project is told."),
-    "mcp": ("septet.cli.foreign:mcp", "Servers whose tools the assistants may use too."),
-    "exec": ("septet.cli.execute:execute", "Run something exactly as the runner would."),
+    "mcp": ("septet.cli.mcp:mcp", "Servers whose tools the assistants may use too."),
+    "exec": ("septet.cli.exec:execute", "Run something exactly as the runner would."),
     "completion": ("septet.cli.completion:completion", "Completion for bash, zsh and fish."),
     "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),
 }
@@ -228,7 +228,7 @@ def interrupted(outcome: Outcome) -> str:
 
 
 def explained(error: Exception) -> tuple[str, int]:
-    from septet.cli.failures import explanation
+    from septet.cli.errors import explanation
 
     return explanation(error)
 
@@ -241,7 +241,7 @@ def fail(message: str, code: int, outcome: Outcome) -> int:
     words = sys.argv[1:]
     command = next((word for word in words if not word.startswith("-")), "run")
     if "--json" in words and (command in RUNS or command not in COMMANDS):
-        from septet.cli.failures import failed_result
+        from septet.cli.errors import failed_result
 
         put_exactly(failed_result(message, code, outcome.state))
     return code

@@ -41,7 +41,7 @@ def menu(options: Options) -> int:
 
 def attempt(deed: Callable[[], object]) -> None:
     """What goes wrong is said in a line; the menu stays."""
-    from septet.cli.failures import explanation
+    from septet.cli.errors import explanation
 
     try:
         deed()
@@ -100,25 +100,25 @@ def opened(chat: str, options: Options) -> None:
 
 
 def new(options: Options) -> int:
-    from septet.cli.watching import work
-    from septet.cli.working import Start, begin
+    from septet.cli.start import Start, begin
+    from septet.cli.watch import work
     from septet.team.teams import TEAMS
 
     return work(begin(None, TEAMS["iterate"], Start(), options), options)
 
 
 def go_on(chat: str, message: str | None, options: Options) -> int:
-    from septet.cli.watching import work
-    from septet.cli.working import proceed
+    from septet.cli.start import proceed
+    from septet.cli.watch import work
 
     return work(proceed(chat, message or None, options), options)
 
 
 async def execute(chat: str, options: Options) -> None:
     """Run the program as the runner would, and show what it says."""
-    from septet.agents.speaking import sources
+    from septet.agents.replies import sources
     from septet.domain.runs import Job
-    from septet.team.modes import mode_of_run
+    from septet.team.run_modes import mode_of_run
     from septet.wiring.session import open_session
 
     async with open_session() as session:

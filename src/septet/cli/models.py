@@ -22,7 +22,7 @@ def models(context: click.Context, as_json: bool) -> int:
     from septet.wiring.models import Models
 
     async def show() -> int:
-        from septet.settings.homes import find_home
+        from septet.settings.home import find_home
 
         async with Models(find_home()) as known:
             found = await known.overview()
@@ -40,8 +40,8 @@ def get(name: str, as_json: bool) -> int:
 
     Other models, or other servers that have the same ones, are named in models.yaml in Septet's folder of settings.
     """
-    from septet.cli.fetching import fetch_as_json, fetch_embedded, notice
-    from septet.settings.homes import find_home
+    from septet.cli.download import fetch_as_json, fetch_embedded, notice
+    from septet.settings.home import find_home
     from septet.wiring.models import Models
 
     async def fetch() -> int:
@@ -71,7 +71,7 @@ def keys() -> None:
 @click.option("--keyring", is_flag=True, help="Keep it in the system's keyring (needs septet[keyring]).")
 def set_key(provider: str, keyring: bool) -> int:
     """Keep the key of PROVIDER. It is asked for without echo, or read from standard input."""
-    from septet.settings.homes import find_home
+    from septet.settings.home import find_home
     from septet.wiring.models import Models
 
     key = click.prompt("key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
@@ -88,7 +88,7 @@ def set_key(provider: str, keyring: bool) -> int:
 @click.argument("provider", type=click.Choice(KEY_HOLDERS))
 def remove_key(provider: str) -> int:
     """Forget the key of PROVIDER."""
-    from septet.settings.homes import find_home
+    from septet.settings.home import find_home
     from septet.wiring.models import Models
 
     Models(find_home()).keys.set(provider, "")
@@ -98,7 +98,7 @@ def remove_key(provider: str) -> int:
 @keys.command("list", epilog="Example: septet keys list")
 def list_keys() -> int:
     """For whom a key is kept; never the key itself."""
-    from septet.settings.homes import find_home
+    from septet.settings.home import find_home
     from septet.wiring.models import Models
 
     for name in Models(find_home()).keys.names():

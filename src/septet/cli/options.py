@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Literal, ParamSpec
 
 import click
 from click.core import ParameterSource
+from msgspec.structs import replace
+
+from septet.agents.person import agreeing, agreeing_to_work, away
+from septet.domain.state import State
+from septet.domain.teams import Budget, TeamSpec
+from septet.errors import BadUsage
+from septet.ports import Agent
+from septet.team.floor import rounds_used
+from septet.team.teams import TEAMS
 
 if TYPE_CHECKING:
+    from septet.domain.messages import Price
     from septet.domain.packages import Policy
     from septet.domain.runs import Network
-    from septet.domain.talk import Price
     from septet.domain.teams import RunAs
 
 P = ParamSpec("P")
@@ -82,7 +91,7 @@ class PriceOfTokens(click.ParamType["Price"]):
     name = "price"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "Price":
-        from septet.domain.talk import Price
+        from septet.domain.messages import Price
 
         found = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", str(value))
         if found is None:
@@ -110,7 +119,7 @@ class Reach(click.ParamType["Network"]):
     name = "hosts"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "Network":
-        from septet.domain.hosts import host_trouble
+        from septet.common.hosts import host_trouble
 
         words = [word.strip().lower() for word in str(value).split(",") if word.strip()]
         if words == ["on"]:
@@ -225,3 +234,71 @@ def run_options(command: Callable[P, int]) -> Callable[..., int]:
     for option in reversed(OPTIONS):
         collected = option(collected)
     return collected
+
+
+def bounded(team: TeamSpec, options: Options) -> TeamSpec:
+    """The team within the bounds that the command line sets."""
+    given = {
+        "rounds": options.rounds,
+        "cost": options.max_cost,
+        "tokens": options.max_tokens,
+        "seconds": options.max_time,
+        "price": options.price,
+    }
+    budget = replace(team.budget, **{name: value for name, value in given.items() if value is not None})
+    approve = "auto" if options.yes else "ask" if options.step or options.approve else team.approve
+    run, network = options.run_as or team.run, options.network or team.network
+    bound = replace(team, budget=budget, approve=approve, stepwise=options.step or team.stepwise)
+    return replace(bound, run=run, network=network, packages=options.packages or team.packages)
+
+
+def more(state: State, options: Options) -> Budget:
+    """As much again as the chat had, or what the command line says, on top of what is used up."""
+    first = bounded(state.team, options).budget
+    used = [rounds_used(state), state.spent.usage.total, state.spent.cost, state.seconds]
+    limits = [first.rounds, first.tokens, first.cost, first.seconds]
+    rounds, tokens, cost, seconds = (
+        None if limit is None else limit + spent for limit, spent in zip(limits, used, strict=True)
+    )
+    return Budget(
+        rounds=None if rounds is None else int(rounds),
+        tokens=None if tokens is None else int(tokens),
+        cost=cost,
+        seconds=seconds,
+        price=first.price,
+    )
+
+
+def consulted(team: TeamSpec, options: Options, here: bool) -> TeamSpec:
+    """Whether a new chat asks its person before reviews and for packages; `here` is a person at the terminal.
+
+    One whose team takes plans as they come asks before reviews only where the team says so.
+    """
+    asks = here and not options.yes and options.approve != "never"
+    policy = "ask" if asks and team in TEAMS.values() else team.packages
+    if options.approve == "never":
+        policy = "off"
+    looks = asks and options.approve != "edits" and team.approve == "ask"
+    return replace(team, consult=team.consult or looks, packages=policy)
+
+
+def check_questions(team: TeamSpec, options: Options) -> None:
+    """What the team wants to ask and what was answered beforehand must not say two things."""
+    answered = "--yes" if options.yes else "--approve edits" if options.approve == "edits" else ""
+    asks = "before each turn (stepwise: true)" if team.stepwise else "before each review (consult: true)"
+    if answered and (team.stepwise or team.consult):
+        raise BadUsage(
+            f"the team {team.name} asks you {asks}", f"leave out {answered}, or that line of the team"
+        )
+
+
+def stand_in(options: Options, person: Agent | None, command: str) -> Agent | None:
+    """Who answers for the person now: nobody, the person, or what was said beforehand.
+
+    `command` is what a person who is away can type later.
+    """
+    if options.yes:
+        return agreeing
+    if options.approve == "edits":
+        return agreeing_to_work(person or away(command))
+    return None if options.approve == "never" else person

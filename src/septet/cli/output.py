@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from septet.domain.terminals import neutral
+from septet.common.text import neutral
 
 
 def notify(text: str) -> None:

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 import click
 
-from septet.agents.proxy import Question
+from septet.agents.person import Question
 from septet.cli.output import notify
 from septet.domain.plans import Refusal, parse_plan
 from septet.errors import Interrupted, NeedsPerson

@@ -27,8 +27,8 @@ def run(
 
     GOAL is words, or - to read it from standard input. Without it, on a terminal, you are asked.
     """
-    from septet.cli.watching import work
-    from septet.cli.working import Start, begin
+    from septet.cli.start import Start, begin
+    from septet.cli.watch import work
     from septet.settings.team_files import complete, load_team
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
@@ -49,8 +49,8 @@ def project(name: str, goal: str | None, workspace: Path | None, team: str, opti
     For scripts: the same line starts it, resumes it after a crash, and does nothing once it is done. Another
     GOAL than the one it began with is said to the team.
     """
-    from septet.cli.watching import work
-    from septet.cli.working import Start, take_up
+    from septet.cli.start import Start, take_up
+    from septet.cli.watch import work
     from septet.settings.team_files import complete, load_team
 
     if goal == "-":
@@ -64,8 +64,8 @@ def project(name: str, goal: str | None, workspace: Path | None, team: str, opti
 @run_options
 def plan(goal: str, name: str, options: Options) -> int:
     """Talk about the plan only; the approved plan goes to stdout, ready for `septet run --plan`."""
-    from septet.cli.watching import work
-    from septet.cli.working import Start, begin
+    from septet.cli.start import Start, begin
+    from septet.cli.watch import work
     from septet.team.teams import TEAMS
 
     return work(begin(goal, TEAMS["plan"], Start(name=name), options), options)
@@ -87,8 +87,8 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     pull-request  a manager, a coder and a runner in a group chat
     ctr           a proxy and its assistant answer questions about a log of ad impressions
     """
-    from septet.cli.watching import work
-    from septet.cli.working import rehearse
+    from septet.cli.start import rehearse
+    from septet.cli.watch import work
 
     refuse_given("a demo brings its own words and data", "model", "data", "dictionary", "fetch")
 
@@ -108,8 +108,8 @@ def resume(name: str | None, message: str | None, last: bool, version: str | Non
 
     NAME may be the beginning of a name. MESSAGE answers what the chat waits for, or steers the next turn.
     """
-    from septet.cli.watching import work
-    from septet.cli.working import proceed
+    from septet.cli.start import proceed
+    from septet.cli.watch import work
 
     refuse_given(
         "a chat goes on with the models and data it began with", "model", "data", "dictionary", "fetch"

@@ -5,11 +5,10 @@ from datetime import datetime
 from shutil import get_terminal_size
 from typing import NamedTuple, TextIO
 
-from septet.chat.points import points
-from septet.chat.reports import clipped, status
-from septet.chat.results import result_of
+from septet.chat.results import clipped, result_of, status
+from septet.chat.versions import points
+from septet.common.text import counted
 from septet.domain.codec import ENCODER
-from septet.domain.counts import counted
 from septet.domain.events import Recorded
 from septet.domain.state import State
 from septet.ports import ChatHead, Conducted

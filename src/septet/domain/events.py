@@ -6,16 +6,16 @@ version and an upcaster in `codec`.
 
 from typing import Literal
 
-from septet.domain.answers import Source
+from septet.common.values import Value
+from septet.domain.citations import Source
 from septet.domain.facts import Change
 from septet.domain.files import FileChange, FileRef
+from septet.domain.messages import Answer
 from septet.domain.packages import Installation, Missing
 from septet.domain.plans import Check, Plan
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
 from septet.domain.runs import ModeName, RunResult
-from septet.domain.talk import Answer
 from septet.domain.teams import Budget, EndReason, TeamSpec
-from septet.domain.values import Value
 
 
 class ChatStarted(Value):

@@ -2,8 +2,8 @@
 
 import re
 
+from septet.common.values import Value
 from septet.domain.runs import RunResult
-from septet.domain.values import Value
 
 LONGEST_SNIPPET = 4_000
 TELLING = (

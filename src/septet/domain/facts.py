@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from septet.domain.values import Value
+from septet.common.values import Value
 
 MOST = 40
 LONGEST = 300

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Literal
 
-from septet.domain.languages import runner_of
-from septet.domain.values import Value
+from septet.common.languages import runner_of
+from septet.common.values import Value
 
 ANY = "*"
 """Stands for a content whose sha256 nobody knows."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from septet.domain.values import Value
+from septet.common.values import Value
 
 Policy = Literal["off", "ask", "auto"]
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from septet.common.values import Value
 from septet.domain.plans import Refusal
-from septet.domain.values import Value
 
 SEARCH = re.compile(r"^<{5,9} ?SEARCH\b")
 DIVIDER = re.compile(r"^={5,9}$")

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from septet.common.values import Value
 from septet.domain.facts import change_in
-from septet.domain.values import Value
 
 
 class TestsPass(Value, tag="tests"):

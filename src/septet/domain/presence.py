@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from septet.domain.values import Value
+from septet.common.values import Value
 
 BEAT = 2.0
 """Seconds between two signs of life."""

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from septet.domain.values import Value
+from septet.common.values import Value
 
 PYTEST_OPTIONS = ("-q", "-rA", "--tb=short", "--no-header", "--color=no")
 PYTEST = ("python", "-m", "pytest", *PYTEST_OPTIONS)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from septet.domain.values import Value
+from septet.common.values import Value
 
 Severity = Literal["must", "should", "nice"]
 Verdict = Literal["accept", "revise"]

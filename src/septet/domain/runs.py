@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from septet.common.values import Value
 from septet.domain.files import FileChange
 from septet.domain.pytest_report import TestReport, parse_report
-from septet.domain.values import Value
 
 MEBIBYTE = 1 << 20
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from septet.common.values import Value
 from septet.domain.events import (
     AnswerGiven,
     BudgetReached,
@@ -22,12 +23,11 @@ from septet.domain.events import (
     ToolCalled,
     VersionWritten,
 )
+from septet.domain.messages import Usage
 from septet.domain.packages import Provisions
 from septet.domain.plans import Plan, Wish
-from septet.domain.talk import Usage
 from septet.domain.teams import Budget, TeamSpec
 from septet.domain.trail import Trail
-from septet.domain.values import Value
 
 
 class Turn(Value):

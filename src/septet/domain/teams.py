@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from septet.common.values import Value
+from septet.domain.messages import Price
 from septet.domain.packages import Policy
 from septet.domain.runs import Limits, Network
-from septet.domain.talk import Price
-from septet.domain.values import Value
 
 TALKERS = ("writer", "editor")
 """Who only talk: the members of a group chat."""

@@ -1,7 +1,15 @@
 """How a request is let in: a key in a header, or a token that is renewed before it expires."""
 
+import os
+import stat
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from septet.errors import BadConfig
 
 Credentials = Callable[[], Awaitable[Mapping[str, str]]]
 """The headers that let a request in; asked for before each one, for they may expire."""
@@ -36,3 +44,90 @@ def renewed(fetch: Callable[[], Awaitable[Token]], now: Callable[[], float] = ti
         return {"Authorization": f"Bearer {held[0][0]}"}
 
     return give
+
+
+IN_KEYRING = "keyring:"
+SERVICE = "septet"
+
+
+class KeyFile:
+    """Provider to key. A key that the keyring holds is only named here."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> Mapping[str, str]:
+        kept = self._kept()
+        return {name: from_keyring(name) if key == IN_KEYRING else key for name, key in kept.items()}
+
+    def names(self) -> list[str]:
+        return sorted(self._kept())
+
+    def set(self, provider: str, key: str, keyring: bool = False) -> None:
+        """Keep a key; an empty one removes what was kept."""
+        before = self._kept()
+        kept = {name: value for name, value in before.items() if name != provider}
+        if before.get(provider) == IN_KEYRING and not (keyring and key):
+            out_of_keyring(provider)
+        if keyring and key:
+            into_keyring(provider, key)
+        if key:
+            kept[provider] = IN_KEYRING if keyring else key
+        self._write(kept)
+
+    def _kept(self) -> dict[str, str]:
+        try:
+            if os.name == "posix" and stat.S_IMODE(self.path.stat().st_mode) & 0o077:
+                raise BadConfig(f"others can read your keys in {self.path}", f"chmod 600 {self.path}")
+            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.MsgspecError) as error:
+            raise BadConfig(
+                f"the keys in {self.path} cannot be read", "remove the file and set them again"
+            ) from error
+
+    def _write(self, kept: dict[str, str]) -> None:
+        """Never readable by others, not even for a moment, and never half a file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(handle, "wb") as file:  # noqa: PTH123  # the mode was given when it was made
+                file.write(msgspec.json.format(msgspec.json.encode(kept)))
+            draft.replace(self.path)
+        except OSError as error:
+            raise BadConfig(f"{self.path} cannot be written: {error.strerror}", "check the folder") from error
+
+
+def from_keyring(provider: str) -> str:
+    with keyring_in_words("does not give the key"):
+        import keyring
+
+        return keyring.get_password(SERVICE, provider) or ""
+
+
+def into_keyring(provider: str, key: str) -> None:
+    with keyring_in_words("does not take the key"):
+        import keyring
+
+        keyring.set_password(SERVICE, provider, key)
+
+
+def out_of_keyring(provider: str) -> None:
+    with keyring_in_words("does not forget the key"):
+        import keyring
+
+        if keyring.get_password(SERVICE, provider) is not None:
+            keyring.delete_password(SERVICE, provider)
+
+
+@contextmanager
+def keyring_in_words(what: str) -> Generator[None, None, None]:
+    try:
+        yield
+    except ImportError as error:
+        raise BadConfig("the keyring library is not installed", "install 'septet[keyring]'") from error
+    except Exception as error:  # every system's keyring has its own way to fail
+        why = str(error).partition("\n")[0] or type(error).__name__
+        raise BadConfig(f"the keyring {what} ({why})", "set the key without --keyring") from error

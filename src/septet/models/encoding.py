@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Awaitable, Callable, Sequence
 
-from septet.domain.talk import Message
+from septet.domain.messages import Message
 from septet.errors import BadConfig
 
 Encode = Callable[[Message | None, Message], Awaitable[bytes]]

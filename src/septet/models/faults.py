@@ -15,6 +15,10 @@ Fault                 never leaves this package: `reporting` turns what is left 
 └── Denied            a missing, wrong or exhausted key: only a person can help
 """
 
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Literal
 
 import msgspec
@@ -87,3 +91,110 @@ class Refused(Fault):
 
 class Denied(Fault):
     remedy = "set a valid key (`septet keys set`)"
+
+
+LONGEST_CAUSE = 300
+
+TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|maximum context length|context (length|window|size)"
+    r"|prompt is too long|too many tokens|input is too long|exceeds the available context",
+    re.IGNORECASE,
+)
+FILTERED = re.compile(r"content_filter|content management policy|ResponsibleAIPolicy", re.IGNORECASE)
+EXHAUSTED = re.compile(r"insufficient_quota|credit balance|billing", re.IGNORECASE)
+BUSY = re.compile(r"overloaded|rate.?limit|too many requests|server is busy", re.IGNORECASE)
+WITHOUT = re.compile(
+    r"not support|n't support|unsupported|does not have|not enabled|requires --|not available|unknown|unrecognized"
+    r"|only supported by|missing data required|no endpoints found|not allowed|not a multimodal|at most 0|text.only",
+    re.IGNORECASE,
+)
+TOOLS = re.compile(r"\btools?\b|tool_choice|function.?call|--jinja", re.IGNORECASE)
+IMAGES = re.compile(r"image_url|image input|\bimages?\b|vision|multimodal", re.IGNORECASE)
+SCHEMA = re.compile(r"response_format|json_schema|structured output|output_format", re.IGNORECASE)
+
+
+class ErrorBody(msgspec.Struct):
+    message: str = ""
+    code: str | int | None = None
+    type: str | None = None
+
+
+class ErrorAnswer(msgspec.Struct):
+    error: ErrorBody | str | None = None
+    detail: object = None
+    message: str = ""
+
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Fault:
+    """The fault behind an answer whose status is not 200."""
+    cause = f"the server answered {status}: {said(body)}"
+    text = body[:20_000].decode(errors="replace")
+    if status in (429, 503, 529):
+        return Denied(cause) if EXHAUSTED.search(text) else Limited(cause, waiting(headers))
+    if status >= 500 or status in (408, 409, 425):
+        found = meaning(text, cause)
+        return found if isinstance(found, TooLong | Lacking) else Broken(cause)
+    if status in (401, 402, 403):
+        return Denied(cause)
+    return meaning(text, cause)
+
+
+def meaning(text: str, cause: str) -> Fault:
+    """What a request was refused for, by the words of the refusal."""
+    if TOO_LONG.search(text):
+        return TooLong(cause)
+    if FILTERED.search(text):
+        return Filtered(cause)
+    if WITHOUT.search(text):
+        if SCHEMA.search(text):
+            return Lacking("schema", cause)
+        if IMAGES.search(text):
+            return Lacking("images", cause)
+        if TOOLS.search(text):
+            return Lacking("tools", cause)
+    return Refused(cause)
+
+
+def interruption(error: ErrorBody | str) -> Fault:
+    """The fault behind an error that comes inside a stream that had begun well."""
+    body = ErrorBody(message=error) if isinstance(error, str) else error
+    text = f"{body.message} {body.code} {body.type}"
+    cause = f"the server broke off: {body.message or text}"[:LONGEST_CAUSE]
+    if BUSY.search(text):
+        return Limited(cause)
+    found = meaning(text, cause)
+    return Broken(cause) if isinstance(found, Refused) else found
+
+
+def said(body: bytes) -> str:
+    """What an error answer says, on one short line."""
+    try:
+        answer = msgspec.json.decode(body, type=ErrorAnswer)
+    except UNREADABLE:
+        return shortened(body.decode(errors="replace"))
+    error = answer.error
+    if isinstance(error, ErrorBody):
+        return shortened(error.message or str(error.code or error.type))
+    return shortened(error or answer.message or str(answer.detail or "") or body.decode(errors="replace"))
+
+
+def shortened(text: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", text).split())[:LONGEST_CAUSE] or "nothing"
+
+
+def waiting(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """How many seconds the server asks to wait: milliseconds, seconds or a date."""
+    if milliseconds := number(headers.get("retry-after-ms", "")):
+        return milliseconds / 1000
+    after = headers.get("retry-after", "")
+    if (seconds := number(after)) is not None:
+        return seconds
+    try:
+        moment = parsedate_to_datetime(after)
+    except ValueError:
+        return None
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text.strip()) else None

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Literal
 from urllib.parse import urlsplit
 
-from septet.domain.values import Value
+from septet.common.values import Value
 from septet.errors import BadConfig, NoModel
 
 Wires = Literal["openai", "azure", "anthropic", "local", "pydantic-ai"]

@@ -8,7 +8,7 @@ from septet.domain.state import State
 from septet.errors import BadConfig
 from septet.ports import Agent, EventStore, Last
 from septet.runtime.log import Hear, Log
-from septet.team.moves import Floor, step
+from septet.team.floor import Floor, step
 
 Agents = Mapping[str, Agent]
 

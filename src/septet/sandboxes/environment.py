@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from septet.tools.passing import lasting_folder
+from septet.common.temporary import lasting_folder
 
 HOME = "/tmp/home"  # noqa: S108  the sandbox's own /tmp
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")

@@ -16,18 +16,18 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from septet.common.temporary import lasting_folder
 from septet.domain.pytest_report import PYTEST_OPTIONS
 from septet.domain.runs import Job
 from septet.errors import SandboxFailed
 from septet.sandboxes.environment import base_interpreter, plain_environment, search_path
-from septet.tools.passing import lasting_folder
 
-_HERE = Path(__file__).parent
+_INSIDE = Path(__file__).with_name("inside")
 _MODULES = {
-    "sitecustomize.py": "customs.py",
-    "septet_plots.py": "plots.py",
-    "septet_pytest.py": "inside/pytest_report.py",
-    "septet_pytest.ini": "inside/septet_pytest.ini",
+    "sitecustomize.py": "sitecustomize.py",
+    "septet_plots.py": "matplotlib_backend.py",
+    "septet_pytest.py": "pytest_report.py",
+    "septet_pytest.ini": "septet_pytest.ini",
 }
 _REAL_NAME = re.compile(r"python(3\.\d+)")
 _REQUIREMENT = re.compile(r"[\w.-]+")
@@ -153,7 +153,7 @@ def modules_folder() -> Path:
     folder = plain_environment() / "modules"
     folder.mkdir()
     for name, source in _MODULES.items():
-        shutil.copyfile(_HERE / source, folder / name)
+        shutil.copyfile(_INSIDE / source, folder / name)
     return folder
 
 

@@ -10,18 +10,18 @@ from pathlib import Path
 from anyio import Lock
 from anyio.lowlevel import RunVar
 
+from septet.common.temporary import passing_folder
+from septet.common.values import Value
 from septet.domain.runs import Job, Limits
-from septet.domain.values import Value
 from septet.errors import BadUsage, NoSandbox, SeptetError
 from septet.ports import Sandbox
-from septet.sandboxes import namespaces
-from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.containers import Container
-from septet.sandboxes.landlock import Landlock
-from septet.sandboxes.seatbelt import Seatbelt
-from septet.sandboxes.selfcheck import self_check
-from septet.sandboxes.unsafe import UnsafeLocal
-from septet.tools.passing import passing_folder
+from septet.sandboxes.rungs import namespaces
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
+from septet.sandboxes.rungs.containers import Container
+from septet.sandboxes.rungs.landlock import Landlock
+from septet.sandboxes.rungs.seatbelt import Seatbelt
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
+from septet.sandboxes.self_check import self_check
 
 _REMEDY = "install it (apt install bubblewrap) or pass --unsafe-local"
 

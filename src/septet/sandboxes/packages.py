@@ -1,30 +1,94 @@
-"""Packages for workspaces: each into an environment of its own, by an install that has a sandbox of its own."""
+"""Which modules of others a program needs: neither the standard library's nor its own."""
 
+import ast
 import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.machinery import PathFinder
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 from anyio import to_thread
 from msgspec.structs import replace
 
+from septet.common.temporary import passing_folder
 from septet.domain.packages import Installation, Missing
 from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
 from septet.errors import SandboxFailed, SeptetError
 from septet.ports import Sandbox
 from septet.sandboxes.distributions import distribution_of
 from septet.sandboxes.environment import base_interpreter, make_environment
-from septet.sandboxes.imports import foreign_imports
-from septet.sandboxes.indexes import Index
 from septet.sandboxes.interpreters import ProjectEnvironment, project_environment, site_packages, with_site
-from septet.sandboxes.networks import relayed
-from septet.sandboxes.proxies import proxy
-from septet.tools.passing import passing_folder
+from septet.sandboxes.network import proxy, relayed
+
+
+def foreign_imports(sources: Mapping[str, str], present: Iterable[str] = ()) -> tuple[str, ...]:
+    """Top-level names that the sources (path → text) import from elsewhere, sorted.
+
+    `present` are names that are importable already. A source that is no Python is left out: running it will
+    say so better.
+    """
+    own = {part for path in sources for part in _names(path)}
+    known = own | set(present) | sys.stdlib_module_names | {"__main__"}
+    return tuple(sorted({name for text in sources.values() for name in _imported(text)} - known))
+
+
+def _names(path: str) -> Iterable[str]:
+    """Folders on the way and the file itself can all be imported, from one working folder or another."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    return (part for part in parts if part.isidentifier())
+
+
+def _imported(text: str) -> Iterable[str]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+_PUBLIC = ("pypi.org:443", "files.pythonhosted.org:443")
+_PORTS = {"http": 80, "https": 443}
+_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Without an address it is the public one. Its hosts are named with their ports: they may also be private."""
+
+    address: str = ""
+
+    @classmethod
+    def found(cls, variables: Mapping[str, str] = os.environ) -> "Index":
+        """As uv and pip are told: by a variable."""
+        return cls(next((variables[name] for name in _VARIABLES if variables.get(name)), ""))
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        if not self.address:
+            return frozenset(_PUBLIC)
+        parts = urlsplit(self.address)
+        port = parts.port or _PORTS.get(parts.scheme, 443)
+        return frozenset({f"{(parts.hostname or '').lower()}:{port}", *_PUBLIC[1:]})
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return ("--default-index", self.address) if self.address else ()
+
+    @property
+    def trust(self) -> dict[str, str]:
+        """The system's own certificates, where they are."""
+        return {"SSL_CERT_FILE": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
+
 
 _LIMITS = Limits(
     seconds=600.0, cpu_seconds=600.0, memory=2048 * MEBIBYTE, file_size=4096 * MEBIBYTE, disk=8192 * MEBIBYTE

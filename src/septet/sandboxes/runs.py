@@ -11,11 +11,10 @@ from anyio import to_thread
 from septet.domain.files import FileChange
 from septet.domain.runs import Bound, Job, RunResult
 from septet.ports import Listener
-from septet.sandboxes import workspace as files
-from septet.sandboxes.reports import OpenChannel, pipe_channel
-from septet.sandboxes.supervision import Started, Watch, supervise
-from septet.sandboxes.usage import written
-from septet.sandboxes.verdict import bound_of, outgrown
+from septet.sandboxes import survey as files
+from septet.sandboxes.limits import bound_of, outgrown, written
+from septet.sandboxes.process import Started, Watch, supervise
+from septet.sandboxes.test_report import OpenChannel, pipe_channel
 
 _WRITTEN_PER_LIMIT = 4
 _SMALL = 100

@@ -9,9 +9,9 @@ from pathlib import Path
 from septet.domain.runs import Job
 from septet.errors import BadUsage
 from septet.sandboxes.environment import HOME, interpreter_folders
-from septet.sandboxes.identities import Identity
-from septet.sandboxes.settings import settings_folder
-from septet.tools.workspace import check_breadth
+from septet.sandboxes.etc_files import settings_folder
+from septet.sandboxes.users import Identity
+from septet.workspace.files import check_breadth
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
 _KERNEL_WINDOWS = (

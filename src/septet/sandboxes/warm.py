@@ -15,11 +15,11 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import SeptetError
 from septet.ports import Listener
 from septet.sandboxes import view
-from septet.sandboxes.bubblewrap import Bubblewrap
+from septet.sandboxes.process import Started, Watch
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.runs import carry_out
-from septet.sandboxes.supervision import Started, Watch
 
-_WAITING = Path(__file__).with_name("waiting.py")
+_WAITING = Path(__file__).with_name("inside") / "warm_interpreter.py"
 _PYTHON = ("python", "python3")
 
 Key = tuple[object, ...]

@@ -8,16 +8,15 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
+from septet.common.temporary import PassingFolder, make_passing
 from septet.domain.runs import Cell, Job, RunResult
 from septet.errors import SandboxFailed, SeptetError
 from septet.ports import Listener, Sandbox
-from septet.sandboxes.bubblewrap import Bubblewrap
-from septet.sandboxes.kernels import Kernel
-from septet.sandboxes.modes import in_its_mode
-from septet.sandboxes.networks import hosts_of, reaching, relaying
-from septet.sandboxes.proxies import proxy
+from septet.sandboxes.kernel import Kernel
+from septet.sandboxes.network import hosts_of, proxy, reaching, relaying
+from septet.sandboxes.run_modes import in_its_mode
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.warm import Spare, Warm, discard
-from septet.tools.passing import PassingFolder, make_passing
 
 _MOST_KERNELS = 4
 

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from septet.common.documents import parse_document, read_text
+from septet.common.values import Value
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.domain.values import Value
 from septet.errors import BadConfig
 from septet.team.teams import TEAMS
-from septet.tools.documents import parse_document, read_text
 
 MARK = re.compile(r"^(group_chat_manager|writer_agent|editor_agent|client_config)\s*:", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{[^}]*\}")

@@ -8,17 +8,17 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from septet.domain.hosts import host_trouble
+from septet.common.documents import parse_document, read_text
+from septet.common.hosts import host_trouble
+from septet.common.values import Value
 from septet.domain.packages import Policy
 from septet.domain.runs import Limits, Network
 from septet.domain.teams import ALIASES, ROLES, Allowance, Budget, Edge, RoleSpec, RunAs, TeamSpec
-from septet.domain.values import Value
 from septet.errors import BadConfig
 from septet.settings.group_chats import is_group_chat, parse_group_chat
-from septet.team.floors import FLOORS
 from septet.team.graph import GUARDS, edges_of, is_graph, speakers_of
 from septet.team.teams import TEAMS
-from septet.tools.documents import parse_document, read_text
+from septet.ways.iterate.policy import FLOORS
 
 NEEDED = {
     "plan": ("planner",),

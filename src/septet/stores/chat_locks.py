@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from septet.domain.tokens import token
+from septet.common.text import token
 from septet.errors import Conflict
 
 LONGEST = 200

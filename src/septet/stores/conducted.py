@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from septet.domain.tokens import token
+from septet.common.text import token
 from septet.ports import Conducted
-from septet.tools.delivery import replace_file
+from septet.workspace.delivery import replace_file
 
 NOTES = msgspec.json.Encoder()
 

@@ -1,5 +1,9 @@
 """The fence: one rule for every store about who may append to a chat."""
 
+from collections.abc import Iterable
+
+import anyio
+
 from septet.errors import Conflict
 
 
@@ -17,3 +21,22 @@ def check_fence(chat: str, last: int, fenced: int, after: int | None) -> None:
         raise Conflict(f"another conductor has the chat '{chat}'", "resume it when that one has stopped")
     if after > last:
         raise Conflict(f"the log of '{chat}' is shorter than what was seen of it", "resume the chat")
+
+
+class Signals:
+    """One event per chat that somebody waits for; each is used once and then replaced."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, anyio.Event] = {}
+
+    def of(self, chat: str) -> anyio.Event:
+        """Set by the next `tell`. Take it before reading: news between the two is then not missed."""
+        return self._events.setdefault(chat, anyio.Event())
+
+    def tell(self, chats: Iterable[str]) -> None:
+        for chat in chats:
+            if event := self._events.pop(chat, None):
+                event.set()
+
+    def tell_all(self) -> None:
+        self.tell(tuple(self._events))

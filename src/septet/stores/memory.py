@@ -9,8 +9,7 @@ from anyio.lowlevel import checkpoint
 from septet.domain.events import Event, Recorded
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, Sequel
-from septet.stores.fence import check_fence
-from septet.stores.signals import Signals
+from septet.stores.fence import Signals, check_fence
 
 
 class MemoryStore:

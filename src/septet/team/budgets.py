@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from septet.domain.estimates import estimated
+from septet.domain.messages import Purse, Request, Usage, estimated
 from septet.domain.state import Spending, State
-from septet.domain.talk import Purse, Request, Usage
 from septet.domain.teams import Allowance, Budget
-from septet.team.moves import End, Floor, Move
+from septet.team.floor import End, Floor, Move
 
 
 def within_budget(budget: Budget, floor: Floor) -> Floor:

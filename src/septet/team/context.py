@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from septet.domain.counts import counted
+from septet.common.text import counted
+from septet.common.values import Value
 from septet.domain.events import RunFinished
 from septet.domain.files import is_test
 from septet.domain.state import State
-from septet.domain.values import Value
 from septet.errors import BadUsage
-from septet.team.briefings import shortened
+from septet.team.briefing import shortened
 
 INITIAL = ("epoch", "name", "goal", "project_dir", "project_path")
 REASONED = (

@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from septet.domain.counts import counted
+from septet.common.text import counted
+from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
 from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves, Wish
 from septet.domain.pytest_report import TestReport, one_case
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.domain.values import Value
 
 Alone = Literal["pass", "fail", "unknown"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from septet.domain.state import State
 from septet.domain.teams import Edge, RoleSpec, TeamSpec
-from septet.team.moves import End, Floor, Move, Speak
+from septet.team.floor import End, Floor, Move, Speak
 
 Guard = Callable[[State], bool]
 Edges = Mapping[str, tuple[Edge, ...]]

@@ -2,11 +2,11 @@
 
 import re
 
+from septet.common.values import Value
 from septet.domain.events import ReviewGiven
 from septet.domain.plans import Refusal
 from septet.domain.reviews import Finding, FindingAnswer, Severity, Verdict
 from septet.domain.state import State
-from septet.domain.values import Value
 from septet.team.evidence import report, shortcomings, tests_of
 
 VERDICT = re.compile(r"^\W*verdict\W*:\W*(accept|revise)", re.IGNORECASE | re.MULTILINE)

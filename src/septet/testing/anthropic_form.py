@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from septet.domain.talk import StopReason
+from septet.domain.messages import StopReason
 from septet.testing.openai_form import Fields, cut
 from septet.testing.replies import Reply
 

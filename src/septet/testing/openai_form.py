@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from septet.domain.talk import StopReason, Usage
+from septet.domain.messages import StopReason, Usage
 from septet.testing.replies import Reply
 
 Fields = dict[str, object]

@@ -6,8 +6,8 @@ from zlib import crc32
 
 import msgspec
 
-from septet.domain.talk import StopReason, ToolCall, Usage
-from septet.domain.values import Value
+from septet.common.values import Value
+from septet.domain.messages import StopReason, ToolCall, Usage
 
 Fault = Literal[
     "rate limited",

@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from septet.domain.talk import ToolCall, Usage
-from septet.domain.values import Value
+from septet.common.values import Value
+from septet.domain.messages import ToolCall, Usage
 from septet.testing import anthropic_form, openai_form
 from septet.testing.replies import FEATURES, Fault, Feature, Reply, Seen
 

@@ -3,22 +3,25 @@
     @action
     def add_licence(context: Context, holder: str) -> Context:
         "Put a licence header on main.py."
-        return context.with_file("main.py", f"# © {holder}\\n{context.file('main.py')}")
+        return context.with_file("main.py", f"# © {holder}\n{context.file('main.py')}")
 
 Packages bring theirs by the entry point group `septet.actions`.
 """
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar, get_type_hints, overload
+from typing import Annotated, TypeVar, get_type_hints, overload
 
 import msgspec
+from msgspec import Meta
 
+from septet.common.entry_points import plugins
+from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
-from septet.domain.talk import ToolOffer
 from septet.errors import BadConfig
 from septet.team.context import Context
-from septet.tools.plugins import plugins
+from septet.workspace.edits import insert_lines, remove_lines, replace_lines, replace_text
+from septet.workspace.files import path_trouble
 
 GROUP = "septet.actions"
 Effect = Context | Refusal
@@ -124,3 +127,92 @@ def known_actions(builtin: Iterable[Action]) -> dict[str, Action]:
             raise BadConfig(f"{loaded!r} of an installed package is no action", "an action is a function")
         found[loaded.__name__] = REGISTERED.get(loaded.__name__) or Action(loaded)
     return {**found, **REGISTERED}
+
+
+MAIN = "main.py"
+Path = Annotated[str, Meta(description="A path inside the project, e.g. main.py")]
+Line = Annotated[int, Meta(description="Counted from 1")]
+Code = Annotated[str, Meta(description="Whole lines, nothing left out")]
+
+
+def create(context: Context, code: Code, test_code: Code = "") -> Effect:
+    """Start the project: write main.py and, in test_main.py, its tests."""
+    if context.file(MAIN) is not None:
+        return Refusal(reason=f"{MAIN} exists already; use write_code or one of the edits")
+    return created(context, MAIN, code, test_code)
+
+
+def create_new_file(context: Context, path: Path, code: Code, test_code: Code = "") -> Effect:
+    """Write a file that does not exist yet and, beside it, its tests."""
+    if context.file(path) is not None:
+        return Refusal(reason=f"'{path}' exists already; use write_code or one of the edits")
+    return created(context, path, code, test_code)
+
+
+def created(context: Context, path: str, code: str, test_code: str) -> Effect:
+    folder, slash, name = path.rpartition("/")
+    files = {path: code, **({f"{folder}{slash}test_{name}": test_code} if test_code.strip() else {})}
+    for one in files:
+        if trouble := path_trouble(one, context.filetree):
+            return trouble
+    for one, text in files.items():
+        context = context.with_file(one, text)
+    return context
+
+
+def write_code(context: Context, path: Path, code: Code) -> Effect:
+    """Write a whole file, new or instead of the one that is there."""
+    return path_trouble(path, context.filetree) or context.with_file(path, code)
+
+
+def delete_file(context: Context, path: Path) -> Effect:
+    """Delete a file; the one that starts the program stays."""
+    if path in (context.run.split() or [MAIN]):
+        return Refusal(reason=f"{path} is the program itself and cannot be deleted")
+    return context.without_file(path) if context.file(path) is not None else absent(context, path)
+
+
+def insert_code(context: Context, path: Path, line: Line, code: Code) -> Effect:
+    """Insert lines before a line; one past the last line appends."""
+    return edited(context, path, lambda text: insert_lines(text, line, code))
+
+
+def replace_code(context: Context, path: Path, start_line: Line, end_line: Line, code: Code) -> Effect:
+    """Replace the lines from start_line to end_line, both included."""
+    return edited(context, path, lambda text: replace_lines(text, start_line, end_line, code))
+
+
+def remove_code(context: Context, path: Path, start_line: Line, end_line: Line) -> Effect:
+    """Remove the lines from start_line to end_line, both included."""
+    return edited(context, path, lambda text: remove_lines(text, start_line, end_line))
+
+
+def edit_text(context: Context, path: Path, old: str, new: str) -> Effect:
+    """Replace a piece of text that stands in the file exactly once."""
+    return edited(context, path, lambda text: replace_text(text, old, new))
+
+
+def edited(context: Context, path: str, edit: Callable[[str], str | Refusal]) -> Effect:
+    text = context.file(path)
+    if text is None:
+        return absent(context, path)
+    after = edit(text)
+    return after if isinstance(after, Refusal) else context.with_file(path, after)
+
+
+def absent(context: Context, path: str) -> Refusal:
+    return Refusal(reason=f"there is no '{path}'; the files are {', '.join(context.filetree) or 'none yet'}")
+
+
+def file_actions() -> list[Action]:
+    functions = [
+        create,
+        create_new_file,
+        write_code,
+        insert_code,
+        replace_code,
+        remove_code,
+        edit_text,
+        delete_file,
+    ]
+    return [Action(function) for function in functions]

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from septet.errors import LogDamaged
 from septet.ports import Blobs
-from septet.web.answers import NotHere
+from septet.web.requests import NotHere
 
 ADDRESS = re.compile(r"[0-9a-f]{64}")
 FENCE = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"

@@ -1,18 +1,188 @@
-"""A chat as its watchers hear it: one look at the log and one ear on the bus, however many watch."""
+"""Words and output while they are made, joined per speaker so that a late watcher gets them from the start."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Literal
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from septet.agents.asking import Live, live_topic
-from septet.domain.events import Recorded
+from septet.agents.ask import Live, live_topic
+from septet.common.values import Value
+from septet.domain.codec import ENCODER, encode
+from septet.domain.events import ModelAnswered, Recorded, RunFinished
 from septet.ports import Bus, EventStore, Said
-from septet.web.frames import Frame, events_frame, pieces_frame
-from septet.web.streams import Streams
+from septet.web.summaries import Summary
+
+Kind = Literal["text", "reasoning", "output"]
+KINDS: tuple[Kind, ...] = ("text", "reasoning", "output")
+KEPT = 1 << 18
+"""Characters of one stream that a late watcher gets; of a longer one, the end."""
+
+
+class Piece(Value, omit_defaults=False):
+    """A part of a stream. `at` is where it stands there, counted as browsers count (UTF-16).
+
+    A higher `make` says that the stream began anew: what came before it is void.
+    """
+
+    speaker: str
+    kind: Kind
+    make: int
+    at: int
+    text: str
+
+
+class Stream:
+    """One speaker's words or output since they began."""
+
+    def __init__(self) -> None:
+        self.make = 0
+        self.length = 0
+        self.unsent = ""
+        self.kept = ""
+
+    def add(self, text: str) -> None:
+        self.unsent += text
+
+    def begin(self) -> None:
+        self.make += 1
+        self.length = 0
+        self.unsent = self.kept = ""
+
+    def flush(self) -> tuple[int, str]:
+        """What was not sent yet, and where it stands."""
+        at, text = self.length, self.unsent
+        self.length += units(text)
+        self.kept = (self.kept + text)[-KEPT:]
+        self.unsent = ""
+        return at, text
+
+
+class Streams:
+    """Everybody's, of one chat."""
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[str, Kind], Stream] = {}
+        self._changed: set[tuple[str, Kind]] = set()
+
+    def hear(self, live: Live) -> None:
+        if live.restarted:
+            for kind in KINDS:
+                self._begin(live.speaker, kind)
+        for kind in KINDS:
+            if text := getattr(live, kind):
+                self._streams.setdefault((live.speaker, kind), Stream()).add(text)
+                self._changed.add((live.speaker, kind))
+
+    def settle(self, recorded: Recorded) -> None:
+        """What is in the log now is no longer live."""
+        match recorded.event:
+            case ModelAnswered(role=role):
+                self._begin(role, "text")
+                self._begin(role, "reasoning")
+            case RunFinished():
+                for speaker, kind in list(self._streams):
+                    if kind == "output":
+                        self._begin(speaker, kind)
+            case _:  # the beginning of a turn or a run is no mark: its first pieces may be heard before it
+                pass
+
+    def end(self) -> None:
+        """Nobody speaks any more: what was begun and not recorded is void."""
+        for speaker, kind in list(self._streams):
+            self._begin(speaker, kind)
+
+    def _begin(self, speaker: str, kind: Kind) -> None:
+        stream = self._streams.get((speaker, kind))
+        if stream is not None and (stream.length or stream.unsent):
+            stream.begin()
+            self._changed.discard((speaker, kind))
+
+    def news(self) -> list[Piece]:
+        """What has come since the last call."""
+        pieces: list[Piece] = []
+        for speaker, kind in sorted(self._changed):
+            stream = self._streams[speaker, kind]
+            at, text = stream.flush()
+            pieces.append(Piece(speaker=speaker, kind=kind, make=stream.make, at=at, text=text))
+        self._changed.clear()
+        return pieces
+
+    def so_far(self) -> list[Piece]:
+        """All that was sent of what is still being made."""
+        return [
+            Piece(
+                speaker=speaker,
+                kind=kind,
+                make=stream.make,
+                at=stream.length - units(stream.kept),
+                text=stream.kept,
+            )
+            for (speaker, kind), stream in self._streams.items()
+            if stream.kept
+        ]
+
+
+def units(text: str) -> int:
+    """How long a browser finds the text."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+EVENTS_A_FRAME = 500
+
+
+class Frame(Value):
+    """`first` and `last` are the sequences of the events in it; 0 for anything else."""
+
+    text: str
+    first: int = 0
+    last: int = 0
+
+
+class Standing(Value, omit_defaults=False):
+    """What the server does for a chat: whether it conducts it, and what keeps it from doing so."""
+
+    chat: str
+    conducted: bool = False
+    pausing: bool = False
+    trouble: str = ""
+    remedy: str = ""
+
+
+def events_frame(events: Sequence[Recorded]) -> Frame:
+    inner = b",".join(map(encode, events)).decode()
+    return Frame(text=f'{{"kind":"events","events":[{inner}]}}', first=events[0].seq, last=events[-1].seq)
+
+
+def history(events: Sequence[Recorded]) -> Iterator[Frame]:
+    """A long log in frames that can be sent one after the other, so that others get their turn."""
+    for start in range(0, len(events), EVENTS_A_FRAME):
+        yield events_frame(events[start : start + EVENTS_A_FRAME])
+
+
+def pieces_frame(pieces: Sequence[Piece]) -> Frame:
+    return framed({"kind": "pieces", "pieces": pieces})
+
+
+def standing_frame(standing: Standing) -> Frame:
+    return framed({"kind": "standing", "standing": standing})
+
+
+def chats_frame(chats: Sequence[Summary]) -> Frame:
+    return framed({"kind": "chats", "chats": chats})
+
+
+def ready_frame(seq: int) -> Frame:
+    """The watcher has everything up to this sequence; what follows is live."""
+    return framed({"kind": "ready", "seq": seq})
+
+
+def framed(content: object) -> Frame:
+    return Frame(text=ENCODER.encode(content).decode())
+
 
 BREATH = 0.04
 """Seconds over which tokens are gathered into one frame: 25 frames a second look continuous."""

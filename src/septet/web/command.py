@@ -35,8 +35,8 @@ def web(**given: object) -> int:
     """
     import anyio
 
-    from septet.web.meeting import Choices, serving
-    from septet.wiring.staying import settle
+    from septet.web.server import Choices, serving
+    from septet.wiring.handle import settle
 
     settle()
     return anyio.run(serving, Choices(**given))  # pyright: ignore[reportArgumentType]  # click has checked them

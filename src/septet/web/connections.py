@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from septet.domain.values import Value
+from septet.common.values import Value
 
 NOT_TEXT = 1007
 

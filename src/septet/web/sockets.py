@@ -8,10 +8,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from septet.errors import SeptetError
 from septet.ports import EventStore
-from septet.web.answers import number
-from septet.web.channels import Channel, Frames
-from septet.web.frames import Frame, history, pieces_frame, ready_frame, standing_frame
-from septet.web.place import Place
+from septet.web.app_state import Place
+from septet.web.channels import Channel, Frame, Frames, history, pieces_frame, ready_frame, standing_frame
+from septet.web.requests import number
 
 TOO_SLOW = 4429
 NOT_HERE = 4404

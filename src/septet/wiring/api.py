@@ -8,13 +8,13 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from septet.agents.proxy import Ask, present
+from septet.agents.person import Ask, present
 from septet.chat.results import Result, result_of
 from septet.domain.events import Recorded
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage
 from septet.settings.group_chats import each_by_its_own
-from septet.settings.homes import find_home
+from septet.settings.home import find_home
 from septet.settings.team_files import complete, load_team
 from septet.wiring.session import Session, check_model, open_session, with_model
 

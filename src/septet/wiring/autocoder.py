@@ -9,20 +9,19 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from septet.chat.exports import told
+from septet.chat.export import told
 from septet.chat.names import named_after
-from septet.chat.reports import clipped
-from septet.chat.results import Result, result_of
+from septet.chat.results import Result, clipped, result_of
+from septet.common.text import neutral
+from septet.common.values import Value
 from septet.domain.events import ChatEnded, Event, Recorded, StopRequested, ToolAnswered
-from septet.domain.talk import Request
+from septet.domain.messages import Request
 from septet.domain.teams import TeamSpec
-from septet.domain.terminals import neutral
-from septet.domain.values import Value
 from septet.errors import BadUsage
-from septet.models.choosing import DEFAULTS
+from septet.models.choice import DEFAULTS
 from septet.models.names import KEY_VARIABLES
 from septet.team.teams import TEAMS
-from septet.wiring.handles import Handle
+from septet.wiring.handle import Handle
 from septet.wiring.session import Session, checked_goal, open_session, with_model
 
 LONGEST_LINE = 160

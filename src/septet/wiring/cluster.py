@@ -9,16 +9,18 @@ from time import time
 import anyio
 from msgspec.structs import replace
 
-from septet.buses.connection import Link, connect, shown
-from septet.buses.member import Member
-from septet.buses.nats import NatsBus
-from septet.buses.patience import patiently
-from septet.buses.presence import Sign, forget, is_dead, seen, signing
-from septet.buses.recall import Cast, taking
-from septet.buses.remote import perform_together
-from septet.buses.turns import LEASE
-from septet.chat.reports import status
-from septet.chat.results import result_of
+from septet.chat.results import result_of, status
+from septet.cluster.blobs import open_nats_blobs
+from septet.cluster.bus import NatsBus
+from septet.cluster.client import Connection
+from septet.cluster.conductor import perform_together
+from septet.cluster.connection import Link, connect, patiently, shown
+from septet.cluster.hosts import SERVED, check_conductor, check_roles
+from septet.cluster.member import Cast, Member, taking
+from septet.cluster.presence import Sign, forget, is_dead, seen, signing
+from septet.cluster.store import open_nats_store
+from septet.cluster.turns import LEASE
+from septet.common.values import Value
 from septet.domain.events import Event, Recorded, RunFinished, VersionWritten
 from septet.domain.files import FileRef, Layout
 from septet.domain.presence import BEAT, Seen, orphaned, rivals
@@ -26,23 +28,18 @@ from septet.domain.reduce import fold
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.domain.values import Value
 from septet.errors import BadConfig, Conflict, LogDamaged, NoModel, NoSandbox
 from septet.ports import Acts, Agent, Conducted, EventStore, Listener, Sandbox
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
-from septet.settings.homes import find_home
-from septet.stores.nats import open_nats_store
-from septet.stores.nats_blobs import open_nats_blobs
-from septet.team.floors import floor_for
+from septet.settings.home import find_home
+from septet.team.floor import Floor
 from septet.team.layouts import layout_of
-from septet.team.moves import Floor
-from septet.tools.snapshots import hidden_in, taken
-from septet.tools.workspace import Workspace
-from septet.wires.client import Connection
-from septet.wiring.hosts import SERVED, check_conductor, check_roles
+from septet.ways.iterate.policy import floor_for
 from septet.wiring.models import Models, settled_name, suited
 from septet.wiring.session import Session, thinking, with_model
+from septet.workspace.files import Workspace
+from septet.workspace.snapshots import hidden_in, taken
 
 OWN = "own"
 """The model of who thinks with whatever its machine has."""

@@ -2,19 +2,17 @@
 
 from contextlib import aclosing
 
-from septet.agents.acting import acting
-from septet.agents.assisting import assisting
-from septet.agents.pairing import briefed, managing, pairing, running_newest
-from septet.agents.reasoning import reasoning
 from septet.agents.runner import Bench
-from septet.agents.talking import briefed_for_talk, talking
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.ports import Acts, Agent
-from septet.tools.actions import known_actions
-from septet.tools.file_actions import file_actions
-from septet.tools.toolbox import toolbox
-from septet.wiring.foreign import Foreign
+from septet.tools.actions import file_actions, known_actions
+from septet.tools.registry import toolbox
+from septet.ways.assistant.members import assisting
+from septet.ways.autocoder.members import acting, reasoning
+from septet.ways.group_chat.members import briefed_for_talk, talking
+from septet.ways.pair.members import briefed, managing, pairing, running_newest
+from septet.wiring.mcp import Foreign
 from septet.wiring.models import Models
 
 
@@ -59,7 +57,7 @@ def pair_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:
 
 def assistant_craft(member: RoleSpec, models: Models, bench: Bench, foreign: Foreign | None) -> Agent:
     """The proxy talks and does nothing else; the others have the toolbox, with the tools of foreign servers."""
-    from septet.tools.assistant_tools import assistant_tools
+    from septet.ways.assistant.tools import assistant_tools
 
     model = models.open(member.model)
     if member.role == "proxy":

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from septet.chat.names import checked_name, names_after
 from septet.chat.versions import version_named
+from septet.common.values import Value
 from septet.domain.events import (
     ChatStarted,
     DecisionRecorded,
@@ -19,13 +20,12 @@ from septet.domain.events import (
 from septet.domain.files import FileRef, Layout
 from septet.domain.reduce import fold
 from septet.domain.state import State
-from septet.domain.values import Value
 from septet.errors import BadUsage
 from septet.runtime.log import Log
 from septet.team.layouts import first_of, layout_of
-from septet.tools.snapshots import Snapshot, hidden_in, recall, restore, taken
-from septet.tools.workspace import Workspace
 from septet.wiring.session import Session
+from septet.workspace.files import Workspace
+from septet.workspace.snapshots import Snapshot, hidden_in, recall, restore, taken
 
 
 class Forked(Value, omit_defaults=False):

@@ -1,4 +1,4 @@
-"""Models by name, each with the wrappers that make it sturdy, over one warm pool of connections."""
+"""The wrappers around a model, in the order that makes them right."""
 
 import logging
 import os
@@ -10,43 +10,66 @@ from pathlib import Path
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.domain.talk import Usage
+from septet.common.documents import read_document
+from septet.domain.messages import Usage
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, NoModel
-from septet.models.anthropic import AnthropicModel
-from septet.models.azure import API_VERSION, azure_address, azure_credentials, azure_model
-from septet.models.catalogue import CATALOGUE, OwnWeights, Weights, weights, with_own
-from septet.models.choosing import Choice, choose, nothing, unfetched
-from septet.models.concise import Concise
-from septet.models.credentials import bearer, header
-from septet.models.embedded import EmbeddedModel, EmbeddedServer, check_runtime, runtime_is_here
-from septet.models.embedding import Embedder
+from septet.models.choice import Choice, Known, Overview, amount, choose, nothing, unfetched
+from septet.models.credentials import KeyFile, bearer, header
+from septet.models.embeddings import Embedder
 from septet.models.encoding import Loader
-from septet.models.fetching import PUBLIC_INDEX, Progress, Shelf, Tell
-from septet.models.keys import KeyFile
+from septet.models.http import LONGEST_ANSWER, Wire
+from septet.models.local.catalogue import CATALOGUE, OwnWeights, Weights, weights, with_own
+from septet.models.local.discovery import Found, known_servers, probe
+from septet.models.local.download import PUBLIC_INDEX, Progress, Shelf
+from septet.models.local.embedded import EmbeddedModel, EmbeddedServer, check_runtime, runtime_is_here
 from septet.models.names import KEY_VARIABLES, Endpoint, Surroundings, resolve
-from septet.models.openai import OpenAIModel
-from septet.models.overheard import Overhear, Overheard
-from septet.models.overview import Known, Overview, amount
-from septet.models.pricing import listed_price, unpriced
-from septet.models.probing import Found, known_servers, probe
-from septet.models.recording import Recording, Tape
-from septet.models.replay import open_replay
-from septet.models.retrying import Patience
-from septet.models.scripted import ScriptedModel, load_script
-from septet.models.wire import LONGEST_ANSWER, Wire
+from septet.models.providers.anthropic import AnthropicModel
+from septet.models.providers.azure import API_VERSION, azure_address, azure_credentials, azure_model
+from septet.models.providers.openai import OpenAIModel
+from septet.models.providers.replay import open_replay
+from septet.models.providers.scripted import ScriptedModel, load_script
+from septet.models.wrappers.argument_repair import RepairingArguments
+from septet.models.wrappers.context_limit import Briefer
+from septet.models.wrappers.debug_tap import Overhear, Overheard
+from septet.models.wrappers.early_stop import Concise
+from septet.models.wrappers.errors import Reporting
+from septet.models.wrappers.fallback import Fallback, Tell
+from septet.models.wrappers.pricing import Priced, listed_price, unpriced
+from septet.models.wrappers.recording import Recording, Tape
+from septet.models.wrappers.retry import Patience, Retrying, Timed
+from septet.models.wrappers.text_protocol import InWords
+from septet.models.wrappers.usage import Counted
 from septet.ports import Model
 from septet.settings.group_chats import adopted, read_group_chat
-from septet.settings.homes import Home
-from septet.tools.documents import read_document
-from septet.wiring.sturdy import sturdy
+from septet.settings.home import Home
+
+
+def sturdy(models: Sequence[tuple[str, Model]], patience: Patience, tell: Tell) -> Model:
+    """A model that finishes undamaged or stops resumable, whatever its service does.
+
+    Every attempt at a smaller or repaired request is itself retried; only a model that still fails gives
+    way to the next one.
+    """
+    each = [
+        (
+            name,
+            Priced(
+                RepairingArguments(Briefer(Retrying(Timed(InWords(Counted(model))), patience, tell))), name
+            ),
+        )
+        for name, model in models
+    ]
+    first = each[0][1] if len(each) == 1 else Fallback(each, tell)
+    return Reporting(first, models[0][0])
+
 
 CANDIDATES = 3
 EMBEDDINGS = "SEPTET_EMBEDDINGS"
 LONGEST = "SEPTET_LONGEST_ANSWER"
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 """Variables whose values are in no recording: those of every provider are named so."""
-DEMOS = Path(__file__).parent.parent / "demos"
+DEMOS = Path(__file__).parents[1] / "demos"
 
 
 class Models:
@@ -125,7 +148,7 @@ class Models:
 
     def _by_library(self, name: str) -> Model:
         try:
-            from septet.models.pydantic_ai import open_pydantic_ai
+            from septet.models.providers.pydantic_ai import open_pydantic_ai
         except ImportError as error:
             raise NoModel("pydantic-ai is not installed", "install 'septet[providers]'") from error
         return open_pydantic_ai(name, self._wire, self._load)

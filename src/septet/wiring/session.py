@@ -10,18 +10,17 @@ from pathlib import Path
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.agents.drawing import Outcomes, Trials, drawing
+from septet.agents.budget_guard import in_time, sparing
 from septet.agents.exemplar import escalating, knowing
+from septet.agents.person import Answered, agreeing, agreeing_to_plans, away, with_chat_released
 from septet.agents.protection import guarded
-from septet.agents.proxy import Answered, agreeing, agreeing_to_plans, away, with_chat_released
+from septet.agents.replies import INTERPRETERS, speaking
 from septet.agents.runner import Bench, compared, rehearsed, running
-from septet.agents.sparing import in_time, sparing
-from septet.agents.speaking import INTERPRETERS, speaking
-from septet.buses.memory import MemoryBus
-from septet.chat.keepsakes import Keepsakes
-from septet.chat.lessons import from_chat
+from septet.chat.example_sources import from_chat
 from septet.chat.names import checked_name, find_name, new_names
 from septet.chat.redaction import Redaction
+from septet.chat.seed_files import Keepsakes
+from septet.common.temporary import passing_folder
 from septet.domain.events import (
     ChatContinued,
     ChatHalted,
@@ -40,27 +39,27 @@ from septet.domain.state import State
 from septet.domain.teams import TALKERS, Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage, Conflict, Interrupted, NeedsPerson, SeptetError, StoreFailed, Unreachable
 from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox
+from septet.runtime.bus import MemoryBus
 from septet.runtime.conductor import Agents, check_ended, perform
 from septet.runtime.log import Log
 from septet.sandboxes.workbench import Workbench
-from septet.settings.homes import Home, find_home
+from septet.settings.home import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks
 from septet.stores.conducted import ConductedChats
-from septet.stores.examples import ExampleShelf
-from septet.stores.meanings import MeaningShelf
+from septet.stores.examples import ExampleShelf, MeaningShelf
 from septet.stores.sqlite import open_store
-from septet.team.floors import floor_for
-from septet.team.moves import Floor
+from septet.team.floor import Floor
 from septet.team.teams import TEAMS
-from septet.tools.ignored import repository_of
-from septet.tools.memory import Memory
-from septet.tools.passing import passing_folder
-from septet.tools.workspace import Workspace
+from septet.ways.iterate.best_of_n import Outcomes, Trials, drawing
+from septet.ways.iterate.policy import floor_for
 from septet.wiring.crafts import craft
-from septet.wiring.execution import packages_on, workbench
-from septet.wiring.foreign import Foreign
+from septet.wiring.mcp import Foreign
 from septet.wiring.models import Models, settled_name, suited
+from septet.wiring.sandbox import packages_on, workbench
+from septet.workspace.facts_file import Memory
+from septet.workspace.files import Workspace
+from septet.workspace.ignored import repository_of
 
 LONGEST_GOAL = 100_000
 PASSING = (Answered, NeedsPerson, Conflict, Interrupted, StoreFailed, Unreachable)

@@ -8,18 +8,18 @@ from anyio import to_thread
 
 from septet.chat.names import checked_name
 from septet.chat.versions import version_named
-from septet.domain.counts import counted
+from septet.common.text import counted
+from septet.common.values import Value
 from septet.domain.state import State
-from septet.domain.values import Value
 from septet.errors import BadUsage
-from septet.settings.homes import Home
-from septet.stores.sqlite_upkeep import forget_chat, rename_chat
-from septet.stores.sweeping import named_in, sweep
+from septet.settings.home import Home
+from septet.stores.blobs import named_in, sweep
+from septet.stores.sqlite import forget_chat, rename_chat
 from septet.team.layouts import first_of
-from septet.tools.snapshots import hidden_in, recall, restore, taken
-from septet.tools.workspace import Workspace
 from septet.wiring.forks import layout_at
 from septet.wiring.session import Session
+from septet.workspace.files import Workspace
+from septet.workspace.snapshots import hidden_in, recall, restore, taken
 
 SNAPSHOT = re.compile(r"s(\d{1,9})", re.IGNORECASE)
 

@@ -9,8 +9,8 @@ from sandboxes.jobs import tight
 from septet.domain.pytest_report import TestReport
 from septet.domain.runs import Job, RunResult, Screen
 from septet.ports import Sandbox
-from septet.sandboxes.bubblewrap import Bubblewrap
 from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.workbench import Workbench
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,76 @@
+"""One question to a model: pieces go over the bus as they come, the whole answer comes back."""
+
+from hashlib import sha256
+
+import msgspec
+
+from septet.common.values import Value
+from septet.domain.events import ModelAnswered
+from septet.domain.messages import Answer, Delta, Message, Request, ToolOffer
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.errors import ModelFailed, Overdrawn
+from septet.ports import Bus, Model
+from septet.team.budgets import expected_spending, overdrawn, purse_for, spent_before
+from septet.team.small_form import LONGEST_REPLY, SCHEMAS
+
+ENCODER = msgspec.json.Encoder()
+
+
+class Live(Value):
+    """What watchers of a chat hear before it is in the log; `restarted` voids the text before it."""
+
+    speaker: str
+    text: str = ""
+    reasoning: str = ""
+    output: str = ""
+    restarted: bool = False
+
+
+def live_topic(chat: str) -> str:
+    return f"live.{chat}"
+
+
+async def ask(
+    member: RoleSpec,
+    model: Model,
+    bus: Bus,
+    state: State,
+    messages: tuple[Message, ...],
+    tools: tuple[ToolOffer, ...] = (),
+) -> ModelAnswered:
+    """The member's next answer, ready to be recorded. Raises Overdrawn where a budget would not do for it."""
+    request = request_of(member, state, messages, tools)
+    if why := overdrawn(state, state.budget, member.name, expected_spending(state, member.name, request)):
+        raise Overdrawn(why)
+    topic = live_topic(state.chat)
+    async for piece in model.answer(request):
+        if isinstance(piece, Answer):
+            prompt = sha256(ENCODER.encode(messages)).hexdigest()
+            return ModelAnswered(role=member.name, answer=piece, prompt=prompt)
+        await bus.publish(topic, live(member.name, piece), member.name)
+    raise ModelFailed(f"the model of the {member.name} gave no answer", "resume the chat to try again")
+
+
+def request_of(
+    member: RoleSpec, state: State, messages: tuple[Message, ...], tools: tuple[ToolOffer, ...] = ()
+) -> Request:
+    small = member.form == "small"
+    return Request(
+        role=member.name,
+        step=spent_before(state, member.name).answers + 1,
+        messages=messages,
+        tools=tools,
+        schema=SCHEMAS.get(member.role) if small and not tools else None,
+        temperature=member.temperature,
+        max_tokens=member.max_tokens or (LONGEST_REPLY if small else None),
+        timeout=member.timeout,
+        purse=purse_for(state, member.name),
+        price=state.budget.price,
+    )
+
+
+def live(speaker: str, piece: Delta) -> bytes:
+    return ENCODER.encode(
+        Live(speaker=speaker, text=piece.text, reasoning=piece.reasoning, restarted=piece.restarted)
+    )

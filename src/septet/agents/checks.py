@@ -1,0 +1,148 @@
+"""From runs and files to evidence: does a requirement's check hold for the newest version?"""
+
+from typing import Protocol, assert_never
+
+from septet.common.pictures import recognise
+from septet.common.text import counted
+from septet.common.values import Value
+from septet.domain.events import EvidenceFound, RunFinished
+from septet.domain.plans import (
+    CommandSucceeds,
+    FileExists,
+    Judged,
+    PictureExists,
+    Requirement,
+    Serves,
+    ShowsWindow,
+    TestsPass,
+)
+from septet.domain.pytest_report import TestReport
+from septet.domain.runs import Screen
+from septet.domain.state import State
+from septet.ports import Blobs
+from septet.team.evidence import doubts, run_for, tests_of, untold
+from septet.workspace.files import LARGEST, Workspace
+
+
+class Observation(Value):
+    """Whether a check holds, what shows it, and the run that it was seen in."""
+
+    passed: bool
+    detail: str
+    run: str = ""
+
+
+class Contents(Protocol):
+    """Where files that runs made are: as blobs or, where they are not kept, still in the workspace."""
+
+    @property
+    def blobs(self) -> Blobs: ...
+
+    @property
+    def workspace(self) -> Workspace: ...
+
+
+async def evidence(state: State, item: Requirement, contents: Contents) -> EvidenceFound:
+    """The verdict on one requirement, tied to the tree that it was found on."""
+    found = await look(state, item, contents)
+    tree = state.version.tree if state.version else ""
+    return EvidenceFound(
+        item=item.id, check=item.check, passed=found.passed, detail=found.detail, tree=tree, run=found.run
+    )
+
+
+async def look(state: State, item: Requirement, contents: Contents) -> Observation:
+    match item.check:
+        case TestsPass(target=target):
+            return about_tests(state, target)
+        case CommandSucceeds(prints=prints) | Serves(prints=prints):
+            return about_command(run_for(state, f"check {item.id}"), prints)
+        case FileExists(path=path):
+            return about_file(state, path)
+        case PictureExists(path=path):
+            return await about_picture(state, path, contents)
+        case ShowsWindow():
+            return await about_window(state, contents)
+        case Judged():
+            return Observation(passed=False, detail="needs a judgement")
+        case _:
+            assert_never(item.check)
+
+
+def about_tests(state: State, target: str) -> Observation:
+    """A test or a file that is named must pass whole; a folder may hold tests that are skipped, or known to fail."""
+    run = run_for(state, "tests")
+    report = tests_of(state) if state.team.tests else tests_of(state).about(target)
+    where = run.id if run else ""
+    if trouble := about_report(report, run, is_folder(target) or bool(state.team.tests)):
+        return Observation(passed=False, detail=trouble, run=where)
+    if found := doubts(state):
+        return Observation(passed=False, detail=found[0], run=where)
+    return Observation(passed=True, detail=report.counts, run=where)
+
+
+def about_report(report: TestReport, run: RunFinished | None, folder: bool) -> str:
+    """Why what was reported is no evidence; nothing where it is."""
+    if report.failed or run is None:
+        return report.counts or "was not run"
+    if why := untold(report, run):
+        return f"{report.counts}; {why}" if report.cases else why
+    if not report.passed:
+        return report.counts or "no such test ran"
+    return "" if folder or len(report.passed) == len(report.cases) else report.counts
+
+
+def is_folder(target: str) -> bool:
+    return not target.partition("::")[0].endswith(".py")
+
+
+def about_command(run: RunFinished | None, prints: str) -> Observation:
+    if run is None:
+        return Observation(passed=False, detail="was not run")
+    result = run.result
+    if not result.succeeded:
+        return Observation(passed=False, detail=result.ending, run=run.id)
+    if prints not in result.stdout:
+        return Observation(passed=False, detail=f"does not print '{prints}'", run=run.id)
+    return Observation(passed=True, detail=f"exit 0, prints '{prints}'" if prints else "exit 0", run=run.id)
+
+
+def about_file(state: State, path: str) -> Observation:
+    """Part of the version, or made by a run of it: a leftover of an older version does not count."""
+    files = {file.path: file.size for file in (state.version.files if state.version else ())}
+    for run in state.runs:
+        files |= {change.path: change.size for change in run.result.changes if change.kind != "deleted"}
+    if path not in files:
+        return Observation(passed=False, detail="no run made it")
+    if not files[path]:
+        return Observation(passed=False, detail="it is empty")
+    return Observation(passed=True, detail=counted(files[path], "byte"), run=maker(state, path))
+
+
+async def about_picture(state: State, path: str, contents: Contents) -> Observation:
+    found = about_file(state, path)
+    if not found.passed:
+        return found
+    address = state.artefacts.get(path, "")
+    kept = await contents.blobs.get(address) if address else await contents.workspace.content(path)
+    if kept is None or len(kept) >= LARGEST:
+        return Observation(passed=False, detail="it is too big to look at")
+    picture = recognise(kept)
+    passed = not picture.trouble
+    return Observation(passed=passed, detail=picture.kind or picture.trouble, run=found.run)
+
+
+async def about_window(state: State, contents: Contents) -> Observation:
+    """The picture that the run on a screen left, if that run ended well."""
+    run = run_for(state, "run")
+    if run is None or run.mode != "screen":
+        return Observation(passed=False, detail="the program was not run on a screen")
+    if not run.result.succeeded:
+        return about_command(run, "")
+    return await about_picture(state, Screen().picture, contents)
+
+
+def maker(state: State, path: str) -> str:
+    """The run that made the file last."""
+    made = [run.id for run in state.runs for change in run.result.changes if change.path == path]
+    return made[-1] if made else ""

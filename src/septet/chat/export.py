@@ -1,0 +1,285 @@
+"""A chat as a document: Markdown, plain text or the log itself."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import assert_never
+
+from septet.chat.results import report_table, status
+from septet.common.values import Value
+from septet.domain.codec import encode
+from septet.domain.events import (
+    AnswerGiven,
+    BudgetReached,
+    ChatContinued,
+    ChatEnded,
+    ChatEvent,
+    ChatHalted,
+    ChatStarted,
+    DataDescribed,
+    DecisionRecorded,
+    EvidenceFound,
+    ExampleGiven,
+    FactsChanged,
+    GroupEvent,
+    ModelAnswered,
+    PackageEvent,
+    PackagesDecided,
+    PackagesInstalled,
+    PackagesWanted,
+    PersonSpoke,
+    PlanApproved,
+    PlanProposed,
+    Recorded,
+    ReplyRefused,
+    ReviewGiven,
+    RunFinished,
+    RunStarted,
+    SnapshotTaken,
+    StepGranted,
+    StopRequested,
+    TalkEvent,
+    Terminated,
+    ToolAnswered,
+    ToolCalled,
+    ToolEvent,
+    TurnOpened,
+    VersionWritten,
+    WorkAccepted,
+    WorkEvent,
+)
+from septet.domain.packages import wanted_words
+from septet.domain.plans import check_text, plan_text
+from septet.domain.reduce import fold
+from septet.domain.runs import Bound
+from septet.errors import BadUsage
+from septet.ports import Blobs
+from septet.team.reviews import review_text
+from septet.workspace.snapshots import read_words
+
+FORMATS = ("md", "jsonl", "txt")
+
+
+def export(log: Sequence[Recorded], form: str) -> str:
+    """The whole chat in one of FORMATS."""
+    if form == "jsonl":
+        return "".join(encode(recorded).decode() + "\n" for recorded in log)
+    return markdown(log) if form == "md" else history(log)
+
+
+def markdown(log: Sequence[Recorded]) -> str:
+    state = fold(log)
+    said = [f"### {who}\n\n{text}" for who, text in map(told, log) if text]
+    table = report_table(state)
+    closing = f"## Report\n\n{status(state)}\n" + (f"\n```\n{table}\n```\n" if table else "")
+    return "\n\n".join([f"# {state.chat}", f"> {state.goal}", *said, closing])
+
+
+def history(log: Sequence[Recorded]) -> str:
+    """The transcript that the first seed calls chat_history.txt."""
+    return "".join(map(entry, log))
+
+
+def entry(recorded: Recorded) -> str:
+    """One message of the history, complete in itself: the history of a prefix is a prefix of the history."""
+    who, text = told(recorded)
+    moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"[{moment}] {who}:\n{text}\n\n" if text else ""
+
+
+def told(recorded: Recorded) -> tuple[str, str]:
+    """Who did what, in words; nothing for events that only machines care for."""
+    event = recorded.event
+    if isinstance(event, ChatEvent):
+        return told_chat(event)
+    if isinstance(event, GroupEvent):
+        return told_group(event)
+    if isinstance(event, ToolEvent):
+        return told_tools(event)
+    if isinstance(event, PackageEvent):
+        return package_words(event)
+    return told_talk(event) if isinstance(event, TalkEvent) else told_work(event)
+
+
+def package_words(event: PackageEvent) -> tuple[str, str]:
+    match event:
+        case PackagesWanted(missing=missing):
+            return "runner", f"not installed: {wanted_words(missing)}"
+        case PackagesDecided(names=names, allowed=allowed, by=by):
+            who = {"person": "person", "flag": "person", "policy": "septet"}[by]
+            return who, f"{'install' if allowed else 'do not install'} {', '.join(names)}"
+        case PackagesInstalled(installation=done):
+            brought = (
+                f"installed {', '.join(done.installed)} in {done.seconds:.1f} s" if done.installed else ""
+            )
+            failed = f"could not install {', '.join(done.failed)}: {done.why}" if done.failed else ""
+            return "runner", "\n".join(filter(None, [brought, failed]))
+        case _:
+            assert_never(event)
+
+
+def told_tools(event: ToolEvent) -> tuple[str, str]:
+    match event:
+        case ToolCalled(by=by, name=name, arguments=arguments):
+            return by, f"{name} {arguments}"
+        case ToolAnswered(text=text, failed=failed):
+            return "septet", f"{'✗ ' if failed else ''}{text}"
+        case AnswerGiven(by=by):
+            return by, answer_words(event)
+        case DataDescribed(path=path, card=card):
+            return "septet", f"data: {path}\n{card}"
+        case SnapshotTaken():
+            news = event.number == 1 and (event.files or event.ignored or event.secrets)
+            return ("septet", read_words(event)) if news else ("", "")
+        case _:
+            assert_never(event)
+
+
+def answer_words(answer: AnswerGiven) -> str:
+    """The answer, and for every number the script and the line of its output."""
+    lines = [f"{one.number} ← {one.script}, output line {one.line}: {one.text}" for one in answer.sources]
+    return "\n".join([answer.text, *([""] if lines else []), *lines])
+
+
+def told_work(event: WorkEvent) -> tuple[str, str]:
+    match event:
+        case VersionWritten(number=number, files=files, found=found):
+            return (
+                "person" if found else "coder",
+                f"version {number}: {', '.join(file.path for file in files)}",
+            )
+        case RunFinished():
+            return "runner", run_words(event)
+        case EvidenceFound(item=item, check=check, passed=passed, detail=detail):
+            return "runner", f"{'✓' if passed else '✗'} {item} ({check_text(check)}): {detail}"
+        case ReviewGiven():
+            return "reviewer", review_text(event) if event.overruled else ""
+        case DecisionRecorded(by=by, what=what, why=why):
+            return by, f"decided: {what}, because {why}"
+        case ExampleGiven(code=code, source=source):
+            return "exemplar", f"{code}\n(from {source})" if code else "no example"
+        case RunStarted():
+            return "", ""
+        case _:
+            assert_never(event)
+
+
+def told_group(event: GroupEvent) -> tuple[str, str]:
+    if isinstance(event, Terminated):
+        return "manager", f"says that the task is resolved: {event.summary}"
+    if isinstance(event, FactsChanged):
+        changes = [
+            *(f"remember: {one}" for one in event.change.add),
+            *(f"forget: {one}" for one in event.change.drop),
+        ]
+        return event.by, "\n".join(changes)
+    return "", ""
+
+
+def told_chat(event: ChatEvent) -> tuple[str, str]:
+    match event:
+        case ChatStarted(goal=goal):
+            return "person", goal
+        case ChatEnded(reason=reason, detail=detail):
+            return "septet", f"ended: {reason}" + (f" ({detail})" if detail else "")
+        case StopRequested(by=by):
+            return by, "stop"
+        case ChatHalted():
+            return "septet", f"an error stopped the work: {event.text}"
+        case ChatContinued():
+            return "person", "go on"
+        case BudgetReached(by=by, why=why):
+            return "septet", f"the {by} was not asked: {why}"
+        case TurnOpened() | StepGranted():
+            return "", ""
+        case _:
+            assert_never(event)
+
+
+def told_talk(event: TalkEvent) -> tuple[str, str]:
+    match event:
+        case ModelAnswered(role=role, answer=answer):
+            return role, answer.text
+        case ReplyRefused(role=role, reason=reason):
+            return "septet", f"the {role}'s reply was refused: {reason}"
+        case PersonSpoke(text=text):
+            return "person", text
+        case WorkAccepted():
+            return "person", "accepted as it is"
+        case PlanApproved(by=by):
+            return "person", "approved" if by == "person" else "approved (without asking)"
+        case PlanProposed(plan=plan, by=by):
+            return ("person", f"this plan:\n{plan_text(plan)}") if by == "person" else ("", "")
+        case _:
+            assert_never(event)
+
+
+def run_words(run: RunFinished) -> str:
+    result = run.result
+    streams = [text.rstrip() for text in (result.stdout, result.stderr) if text.strip()]
+    shown = [f"```\n{text}\n```" for text in streams]
+    return "\n\n".join([f"`{run.command}` → {result.ending}", *shown])
+
+
+MOST_NAMED = 12
+
+
+class Output(Value, omit_defaults=False):
+    """A run's streams, whole up to the limit of output, as programs are told."""
+
+    chat: str
+    run: str
+    purpose: str
+    command: str
+    exit_code: int
+    stopped_by: Bound | None
+    stdout: str
+    stderr: str
+
+
+def run_named(chat: str, log: Sequence[Recorded], name: str) -> RunFinished:
+    """By the name that the log gave it or its beginning; without one, the newest run of the program."""
+    runs = {event.id: event for one in log if isinstance(event := one.event, RunFinished)}
+    if not runs:
+        raise BadUsage(f"nothing has run in '{chat}' yet", f"see septet show {chat}")
+    if not name.strip():
+        return newest(list(runs.values()))
+    wanted = " ".join(name.split()).lower()
+    fitting = [run for key, run in runs.items() if key.lower().startswith(wanted)]
+    exact = [run for run in fitting if run.id.lower() == wanted]
+    if len(exact or fitting) == 1:
+        return (exact or fitting)[0]
+    if fitting:
+        raise BadUsage(f"'{name}' fits {len(fitting)} runs of '{chat}'", f"say which of {names(fitting)}")
+    raise BadUsage(f"'{chat}' has no run '{name[:80]}'", f"it has {names(list(runs.values()))}")
+
+
+def newest(runs: Sequence[RunFinished]) -> RunFinished:
+    programs = [run for run in runs if run.purpose == "run"]
+    return (programs or runs)[-1]
+
+
+def names(runs: Sequence[RunFinished]) -> str:
+    told = ", ".join(f"'{run.id}'" for run in runs[-MOST_NAMED:])
+    return f"{told} (the last {MOST_NAMED} of {len(runs)})" if len(runs) > MOST_NAMED else told
+
+
+async def whole(run: RunFinished, blobs: Blobs) -> tuple[bytes, bytes]:
+    """What it wrote to stdout and to stderr."""
+    result = run.result
+    stdout = await blobs.get(result.stdout_blob) if result.stdout_blob else result.stdout.encode()
+    stderr = await blobs.get(result.stderr_blob) if result.stderr_blob else result.stderr.encode()
+    return stdout, stderr
+
+
+def output(chat: str, run: RunFinished, streams: tuple[bytes, bytes]) -> Output:
+    stdout, stderr = (stream.decode(errors="replace") for stream in streams)
+    return Output(
+        chat=chat,
+        run=run.id,
+        purpose=run.purpose,
+        command=run.command,
+        exit_code=run.result.exit_code,
+        stopped_by=run.result.stopped_by,
+        stdout=stdout,
+        stderr=stderr,
+    )

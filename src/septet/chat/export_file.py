@@ -1,0 +1,71 @@
+"""A chat as one file to keep or to give away: complete in memory before anybody writes a byte of it."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+
+from anyio import to_thread
+
+from septet.chat.export import FORMATS as TEXTS
+from septet.chat.export import export
+from septet.chat.export_html import page
+from septet.chat.redaction import Redaction
+from septet.domain.events import Recorded
+from septet.domain.files import FileRef
+from septet.domain.reduce import fold
+from septet.domain.state import State
+from septet.ports import Blobs
+from septet.workspace.files import inside
+
+FORMATS = (*TEXTS, "html", "zip")
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+async def document(
+    log: Sequence[Recorded], form: str, blobs: Blobs, redaction: Redaction | None = None
+) -> bytes:
+    """The whole chat in one of FORMATS. Raises LogDamaged where a file of it is lost."""
+    if redaction is not None:
+        log = await to_thread.run_sync(redaction.log, log)
+    if form in TEXTS:
+        return encoded(export(log, form))
+    state = fold(log)
+    files = await fetched({file.path: file.sha256 for file in newest(state)}, blobs, redaction)
+    made = await fetched({path: sha for path, sha in state.artefacts.items() if sha}, blobs, redaction)
+    if form == "html":
+        return encoded(await to_thread.run_sync(page, log, files, made))
+    contents = {
+        "transcript.md": encoded(export(log, "md")),
+        "log.jsonl": encoded(export(log, "jsonl")),
+        **{f"files/{path}": content for path, content in files.items()},
+        **{f"made/{path}": content for path, content in made.items()},
+    }
+    return await to_thread.run_sync(packed, contents)
+
+
+def newest(state: State) -> Sequence[FileRef]:
+    return state.version.files if state.version else ()
+
+
+def encoded(text: str) -> bytes:
+    return text.encode(errors="backslashreplace")
+
+
+async def fetched(
+    addresses: Mapping[str, str], blobs: Blobs, redaction: Redaction | None = None
+) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    for path, address in sorted(addresses.items()):
+        content = await blobs.get(address)
+        contents[path] = redaction.content(path, content) if redaction else content
+    return contents
+
+
+def packed(contents: Mapping[str, bytes]) -> bytes:
+    """A zip: the same files always give the same bytes, and unpacking them stays in one folder."""
+    named = {"/".join(inside(path)).replace("\\", "_"): content for path, content in contents.items()}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in sorted(named.items()):
+            archive.writestr(zipfile.ZipInfo(name, ZIP_TIME), content, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()

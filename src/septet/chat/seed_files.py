@@ -1,0 +1,99 @@
+"""The files that the seeds name, kept beside the program while the log grows. Each is written once, never changed.
+
+A team says which it wants: `plan` is MasterPlan.txt, `versions` are script_vN.py, `reviews` are review_vN.txt,
+`history` is chat_history.txt, to which every message is appended; `cells` is cells.py, to which every cell is
+appended that ran well in the kernel: `septet exec --kernel cells.py` runs them again.
+"""
+
+from collections.abc import Sequence
+
+from septet.chat.export import entry, history
+from septet.domain.events import Event, PlanApproved, Recorded, ReviewGiven, RunFinished, VersionWritten
+from septet.domain.files import FileRef, main_of
+from septet.domain.plans import plan_text
+from septet.domain.state import State
+from septet.ports import Blobs
+from septet.team.reviews import review_text
+from septet.ways.pair.members import good_cells
+from septet.workspace.files import Workspace, in_thread
+
+HISTORY = "chat_history.txt"
+CELLS = "cells.py"
+
+
+class Keepsakes:
+    """Written into the first of the folders; what a program has put in their way there sends them to the next."""
+
+    def __init__(self, folders: Sequence[Workspace], blobs: Blobs) -> None:
+        self.folders = folders
+        self.blobs = blobs
+        self._made: set[str] = set()
+        self._history = b""
+
+    async def catch_up(self, state: State, log: Sequence[Recorded]) -> None:
+        """Whatever a crash left out, before anything new happens."""
+        await self.write_missing(state)
+        if "history" in state.team.keepsakes:
+            self._history = history(log).encode()
+            await self.extend(HISTORY, self._history)
+        await self.add_cells(state)
+
+    async def keep(self, state: State, recorded: Recorded) -> None:
+        """What this event adds; `state` is the one that it led to."""
+        if worth_keeping(recorded.event):
+            await self.write_missing(state)
+        if "history" in state.team.keepsakes:
+            self._history += entry(recorded).encode()
+            await self.extend(HISTORY, self._history)
+        if isinstance(recorded.event, RunFinished):
+            await self.add_cells(state)
+
+    async def add_cells(self, state: State) -> None:
+        """Those that are not there yet."""
+        if "cells" in state.team.keepsakes:
+            cells = [f"# %%\n{code}\n" for code in await good_cells(state, self.blobs)]
+            await self.extend(CELLS, "".join(cells).encode())
+
+    async def write_missing(self, state: State) -> None:
+        """Each is looked for once; a version's content is fetched only where its file is not there."""
+        wanted = {**plan_file(state), **version_files(state), **review_files(state)}
+        for path in wanted.keys() - self._made:
+            folder = next((one for one in self.folders if not one.obstacle(path)), None)
+            if folder is not None and await folder.content(path) is None:
+                given = wanted[path]
+                content = given if isinstance(given, bytes) else await self.blobs.get(given.sha256)
+                await in_thread(lambda path=path, content=content, folder=folder: folder.make(path, content))
+            self._made.add(path)
+
+    async def extend(self, path: str, whole: bytes) -> None:
+        """Add what the file lacks. One that says something else, or is none, is left alone."""
+        for folder in self.folders:
+            there = b"" if folder.obstacle(path) else await folder.content(path) or b""
+            if not folder.obstacle(path) and whole.startswith(there):
+                if whole != there:
+                    await in_thread(
+                        lambda folder=folder, there=there: folder.append(path, whole[len(there) :])
+                    )
+                return
+
+
+def worth_keeping(event: Event) -> bool:
+    return isinstance(event, PlanApproved | VersionWritten | ReviewGiven)
+
+
+def version_files(state: State) -> dict[str, FileRef]:
+    if "versions" not in state.team.keepsakes:
+        return {}
+    run = state.plan.run if state.plan else ""
+    mains = {version.number: main_of(version.files, run) for version in state.versions}
+    return {f"script_v{number}.py": file for number, file in mains.items() if file}
+
+
+def plan_file(state: State) -> dict[str, bytes]:
+    wanted = "plan" in state.team.keepsakes and state.approved and state.plan is not None
+    return {"MasterPlan.txt": plan_text(state.plan).encode()} if wanted and state.plan else {}
+
+
+def review_files(state: State) -> dict[str, bytes]:
+    wanted = state.reviews if "reviews" in state.team.keepsakes else ()
+    return {f"review_v{review.version}.txt": f"{review_text(review)}\n".encode() for review in wanted}

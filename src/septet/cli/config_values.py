@@ -1,0 +1,123 @@
+"""What is set on this machine, where and by what; and the forms of the files that people write. No secret is told."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from septet.chat.redaction import SHORTEST_SECRET
+from septet.common.documents import read_document
+from septet.common.values import Value
+from septet.models.http import LONGEST_ANSWER
+from septet.models.local.catalogue import OwnWeights
+from septet.models.local.download import PUBLIC_INDEX
+from septet.models.names import ANTHROPIC, KEY_VARIABLES, OLLAMA, OPENAI
+from septet.models.providers.azure import API_VERSION
+from septet.settings.group_chats import GroupChatForm
+from septet.settings.home import Home, find_home
+from septet.settings.team_files import TeamForm
+from septet.wiring.mcp import Named
+from septet.wiring.models import LONGEST, Models
+
+SET = "set, not shown"
+DEFAULT = "default"
+FORMS: Mapping[str, tuple[type[Value], str]] = {
+    "team": (TeamForm, "team.yaml: a team, for -t FILE"),
+    "group-chat": (
+        GroupChatForm,
+        "config.yaml: a distributed group chat, for -t FILE and septet host --config",
+    ),
+    "models": (OwnWeights, "models.yaml: embedded models of your own, in Septet's folder of settings"),
+    "mcp": (Named, "mcp.json: servers whose tools the assistants may use, in Septet's folder of settings"),
+}
+VARIABLES = {
+    "model": (("SEPTET_MODEL",), "what is found here (septet models)"),
+    "sandbox": (("SEPTET_SANDBOX",), "the strongest that works here (septet doctor)"),
+    "longest_answer": ((LONGEST,), f"{LONGEST_ANSWER >> 20}"),
+    "embeddings": (("SEPTET_EMBEDDINGS",), "off"),
+    "index": (("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"), PUBLIC_INDEX),
+    "openai.url": (("OPENAI_BASE_URL",), OPENAI),
+    "azure.url": (("AZURE_OPENAI_ENDPOINT",), ""),
+    "azure.version": (("OPENAI_API_VERSION",), API_VERSION),
+    "anthropic.url": (("ANTHROPIC_BASE_URL",), ANTHROPIC),
+    "ollama.url": (("OLLAMA_HOST",), OLLAMA),
+}
+"""Settings that only a variable changes: the first one that is set counts."""
+SECRETS = {"azure.token": "AZURE_OPENAI_AD_TOKEN", "cluster.token": "SEPTET_TOKEN"}
+ACCOUNT = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+QUERY = re.compile(r"(?<=\?)\S+")
+
+
+class Setting(Value, omit_defaults=False):
+    """A value and what gave it: `variable NAME`, `file PATH`, or `default`. An empty value is not set."""
+
+    name: str
+    value: str
+    source: str
+
+
+async def settings(environment: Mapping[str, str] = os.environ) -> list[Setting]:
+    """Everything that can be set outside of a chat. Raises BadConfig where a file cannot be read."""
+    home = find_home(environment)
+    async with Models(home, environment) as models:
+        found = [
+            *folders(home, environment),
+            *variables(environment),
+            *keys(models, environment),
+            *files(home),
+        ]
+        secrets = [one for one in models.secrets() if len(one) >= SHORTEST_SECRET]
+    return [Setting(name=one.name, value=harmless(one.value, secrets), source=one.source) for one in found]
+
+
+def folders(home: Home, environment: Mapping[str, str]) -> Iterator[Setting]:
+    source = "variable SEPTET_HOME" if environment.get("SEPTET_HOME") else DEFAULT
+    for name, path in (("home.data", home.data), ("home.settings", home.config), ("home.cache", home.cache)):
+        yield Setting(name=name, value=str(path), source=source)
+
+
+def variables(environment: Mapping[str, str]) -> Iterator[Setting]:
+    for name, (names, default) in VARIABLES.items():
+        given = next((one for one in names if environment.get(one, "").strip()), "")
+        value = environment[given].strip() if given else default
+        yield Setting(name=name, value=value, source=f"variable {given}" if given else DEFAULT)
+
+
+def keys(models: Models, environment: Mapping[str, str]) -> Iterator[Setting]:
+    """Whether there is one and where: a variable wins over a key that is kept."""
+    kept = models.keys.names()
+    for provider, variable in KEY_VARIABLES.items():
+        places = [f"variable {variable}"] if environment.get(variable) else []
+        places += [f"file {models.keys.path}"] if provider in kept else []
+        yield Setting(
+            name=f"{provider}.key", value=SET if places else "", source=places[0] if places else DEFAULT
+        )
+    for name, variable in SECRETS.items():
+        there = bool(environment.get(variable))
+        yield Setting(
+            name=name, value=SET if there else "", source=f"variable {variable}" if there else DEFAULT
+        )
+
+
+def files(home: Home) -> Iterator[Setting]:
+    """By the names in them: commands of servers may hold keys."""
+    own, servers = home.config / "models.yaml", home.config / "mcp.json"
+    weights = read_document(own, OwnWeights).weights if own.exists() else ()
+    named = list(read_document(servers, Named).servers) if servers.exists() else []
+    for name, path, known in (("models", own, [one.name for one in weights]), ("mcp", servers, named)):
+        yield Setting(name=name, value=", ".join(known), source=f"file {path}" if path.exists() else DEFAULT)
+
+
+def harmless(value: str, secrets: Iterable[str]) -> str:
+    """Without what an address may hold of accounts and tokens, and without any secret that is known."""
+    for secret in secrets:
+        value = value.replace(secret, "…")
+    return QUERY.sub("…", ACCOUNT.sub("…", value))
+
+
+def schema(name: str) -> bytes:
+    """The JSON Schema of a file that people write; editors complete and check by it."""
+    form, about = FORMS[name]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": about}
+    return msgspec.json.format(msgspec.json.encode({**head, **msgspec.json.schema(form)}), indent=2)

@@ -1,0 +1,73 @@
+"""`export`: a whole chat as one file."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from septet.cli.chats import in_session
+from septet.cli.completion import chat_names
+from septet.cli.output import notify, put_bytes
+
+if TYPE_CHECKING:
+    from septet.wiring.session import Session
+
+FORMATS = ("md", "html", "jsonl", "zip", "txt")
+
+
+@click.command(epilog="Example: septet export analog-clock --format html --redact --out clock.html")
+@click.argument("name", shell_complete=chat_names)
+@click.option("--format", "form", type=click.Choice(FORMATS), default="md", show_default=True)
+@click.option(
+    "--redact", is_flag=True, help="Take out what looks like keys, e-mail addresses and home paths."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write to this file, whole or not at all (standard output).",
+)
+def export(name: str, form: str, redact: bool, out: Path | None) -> int:
+    """A whole chat as one file.
+
+    \b
+    md     reads well
+    html   a page for any browser: no script, no network
+    txt    the chat history
+    jsonl  the log itself
+    zip    transcript, log, the files of the newest version and what they made
+    """
+
+    async def work(session: "Session") -> str:
+        from septet.chat.export_file import document
+        from septet.chat.redaction import Redaction
+
+        check_target(form, out)
+        redaction = Redaction(session.models.secrets(), str(Path.home())) if redact else None
+        log = await session.log(await session.find(name))
+        give(await document(log, form, session.blobs, redaction), out)
+        if redaction is not None:
+            notify(f"septet: {redaction.account}")
+        return ""
+
+    return in_session(work)
+
+
+def check_target(form: str, out: Path | None) -> None:
+    from septet.errors import BadUsage
+    from septet.workspace.delivery import check_destination
+
+    if out is not None:
+        check_destination(out)
+    elif form == "zip" and sys.stdout.isatty():
+        raise BadUsage("a zip is nothing for a terminal", "name a file with --out FILE, or use > FILE")
+
+
+def give(content: bytes, out: Path | None) -> None:
+    """To the file, or to stdout."""
+    from septet.workspace.delivery import deliver
+
+    if out is not None:
+        deliver(out, content)
+    else:
+        put_bytes(content)

@@ -1,0 +1,220 @@
+"""`septet host status`: the host, its members and its chats, for people and for programs."""
+
+import signal
+import socket
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import time
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from septet.cli.options import Options
+from septet.cli.output import notify, put, put_exactly
+from septet.cli.start import Start, begin, proceed
+from septet.cli.watch import work
+from septet.cluster.address import Meeting, adopt, host_folder, listening_name, options_of
+from septet.cluster.hosts import (
+    Link,
+    ServerPlan,
+    adopt_server,
+    check_roles,
+    dismiss_member,
+    invite_member,
+    known_roles,
+    link_to,
+    open_host,
+)
+from septet.cluster.status import ChatStanding, Standing, standing
+from septet.common.text import counted, neutral
+from septet.domain.presence import Seen
+from septet.errors import BadUsage
+from septet.settings.group_chats import each_by_its_own
+from septet.settings.team_files import load_team
+from septet.wiring.cluster import Membership, open_cluster, serve_roles, thinking_elsewhere
+from septet.wiring.handle import settle
+
+LONGEST = 200
+
+
+def show_status(link: Link, as_json: bool) -> int:
+    found = anyio.run(standing, link)
+    put_exactly(msgspec.json.encode(found).decode()) if as_json else put("\n".join(lines(found)))
+    return 0
+
+
+def lines(found: Standing) -> Iterable[str]:
+    yield f"server   {found.address}, nats-server {found.version}"
+    for stream in found.streams:
+        copies = f", {stream.replicas} copies, led by {stream.leader}" if stream.replicas > 1 else ""
+        yield f"stream   {stream.name}: {counted(stream.messages, 'message')}, {stream.bytes / 1e6:.1f} MB{copies}"
+    yield from section("members", [person(one) for one in found.people if one.presence.kind == "member"])
+    yield from section(
+        "conductors", [person(one) for one in found.people if one.presence.kind == "conductor"]
+    )
+    yield from section("chats", [row(chat) for chat in found.chats])
+
+
+def section(title: str, rows: list[tuple[str, ...]]) -> Iterable[str]:
+    yield ""
+    yield title if rows else f"{title}: none"
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for cells in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def person(one: Seen) -> tuple[str, ...]:
+    who = one.presence
+    does = ", ".join(who.roles) or counted(len(who.chats), "chat")
+    sign = f"{one.silent:.0f} s ago" if one.there else f"silent for {one.silent:.0f} s"
+    return (f"  {plain(who.name)}", plain(does), plain(f"{who.machine}, process {who.pid}"), sign)
+
+
+def row(chat: ChatStanding) -> tuple[str, ...]:
+    by = plain(", ".join(chat.conductors)) or ("" if chat.ended else "nobody")
+    return (
+        f"  {plain(chat.chat)}",
+        plain(chat.status),
+        f"conducted by {by}" if by else "",
+        ago(chat.changed),
+    )
+
+
+def plain(text: str) -> str:
+    """What members say of themselves, and what they call chats, on one line that no terminal obeys."""
+    return " ".join(neutral(text).split())[:LONGEST]
+
+
+def ago(moment: float) -> str:
+    seconds = max(0.0, time() - moment)
+    return f"{seconds:.0f} s ago" if seconds < 120 else f"{seconds / 60:.0f} min ago"
+
+
+@dataclass(frozen=True)
+class HostOptions:
+    address: str = "127.0.0.1"
+    port: int = 4222
+    store: Path | None = None
+    sync: str = "default"
+    tls: tuple[str, str] = ("", "")
+    url: str = ""
+    replicas: int = 1
+    token_file: Path | None = None
+    tls_ca: str = ""
+    config: Path | None = None
+
+
+def plan_for(options: HostOptions) -> ServerPlan:
+    plan = ServerPlan(
+        folder=host_folder(options.store),
+        host=options.address,
+        port=options.port,
+        sync="always" if options.sync == "always" else "2m",
+        certificate=str(Path(options.tls[0]).absolute()) if options.tls[0] else "",
+        key=str(Path(options.tls[1]).absolute()) if options.tls[1] else "",
+        roles=known_roles(),
+    )
+    if options.config is None:
+        return plan
+    found = adopt(options.config)
+    return replace(plan, host=listening_name(found.hostname), port=found.port)
+
+
+def run_host(options: HostOptions) -> int:
+    if options.url:
+        meeting = Meeting(url=options.url, token_file=options.token_file, tls_ca=options.tls_ca)
+        return anyio.run(stay, partial(adopting, link_to(meeting), meeting, options))
+    return anyio.run(stay, partial(hosting, plan_for(options)))
+
+
+def run_invite(store: Path | None, name: str, roles: Sequence[str], called: Sequence[str]) -> int:
+    """The token's file on stdout: copy it to the member's machine."""
+    put(str(invite_member(host_folder(store), name, roles, called)))
+    return 0
+
+
+def run_dismiss(store: Path | None, name: str) -> int:
+    dismiss_member(host_folder(store), name)
+    return 0
+
+
+def run_member(meeting: Meeting, roles: Sequence[str], name: str, model: str, unsafe: bool) -> int:
+    check_roles(roles)
+    if meeting.config is not None:
+        found = adopt(meeting.config)
+        model = model or next((names[0] for names in (one.model for one in found.team.members) if names), "")
+    joining = Membership(
+        link=link_to(meeting, roles),
+        roles=tuple(roles),
+        name=name or socket.gethostname(),
+        model=model,
+        unsafe=unsafe,
+    )
+    return anyio.run(stay, partial(membership, joining))
+
+
+def run_conductor(meeting: Meeting, goal: str | None, name: str, team: str, options: Options) -> int:
+    if goal is None and meeting.url and "://" not in meeting.url:
+        goal, meeting = meeting.url, replace(meeting, url="")
+    spec = load_team(team)
+    if meeting.config is not None:
+        found = each_by_its_own(adopt(meeting.config).team)
+        spec = found if team == "iterate" else spec
+    link = link_to(meeting)
+    settle()
+    spec = spec if options.model else thinking_elsewhere(spec)
+    prepare = proceed(name, goal, options) if name else begin(goal, spec, Start(), options)
+    return work(prepare, options, partial(open_cluster, link, how=options_of(meeting)))
+
+
+async def stay(context: Callable[[], AbstractAsyncContextManager[object]]) -> int:
+    """Be there until SIGINT or SIGTERM; leaving the context stops everything in order."""
+    settle()
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with context():
+            async for _ in signals:
+                break
+    return 0
+
+
+@asynccontextmanager
+async def hosting(plan: ServerPlan) -> AsyncGenerator[Link]:
+    async with open_host(plan) as server:
+        address, folder = server.address, plan.folder
+        (folder / "address").write_text(server.link.address)
+        (folder / "certificate").write_text(plan.certificate)
+        trust = " --tls-ca SIGNER" if plan.certificate else ""
+        put(f"listening on {address}")
+        join, token = f"join with: septet join {address} --as coder", folder / "tokens" / "coder"
+        put(f"{join} --token-file {token}{trust}")
+        conduct = f"conduct with: septet conduct {address} GOAL"
+        put(f"{conduct} --token-file {folder / 'token'}{trust}")
+        yield server.link
+
+
+@asynccontextmanager
+async def adopting(link: Link, meeting: Meeting, options: HostOptions) -> AsyncGenerator[None]:
+    """Somebody else's server, made ready and kept in sight."""
+    if options.tls != ("", ""):
+        raise BadUsage("--tls is for a server that is started here", "leave it out with --nats")
+    async with adopt_server(link, options.replicas) as version:
+        how = options_of(meeting)
+        put(f"ready on {link.address} (nats-server {version})")
+        put(f"join with: septet join {link.address} --as coder{how}")
+        put(f"conduct with: septet conduct {link.address} GOAL{how}")
+        yield
+
+
+@asynccontextmanager
+async def membership(joining: Membership) -> AsyncGenerator[None]:
+    def ready() -> None:
+        notify(f"septet: {joining.name} serves {', '.join(joining.roles)}")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve_roles, joining, ready)
+        yield
+        tasks.cancel_scope.cancel()

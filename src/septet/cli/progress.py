@@ -1,0 +1,236 @@
+"""What a person sees while the team works: a line for each thing that happens, on stderr."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from difflib import unified_diff
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from septet.chat.export import answer_words, package_words, told_tools
+from septet.chat.results import spent, spent_now, time_used
+from septet.common.text import counted, neutral
+from septet.domain.events import (
+    AnswerGiven,
+    DataDescribed,
+    DecisionRecorded,
+    Event,
+    EvidenceFound,
+    ExampleGiven,
+    ModelAnswered,
+    PackageEvent,
+    PersonSpoke,
+    PlanApproved,
+    PlanProposed,
+    Recorded,
+    ReplyRefused,
+    ReviewGiven,
+    RunFinished,
+    SnapshotTaken,
+    ToolAnswered,
+    ToolCalled,
+    TurnOpened,
+    VersionWritten,
+    WorkAccepted,
+)
+from septet.domain.files import FileChange
+from septet.domain.plans import Plan, check_text, plan_text
+from septet.domain.reduce import reduce
+from septet.domain.state import State
+from septet.team.evidence import alone
+from septet.team.floor import rounds_of
+from septet.team.reviews import review_text
+
+if TYPE_CHECKING:
+    from septet.cli.footer import Footer
+
+COLOURS = {
+    "planner": "magenta",
+    "coder": "cyan",
+    "runner": "yellow",
+    "reviewer": "green",
+    "person": "blue",
+    "septet": "bright_black",
+}
+VERDICTS = {
+    "pass": "they pass: they prove nothing",
+    "fail": "they fail, as they should",
+    "unknown": "nobody knows: the run did not come to its end",
+}
+MODES = {"": "", "screen": " (on a screen)", "server": " (asked as a server)", "cell": " (in the kernel)"}
+MARGIN = 11
+NARROW = 10
+Words = tuple[str, str]
+
+
+class Screen:
+    """Folds what it hears, so that its footer always shows where the chat stands."""
+
+    def __init__(self, state: State, plain: bool, verbose: bool = False) -> None:
+        self.state = state
+        self.verbose = verbose
+        self.console = Console(file=sys.stderr, no_color=plain or None, highlight=False, emoji=False)
+        self.can_move = self.console.is_terminal and not self.console.is_dumb_terminal and not plain
+        self.footer: Footer | None = None
+        self._opened = self._news = monotonic()
+
+    def standing(self) -> str:
+        """The footer's words, now: somebody may have been at work for long since anything happened."""
+        now = monotonic()
+        return footer(self.state, turn=now - self._opened, quiet=now - self._news)
+
+    def hear(self, recorded: Recorded, aloud: bool = True) -> None:
+        before, self.state = self.state.plan, reduce(self.state, recorded)
+        self._news = monotonic()
+        if isinstance(recorded.event, TurnOpened):
+            self._opened = self._news
+        if self.footer and isinstance(recorded.event, PersonSpoke):
+            self.footer.heard(recorded.event.text)
+        who, text = words(recorded.event, self.verbose)
+        if isinstance(recorded.event, PlanProposed) and before is not None:
+            text = f"the plan, changed\n{plan_changes(before, recorded.event.plan)}"
+        if text and aloud:
+            self.say(who, text)
+
+    def say(self, who: str, text: str) -> None:
+        titles = {one.name: one.title for one in self.state.team.members}
+        name = Text(f"{neutral(titles.get(who) or who):>9}  ", style=COLOURS.get(who, "white"))
+        lines = neutral(text).rstrip().splitlines() or [""]
+        with self.footer.out_of_the_way() if self.footer else nullcontext():
+            for part in (part for line in lines for part in self.fitted(line)):
+                self.console.print(name + part, soft_wrap=True)
+                name = Text(" " * MARGIN)
+
+    def fitted(self, line: str) -> list[Text]:
+        """A long line in parts that fit the terminal, each indented like the first; whole where nobody watches."""
+        words = line.lstrip(" ")
+        indent = " " * (len(line) - len(words))
+        room = self.console.width - MARGIN - len(indent)
+        if not self.console.is_terminal or room < NARROW or not words:
+            return [Text(line)]
+        return [Text(indent + part.plain.rstrip()) for part in Text(words).wrap(self.console, room)]
+
+
+def footer(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
+    """Round, for whom one waits, what it cost, how many requirements are met.
+
+    `turn` is how many seconds the turn has taken, `quiet` how many passed since the last event.
+    """
+    rounds = f"round {rounds_of(state, 'coder')} of {state.budget.rounds or '∞'}"
+    busy = state.turn is not None and state.ended is None
+    speaker = f"waiting for the {state.turn.speaker}, {turn:.0f} s" if state.turn and busy else ""
+    total = len(state.plan.items) if state.plan else 0
+    met = sum(found.passed for found in state.evidence.values())
+    checks = f"{met}/{total} checks met" if total else ""
+    return " · ".join(
+        filter(
+            None,
+            [rounds, speaker, checks, spent(state), time_used(state, quiet if busy else 0), spent_now(state)],
+        )
+    )
+
+
+def words(event: Event, verbose: bool = False) -> Words:
+    """Who did what, briefly; nothing for what a watcher need not know."""
+    match event:
+        case RunFinished():
+            return tell_run(event)
+        case VersionWritten():
+            return tell_version(event)
+        case EvidenceFound(passed=passed, item=item, check=check, detail=detail):
+            return "runner", f"✓ {item} {detail}" if passed else f"✗ {item} {check_text(check)}: {detail}"
+        case ReviewGiven():
+            return "reviewer", review_text(event)
+        case ModelAnswered(role=role, answer=answer):
+            return role, answer.text if verbose or role == "manager" else ""
+        case DecisionRecorded(by=by, what=what, why=why):
+            return by, f"decided: {what}, because {why}"
+        case ToolCalled() | ToolAnswered() | DataDescribed() | AnswerGiven() | SnapshotTaken():
+            return words_of_tools(event, verbose)
+        case _:
+            return package_words(event) if isinstance(event, PackageEvent) else words_of_talk(event)
+
+
+def words_of_tools(
+    event: ToolCalled | ToolAnswered | DataDescribed | AnswerGiven | SnapshotTaken, verbose: bool
+) -> Words:
+    match event:
+        case SnapshotTaken():
+            return told_tools(event)
+        case ToolCalled(by=by, name=name, arguments=arguments):
+            return by, f"{name} {arguments if verbose else arguments[:100]}"
+        case ToolAnswered(text=text, failed=failed, changes=changes):
+            brief = changed_lines(text, changes) if changes else last_line(text)
+            brief = text.partition("\n")[0] if event.shown else brief
+            shown = text if verbose or (failed and not event.shown) else brief
+            return ("septet", f"{'✗ ' if failed else ''}{shown}") if shown else ("", "")
+        case DataDescribed(path=path, card=card):
+            return "septet", f"data: {path}\n{card}"
+        case AnswerGiven(by=by):
+            return by, answer_words(event)
+
+
+def words_of_talk(event: Event) -> Words:
+    match event:
+        case PlanProposed(plan=plan, by=by):
+            return by, f"{counted(len(plan.items), 'requirement')}\n{plan_text(plan)}"
+        case PlanApproved(by=by):
+            return "person", "plan approved" + (" (without asking)" if by == "flag" else "")
+        case PersonSpoke(text=text):
+            return "person", text
+        case ExampleGiven(code=code, source=source, title=title):
+            return "exemplar", f"an example from {source}: {title}" if code else "no example"
+        case WorkAccepted():
+            return "person", "accepted as it is"
+        case ReplyRefused(role=role, reason=reason, shown=shown):
+            why = reason.partition("\n")[0] if shown else reason  # what follows are the person's own files
+            return "septet", f"the {role}'s reply was refused: {why}"
+        case _:
+            return "", ""
+
+
+def plan_changes(old: Plan, new: Plan) -> str:
+    """A revised plan as a diff: what the person asked for is seen at once."""
+    before, after = plan_text(old).splitlines(), plan_text(new).splitlines()
+    lines = [
+        line
+        for line in unified_diff(before, after, n=99, lineterm="")
+        if line[:3] not in ("---", "+++", "@@ ")
+    ]
+    return "\n".join(lines) or plan_text(new)
+
+
+def tell_version(event: VersionWritten) -> Words:
+    files = ", ".join(file.path for file in event.files)
+    who = "person" if event.found else "coder"
+    return who, f"version {event.number}: {files}" + (f"\n{event.note}" if event.note else "")
+
+
+def tell_run(event: RunFinished) -> Words:
+    result = event.result
+    if event.purpose == "tests alone":
+        return "runner", f"tests without the program → {VERDICTS[alone(result)]}"
+    report = result.report if event.purpose == "tests" else None
+    counts = [report.counts] if report and report.cases else []
+    made = [change.path for change in result.changes if change.kind != "deleted"]
+    facts = [result.ending, f"{result.seconds:.2f} s", *counts, *made]
+    shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)
+    what = "tests" if report else f"{event.purpose}: {event.command}{MODES[event.mode]}"
+    return "runner", f"{what} → {' · '.join(facts)}{shown}"
+
+
+def changed_lines(diff: str, changes: Sequence[FileChange]) -> str:
+    """The files that a tool changed, and how much."""
+    lines = [line for line in diff.splitlines() if not line.startswith(("+++", "---"))]
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    return (
+        f"{', '.join(change.path for change in changes)}: {counted(added, 'line')} added, {removed} removed"
+    )
+
+
+def last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""

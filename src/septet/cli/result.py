@@ -1,0 +1,71 @@
+"""How a chat ends at the command line: its result on stdout, or in a file."""
+
+import shutil
+
+from septet.chat.export import answer_words
+from septet.chat.results import report_table, result_of, status
+from septet.cli.options import Options
+from septet.cli.output import notify, put, put_exactly
+from septet.domain.codec import ENCODER
+from septet.domain.plans import plan_text
+from septet.domain.state import State
+from septet.settings.home import find_home
+from septet.ways.endings import is_over
+from septet.ways.group_chat.policy import last_words
+from septet.workspace.delivery import deliver
+
+WIDTH = 120
+
+
+def conclude(state: State, options: Options, command: str) -> None:
+    """The result is all that stdout carries; with `--out` it is in that file instead. `--json` ends with it anyway.
+
+    `command` goes on with the chat.
+    """
+    result = result_of(state)
+    line = ENCODER.encode(result).decode()
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if options.out is None else WIDTH
+    text = line if options.json else result_text(state, width)
+    if options.out is not None:
+        deliver(options.out, f"{text}\n".encode(errors="backslashreplace"))
+    if options.json or options.out is None:
+        put_exactly(text) if options.json else put(text)
+    if options.json or options.quiet:
+        return
+    if apart := kept_apart(state):
+        notify(f"septet: plan, versions, reviews or history are kept in {apart}")
+    if options.out is not None:
+        notify(f"septet: {state.chat}: {status(state)}; the result is in {options.out}")
+    if result.exit_code and brings_program(state) and not is_over(state):
+        notify(f"septet: to go on: {command}")
+
+
+def result_text(state: State, width: int) -> str:
+    """The plan, the answer, the talk's last words, or the report: whatever the chat was for."""
+    if planned_only(state):
+        return plan_text(state.plan).rstrip() if state.plan else ""
+    if state.answered is not None:
+        return answer_words(state.answered)
+    if state.team.floor == "group_chat":
+        words = last_words(state) or status(state)
+        return f"{words}\nthe program is in {state.workspace}" if state.versions else words
+    parts = [
+        report_table(state, width),
+        f"{state.chat}: {status(state)}",
+        f"the program is in {state.workspace}" if state.versions else "",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def kept_apart(state: State) -> str:
+    """Where the files are that a team keeps beside its program, if that folder is the person's."""
+    folder = find_home().keepsakes / state.chat
+    return str(folder) if state.existing and folder.is_dir() else ""
+
+
+def planned_only(state: State) -> bool:
+    return state.plan is not None and state.approved and not state.versions
+
+
+def brings_program(state: State) -> bool:
+    return not planned_only(state) and state.answered is None and state.team.floor != "group_chat"

@@ -1,0 +1,101 @@
+"""`septet up`: a host, a member for each role and the page on this machine, started and stopped together."""
+
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from subprocess import DEVNULL
+
+import anyio
+from msgspec.structs import replace
+
+from septet.cli.host import HostOptions, hosting, plan_for, stay
+from septet.cluster.hosts import SERVED, Link, ServerPlan
+from septet.common.documents import read_text
+from septet.domain.teams import TeamSpec
+from septet.settings.group_chats import is_group_chat
+from septet.settings.team_files import load_team
+
+PAUSE = 1.0
+"""Seconds before a part that died is started again."""
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    port: int | None = None
+    web_port: int = 8001
+    no_web: bool = False
+    store: Path | None = None
+    model: str = ""
+    unsafe_local: bool = False
+
+
+def run_all(team: str, options: UpOptions) -> int:
+    spec = load_team(team)
+    config = Path(team) if is_file(team) and is_group_chat(read_text(Path(team))) else None
+    plan = plan_for(HostOptions(store=options.store, config=config))
+    plan = replace(
+        plan, roles=named_roles(plan, spec), port=plan.port if options.port is None else options.port
+    )
+    return anyio.run(stay, partial(everything, plan, parts(plan, spec, config, options)))
+
+
+def is_file(team: str) -> bool:
+    return Path(team).suffix in (".yaml", ".yml")
+
+
+def named_roles(plan: ServerPlan, team: TeamSpec) -> dict[str, Sequence[str]]:
+    """Also the names that this team gives to its members."""
+    return {
+        role: sorted({*names, *(one.name for one in team.members if one.role == role)})
+        for role, names in plan.roles.items()
+    }
+
+
+def parts(plan: ServerPlan, team: TeamSpec, config: Path | None, options: UpOptions) -> list[list[str]]:
+    """What is started beside the host; the address is put after the first word of each."""
+    roles = sorted({member.role for member in team.members} & set(SERVED))
+    shared = [
+        *(["-m", options.model] if options.model else []),
+        *(["--config", str(config.absolute())] if config else []),
+    ]
+    unsafe = ["--unsafe-local"] if options.unsafe_local else []
+    found = [
+        ["join", "--as", role, "--token-file", str(plan.folder / "tokens" / role), *shared, *unsafe]
+        for role in roles
+    ]
+    if not options.no_web:
+        page = ["--no-open", "--port", str(options.web_port), "--nats-token-file", str(plan.folder / "token")]
+        found.append(["web", *page, *shared])
+    return found
+
+
+@asynccontextmanager
+async def everything(plan: ServerPlan, commands: Sequence[Sequence[str]]) -> AsyncGenerator[None]:
+    async with hosting(plan) as link, anyio.create_task_group() as tasks:
+        for command in commands:
+            tasks.start_soon(keep, link, command)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def keep(link: Link, command: Sequence[str]) -> None:
+    """A process, started again whenever it dies, and ended in order with us."""
+    name, *rest = command
+    where = ["--nats", link.address] if name == "web" else [link.address]
+    words = [sys.executable, "-m", "septet", name, *where, *rest]
+    while True:
+        process = await anyio.open_process(
+            words, stdin=DEVNULL, stdout=None, stderr=None, start_new_session=True
+        )
+        try:
+            await process.wait()
+        finally:
+            with anyio.CancelScope(shield=True):
+                if process.returncode is None:
+                    process.terminate()
+                await process.wait()
+                await process.aclose()
+        await anyio.sleep(PAUSE)

@@ -1,0 +1,251 @@
+"""The person's part while the team works: a line to steer it by, and questions in the same place."""
+
+import logging
+import signal
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import anyio
+import click
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from septet.agents.person import Ask, present
+from septet.chat.results import reach, result_of
+from septet.cli.main import Outcome
+from septet.cli.options import Options, more, stand_in
+from septet.cli.output import notify, put_exactly
+from septet.cli.person import ask_after_interrupt, ask_next, asking, at_terminal
+from septet.cli.progress import Screen
+from septet.cli.result import conclude
+from septet.common.text import neutral
+from septet.domain.codec import encode
+from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
+from septet.domain.messages import Request
+from septet.domain.state import State
+from septet.errors import Interrupted, NeedsPerson, SeptetError, Stopped, innermost
+from septet.ports import Sandbox
+from septet.ways.endings import FINISHED, ending
+from septet.wiring.session import Session, open_session
+from septet.workspace.delivery import check_destination
+
+Tell = Callable[[PersonSpoke], Awaitable[None]]
+
+
+@asynccontextmanager
+async def steering(screen: Screen, tell: Tell, options: Options) -> AsyncGenerator[Ask, None]:
+    """How the person is asked; at a terminal that can show it, with a footer and what they type at any time."""
+    if options.json or options.quiet or not screen.can_move:
+        yield asking()
+        return
+    from septet.cli.footer import Footer
+
+    footer = Footer(screen.standing, listening=sys.stdin.isatty())
+    with notices(screen):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(footer.show)
+            tasks.start_soon(deliver, footer.spoken, tell)
+            screen.footer = footer
+            try:
+                yield asking(footer.ask, footer.handed_over)
+            finally:
+                footer.close()
+
+
+async def deliver(spoken: MemoryObjectReceiveStream[str], tell: Tell) -> None:
+    """What was sent is in the log, even if the person interrupts right after it."""
+    with anyio.CancelScope(shield=True):
+        async for text in spoken:
+            await tell(PersonSpoke(text=text))
+
+
+@contextmanager
+def notices(screen: Screen) -> Generator[None, None, None]:
+    """Warnings, such as that a model is asked again, stand among what happens."""
+
+    class Notice(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            screen.say("septet", record.getMessage().removeprefix("septet: "))
+
+    handler, logger = Notice(), logging.getLogger("septet")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+Prepare = Callable[[Session], Awaitable[str]]
+Opening = Callable[[], AbstractAsyncContextManager[Session]]
+UNSAFE = "WITHOUT A SANDBOX: programs run here with all your rights (--unsafe-local)"
+
+
+def work(prepare: Prepare, options: Options, opening: Opening = open_session) -> int:
+    """Run the chat to its end and print the result; returns the exit code."""
+    if options.out is not None:
+        check_destination(options.out)
+    return anyio.run(watch, prepare, options, opening)
+
+
+async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
+    async with opening() as session:
+        sandbox = await session.sandbox(options.unsafe_local)
+        if options.record:
+            session.models.record(options.record)
+        known = {head.chat: head.seq for head in await session.store.chats()} if options.json else {}
+        chat = await prepare(session)
+        outcome = outcome_of_command()
+        outcome.command = session.command(chat)
+        try:
+            await print_new(session, chat, known.get(chat, 0), options)
+            await prepare_to_watch(session, chat, options)
+            return await to_the_end(session, chat, sandbox, options)
+        except Exception as error:
+            with suppress(SeptetError):
+                outcome.state = await session.state(chat)
+            found = innermost(error)
+            if isinstance(found, NeedsPerson | Interrupted) and not found.remedy:
+                raise type(found)(found.cause, outcome.command) from error
+            raise
+
+
+def outcome_of_command() -> Outcome:
+    """Where whoever says what went wrong looks for the chat."""
+    context = click.get_current_context(silent=True)
+    return context.obj if context is not None and isinstance(context.obj, Outcome) else Outcome()
+
+
+async def prepare_to_watch(session: Session, chat: str, options: Options) -> None:
+    if options.debug:
+        session.models.overhear = overhearing(session.home.data / "logs" / f"{chat}.log")
+    if options.unsafe_local:
+        notify(f"septet: {UNSAFE}")
+    if not options.quiet:
+        introduce(await session.state(chat), options)
+
+
+async def to_the_end(session: Session, chat: str, sandbox: Sandbox, options: Options) -> int:
+    while True:
+        while not await follow(session, chat, sandbox, options):
+            pass
+        state = await session.state(chat)
+        conclude(state, options, session.command(chat))
+        if not await goes_on(session, state, options):
+            return result_of(state).exit_code
+
+
+def introduce(state: State, options: Options) -> None:
+    screen = Screen(state, options.plain)
+    screen.say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
+    for card in state.cards:
+        screen.say("septet", f"data: {card.card if options.verbose else card.card.splitlines()[0]}")
+    if state.team.network != "off":
+        screen.say("septet", f"network for programs: {reach(state.team.network)}")
+
+
+async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options) -> bool:
+    """Perform until the chat ends, seen by whoever watches; False where it goes on with what the person says."""
+    before = await session.state(chat)
+    talk = before.team.floor == "group_chat"
+    screen = Screen(before, options.plain, options.verbose or talk)
+    caught: list[int] = []
+    async with interruptible(caught), steering(screen, partial(session.tell, chat), options) as ask:
+        person = stand_in(options, present(ask) if at_terminal() else None, session.command(chat))
+        async with aclosing(session.perform(chat, sandbox, person)) as performance:
+            async for recorded in performance:
+                tell(recorded, screen, options)
+    late, typed = left_over(screen)
+    if not caught:
+        return not await goes_on_with(late, typed, session, chat, options)
+    words = await ask_after_interrupt(typed) if caught[0] == signal.SIGINT and at_terminal() else None
+    if words is None:
+        kind = Interrupted if caught[0] == signal.SIGINT else Stopped
+        raise kind("interrupted and saved", session.command(chat))
+    if words:
+        last = (await session.state(chat)).seq
+        await session.tell(chat, PersonSpoke(text=words))
+        await print_new(session, chat, last, options)
+    return False
+
+
+def left_over(screen: Screen) -> tuple[bool, str]:
+    """Whether words were sent that nobody of the team has heard, and what was typed and not sent."""
+    if screen.footer is None:
+        return False, ""
+    for text in screen.footer.queued:
+        screen.say("person", text)
+    return bool(screen.footer.queued), screen.footer.typed
+
+
+async def goes_on_with(late: bool, typed: str, session: Session, chat: str, options: Options) -> bool:
+    """Words that came when the team was done already: it goes on with them, unless a bound has ended it."""
+    state = await session.state(chat)
+    ended = ending(state)
+    if late and ended is not None and ended.reason in (*FINISHED, "claimed"):
+        await session.reopen(chat, more(state, options))
+        return True
+    if typed.strip():
+        notify(f"septet: not sent: {neutral(typed)}")
+    return False
+
+
+async def print_new(session: Session, chat: str, after: int, options: Options) -> None:
+    """Events that come from outside the loop: the beginning, the person's words, more room."""
+    if options.json:
+        for recorded in await session.store.read(chat, after):
+            put_exactly(encode(recorded).decode())
+
+
+async def goes_on(session: Session, state: State, options: Options) -> bool:
+    """After an answer, a person at the terminal may ask on; the threads and the workspace stay."""
+    silent = options.yes or options.json or options.approve == "never"
+    if state.answered is None or silent or not at_terminal():
+        return False
+    asked = await ask_next()
+    if asked is None:
+        command = session.command(state.chat)
+        notify(f"septet: ask on another day: {command} 'your question'")
+        return False
+    await session.tell(state.chat, PersonSpoke(text=asked))
+    await session.reopen(state.chat, more(await session.state(state.chat), options))
+    return True
+
+
+def overhearing(path: Path) -> Callable[[Request], None]:
+    """Everything that a model is told goes into a file that only its person can read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    notify(f"septet: what the models are told is in {path}")
+
+    def overhear(request: Request) -> None:
+        with path.open("a", encoding="utf-8") as file:
+            for message in request.messages:
+                file.write(f"[{request.role} {request.step}, {message.role}]\n{message.text}\n\n")
+
+    return overhear
+
+
+def tell(recorded: Recorded, screen: Screen, options: Options) -> None:
+    if options.json:
+        put_exactly(encode(recorded).decode())
+    if not options.quiet:
+        shown_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not options.json
+        screen.hear(recorded, aloud=not shown_last)
+
+
+@asynccontextmanager
+async def interruptible(caught: list[int]) -> AsyncGenerator[None, None]:
+    """SIGINT and SIGTERM stop at once what runs; the log has everything up to that moment."""
+
+    async def listen(scope: anyio.CancelScope) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                caught.append(number)
+                scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen, tasks.cancel_scope)
+        yield
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,55 @@
+"""The bus over NATS: at most once, in order per publisher, nothing kept.
+
+In whose name a message is published is in its subject, so that the server lets nobody use another's.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.subscription import Subscription
+
+from septet.common.text import text_of, token
+from septet.errors import BadUsage, Unreachable
+from septet.ports import Said
+
+PREFIX = "septet.bus"
+
+
+class NatsBus:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def publish(self, topic: str, message: bytes, by: str = "") -> None:
+        """While the server is away, messages wait in a bounded buffer and are dropped beyond it."""
+        try:
+            await self._client.publish(f"{PREFIX}.{token(topic)}.{token(by)}", message)
+        except nats.errors.OutboundBufferLimitError:
+            return
+        except nats.errors.MaxPayloadError as error:
+            raise BadUsage(
+                f"a message of {len(message):,} bytes is too big for the bus", "keep it as a blob"
+            ) from error
+        except nats.errors.Error as error:
+            raise Unreachable(f"the bus does not answer ({error})", "is the server running?") from error
+
+    @asynccontextmanager
+    async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[Said]]:
+        try:
+            subject = f"{PREFIX}.{token(topic)}.*"
+            heard = await self._client.subscribe(subject, pending_msgs_limit=0, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+            await self._client.flush()  # from here on nothing is missed, whoever publishes it
+        except nats.errors.Error as error:
+            raise Unreachable(f"the bus does not answer ({error})", "is the server running?") from error
+        try:
+            yield contents(heard)
+        finally:
+            if not self._client.is_closed:
+                await heard.unsubscribe()
+
+
+async def contents(heard: Subscription) -> AsyncIterator[Said]:
+    async for message in heard.messages:
+        with suppress(UnicodeDecodeError):  # no name of ours
+            yield Said(text_of(message.subject.rpartition(".")[2]), message.data)

@@ -1,0 +1,252 @@
+"""A message between agents: a CloudEvent with what delivering it needs as extension attributes."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from secrets import token_hex
+from time import monotonic
+
+import anyio
+import msgspec
+import nats.errors
+import nats.js.errors
+from nats.aio.client import Client
+from nats.js.api import AckPolicy, ConsumerConfig, StorageType, StreamConfig
+from nats.js.client import JetStreamContext
+from nats.js.kv import KeyValue
+
+from septet.cluster.addresses import AgentId, Subscription, TopicId
+from septet.common.text import text_of, token
+from septet.errors import BadUsage, Unreachable
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """An agent that waits further up in a chain of requests, and where its process can be reached."""
+
+    agent: str
+    inbox: str
+
+
+class Parcel(msgspec.Struct, frozen=True, kw_only=True):
+    """`data` is JSON. `topic` or `recipient` says where it goes, `reply` where an answer is waited for."""
+
+    id: str
+    source: str
+    type: str
+    time: datetime
+    data: msgspec.Raw
+    specversion: str = "1.0"
+    datacontenttype: str = "application/json"
+    subject: str = ""
+    sender: str = ""
+    topic: str = ""
+    recipient: str = ""
+    reply: str = ""
+    deadline: float = 0.0
+    chain: tuple[Caller, ...] = ()
+
+
+class Answered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The reply to a request: data, or the type and text of what went wrong."""
+
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    error: str = ""
+    text: str = ""
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """A parcel that nobody could handle, and why."""
+
+    recipient: str
+    reason: str
+    parcel: Parcel
+
+
+ENCODER = msgspec.json.Encoder()
+PARCELS = msgspec.json.Decoder(Parcel)
+ANSWERS = msgspec.json.Decoder(Answered)
+DEAD_LETTERS = msgspec.json.Decoder(DeadLetter)
+
+
+def new_parcel(kind: str, data: object, sender: str, identity: str = "") -> Parcel:
+    try:
+        content = ENCODER.encode(data)
+    except TypeError as error:
+        raise BadUsage(f"a message '{kind}' cannot be sent ({error})", "send what JSON can hold") from error
+    return Parcel(
+        id=identity or token_hex(12),
+        source=f"septet/{sender}" if sender else "septet",
+        type=kind,
+        time=datetime.now(UTC),
+        data=msgspec.Raw(content),
+        sender=sender,
+    )
+
+
+STREAM = "SEPTET_MAIL"
+TOPICS, DIRECT, DEAD = "septet.mail.topic", "septet.mail.direct", "septet.mail.dead"
+KEPT = 7 * 86_400.0
+UNUSED = KEPT
+"""Seconds after which a mailbox that nobody opens is given up. All that it has handled is gone by then: a new one of
+that name repeats nothing."""
+SAME = 600.0
+"""Seconds in which a parcel with an id that was seen is not stored again."""
+ANSWER = 2.0
+PATIENCE = 60.0
+LEASE = 5.0
+HEADROOM = 4096
+
+
+class Mail:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._stream = JetStreamContext(client)
+
+    async def make(self, replicas: int) -> None:
+        config = StreamConfig(
+            name=STREAM,
+            subjects=[f"{TOPICS}.>", f"{DIRECT}.>", f"{DEAD}.>"],
+            storage=StorageType.FILE,
+            num_replicas=replicas,
+            max_age=KEPT,
+            duplicate_window=SAME,
+        )
+        await self._stream.add_stream(config)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+
+    async def send_to_topic(self, topic: TopicId, parcel: Parcel) -> None:
+        await self._store(
+            f"{TOPICS}.{token(topic.type)}.{token(topic.source)}", ENCODER.encode(parcel), parcel.id
+        )
+
+    async def send_to_agent(self, agent: AgentId, parcel: Parcel) -> None:
+        await self._store(
+            f"{DIRECT}.{token(agent.type)}.{token(agent.key)}", ENCODER.encode(parcel), parcel.id
+        )
+
+    async def bury(self, letter: DeadLetter, agent: AgentId) -> None:
+        identity = f"{letter.parcel.id}:dead:{agent}"
+        await self._store(f"{DEAD}.{token(agent.type)}.{token(agent.key)}", ENCODER.encode(letter), identity)
+
+    async def dead_letters(self) -> list[DeadLetter]:
+        """All that nobody could handle, oldest first."""
+        found: list[DeadLetter] = []
+        last = 0
+        while True:
+            try:
+                message = await self._stream.get_msg(STREAM, seq=last + 1, subject=f"{DEAD}.>", next=True)
+            except nats.js.errors.NotFoundError:
+                return found
+            found.append(DEAD_LETTERS.decode(message.data or b""))
+            assert message.seq is not None
+            last = message.seq
+
+    async def keys(self, agent_type: str) -> tuple[set[str], set[tuple[str, str]]]:
+        """The keys that agents of the type are written to directly, and all topics that were written to."""
+        direct = await self._subjects(f"{DIRECT}.{token(agent_type)}.*")
+        topics = await self._subjects(f"{TOPICS}.>")
+        parts = [subject.split(".") for subject in topics]
+        return (
+            {text_of(subject.split(".")[-1]) for subject in direct},
+            {(text_of(part[-2]), text_of(part[-1])) for part in parts},
+        )
+
+    async def _subjects(self, pattern: str) -> list[str]:
+        info = await self._stream.stream_info(STREAM, subjects_filter=pattern)
+        return list(info.state.subjects or {})
+
+    async def mailbox(self, agent: AgentId) -> JetStreamContext.PullSubscription:
+        """The instance's own queue. The server hands out one parcel at a time, in order, to whoever asks.
+
+        The next one follows when that one is done with; one whose handler died comes again, before all others.
+        """
+        config = ConsumerConfig(
+            ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=LEASE,
+            max_ack_pending=1,
+            max_deliver=-1,
+            inactive_threshold=UNUSED,
+            filter_subjects=[
+                f"{TOPICS}.*.{token(agent.key)}",
+                f"{DIRECT}.{token(agent.type)}.{token(agent.key)}",
+            ],
+        )
+        name = f"agent-{token(agent.type)}-{token(agent.key)}"
+        return await self._stream.pull_subscribe("", durable=name, stream=STREAM, config=config)
+
+    async def _store(self, subject: str, body: bytes, identity: str) -> None:
+        """Kept when this returns, once, however often it had to be tried."""
+        if len(body) + HEADROOM > self._client.max_payload:
+            raise BadUsage(
+                f"a message of {len(body):,} bytes is too big for the server", "send a blob's address"
+            )
+        deadline = monotonic() + PATIENCE
+        while True:
+            try:
+                headers = {"Nats-Msg-Id": identity}
+                await self._stream.publish(subject, body, timeout=ANSWER, headers=headers)
+                return
+            except nats.errors.Error as error:
+                if monotonic() > deadline or self._client.is_closed:
+                    cause = f"the server does not answer ({error or type(error).__name__})"
+                    raise Unreachable(cause, "try again when it is back") from error
+            await anyio.sleep(0.2)
+
+
+BUCKET = "septet-registry"
+CHANGED = "septet.registry.changed"
+SUBSCRIPTIONS: msgspec.json.Decoder[Subscription] = msgspec.json.Decoder(Subscription)
+
+
+class Registry:
+    def __init__(self, client: Client, entries: KeyValue) -> None:
+        self._client = client
+        self._entries = entries
+        self._known: set[str] = set()
+
+    async def add_type(self, agent_type: str) -> None:
+        await self._entries.put(f"agent.{token(agent_type)}", b"")
+
+    async def knows(self, agent_type: str) -> bool:
+        """A type that was seen once is known for good: its process may be away, but will be back."""
+        if agent_type in self._known:
+            return True
+        try:
+            await self._entries.get(f"agent.{token(agent_type)}")
+        except nats.js.errors.KeyNotFoundError:
+            return False
+        self._known.add(agent_type)
+        return True
+
+    async def add(self, subscription: Subscription) -> None:
+        await self._entries.put(subscription.id, ENCODER.encode(subscription))
+        await self._client.publish(CHANGED)
+
+    async def remove(self, identity: str) -> bool:
+        """Whether there was such a subscription."""
+        if identity not in {one.id for one in await self.subscriptions()}:
+            return False
+        await self._entries.delete(identity)
+        await self._client.publish(CHANGED)
+        return True
+
+    async def subscriptions(self) -> Sequence[Subscription]:
+        try:
+            keys = await self._entries.keys()  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        except nats.js.errors.NoKeysError:
+            return []
+        found = [await self._value(key) for key in sorted(keys) if not key.startswith("agent.")]
+        return [SUBSCRIPTIONS.decode(value) for value in found if value]
+
+    async def _value(self, key: str) -> bytes:
+        try:
+            return (await self._entries.get(key)).value or b""
+        except nats.js.errors.KeyNotFoundError:  # removed meanwhile
+            return b""
+
+
+async def open_registry(client: Client, replicas: int) -> Registry:
+    stream = JetStreamContext(client)
+    try:
+        return Registry(client, await stream.key_value(BUCKET))
+    except nats.js.errors.NotFoundError:
+        made = await stream.create_key_value(bucket=BUCKET, replicas=replicas)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        return Registry(client, made)

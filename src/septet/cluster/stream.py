@@ -1,0 +1,417 @@
+"""Events that a server keeps in one message, both or neither: how they are numbered.
+
+The server numbers messages. The last event of a message has the message's number times ten, and those before it
+count down from there: sequences of a chat rise, and what ends in anything but 0 is the middle of a message.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TypeVar
+
+import msgspec
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from septet.cluster.client import listen
+from septet.common.text import text_of, token
+from septet.common.values import Value
+from septet.domain.codec import actor, decode, encode, kind_of
+from septet.domain.events import Event, Recorded
+from septet.errors import BadConfig, LogDamaged, StoreFailed
+
+MOST = 10
+"""Events of one message."""
+
+
+def last_of(message: int) -> int:
+    """The sequence of a message's last event."""
+    return message * MOST
+
+
+def message_of(seq: int) -> int:
+    """The number of the newest message that is whole with the event `seq`."""
+    return seq // MOST
+
+
+def is_whole(seq: int) -> bool:
+    """Whether somebody who has seen everything up to the event has not seen half of a message."""
+    return seq % MOST == 0
+
+
+STREAM = "SEPTET_LOG"
+LOG = "septet.log"
+STORED = "septet.stored"
+"""Where the server tells what has been stored."""
+FENCED, SPOKEN = "t", "ev"
+"""The branch of a chat that conductors write to, and the one for the words of the person."""
+
+
+def whole_chat(chat: str) -> str:
+    return f"{LOG}.{token(chat)}.>"
+
+
+def subject_of(chat: str, events: Sequence[Event], fenced: bool) -> str:
+    """What a member may write or must hear can be told by it: `septet.log.CHAT.t.turn_opened.coder`.
+
+    Of two events the last comes first, `….t.turn_opened.coder.review_given.reviewer`: it says whose turn it is.
+    """
+    branch = FENCED if fenced else SPOKEN
+    told = [f"{kind_of(event)}.{token(actor(event))}" for event in reversed(events)]
+    return f"{LOG}.{token(chat)}.{branch}.{'.'.join(told)}"
+
+
+def chat_of(subject: str) -> str:
+    return text_of(subject.split(".")[2])
+
+
+def is_ours(subject: str) -> bool:
+    """Whether it names a chat as we do: a member may store under names that stand for none, or for another one."""
+    name = subject.split(".")[2]
+    try:
+        return token(text_of(name)) == name
+    except UnicodeDecodeError:
+        return False
+
+
+def is_fenced(subject: str) -> bool:
+    return subject.split(".")[3] == FENCED
+
+
+T = TypeVar("T")
+API = "$JS.API"
+SEQUENCE = "Nats-Sequence"
+PAGE = 1000
+PAGE_BYTES = 4 << 20
+WRONG_LAST = {10071, 10164}
+NAME_IN_USE = 10058
+FOR_NOW = {10008, 10009, 10118, 10158}
+"""A cluster that elects a leader, or an earlier try that it has not decided on: to be tried again."""
+
+
+class Fault(Value):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class Ack(Value):
+    """What the server says to a published event."""
+
+    seq: int = 0
+    duplicate: bool = False
+    error: Fault | None = None
+
+
+class Stored(Value):
+    """A message of the stream, as it was stored."""
+
+    subject: str
+    seq: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class StreamState(Value):
+    subjects: Mapping[str, int] = {}
+
+
+class Republish(Value):
+    src: str = ""
+    dest: str = ""
+
+
+class Settings(Value):
+    """Of a stream, as far as a log depends on them."""
+
+    num_replicas: int = 1
+    subjects: tuple[str, ...] = ()
+    retention: str = ""
+    max_msgs: int = -1
+    max_bytes: int = -1
+    max_age: int = 0
+    max_msgs_per_subject: int = -1
+    allow_direct: bool = False
+    republish: Republish | None = None
+
+
+NEEDED = Settings(
+    subjects=(f"{LOG}.>",),
+    retention="limits",
+    allow_direct=True,
+    republish=Republish(src=f"{LOG}.>", dest=f"{STORED}.>"),
+)
+
+
+class Info(Value):
+    state: StreamState = StreamState()
+    config: Settings = Settings()
+    total: int = 0
+    error: Fault | None = None
+
+
+class Outdated(Exception):
+    """Somebody has written to the chat since what the publisher has seen."""
+
+
+@dataclass(slots=True)
+class Page:
+    """A part of a subject; `more` says that it goes on."""
+
+    messages: list[Stored]
+    more: bool
+
+
+class LogStream:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._answers = Answers(client)
+        self.replicated = True
+        """Whether another copy than the leader's may answer, and may be behind."""
+
+    async def make(self, replicas: int) -> None:
+        """Make the stream where there is none; an existing one stays as it is. A member may only look."""
+        info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
+        if info.error is not None:
+            await self._create(replicas)
+            info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
+        if info.error is not None:
+            raise nats.errors.Error(info.error.description)
+        check_settings(info.config)
+        self.replicated = info.config.num_replicas > 1
+
+    async def _create(self, replicas: int) -> None:
+        config: dict[str, object] = {
+            "name": STREAM,
+            "subjects": [f"{LOG}.>"],
+            "retention": "limits",
+            "storage": "file",
+            "num_replicas": replicas,
+            "discard": "new",
+            "deny_delete": True,
+            "deny_purge": True,
+            "allow_direct": True,
+            "republish": {"src": f"{LOG}.>", "dest": f"{STORED}.>"},
+        }
+        made = await self.ask(f"{API}.STREAM.CREATE.{STREAM}", config, Info)
+        if made.error is not None and made.error.err_code != NAME_IN_USE:
+            raise BadConfig(f"the server cannot keep a log ({made.error.description})", "check its JetStream")
+
+    async def publish(self, subject: str, body: bytes, headers: dict[str, str]) -> int:
+        """Store one message and return its sequence. Raises Outdated, StoreFailed or an error of the client."""
+        if len(body) + 1024 > self._client.max_payload:
+            raise StoreFailed(
+                f"an event of {len(body):,} bytes is too big for the server", "keep it as a blob"
+            )
+        answer = await self._answers.ask(subject, body, headers)
+        ack = as_ack(answer.data)
+        if ack.error is None:
+            return ack.seq
+        if ack.error.err_code in WRONG_LAST:
+            raise Outdated
+        raise_for_now(ack.error)
+        raise StoreFailed(f"the server did not store an event ({ack.error.description})", "check its disk")
+
+    async def newest(self, subject: str) -> Stored | None:
+        """The last message of the subject, as the stream's leader knows it."""
+        return await self._get({"last_by_subj": subject})
+
+    async def at(self, seq: int) -> Stored | None:
+        """The message with a sequence, or nothing where there is none."""
+        return await self._get({"seq": seq})
+
+    async def oldest(self, subject: str) -> Stored | None:
+        return await self._get({"seq": 1, "next_by_subj": subject})
+
+    async def _get(self, query: Mapping[str, object]) -> Stored | None:
+        answer = await self.ask(f"{API}.STREAM.MSG.GET.{STREAM}", query, Found)
+        if answer.error is not None and answer.error.code != 404:
+            raise_for_now(answer.error)
+            raise StoreFailed(
+                f"the server cannot read its log ({answer.error.description})", "check its disk"
+            )
+        found = answer.message
+        return found and Stored(
+            subject=found.subject, seq=found.seq, headers=parsed(found.hdrs), body=found.data
+        )
+
+    async def page(self, subject: str, first: int) -> Page:
+        """Messages of the subject from a sequence on, up to a page full."""
+        query = msgspec.json.encode(
+            {"seq": first, "next_by_subj": subject, "batch": PAGE, "max_bytes": PAGE_BYTES}
+        )
+        *found, end = await self._answers.ask_for_many(f"{API}.DIRECT.GET.{STREAM}", query, ends_page)
+        more = (end.headers or {}).get("Nats-Num-Pending", "0") != "0"
+        return Page(messages=[as_stored(message) for message in found], more=more)
+
+    async def subjects(self) -> dict[str, int]:
+        """Every subject and how many messages it has."""
+        found: dict[str, int] = {}
+        while True:
+            query = {"subjects_filter": f"{LOG}.>", "offset": len(found)}
+            info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", query, Info)
+            found |= info.state.subjects
+            if not info.state.subjects or len(found) >= info.total:
+                return found
+
+    async def ask(self, subject: str, query: Mapping[str, object], answer: type[T]) -> T:
+        reply = await self._answers.ask(subject, msgspec.json.encode(query))
+        return decoded(reply.data, answer)
+
+
+def check_settings(found: Settings) -> None:
+    """A stream of somebody else under our name might lose events, or tell nobody of them."""
+    names = [name for name in NEEDED.__struct_fields__ if name != "num_replicas"]
+    if other := [name for name in names if getattr(found, name) != getattr(NEEDED, name)]:
+        raise BadConfig(
+            f"the server has a stream {STREAM} that is no log of ours ({', '.join(other)})",
+            "remove it, or use another server",
+        )
+
+
+class Message(Value):
+    subject: str
+    seq: int
+    hdrs: bytes = b""
+    data: bytes = b""
+
+
+class Found(Value):
+    message: Message | None = None
+    error: Fault | None = None
+
+
+def raise_for_now(fault: Fault) -> None:
+    """An error of the client, which means: try again."""
+    if fault.err_code in FOR_NOW:
+        raise nats.errors.Error(fault.description)
+
+
+def ends_page(message: Msg) -> bool:
+    return SEQUENCE not in (message.headers or {})
+
+
+def as_stored(message: Msg) -> Stored:
+    """A message that the server took from the stream, by its headers."""
+    headers = message.headers or {}
+    return Stored(
+        subject=headers["Nats-Subject"], seq=int(headers[SEQUENCE]), headers=headers, body=message.data
+    )
+
+
+ACKS = msgspec.json.Decoder(Ack)
+
+
+def as_ack(data: bytes) -> Ack:
+    try:
+        return ACKS.decode(data)
+    except msgspec.MsgspecError:
+        return decoded(data, Ack)
+
+
+def decoded(data: bytes, form: type[T]) -> T:
+    try:
+        return msgspec.json.decode(data, type=form)
+    except msgspec.MsgspecError as error:
+        raise StoreFailed(f"the server's answer makes no sense ({error})", "is it a NATS server?") from error
+
+
+def parsed(headers: bytes) -> dict[str, str]:
+    pairs = re.findall(r"([^:\r\n]+): ?([^\r\n]*)", headers.decode())
+    return dict(pairs)
+
+
+def packed(events: Sequence[Recorded]) -> bytes:
+    """A line for each."""
+    return b"\n".join(map(encode, events))
+
+
+def unpacked(stored: Stored) -> list[Recorded]:
+    """The events of a message, if it holds what its subject says: by that the server knew who may write it."""
+    chat, lines = chat_of(stored.subject), stored.body.split(b"\n")
+    first = last_of(stored.seq) - len(lines) + 1
+    found = [
+        Recorded(chat=chat, seq=seq, at=one.at, event=one.event)
+        for seq, one in enumerate(map(decode, lines), start=first)
+    ]
+    told = subject_of(chat, [one.event for one in found], is_fenced(stored.subject))
+    if told != stored.subject or len(found) > MOST:
+        raise LogDamaged(
+            f"a message of '{chat}' holds something else than its subject {stored.subject}",
+            "are all members to be trusted? restore the log from a backup",
+        )
+    return found
+
+
+ANSWER = 2.0
+"""Seconds for one answer of the server; how often to try again is the caller's choice."""
+GLANCE = 0.25
+
+Whole = Callable[[Msg], bool]
+"""Whether an answer is complete with this message."""
+
+
+class Waiting:
+    """One who has asked and not heard everything yet."""
+
+    def __init__(self, whole: Whole, loop: asyncio.AbstractEventLoop) -> None:
+        self._whole = whole
+        self._heard: list[Msg] = []
+        self._until = loop.time() + ANSWER
+        self.answer: asyncio.Future[list[Msg]] = loop.create_future()
+
+    def hear(self, message: Msg) -> None:
+        self._heard.append(message)
+        if self._whole(message) and not self.answer.done():
+            self.answer.set_result(self._heard)
+
+    def look_at(self, clock: float) -> None:
+        if clock > self._until and not self.answer.done():
+            self.answer.set_exception(nats.errors.TimeoutError())
+
+
+class Answers:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._inbox = ""
+        self._numbers = count()
+        self._waiting: dict[str, Waiting] = {}
+        self._clock: asyncio.TimerHandle | None = None
+
+    async def ask(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> Msg:
+        """The one message that answers. Raises an error of the client."""
+        (answer,) = await self.ask_for_many(subject, body, lambda _: True, headers)
+        if answer.headers and answer.headers.get("Status") == "503":
+            raise nats.errors.NoRespondersError
+        return answer
+
+    async def ask_for_many(
+        self, subject: str, body: bytes, whole: Whole, headers: dict[str, str] | None = None
+    ) -> list[Msg]:
+        """All messages that answer, the one that completes them last."""
+        if not self._inbox:
+            self._inbox = self._client.new_inbox()
+            await listen(self._client, f"{self._inbox}.*", self._hear)
+        loop = asyncio.get_running_loop()
+        name, waiting = str(next(self._numbers)), Waiting(whole, loop)
+        if self._clock is None:
+            self._clock = loop.call_later(GLANCE, self._look, loop)
+        self._waiting[name] = waiting
+        try:
+            await self._client.publish(subject, body, reply=f"{self._inbox}.{name}", headers=headers)
+            return await waiting.answer
+        finally:
+            del self._waiting[name]
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One clock for all who wait: a timer for each would cost more than what it watches."""
+        for waiting in self._waiting.values():
+            waiting.look_at(loop.time())
+        self._clock = loop.call_later(GLANCE, self._look, loop) if self._waiting else None
+
+    def _hear(self, message: Msg) -> None:
+        if waiting := self._waiting.get(message.subject.rsplit(".", 1)[1]):
+            waiting.hear(message)

@@ -1,0 +1,84 @@
+"""The demos: scripts that name their team, the files they begin with, and the data that they are about."""
+
+import re
+from pathlib import Path
+
+from anyio import to_thread
+
+from septet.domain.events import DataDescribed
+from septet.domain.teams import TeamSpec
+from septet.errors import BadUsage
+from septet.models.providers.scripted import Script, load_script
+from septet.settings.home import Home
+from septet.settings.team_files import known
+from septet.team.teams import TEAMS
+from septet.wiring.models import DEMOS
+from septet.wiring.session import Session, with_model
+from septet.workspace.files import Workspace
+
+WITH_DATA = "ctr"
+
+
+def rehearsals() -> list[str]:
+    return sorted(path.stem for path in DEMOS.glob("*.yaml"))
+
+
+def nearest_rehearsal(goal: str) -> str:
+    """The demo whose goal has most words in common with this one; the clock where none has any."""
+
+    def shared(name: str) -> int:
+        return len(words_of(load_rehearsal(name).goal) & words_of(goal))
+
+    return max(["clock", *rehearsals()], key=shared)
+
+
+def words_of(text: str) -> set[str]:
+    """The words that say something."""
+    return {word for word in re.findall(r"[a-z]{4,}", text.lower()) if word not in ("that", "with", "write")}
+
+
+def load_rehearsal(name: str) -> Script:
+    known(name, rehearsals(), "demo", "a new chat")
+    return load_script(DEMOS / f"{name}.yaml")
+
+
+def team_of(script: Script) -> TeamSpec:
+    return TEAMS[script.team]
+
+
+async def start_rehearsal(session: Session, name: str, team: TeamSpec, folder: Path | None = None) -> str:
+    """A new chat whose members read from the script, in a folder that holds what the script begins with."""
+    script = await to_thread.run_sync(load_rehearsal, name)
+    if folder is not None:
+        await check_free(Workspace(folder), script)
+    data = await data_for(name, session.home)
+    team = with_model(team, f"scripted:demo/{name}")
+    chat = await session.start(script.goal, team, folder, data=data, words=name)
+    await fill(Workspace(folder or session.home.workspaces / chat), script)
+    return chat
+
+
+async def check_free(workspace: Workspace, script: Script) -> None:
+    """Nothing of the person's is overwritten."""
+    await workspace.check()
+    if taken := [path for path in script.files if await workspace.content(path) is not None]:
+        raise BadUsage(f"{workspace.root} holds a {taken[0]} already", "name an empty folder with -C")
+
+
+async def fill(workspace: Workspace, script: Script) -> None:
+    def write() -> None:
+        for path, text in script.files.items():
+            workspace.make(path, text.encode())
+
+    await to_thread.run_sync(write)
+
+
+async def data_for(name: str, home: Home) -> list[DataDescribed]:
+    if name != WITH_DATA:
+        return []
+    from septet.demos.ad_impressions import DICTIONARY, write_impressions
+    from septet.workspace.data_cards import describe
+
+    path = home.data / "demo" / "impressions.csv"
+    await to_thread.run_sync(write_impressions, path)
+    return [await describe(str(path), {column.lower(): text for column, text in DICTIONARY.items()})]

@@ -1,0 +1,73 @@
+"""Which model servers run on this machine: asked all at once, and nobody is waited for."""
+
+from collections.abc import Sequence
+
+import anyio
+import msgspec
+
+from septet.common.values import Value
+from septet.models.faults import UNREADABLE, Fault
+from septet.models.http import Wire
+from septet.models.names import Surroundings, ollama_address
+
+SECONDS = 0.3
+
+
+class LocalServer(Value):
+    """A kind of server and where it listens by default; `scheme` is how its models are named."""
+
+    label: str
+    url: str
+    scheme: str = ""
+
+    def name(self, model: str) -> str:
+        return f"{self.scheme}/{model}" if self.scheme else f"url:{self.url}#{model}"
+
+
+class Found(Value):
+    server: LocalServer
+    models: tuple[str, ...]
+
+
+class Entry(msgspec.Struct):
+    id: str
+
+
+class Listing(msgspec.Struct):
+    data: list[Entry]
+
+
+def known_servers(around: Surroundings) -> tuple[LocalServer, ...]:
+    return (
+        LocalServer(label="Ollama", url=f"{ollama_address(around)}/v1", scheme="ollama"),
+        LocalServer(label="LM Studio", url="http://127.0.0.1:1234/v1"),
+        LocalServer(label="llama.cpp", url="http://127.0.0.1:8080/v1"),
+        LocalServer(label="vLLM", url="http://127.0.0.1:8000/v1"),
+    )
+
+
+async def probe(
+    wire: Wire, servers: Sequence[LocalServer], key: str = "", seconds: float = SECONDS
+) -> list[Found]:
+    """The servers that answered in time, in the order they were given, with the models they have."""
+    found: dict[str, Found] = {}
+
+    async def look(server: LocalServer) -> None:
+        with anyio.move_on_after(seconds):
+            models = await listed(wire, server.url, key)
+            if models:
+                found[server.url] = Found(server=server, models=models)
+
+    async with anyio.create_task_group() as tasks:
+        for server in servers:
+            tasks.start_soon(look, server)
+    return [found[server.url] for server in servers if server.url in found]
+
+
+async def listed(wire: Wire, url: str, key: str) -> tuple[str, ...]:
+    """The models that a server lists; none where something else listens there."""
+    try:
+        body = await wire.get(f"{url}/models", {"Authorization": f"Bearer {key}"} if key else {})
+        return tuple(entry.id for entry in msgspec.json.decode(body, type=Listing).data)
+    except (Fault, *UNREADABLE):
+        return ()

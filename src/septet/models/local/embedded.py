@@ -1,0 +1,144 @@
+"""A model that runs on this machine: its server is started when needed, shared, and replaced if it dies."""
+
+import os
+import sys
+from collections.abc import AsyncGenerator
+from importlib.util import find_spec
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from septet.domain.messages import Request
+from septet.errors import NoModel
+from septet.models.credentials import bearer
+from septet.models.faults import Passing, Stalled, Unreachable
+from septet.models.http import Wire
+from septet.models.local.catalogue import Weights
+from septet.models.local.discovery import listed
+from septet.models.local.server import Card, Settings
+from septet.models.providers.openai import OpenAIModel
+from septet.models.wrappers.ask import Item, asked
+
+START_SECONDS = 120.0
+POLL_SECONDS = 0.05
+MODULE = "septet.models.local.server"
+
+
+class EmbeddedServer:
+    """Where the machine's server for one model is; `weights` is its verified file."""
+
+    def __init__(self, entry: Weights, weights: Path, wire: Wire, idle_seconds: float = 300.0) -> None:
+        self._entry = entry
+        self._weights = weights
+        self._wire = wire
+        self._idle_seconds = idle_seconds
+
+    @property
+    def _card_path(self) -> Path:
+        return self._weights.with_suffix(".server")
+
+    async def card(self) -> Card:
+        """The way into the running server, which is started first where there is none."""
+        if (card := await self._running()) is not None:
+            return card
+        with anyio.move_on_after(START_SECONDS):
+            process = self._start()
+            while True:
+                await anyio.sleep(POLL_SECONDS)
+                if (card := await self._running()) is not None:
+                    return card
+                if (ended := exit_code(process)) is not None:
+                    process = self._start_again(ended)
+        raise Stalled(f"the server of local/{self._entry.name} does not start")
+
+    def _start_again(self, ended: int) -> int:
+        """Exit 0 means that another process was first and has ended since, or is starting."""
+        if ended != 0:
+            raise Unreachable(f"the server of local/{self._entry.name} ended with {ended}, see {self._log}")
+        return self._start()
+
+    @property
+    def _log(self) -> Path:
+        return self._weights.with_suffix(".log")
+
+    async def _running(self) -> Card | None:
+        try:
+            card = msgspec.json.decode(self._card_path.read_bytes(), type=Card)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return None
+        with anyio.move_on_after(10):
+            return card if self._entry.name in await listed(self._wire, f"{card.url}/v1", card.key) else None
+        return None
+
+    def _start(self) -> int:
+        settings = Settings(
+            name=self._entry.name,
+            weights=str(self._weights),
+            card=str(self._card_path),
+            context=self._entry.context,
+            threads=threads(),
+            idle_seconds=self._idle_seconds,
+        )
+        command = [sys.executable, "-m", MODULE, msgspec.json.encode(settings).decode()]
+        log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        return os.posix_spawn(
+            command[0],
+            command,
+            {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(self._log), log, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            # It serves other chats too: neither the end of this one nor Ctrl-C in its terminal may end it.
+            setsid=True,
+        )
+
+
+def exit_code(process: int) -> int | None:
+    """How a child of ours ended; None while it runs."""
+    pid, status = os.waitpid(process, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if pid else None
+
+
+class EmbeddedModel:
+    """Asks the machine's server. Its death is a fault like any other: asked again, it is started again."""
+
+    def __init__(self, entry: Weights, server: EmbeddedServer, wire: Wire) -> None:
+        self._entry = entry
+        self._server = server
+        self._wire = wire
+        self._model: OpenAIModel | None = None
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        try:
+            async with asked(await self._opened(), request) as items:
+                async for item in items:
+                    yield item
+        except Passing:
+            self._model = None
+            raise
+
+    async def _opened(self) -> OpenAIModel:
+        if self._model is None:
+            card = await self._server.card()
+            address = f"{card.url}/v1/chat/completions"
+            self._model = OpenAIModel(address, self._entry.name, bearer(card.key), self._wire)
+        return self._model
+
+
+def threads() -> int:
+    """One core is left to everybody else; waiting threads of this kind of program spin."""
+    return max(1, (os.cpu_count() or 2) - 1)
+
+
+def runtime_is_here() -> bool:
+    return hasattr(os, "posix_spawn") and find_spec("xllamacpp") is not None
+
+
+def check_runtime() -> None:
+    if not hasattr(os, "posix_spawn"):
+        raise NoModel("embedded models do not run on this system", "use Ollama: ollama/NAME")
+    if not runtime_is_here():
+        raise NoModel("the program that runs embedded models is not installed", "install 'septet[local]'")

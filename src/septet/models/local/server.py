@@ -1,0 +1,128 @@
+"""The process that holds an embedded model: an OpenAI-compatible server on loopback, let in by a key.
+
+Started as `python -m septet.models.local.server SETTINGS`; it is one for the machine, serves every agent,
+and ends by itself when nobody has asked anything for a while.
+"""
+
+import os
+import re
+import secrets
+import sys
+import time
+import urllib.request
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from septet.common.values import Value
+
+BUSY = re.compile(rb"^llamacpp:(?:requests_processing|requests_deferred) (?P<count>\d+)", re.MULTILINE)
+WORK = re.compile(rb"^llamacpp:(?:prompt_tokens_total|tokens_predicted_total) \S+", re.MULTILINE)
+
+
+class Settings(Value):
+    """What the server is started with; `card` is the file that says where it is and how to get in."""
+
+    name: str
+    weights: str
+    card: str
+    context: int = 16384
+    slots: int = 4
+    threads: int = 1
+    idle_seconds: float = 300.0
+
+
+class Card(Value):
+    url: str
+    key: str
+    pid: int
+
+
+def main(argument: str) -> int:
+    settings = msgspec.json.decode(argument, type=Settings)
+    lock = only_one(Path(settings.card).with_suffix(".lock"))
+    if lock is None:
+        return 0
+    key = secrets.token_urlsafe(24)
+    server = started(settings, key)
+    card = Path(settings.card)
+    write_card(card, Card(url=server.listening_address, key=key, pid=os.getpid()))
+    try:
+        wait_until_idle(server.listening_address, key, settings.idle_seconds)
+    finally:
+        card.unlink(missing_ok=True)
+    return 0
+
+
+def only_one(path: Path) -> int | None:
+    """A lock that lasts as long as this process; None where another one has it."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        return handle
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+class Server(Protocol):
+    """What this module needs of the native server, which has no types of its own."""
+
+    listening_address: str
+
+
+def started(settings: Settings, key: str) -> Server:
+    library = import_module("xllamacpp")
+    params = library.CommonParams()
+    params.model.path = settings.weights
+    params.model_alias = {settings.name}
+    params.n_ctx = settings.context
+    params.n_parallel = settings.slots
+    params.kv_unified = True
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [key]
+    params.ui = False
+    params.cors_origins = ""
+    params.endpoint_metrics = True
+    params.sse_ping_interval = 10
+    params.cache_ram_mib = 256
+    params.cpuparams.n_threads = settings.threads
+    params.cpuparams_batch.n_threads = settings.threads
+    server: Server = library.Server(params)
+    return server
+
+
+def write_card(path: Path, card: Card) -> None:
+    draft = path.with_suffix(f".{os.getpid()}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(handle, "wb") as file:  # noqa: PTH123  # the mode was given when it was made
+        file.write(msgspec.json.encode(card))
+    draft.replace(path)
+
+
+def wait_until_idle(url: str, key: str, seconds: float) -> None:
+    last, since = b"", time.monotonic()
+    while time.monotonic() - since < seconds:
+        time.sleep(min(5.0, seconds / 4))
+        metrics = read_metrics(url, key)
+        work = b" ".join(WORK.findall(metrics))
+        busy = any(int(found["count"]) for found in BUSY.finditer(metrics))
+        if busy or work != last:
+            last, since = work, time.monotonic()
+
+
+def read_metrics(url: str, key: str) -> bytes:
+    request = urllib.request.Request(f"{url}/metrics", headers={"Authorization": f"Bearer {key}"})  # noqa: S310  # our own loopback address
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310  # as above
+        return answer.read()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

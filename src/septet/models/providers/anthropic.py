@@ -1,0 +1,273 @@
+"""The Anthropic messages wire, from the client's side: requests to bytes, events to an answer."""
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import msgspec
+from msgspec import Struct
+
+from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, Usage
+from septet.models.credentials import Credentials
+from septet.models.encoding import EncodedHistory, Loader, Picture, pictures
+from septet.models.faults import UNREADABLE, ErrorBody, Filtered, Garbled, interruption
+from septet.models.http import Wire
+from septet.models.sse import deltas
+
+ENCODER = msgspec.json.Encoder()
+REPLY_TOOL = "reply"
+"""The tool that a model must use to answer by a schema: its input is the answer."""
+MAX_TOKENS = 8192
+KEPT = {"type": "ephemeral"}
+STOPS: dict[str, StopReason] = {"max_tokens": "length", "model_context_window_exceeded": "length"}
+
+Fields = dict[str, object]
+
+
+class UsagePiece(Struct):
+    input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class StartedMessage(Struct):
+    model: str = ""
+    usage: msgspec.Raw = msgspec.Raw()
+
+
+class Block(Struct):
+    type: str
+    id: str = ""
+    name: str = ""
+    text: str = ""
+
+
+class Change(Struct):
+    """A delta of a block or of the message, whichever of its fields are there."""
+
+    text: str = ""
+    thinking: str = ""
+    partial_json: str = ""
+    stop_reason: str | None = None
+
+
+class Event(Struct):
+    type: str
+    index: int = 0
+    message: StartedMessage | None = None
+    content_block: Block | None = None
+    delta: Change | None = None
+    usage: msgspec.Raw = msgspec.Raw()
+    error: ErrorBody | None = None
+
+
+EVENTS = msgspec.json.Decoder(Event)
+
+
+class Reading:
+    """Gathers an answer from its events."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.size = 0
+        self._texts: list[str] = []
+        self._reasons: list[str] = []
+        self._calls: dict[int, tuple[Block, list[str]]] = {}
+        self._stop: str | None = None
+        self._usage = UsagePiece()
+        self._model = ""
+        self._given = (0, 0)
+
+    def take(self, data: bytes) -> None:
+        """Read one event's data. Raises a fault if it is none of this wire."""
+        try:
+            event = EVENTS.decode(data)
+        except UNREADABLE as error:
+            raise Garbled(f"an event of the answer cannot be read ({error})") from error
+        if event.error is not None:
+            raise interruption(event.error)
+        if event.delta is not None:
+            self._take_change(event.index, event.delta)
+        if event.content_block is not None:
+            self._take_block(event.index, event.content_block)
+        if event.message is not None:
+            self._model = event.message.model
+            self._take_usage(event.message.usage)
+        self._take_usage(event.usage)
+        self.done = event.type == "message_stop"
+
+    def _take_block(self, index: int, block: Block) -> None:
+        if block.type == "tool_use":
+            self._calls[index] = (block, [])
+        elif block.text:
+            self._gather(self._texts, block.text)
+
+    def _take_change(self, index: int, change: Change) -> None:
+        if change.text:
+            self._gather(self._texts, change.text)
+        if change.thinking:
+            self._gather(self._reasons, change.thinking)
+        if change.partial_json and index in self._calls:
+            self._gather(self._calls[index][1], change.partial_json)
+        self._stop = change.stop_reason or self._stop
+
+    def _gather(self, parts: list[str], text: str) -> None:
+        parts.append(text)
+        self.size += len(text)
+
+    def _take_usage(self, raw: msgspec.Raw) -> None:
+        """Later figures replace earlier ones, field by field; for nonsense no answer is lost."""
+        try:
+            usage = msgspec.json.decode(raw, type=UsagePiece | None) if raw else None
+        except UNREADABLE:
+            return
+        for field in UsagePiece.__struct_fields__ if usage is not None else ():
+            if (count := getattr(usage, field)) is not None:
+                setattr(self._usage, field, count)
+
+    def fresh(self) -> Delta | None:
+        """What has come since the last time this was asked."""
+        texts, reasons = self._given
+        if len(self._texts) == texts and len(self._reasons) == reasons:
+            return None
+        self._given = (len(self._texts), len(self._reasons))
+        return Delta(text="".join(self._texts[texts:]), reasoning="".join(self._reasons[reasons:]))
+
+    def answer(self, model: str, seconds: float) -> Answer:
+        """The whole answer, if it is one."""
+        if self._stop is None:
+            raise Garbled("the stream ended without a stop reason")
+        if self._stop == "refusal":
+            raise Filtered("the provider's filter refused to answer")
+        calls = [
+            ToolCall(id=block.id, name=block.name, arguments="".join(parts) or "{}")
+            for _, (block, parts) in sorted(self._calls.items())
+        ]
+        replies = [call.arguments for call in calls if call.name == REPLY_TOOL]
+        text = replies[0] if replies else "".join(self._texts)
+        others = tuple(call for call in calls if call.name != REPLY_TOOL)
+        stop: StopReason = "calls" if others else STOPS.get(self._stop, "finished")
+        if not text and not others and stop == "finished":
+            raise Garbled("the answer was empty")
+        return Answer(
+            text=text,
+            model=self._model or model,
+            calls=others,
+            reasoning="".join(self._reasons),
+            stop=stop,
+            usage=used(self._usage),
+            seconds=seconds,
+        )
+
+
+def used(piece: UsagePiece) -> Usage:
+    """Anthropic counts what it read from the cache apart from the input; we count it in."""
+    cached = piece.cache_read_input_tokens or 0
+    prompt = (piece.input_tokens or 0) + cached + (piece.cache_creation_input_tokens or 0)
+    return Usage(prompt=prompt, cached=cached, completion=piece.output_tokens or 0)
+
+
+def blocks_of(message: Message, images: Sequence[Picture]) -> list[Fields]:
+    """The content blocks of a message."""
+    pictures: list[Fields] = [
+        {"type": "image", "source": {"type": "base64", "media_type": image.kind, "data": image.text}}
+        for image in images
+    ]
+    texts: list[Fields] = [{"type": "text", "text": message.text}] if message.text else []
+    if message.role == "tool":
+        return [{"type": "tool_result", "tool_use_id": message.call, "content": texts + pictures}]
+    uses: list[Fields] = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": input_of(call.arguments)}
+        for call in message.calls
+    ]
+    return (texts + pictures + uses) or [{"type": "text", "text": "(nothing)"}]
+
+
+def input_of(arguments: str) -> Fields:
+    """This wire wants an object where ours keeps the text; what is none is shown as it came."""
+    try:
+        return msgspec.json.decode(arguments or "{}", type=Fields)
+    except msgspec.MsgspecError:
+        return {"unreadable": arguments}
+
+
+def speaker(message: Message) -> str:
+    return "assistant" if message.role == "assistant" else "user"
+
+
+def options(request: Request, model: str, max_tokens: int) -> Fields:
+    """Everything of a request but its messages; the system text is marked as worth keeping in the cache."""
+    fields: Fields = {"model": model, "stream": True, "max_tokens": request.max_tokens or max_tokens}
+    system = [message.text for message in request.messages if message.role == "system" and message.text]
+    if system:
+        fields["system"] = [{"type": "text", "text": "\n\n".join(system), "cache_control": KEPT}]
+    if request.temperature is not None:
+        fields["temperature"] = min(1.0, request.temperature)
+    tools: list[Fields] = [
+        {"name": offer.name, "description": offer.description, "input_schema": offer.parameters}
+        for offer in request.tools
+    ]
+    if request.schema is not None:
+        tools.append({"name": REPLY_TOOL, "description": "Answer.", "input_schema": request.schema})
+        only: Fields = {"type": "tool", "name": REPLY_TOOL}
+        fields["tool_choice"] = {"type": "any"} if request.tools else only
+    if tools:
+        fields["tools"] = tools
+    return fields
+
+
+VERSION = "2023-06-01"
+
+
+class AnthropicModel:
+    """`url` is the whole address of the messages; `load` gives images by their blob address."""
+
+    def __init__(
+        self, url: str, model: str, credentials: Credentials, wire: Wire, load: Loader | None = None
+    ) -> None:
+        self._url = url
+        self._model = model
+        self._credentials = credentials
+        self._wire = wire
+        self._load = load
+        self._history = EncodedHistory(self._encoded)
+
+    async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
+        body = await self._body(request)
+        headers = {"anthropic-version": VERSION, **await self._credentials()}
+        started = time.monotonic()
+        reading = Reading()
+        async with (
+            self._wire.post(self._url, headers, body) as incoming,
+            aclosing(deltas(incoming, reading)) as pieces,
+        ):
+            async for delta in pieces:
+                yield delta
+        yield reading.answer(self._model, time.monotonic() - started)
+
+    async def _body(self, request: Request) -> bytes:
+        said = tuple(message for message in request.messages if message.role != "system")
+        head = ENCODER.encode(options(request, self._model, MAX_TOKENS))[:-1] + b',"messages":['
+        match said:
+            case (*earlier, last):
+                before = earlier[-1] if earlier else None
+                history = await self._history.joined(request.role, tuple(earlier))
+                return b"".join((head, history, await self._content(before, last, kept=True), b"]}]}"))
+            case _:
+                return head + b"]}"
+
+    async def _encoded(self, before: Message | None, message: Message) -> bytes:
+        return await self._content(before, message, kept=False)
+
+    async def _content(self, before: Message | None, message: Message, kept: bool) -> bytes:
+        """The blocks of a message; those of one speaker in a row are one message, closed by the next."""
+        blocks = blocks_of(message, await pictures(self._load, message))
+        if kept:
+            blocks[-1]["cache_control"] = KEPT
+        inner = ENCODER.encode(blocks)[1:-1]
+        who = speaker(message)
+        if before is not None and speaker(before) == who:
+            return b"," + inner
+        opening = b'{"role":"%b","content":[' % who.encode()
+        return (b"]}," if before is not None else b"") + opening + inner

@@ -1,0 +1,331 @@
+"""The OpenAI chat-completions wire, from the client's side: requests to bytes, chunks to an answer."""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, ToolOffer, Usage
+from septet.models.credentials import Credentials
+from septet.models.encoding import EncodedHistory, Loader, Picture, pictures
+from septet.models.faults import UNREADABLE, ErrorBody, Filtered, Garbled, Refused, interruption
+from septet.models.http import Wire
+from septet.models.sse import deltas
+
+ENCODER = msgspec.json.Encoder()
+STOPS: dict[str, StopReason] = {"length": "length", "max_tokens": "length"}
+
+
+class FunctionPiece(Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class CallPiece(Struct):
+    index: int | None = None
+    id: str | None = None
+    function: FunctionPiece | None = None
+
+
+class ContentPart(Struct):
+    text: str = ""
+
+
+class Piece(Struct):
+    content: str | list[ContentPart] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[CallPiece] | None = None
+
+
+class Choice(Struct):
+    index: int | None = 0
+    delta: Piece | None = None
+    message: Piece | None = None
+    finish_reason: str | None = None
+
+
+class PromptDetails(Struct):
+    cached_tokens: int | None = None
+
+
+class UsagePiece(Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: PromptDetails | None = None
+
+
+class Chunk(Struct):
+    """One event of a stream, or a whole answer: `message` instead of `delta` tells them apart."""
+
+    choices: list[Choice] | None = None
+    usage: msgspec.Raw = msgspec.Raw()
+    model: str | None = None
+    error: ErrorBody | str | None = None
+
+
+CHUNKS = msgspec.json.Decoder(Chunk)
+
+
+class Reading:
+    """Gathers an answer from its chunks."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.size = 0
+        self._texts: list[str] = []
+        self._reasons: list[str] = []
+        self._calls: dict[int, CallParts] = {}
+        self._finish: str | None = None
+        self._usage: UsagePiece | None = None
+        self._model: str | None = None
+        self._given = (0, 0)
+
+    def take(self, data: bytes) -> None:
+        """Read one event's data. Raises a fault if it is none of this wire."""
+        if data == b"[DONE]":
+            self.done = True
+            return
+        try:
+            chunk = CHUNKS.decode(data)
+        except UNREADABLE as error:
+            raise Garbled(f"a chunk of the answer cannot be read ({error})") from error
+        if chunk.error is not None:
+            raise interruption(chunk.error)
+        self._usage = counts(chunk.usage) or self._usage
+        # We ask for one choice; a server that gives more may tell them in any order.
+        for choice in chunk.choices or ():
+            if not choice.index:
+                self._take_choice(choice)
+                self._model = chunk.model or self._model
+
+    def _take_choice(self, choice: Choice) -> None:
+        piece = choice.delta or choice.message
+        if choice.finish_reason:
+            self._finish = choice.finish_reason
+        if piece is None:
+            return
+        if piece.content:
+            text = piece.content
+            self._gather(self._texts, text if isinstance(text, str) else "".join(part.text for part in text))
+        if thought := piece.reasoning_content or piece.reasoning:
+            self._gather(self._reasons, thought)
+        if piece.refusal:
+            self._gather(self._texts, piece.refusal)
+        for call in piece.tool_calls or ():
+            self._take_call(call)
+
+    def _gather(self, parts: list[str], text: str) -> None:
+        parts.append(text)
+        self.size += len(text)
+
+    def _take_call(self, piece: CallPiece) -> None:
+        # Some servers leave the index out: an id then begins a new call, its absence goes on with the last.
+        index = piece.index if piece.index is not None else len(self._calls) - (0 if piece.id else 1)
+        call = self._calls.setdefault(max(0, index), CallParts())
+        call.id = call.id or piece.id or ""
+        if piece.function is not None:
+            call.name = call.name or piece.function.name or ""
+            self._gather(call.arguments, piece.function.arguments or "")
+
+    def fresh(self) -> Delta | None:
+        """What has come since the last time this was asked."""
+        texts, reasons = self._given
+        if len(self._texts) == texts and len(self._reasons) == reasons:
+            return None
+        self._given = (len(self._texts), len(self._reasons))
+        return Delta(text="".join(self._texts[texts:]), reasoning="".join(self._reasons[reasons:]))
+
+    def answer(self, model: str, seconds: float) -> Answer:
+        """The whole answer, if it is one."""
+        if self._finish is None:
+            raise Garbled("the stream ended without a finish reason")
+        if self._finish == "content_filter":
+            raise Filtered("the provider's content filter stopped the answer")
+        calls = tuple(
+            ToolCall(id=call.id or f"call_{index}", name=call.name, arguments="".join(call.arguments))
+            for index, call in sorted(self._calls.items())
+        )
+        text = "".join(self._texts)
+        stop: StopReason = "calls" if calls else STOPS.get(self._finish, "finished")
+        if not text and not calls and stop == "finished":
+            raise Garbled("the answer was empty")
+        return Answer(
+            text=text,
+            model=self._model or model,
+            calls=calls,
+            reasoning="".join(self._reasons),
+            stop=stop,
+            usage=used(self._usage),
+            seconds=seconds,
+        )
+
+
+class CallParts:
+    """A tool call while its pieces come in."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+
+
+def counts(raw: msgspec.Raw) -> UsagePiece | None:
+    """The server's figures; none where there are none, or nonsense: an answer is not lost for that."""
+    try:
+        return msgspec.json.decode(raw, type=UsagePiece | None) if raw else None
+    except UNREADABLE:
+        return None
+
+
+def used(piece: UsagePiece | None) -> Usage:
+    if piece is None:
+        return Usage()
+    details = piece.prompt_tokens_details
+    cached = details.cached_tokens if details is not None else None
+    return Usage(prompt=piece.prompt_tokens, cached=cached or 0, completion=piece.completion_tokens)
+
+
+class FunctionForm(Struct):
+    name: str
+    arguments: str
+
+
+class CallForm(Struct):
+    id: str
+    function: FunctionForm
+    type: str = "function"
+
+
+class MessageForm(Struct):
+    role: str
+    content: str | list[dict[str, object]] | None
+    tool_calls: list[CallForm] | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+
+
+def message_bytes(message: Message, images: list[Picture]) -> bytes:
+    calls = [
+        CallForm(id=call.id, function=FunctionForm(name=call.name, arguments=call.arguments or "{}"))
+        for call in message.calls
+    ]
+    form = MessageForm(
+        role=message.role,
+        content=content_form(message, images),
+        tool_calls=calls or UNSET,
+        tool_call_id=message.call or UNSET,
+    )
+    return ENCODER.encode(form)
+
+
+def content_form(message: Message, images: list[Picture]) -> str | list[dict[str, object]] | None:
+    if not images:
+        return message.text or (None if message.calls else "")
+    parts: list[dict[str, object]] = [{"type": "text", "text": message.text}] if message.text else []
+    for image in images:
+        address = f"data:{image.kind};base64,{image.text}"
+        parts.append({"type": "image_url", "image_url": {"url": address}})
+    return parts
+
+
+def options(request: Request, model: str, quirks: frozenset[str]) -> dict[str, object]:
+    """Everything of a request but its messages; `quirks` are parameters that this server does not take."""
+    fields: dict[str, object] = {"model": model, "stream": True}
+    if "stream_options" not in quirks:
+        fields["stream_options"] = {"include_usage": True}
+    if request.temperature is not None and "temperature" not in quirks:
+        fields["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        fields["max_completion_tokens" if "max_tokens" in quirks else "max_tokens"] = request.max_tokens
+    if request.tools:
+        fields["tools"] = [offer_form(offer) for offer in request.tools]
+    if request.schema is not None:
+        schema = {"name": "reply", "schema": request.schema, "strict": is_strict(request.schema)}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return fields
+
+
+def offer_form(offer: ToolOffer) -> dict[str, object]:
+    function = {"name": offer.name, "description": offer.description, "parameters": offer.parameters}
+    return {"type": "function", "function": function}
+
+
+def is_strict(schema: object) -> bool:
+    """Whether a schema keeps OpenAI's rules for strict mode: closed objects whose fields are all required."""
+    if isinstance(schema, list):
+        return all(is_strict(part) for part in msgspec.convert(schema, list[object]))
+    if not isinstance(schema, dict):
+        return True
+    fields = msgspec.convert(schema, dict[str, object])
+    return is_closed(fields) and all(is_strict(part) for part in fields.values())
+
+
+def is_closed(fields: dict[str, object]) -> bool:
+    if fields.get("type") != "object":
+        return True
+    properties = msgspec.convert(fields.get("properties", {}), dict[str, object])
+    required = msgspec.convert(fields.get("required", []), list[str])
+    return fields.get("additionalProperties") is False and set(properties) == set(required)
+
+
+OPTIONAL = ("stream_options", "temperature", "max_tokens")
+"""Parameters that some servers refuse by name and an answer does not depend on."""
+
+
+class OpenAIModel:
+    """`url` is the whole address of the chat completions; `load` gives images by their blob address."""
+
+    def __init__(
+        self, url: str, model: str, credentials: Credentials, wire: Wire, load: Loader | None = None
+    ) -> None:
+        self._url = url
+        self._model = model
+        self._credentials = credentials
+        self._wire = wire
+        self._load = load
+        self._quirks: frozenset[str] = frozenset()
+        self._history = EncodedHistory(self._encoded)
+
+    async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
+        while True:
+            try:
+                async with aclosing(self._ask(request)) as items:
+                    async for item in items:
+                        yield item
+                return
+            except Refused as refused:
+                refusal = refused
+            # Outside of the handler: nothing has been yielded yet, so asking again repeats nothing.
+            self._learn(refusal)
+
+    def _learn(self, refusal: Refused) -> None:
+        """Remember what the server does not take, or give up."""
+        quirk = next((name for name in OPTIONAL if name in refusal.cause and name not in self._quirks), None)
+        if quirk is None:
+            raise refusal
+        self._quirks |= {quirk}
+
+    async def _ask(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
+        body = await self._body(request)
+        headers = await self._credentials()
+        started = time.monotonic()
+        reading = Reading()
+        async with (
+            self._wire.post(self._url, headers, body) as incoming,
+            aclosing(deltas(incoming, reading)) as pieces,
+        ):
+            async for delta in pieces:
+                yield delta
+        yield reading.answer(self._model, time.monotonic() - started)
+
+    async def _body(self, request: Request) -> bytes:
+        messages = await self._history.joined(request.role, request.messages)
+        fields = ENCODER.encode(options(request, self._model, self._quirks))
+        return b"".join((fields[:-1], b',"messages":[', messages, b"]}"))
+
+    async def _encoded(self, before: Message | None, message: Message) -> bytes:
+        encoded = message_bytes(message, await pictures(self._load, message))
+        return encoded if before is None else b"," + encoded

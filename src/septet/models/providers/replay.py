@@ -1,0 +1,76 @@
+"""A model that answers from a recorded chat: the same log in gives the same log out, and nothing is paid."""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from pathlib import Path
+
+import anyio
+
+from septet.common.documents import read_text
+from septet.domain.codec import decode
+from septet.domain.events import ModelAnswered, Recorded
+from septet.domain.messages import Answer, Delta, Request
+from septet.errors import BadConfig
+
+Sleep = Callable[[float], Awaitable[None]]
+
+WORDS = re.compile(r"\S+\s*|\s+")
+TIMING = "?timing="
+
+
+class ReplayModel:
+    """With `sleep` every answer takes as long as it took, word by word; without it comes at once."""
+
+    def __init__(self, recorded: Iterable[Recorded], name: str, sleep: Sleep | None = None) -> None:
+        self.name = name
+        self._sleep = sleep
+        self.answers: dict[tuple[str, int], Answer] = {}
+        for one in recorded:
+            if isinstance(one.event, ModelAnswered):
+                role = one.event.role
+                step = 1 + sum(known == role for known, _ in self.answers)
+                self.answers[role, step] = one.event.answer
+
+    async def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
+        found = self.answers.get((request.role, request.step))
+        if found is None:
+            cause = f"the recording {self.name} has no answer {request.step} of the {request.role}"
+            raise BadConfig(cause, "the run goes another way than the recorded one did")
+        for seconds, piece in paced(found) if self._sleep else at_once(found):
+            if self._sleep is not None:
+                await self._sleep(seconds)
+            yield piece
+        yield found
+
+
+def at_once(answer: Answer) -> Iterable[tuple[float, Delta]]:
+    if answer.reasoning:
+        yield 0.0, Delta(reasoning=answer.reasoning)
+    yield 0.0, Delta(text=answer.text)
+
+
+def paced(answer: Answer) -> Iterable[tuple[float, Delta]]:
+    """The words of an answer, each with its share of the answer's time before it."""
+    reasons, words = WORDS.findall(answer.reasoning), WORDS.findall(answer.text)
+    share = answer.seconds / max(1, len(reasons) + len(words))
+    for word in reasons:
+        yield share, Delta(reasoning=word)
+    for word in words:
+        yield share, Delta(text=word)
+    if not reasons and not words:
+        yield answer.seconds, Delta()
+
+
+def open_replay(rest: str) -> ReplayModel:
+    """`FILE`, or `FILE?timing=original` for a model that is as slow as it was."""
+    path, sign, timing = rest.partition(TIMING)
+    if sign and timing not in ("original", "none"):
+        raise BadConfig(f"there is no timing '{timing[:40]}'", f"write replay:FILE{TIMING}original or none")
+    recording = load_recording(Path(path))
+    return ReplayModel(recording, Path(path).name, anyio.sleep if timing == "original" else None)
+
+
+def load_recording(path: Path) -> list[Recorded]:
+    """The lines of a JSONL export; the closing `result` line of `--json` is skipped."""
+    lines = [line for line in read_text(path).splitlines() if line.strip()]
+    return [decode(line) for line in lines if not line.startswith('{"type":"result"')]

@@ -1,0 +1,128 @@
+"""A model whose words were written beforehand: drives demos, docs and tests. Matched by role and step.
+
+Nothing is counted in memory: a request says which step of its role it is, so a resumed chat finds its place.
+"""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from septet.common.documents import read_document
+from septet.common.values import Value
+from septet.domain.messages import Answer, Delta, Request, ToolCall
+from septet.errors import BadConfig
+
+PIECES = re.compile(r"\S+\s*|\s+")
+
+
+class ScriptedTurn(Value, forbid_unknown_fields=True):
+    """What a role says at its n-th step; `expect` must stand in what it is told, `files` become blocks.
+
+    `take` finds pieces of what it is told by patterns with one group; {{name}} stands for them in what it says.
+    """
+
+    role: str
+    say: str = ""
+    step: int | None = None
+    expect: str = ""
+    files: Mapping[str, str] = {}
+    calls: tuple["ScriptedCall", ...] = ()
+    take: Mapping[str, str] = {}
+
+
+class ScriptedCall(Value, forbid_unknown_fields=True):
+    """A tool that the role uses; `arguments` may be a text, to show what happens to broken JSON."""
+
+    name: str
+    arguments: Mapping[str, object] | str = {}
+
+
+class Script(Value, forbid_unknown_fields=True):
+    """Words for the members of a team; a demo also says what it is for and which `files` it begins with."""
+
+    turns: tuple[ScriptedTurn, ...]
+    about: str = ""
+    goal: str = ""
+    team: str = "iterate"
+    files: Mapping[str, str] = {}
+
+
+class ScriptedModel:
+    def __init__(self, script: Script, name: str) -> None:
+        self.name = name
+        self.turns: dict[tuple[str, int], ScriptedTurn] = {}
+        for turn in script.turns:
+            steps = [step for role, step in self.turns if role == turn.role]
+            step = turn.step or max(steps, default=0) + 1
+            if (turn.role, step) in self.turns:
+                raise BadConfig(
+                    f"the script {name} has step {step} of the {turn.role} twice", "number them apart"
+                )
+            self.turns[turn.role, step] = turn
+
+    async def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
+        turn = self.turn(request)
+        taken = self.taken(turn, request)
+        text = filled(words(turn), taken)
+        for piece in PIECES.findall(text):
+            yield Delta(text=piece)
+        calls = tuple(
+            ToolCall(
+                id=f"{request.role}-{request.step}-{number}",
+                name=call.name,
+                arguments=filled(json(call), taken),
+            )
+            for number, call in enumerate(turn.calls, start=1)
+        )
+        yield Answer(text=text, model=f"scripted:{self.name}", calls=calls, cost=0.0)
+
+    def turn(self, request: Request) -> ScriptedTurn:
+        turn = self.turns.get((request.role, request.step))
+        if turn is None:
+            has = sum(role == request.role for role, _ in self.turns)
+            cause = (
+                f"the script {self.name} runs dry at step {request.step} of the {request.role} (it has {has})"
+            )
+            raise BadConfig(cause, "add the step, or lower --rounds")
+        if turn.expect not in told(request):
+            raise self.disagreement(request, turn.expect)
+        return turn
+
+    def taken(self, turn: ScriptedTurn, request: Request) -> Mapping[str, str]:
+        found = {name: re.search(pattern, told(request)) for name, pattern in turn.take.items()}
+        for name, match in found.items():
+            if match is None:
+                raise self.disagreement(request, turn.take[name])
+        return {name: match[1] for name, match in found.items() if match}
+
+    def disagreement(self, request: Request, expected: str) -> BadConfig:
+        cause = f"the script {self.name} and the run disagree at step {request.step} of the {request.role}"
+        return BadConfig(cause, f"'{expected}' was expected in what it is told")
+
+
+def told(request: Request) -> str:
+    return "\n".join(message.text for message in request.messages)
+
+
+def filled(text: str, taken: Mapping[str, str]) -> str:
+    for name, piece in taken.items():
+        text = text.replace("{{" + name + "}}", piece)
+    return text
+
+
+def words(turn: ScriptedTurn) -> str:
+    blocks = [f"```python {path}\n{code.rstrip()}\n```" for path, code in turn.files.items()]
+    return "\n\n".join(filter(None, [turn.say.strip(), *blocks]))
+
+
+def json(call: ScriptedCall) -> str:
+    return call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
+
+
+def load_script(path: Path) -> Script:
+    script = read_document(path, Script)
+    if not script.turns:
+        raise BadConfig(f"the script {path} has no turns", "add some")
+    return script

@@ -1,0 +1,68 @@
+"""Tool calls whose arguments are no JSON object: asked for once more, never guessed, never evaluated."""
+
+from collections.abc import AsyncGenerator
+
+import msgspec
+from msgspec.structs import replace
+
+from septet.domain.messages import Answer, Message, Request, ToolCall
+from septet.models.faults import UNREADABLE
+from septet.models.wrappers.ask import Item, asked
+from septet.ports import Model
+
+BROKEN = "The arguments of this call are not a JSON object ({}). Nothing was done. Send the whole call again."
+SOUND = "Nothing was done, because another call was broken. Send this call again too."
+
+
+class RepairingArguments:
+    """Still broken the second time, the answer goes on as it is: whoever has the tools refuses the call."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        first: Answer | None = None
+        async with asked(self._model, request) as items:
+            async for item in items:
+                if isinstance(item, Answer) and broken(item):
+                    first = item
+                else:
+                    yield item
+        if first is not None:
+            async with asked(self._model, repair(request, first)) as items:
+                async for item in items:
+                    yield paid_for_both(first, item) if isinstance(item, Answer) else item
+
+
+def broken(answer: Answer) -> bool:
+    return any(trouble(call) for call in answer.calls)
+
+
+def trouble(call: ToolCall) -> str:
+    """What is wrong with the arguments of a call; nothing for a sound one."""
+    try:
+        msgspec.json.decode(call.arguments or "{}", type=dict[str, object])
+    except UNREADABLE as error:
+        return str(error)
+    return ""
+
+
+def repair(request: Request, answer: Answer) -> Request:
+    """The same question, with the broken calls and what is wrong with them."""
+    said = Message(role="assistant", text=answer.text, calls=tuple(readable(call) for call in answer.calls))
+    results = [
+        Message(role="tool", text=BROKEN.format(why) if (why := trouble(call)) else SOUND, call=call.id)
+        for call in answer.calls
+    ]
+    return replace(request, messages=(*request.messages, said, *results))
+
+
+def readable(call: ToolCall) -> ToolCall:
+    """Some servers refuse a history with broken arguments: they are quoted."""
+    if not trouble(call):
+        return call
+    return replace(call, arguments=msgspec.json.encode({"unreadable": call.arguments}).decode())
+
+
+def paid_for_both(first: Answer, second: Answer) -> Answer:
+    return replace(second, usage=first.usage.plus(second.usage), seconds=first.seconds + second.seconds)

@@ -1,0 +1,73 @@
+"""A model that is asked with less when the request did not fit its context."""
+
+from collections.abc import AsyncGenerator
+
+from msgspec.structs import replace
+
+from septet.domain.messages import Message, Request
+from septet.models.faults import TooLong
+from septet.models.wrappers.ask import Item, Shown, asked
+from septet.ports import Model
+
+SHARES = (0.6, 0.35, 0.2, 0.1)
+"""How much of the words stays, attempt by attempt."""
+
+LEFT_OUT = "\n… {} characters left out to fit the model's context …\n"
+EARLIER = Message(role="user", text="(earlier messages are left out to fit the model's context)")
+
+
+class Briefer:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        shown = Shown()
+        for share in (1.0, *SHARES):
+            smaller = shortened(request, share)
+            try:
+                async with asked(self._model, smaller) as items:
+                    async for item in items:
+                        shown.see(item)
+                        yield item
+                return
+            except TooLong as too_long:
+                fault = too_long
+            if share == SHARES[-1]:
+                raise fault
+            for delta in shown.void():
+                yield delta
+
+
+def shortened(request: Request, share: float) -> Request:
+    """The request within a share of its length: older turns go first, then the middle of long texts.
+
+    What the role is told to do (the system text) stays whole, and so does the newest message's end.
+    """
+    if share >= 1.0:
+        return request
+    head = tuple(message for message in request.messages if message.role == "system")
+    turns = request.messages[len(head) :]
+    room = int(share * sum(len(message.text) for message in turns))
+    kept = newest(turns, room)
+    limit = max(200, room // max(1, len(kept)))
+    short = tuple(replace(message, text=without_middle(message.text, limit)) for message in kept)
+    missing = (EARLIER,) if len(kept) < len(turns) else ()
+    return replace(request, messages=(*head, *missing, *short))
+
+
+def newest(turns: tuple[Message, ...], room: int) -> tuple[Message, ...]:
+    """The last messages that fit, the very last always; a tool's result never stands without its call."""
+    start = len(turns) - 1
+    while start > 0 and sum(len(message.text) for message in turns[start - 1 :]) <= room:
+        start -= 1
+    while start > 0 and turns[start].role == "tool":
+        start -= 1
+    return turns[max(0, start) :]
+
+
+def without_middle(text: str, limit: int) -> str:
+    """A third of the room for the head, the rest for the tail: errors stand at the end."""
+    if len(text) <= limit:
+        return text
+    head = limit // 3
+    return text[:head] + LEFT_OUT.format(len(text) - limit) + text[len(text) - (limit - head) :]

@@ -1,0 +1,61 @@
+"""A model that is stopped when it only repeats or explains itself: on a small machine that is time lost."""
+
+import re
+import time
+from collections.abc import AsyncGenerator
+
+from septet.domain.messages import Answer, Delta, Request, Usage
+from septet.models.wrappers.ask import Item, asked
+from septet.ports import Model
+
+ALIKE = 7
+"""So many lines of one shape in a row are a loop: tests of a small model rarely need more."""
+
+LONGEST_LINE = 500
+VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\b(?:True|False|None)\b|[-+]?\d[\d.]*")
+CHARACTERS_A_TOKEN = 4
+
+
+class Concise:
+    """The answer is what came until then. Its usage is estimated: the server counts only what it finishes."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        started = time.monotonic()
+        text = ""
+        async with asked(self._model, request) as items:
+            async for item in items:
+                yield item
+                if isinstance(item, Answer):
+                    return
+                text = "" if item.restarted else text + item.text
+                if loops(text, item) or is_complete(text, item):
+                    break
+        yield cut(request, text, time.monotonic() - started)
+
+
+def loops(text: str, newest: Delta) -> bool:
+    """Whether the text has begun to repeat itself; looked at when a line ends or grows too long."""
+    if "\n" not in newest.text:
+        return bool(newest.text) and len(text) - text.rfind("\n") > LONGEST_LINE
+    lines = text.split("\n")[-ALIKE - 1 : -1]
+    shapes = {VALUES.sub("#", line) for line in lines}
+    return len(lines) == ALIKE and len(shapes) == 1 and "#" in shapes.pop()
+
+
+def is_complete(text: str, newest: Delta) -> bool:
+    """Code and its tests are here and their block is closed: what follows would be an explanation."""
+    if "\n" not in newest.text:
+        return False
+    code, _, after = text.rpartition("\n```")
+    return "def test" in code and after.startswith("\n") and text.count("```") % 2 == 0
+
+
+def cut(request: Request, text: str, seconds: float) -> Answer:
+    asked_for = sum(len(message.text) for message in request.messages)
+    usage = Usage(
+        prompt=asked_for // CHARACTERS_A_TOKEN, completion=len(text) // CHARACTERS_A_TOKEN, estimated=True
+    )
+    return Answer(text=text, stop="length", usage=usage, seconds=seconds)

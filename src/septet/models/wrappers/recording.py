@@ -1,0 +1,57 @@
+"""A model whose answers are written to a file as they come, for `replay:FILE`; secrets are not."""
+
+import time
+from collections.abc import AsyncGenerator, Iterable
+from pathlib import Path
+
+from anyio import to_thread
+
+from septet.domain.codec import encode
+from septet.domain.events import ModelAnswered, Recorded
+from septet.domain.messages import Answer, Request
+from septet.errors import BadUsage
+from septet.models.wrappers.ask import Item, asked
+from septet.ports import Model
+
+REDACTED = "[redacted]"
+SHORTEST_SECRET = 6
+
+
+class Tape:
+    """The file of a recording, one for all models of a chat; it begins empty."""
+
+    def __init__(self, path: Path, secrets: Iterable[str]) -> None:
+        self._path = path
+        self._secrets = sorted((one for one in secrets if len(one) >= SHORTEST_SECRET), key=len, reverse=True)
+        self._count = 0
+        try:
+            path.write_bytes(b"")
+        except OSError as error:
+            raise BadUsage(f"{path} cannot be written: {error.strerror}", "name another file") from error
+
+    async def add(self, role: str, answer: Answer) -> None:
+        self._count += 1
+        event = ModelAnswered(role=role, answer=answer)
+        line = encode(Recorded(chat="recording", seq=self._count, at=time.time(), event=event)).decode()
+        for secret in self._secrets:
+            line = line.replace(secret, REDACTED)
+        await to_thread.run_sync(self._append, line)
+
+    def _append(self, line: str) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+class Recording:
+    """An answer is on the tape before it is used."""
+
+    def __init__(self, model: Model, tape: Tape) -> None:
+        self._model = model
+        self._tape = tape
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        async with asked(self._model, request) as items:
+            async for item in items:
+                if isinstance(item, Answer):
+                    await self._tape.add(request.role, item)
+                yield item

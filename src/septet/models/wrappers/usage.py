@@ -1,0 +1,50 @@
+"""What an answer took, by the server's figures as far as they can be true: else no budget would hold."""
+
+from collections.abc import AsyncGenerator, Iterable
+
+from msgspec.structs import replace
+
+from septet.domain.messages import Answer, Request, Usage, estimated, of_text
+from septet.models.wrappers.ask import Item, asked
+from septet.ports import Model
+
+LONGEST_TOKEN = 32
+"""Bytes that a token stands for at most, taken over a whole text: 3 to 4 are usual, blanks make it more."""
+MOST_TOKENS = 100_000_000
+"""No answer takes more than that."""
+
+
+class Counted:
+    """Figures that cannot be true are replaced by an estimate, and marked as such."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        async with asked(self._model, request) as items:
+            async for item in items:
+                yield counted(request, item) if isinstance(item, Answer) else item
+
+
+def counted(request: Request, answer: Answer) -> Answer:
+    told = answer.usage
+    prompt = told.prompt if is_likely(told.prompt, asked_texts(request)) else estimated(request).prompt
+    said = [answer.text, *(call.arguments for call in answer.calls)]
+    likely = is_likely(told.completion, said)
+    completion = told.completion if likely else sum(map(of_text, [*said, answer.reasoning]))
+    usage = Usage(
+        prompt=prompt,
+        cached=min(max(0, told.cached), prompt),
+        completion=completion,
+        estimated=told.estimated or (prompt, completion) != (told.prompt, told.completion),
+    )
+    return answer if usage == told else replace(answer, usage=usage)
+
+
+def asked_texts(request: Request) -> Iterable[str]:
+    return [message.text for message in request.messages]
+
+
+def is_likely(tokens: int, texts: Iterable[str]) -> bool:
+    size = sum(len(text.encode(errors="replace")) for text in texts)
+    return size // LONGEST_TOKEN <= tokens <= MOST_TOKENS and tokens >= min(1, size)

@@ -1,0 +1,61 @@
+"""The /etc of a sandbox: made once per process from harmless files of the machine and lines of our own."""
+
+import shutil
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from septet.common.temporary import lasting_folder
+
+_ETC = Path("/etc")
+_COPIED = (
+    *(
+        "alternatives",
+        "gitconfig",
+        "debian_version",
+        "fonts",
+        "gai.conf",
+        "ld.so.cache",
+        "ld.so.conf",
+        "ld.so.conf.d",
+    ),
+    *("locale.alias", "localtime", "magic", "mailcap", "mime.types", "os-release", "protocols", "services"),
+    *("ssl/cert.pem", "ssl/certs/ca-certificates.crt", "ssl/openssl.cnf", "terminfo", "timezone"),
+)
+_OWN = {
+    "passwd": "root:x:0:0:root:/nonexistent:/bin/sh\nseptet:x:1000:1000:septet:/tmp/home:/bin/sh\n",
+    "group": "root:x:0:\nseptet:x:1000:\n",
+    "hosts": "127.0.0.1 localhost septet\n::1 localhost ip6-localhost\n",
+    "hostname": "septet\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+    "resolv.conf": "",
+}
+
+
+OPEN_SETTINGS = tuple(str(_ETC / name) for name in (*_COPIED, *_OWN))
+"""The machine's own files of these names, for where no other /etc can be shown."""
+
+
+@cache
+def settings_folder() -> Path:
+    """A folder to mount as /etc; removed when this process ends."""
+    folder = lasting_folder("etc")
+    for name in _COPIED:
+        with suppress(OSError, shutil.Error):
+            _copy(_ETC / name, folder / name)
+    for name, text in _OWN.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True)
+    else:
+        shutil.copy(source, target, follow_symlinks=not _leads_into_system(source))
+
+
+def _leads_into_system(path: Path) -> bool:
+    """A link into a place that the program sees anyway is kept as a link."""
+    return path.is_symlink() and path.resolve().is_relative_to("/usr")

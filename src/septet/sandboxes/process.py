@@ -1,0 +1,340 @@
+"""A process held by descriptor: waiting and signalling can never hit another one with its number."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from septet.domain.runs import Bound, Limits
+from septet.errors import SandboxFailed
+from septet.ports import Listener
+from septet.sandboxes.cgroups import Cage
+from septet.sandboxes.limits import Usage, proportional_memory, usage_of
+from septet.sandboxes.test_report import ReportChannel
+
+_PAUSE = 0.02
+
+
+@dataclass(slots=True)
+class Handle:
+    """`descriptor` is None where the process is already gone, or where the system has no such thing."""
+
+    descriptor: int | None
+    process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def of(cls, pid: int, process: subprocess.Popen[bytes]) -> "Handle":
+        """The process with this number, which is the one given or one that lives below it."""
+        if sys.platform != "linux":
+            return cls(None, process)
+        try:
+            return cls(os.pidfd_open(pid))
+        except ProcessLookupError:
+            return cls(None)
+
+    def send(self, number: signal.Signals) -> None:
+        if self.descriptor is not None and sys.platform == "linux":
+            try:
+                signal.pidfd_send_signal(self.descriptor, number)
+            except ProcessLookupError:
+                return
+        elif self.process is not None:
+            self.process.send_signal(number)
+
+    async def gone(self) -> None:
+        """Returns when the process has ended; a namespace's first process ends after all the others."""
+        if self.descriptor is not None and not _over(self.descriptor):
+            await anyio.wait_readable(self.descriptor)
+        while self.process is not None and self.process.poll() is None:  # noqa: ASYNC110  nothing tells us here
+            await anyio.sleep(_PAUSE)
+
+    def close(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+        self.descriptor = self.process = None
+
+
+def _over(descriptor: int) -> bool:
+    looked = select.poll()
+    looked.register(descriptor, select.POLLIN)
+    return bool(looked.poll(0))
+
+
+@contextmanager
+def spawned(
+    command: list[str],
+    variables: Mapping[str, str],
+    folder: Path = Path("/"),
+    inherited: tuple[int, ...] = (),
+) -> Generator[subprocess.Popen[bytes]]:
+    """To be used in the thread of the event loop: `die with parent` means the thread that started it."""
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=variables,
+            cwd=folder,
+            pass_fds=inherited,
+            start_new_session=True,
+            bufsize=0,
+        )
+    except OSError as error:
+        raise SandboxFailed(
+            f"{command[0]} could not be started ({error.strerror})", "septet doctor"
+        ) from error
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+_NUL_PICTURE = "\u2400"
+
+
+@dataclass(slots=True)
+class Capture:
+    """Takes any number of bytes and holds about `keep` of them: half from the start, half from the end."""
+
+    keep: int
+    total: int = 0
+    _head: bytearray = field(default_factory=bytearray)
+    _tail: deque[bytes] = field(default_factory=deque[bytes])
+    _tail_size: int = 0
+
+    def take(self, piece: bytes) -> None:
+        self.total += len(piece)
+        room = self.keep - self.keep // 2 - len(self._head)
+        if room > 0:
+            self._head += piece[:room]
+            piece = piece[room:]
+        if piece:
+            self._remember(piece)
+
+    def _remember(self, piece: bytes) -> None:
+        self._tail.append(piece)
+        self._tail_size += len(piece)
+        while self._tail_size - len(self._tail[0]) >= self.keep // 2:
+            self._tail_size -= len(self._tail.popleft())
+
+    def text(self) -> str:
+        """The kept text, with a line that says how much is left out. Any bytes become valid text."""
+        tail = b"".join(self._tail)
+        tail = tail[max(0, len(tail) - self.keep // 2) :]
+        left_out = self.total - len(self._head) - len(tail)
+        if left_out <= 0:
+            return decode(bytes(self._head) + tail)
+        return (
+            f"{decode(_whole_end(self._head))}\n… {left_out} bytes left out …\n{decode(_whole_start(tail))}"
+        )
+
+
+def decode(content: bytes) -> str:
+    """Text from anything: bad UTF-8 is replaced, NULs become a visible sign."""
+    return content.decode("utf-8", "replace").replace("\0", _NUL_PICTURE)
+
+
+def _whole_end(content: bytes | bytearray) -> bytes:
+    """Without the first bytes of a character whose rest was cut off."""
+    for back in range(1, min(4, len(content)) + 1):
+        byte = content[-back]
+        if byte & 0xC0 != 0x80:
+            needed = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return bytes(content[:-back]) if needed > back else bytes(content)
+    return bytes(content)
+
+
+def _whole_start(content: bytes) -> bytes:
+    """Without the last bytes of a character whose start was cut off."""
+    start = 0
+    while start < min(3, len(content)) and content[start] & 0xC0 == 0x80:
+        start += 1
+    return content[start:]
+
+
+_PIECE = 1 << 16
+_LOOK = 0.05
+_LOOK_AT_DISK = 0.25
+
+Stream = Literal["stdout", "stderr"]
+Growth = Callable[[tuple[int, ...]], bool]
+"""Whether these processes, or what they left behind, have outgrown the disk limit. May block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A program that runs: its process, and the leader whose end by `killer` takes all others along."""
+
+    process: subprocess.Popen[bytes]
+    leader: int
+    killer: signal.Signals = signal.SIGKILL
+    cage: Cage = field(default_factory=Cage)
+
+
+def _nothing() -> None:
+    return
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is known of a run while it goes on; the first limit that is passed ends it and names it."""
+
+    limits: Limits
+    stdout: Capture
+    stderr: Capture
+    listen: Listener | None
+    began: float = field(default_factory=time.monotonic)
+    stopped_by: Bound | None = None
+    met: Bound | None = None
+    exit_code: int | None = None
+    stopped: anyio.Event = field(default_factory=anyio.Event)
+    ending: Callable[[], None] = field(default=_nothing)
+
+    @classmethod
+    def of(cls, limits: Limits, listen: Listener | None) -> "Watch":
+        return cls(limits, Capture(limits.kept_output), Capture(limits.kept_output), listen)
+
+    def stop(self, bound: Bound) -> None:
+        if self.stopped_by is None:
+            self.stopped_by = bound
+            self.stopped.set()
+            self.ending()
+
+    def seconds_left(self) -> float:
+        return max(0.0, self.began + self.limits.seconds - time.monotonic())
+
+    def hear(self, stream: Stream, piece: bytes) -> None:
+        capture = self.stdout if stream == "stdout" else self.stderr
+        capture.take(piece)
+        if self.listen is not None and self.stopped_by != "output":
+            self.listen(stream, piece)
+        if capture.total > self.limits.output:
+            self.stop("output")
+
+    def see(self, usage: Usage) -> None:
+        if not self.seconds_left():
+            self.stop("time")
+        if usage.cpu_seconds > self.limits.cpu_seconds:
+            self.stop("cpu")
+        if usage.tasks >= self.limits.processes:
+            self.stop("processes")
+        if usage.memory > self.limits.memory and self._too_much_memory(usage):
+            self.stop("memory")
+
+    def _too_much_memory(self, usage: Usage) -> bool:
+        exact = proportional_memory(usage.pids)
+        return exact is None or exact > self.limits.memory
+
+
+async def supervise(
+    started: Started, stdin: bytes, watch: Watch, outgrown: Growth, channel: ReportChannel | None = None
+) -> None:
+    """Until the program has ended by itself or by a limit; on the way out, also by cancellation, all die."""
+    process = Handle.of(started.process.pid, started.process)
+    leader = Handle.of(started.leader, started.process)
+    watch.began = time.monotonic()
+    watch.ending = lambda: leader.send(started.killer)
+    try:
+        async with anyio.create_task_group() as streams:
+            streams.start_soon(hear, started.process.stdout, "stdout", watch)
+            streams.start_soon(hear, started.process.stderr, "stderr", watch)
+            if channel is not None:
+                streams.start_soon(channel.collect)
+            async with anyio.create_task_group() as watchers:
+                _feed(watchers, started.process.stdin, stdin)
+                watchers.start_soon(look, started, watch)
+                watchers.start_soon(_look_at_disk, started.leader, watch, outgrown)
+                await process.gone()
+                watchers.cancel_scope.cancel()
+            leader.send(started.killer)
+            if channel is not None:
+                channel.close_ours()
+    finally:
+        watch.met = started.cage.met()
+        with anyio.CancelScope(shield=True):
+            await _end(started, process, leader)
+
+
+async def _end(started: Started, process: Handle, leader: Handle) -> None:
+    leader.send(started.killer)
+    await leader.gone()
+    process.send(signal.SIGKILL)
+    await process.gone()
+    process.close()
+    leader.close()
+    started.process.wait()
+
+
+async def hear(pipe: IO[bytes] | None, stream: Stream, watch: Watch) -> None:
+    """To the end of the stream, which comes when the last process that holds it is dead."""
+    assert pipe is not None
+    os.set_blocking(pipe.fileno(), False)
+    while True:
+        await anyio.wait_readable(pipe)
+        try:
+            piece = os.read(pipe.fileno(), _PIECE)
+        except BlockingIOError:
+            continue
+        if not piece:
+            return
+        watch.hear(stream, piece)
+
+
+def _feed(group: TaskGroup, pipe: IO[bytes] | None, content: bytes) -> None:
+    assert pipe is not None
+    if content:
+        group.start_soon(_pour, pipe, content)
+    else:
+        pipe.close()
+
+
+async def _pour(pipe: IO[bytes], content: bytes) -> None:
+    os.set_blocking(pipe.fileno(), False)
+    rest = memoryview(content)
+    with pipe:
+        while rest:
+            await anyio.wait_writable(pipe)
+            try:
+                rest = rest[os.write(pipe.fileno(), rest[:_PIECE]) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                return
+
+
+async def look(started: Started, watch: Watch) -> None:
+    """Again and again, and at the very moment at which the time is over."""
+    while True:
+        await anyio.sleep(_LOOK if watch.stopped_by else min(_LOOK, watch.seconds_left()))
+        if met := started.cage.met():
+            watch.stop(met)
+        watch.see(usage_of(started.leader))
+
+
+async def _look_at_disk(leader: int, watch: Watch, outgrown: Growth) -> None:
+    """Seldom enough that looking takes at most a tenth of the time, however many files there are."""
+    pause = _LOOK_AT_DISK
+    while True:
+        await anyio.sleep(pause)
+        began = time.monotonic()
+        if await to_thread.run_sync(outgrown, usage_of(leader).pids, abandon_on_cancel=True):
+            watch.stop("disk")
+        pause = max(_LOOK_AT_DISK, 10 * (time.monotonic() - began))

@@ -1,0 +1,34 @@
+"""The second rung: what bubblewrap does, done by a Python program of our own where bubblewrap is not installed."""
+
+import platform
+import sys
+from functools import cache
+from pathlib import Path
+
+from septet.errors import NoSandbox
+from septet.sandboxes import seccomp
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap
+
+_NAMESPACED = Path(__file__).parents[1] / "inside" / "namespaces.py"
+_OLDEST = (5, 12)
+
+
+def found() -> Bubblewrap:
+    """The same sandbox with another builder. It is slower: an interpreter is started before each program."""
+    if sys.platform != "linux" or not seccomp.supported():
+        raise NoSandbox("there are no namespaces on this system", "use a container")
+    if _kernel() < _OLDEST:
+        raise NoSandbox(
+            "the kernel is too old for this rung", "use Linux 5.12 or later, or install bubblewrap"
+        )
+    program = str(Path(sys.executable).resolve())
+    return Bubblewrap(program, rung="namespaces", arguments=("-I", "-S", "-c", _source()))
+
+
+def _kernel() -> tuple[int, ...]:
+    return tuple(int(number) for number in platform.release().split("-")[0].split(".")[:2])
+
+
+@cache
+def _source() -> str:
+    return _NAMESPACED.read_text()

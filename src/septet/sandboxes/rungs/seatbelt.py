@@ -1,0 +1,76 @@
+"""The rung of macOS: its own sandbox-exec with a profile that allows little. Written to its manual, not yet tried."""
+
+import signal
+import sys
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from septet.common.temporary import passing_folder
+from septet.domain.runs import Job, RunResult
+from septet.errors import NoSandbox
+from septet.ports import Listener
+from septet.sandboxes import view
+from septet.sandboxes.environment import environment
+from septet.sandboxes.inside.reaper import command_of_reaper
+from septet.sandboxes.limits import by_shell, limiting
+from septet.sandboxes.process import Started, Watch, spawned
+from septet.sandboxes.runs import carry_out
+
+_PROGRAM = "/usr/bin/sandbox-exec"
+_SYSTEM = ("/usr", "/bin", "/sbin", "/System", "/Library", "/opt/homebrew", "/private/etc/ssl", "/dev")
+_ALWAYS = """(version 1)
+(deny default)
+(allow process-fork process-exec signal (target same-sandbox))
+(allow sysctl-read mach-lookup file-read-metadata)
+(allow network* (local ip "localhost:*") (remote ip "localhost:*"))
+(allow file-write-data (literal "/dev/null") (literal "/dev/zero"))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seatbelt:
+    """Runs a job under a profile. Loopback is the machine's own here: a server of the person can be reached."""
+
+    rung: str = "seatbelt"
+
+    @classmethod
+    def found(cls) -> "Seatbelt":
+        if sys.platform != "darwin" or not Path(_PROGRAM).exists():
+            raise NoSandbox("sandbox-exec exists on macOS only", "use another rung")
+        return cls()
+
+    async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
+        return await carry_out(job, view.checked_workspace(job.workspace), self.rung, _launch, listen)
+
+
+def profile(readable: Iterable[str], writable: Iterable[str], protected: Iterable[str] = ()) -> str:
+    """What may be read and what may also be written, but for protected places in it; everything else is refused."""
+    read = "".join(f"(allow file-read* (subpath {_quoted(path)}))\n" for path in readable)
+    write = "".join(f"(allow file-read* file-write* (subpath {_quoted(path)}))\n" for path in writable)
+    kept = "".join(f"(deny file-write* (subpath {_quoted(path)}))\n" for path in protected)
+    return f"{_ALWAYS}{read}{write}{kept}"
+
+
+def _quoted(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+@asynccontextmanager
+async def _launch(
+    job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
+) -> AsyncGenerator[Started]:
+    with passing_folder("run") as made:
+        home = str(
+            made.resolve()
+        )  # profiles know real paths only, and macOS reaches this folder through a link
+        readable = [*_SYSTEM, *map(str, view.seen_beside(job.readable))]
+        protected = [str(place.path) for place in view.protected(workspace)]
+        rules = profile(readable, [str(workspace), home], protected)
+        program = by_shell(limiting(job.limits), job.command)
+        command = command_of_reaper([_PROGRAM, "-p", rules, *program])
+        variables = environment(job.environment, home, home)
+        with spawned(command, variables, workspace, inherited) as process:
+            yield Started(process, process.pid, killer=signal.SIGTERM)

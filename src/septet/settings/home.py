@@ -1,0 +1,62 @@
+"""Where Septet keeps its own things: never in the person's tree, and made only when something is written."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from septet.common.values import Value
+
+
+class Home(Value):
+    """`SEPTET_HOME` moves all of it; else the platform's own folders are used."""
+
+    data: Path
+    config: Path
+    cache: Path
+
+    @property
+    def database(self) -> Path:
+        return self.data / "septet.db"
+
+    @property
+    def blobs(self) -> Path:
+        return self.data / "blobs"
+
+    @property
+    def examples(self) -> Path:
+        return self.data / "examples.db"
+
+    @property
+    def facts(self) -> Path:
+        return self.data / "facts"
+
+    @property
+    def conducted(self) -> Path:
+        """Notes of the chats whose log is on a server."""
+        return self.data / "conducted"
+
+    @property
+    def environments(self) -> Path:
+        return self.data / "environments"
+
+    @property
+    def locks(self) -> Path:
+        return self.data / "locks"
+
+    @property
+    def keepsakes(self) -> Path:
+        return self.data / "keepsakes"
+
+    @property
+    def workspaces(self) -> Path:
+        return self.data / "work"
+
+
+def find_home(environment: Mapping[str, str] = os.environ) -> Home:
+    if moved := environment.get("SEPTET_HOME"):
+        root = Path(moved).expanduser().absolute()
+        return Home(data=root, config=root / "config", cache=root / "cache")
+    import platformdirs
+
+    folders = platformdirs.PlatformDirs("septet", appauthor=False)
+    return Home(data=folders.user_data_path, config=folders.user_config_path, cache=folders.user_cache_path)

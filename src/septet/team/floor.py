@@ -1,0 +1,180 @@
+"""Who speaks next: a floor policy is a pure function from the state to a move."""
+
+from collections.abc import Callable
+
+from septet.common.text import counted
+from septet.common.values import Value
+from septet.domain.events import ChatEnded, TurnOpened
+from septet.domain.state import State
+from septet.domain.teams import EndReason
+
+
+class Speak(Value):
+    speaker: str
+
+
+class End(Value):
+    reason: EndReason
+    detail: str = ""
+
+
+Move = Speak | End
+
+
+def step(state: State, move: Move) -> TurnOpened | ChatEnded:
+    """The event that makes the move."""
+    if isinstance(move, End):
+        return ChatEnded(reason=move.reason, detail=move.detail, by=state.turn.speaker if state.turn else "")
+    name = move.speaker
+    role = next((member.role for member in state.team.members if member.name == name), name)
+    return TurnOpened(speaker=name, role=role if role != name else "")
+
+
+Floor = Callable[[State], Move]
+
+
+HELPED = 2
+"""How many more tries the same code or failure gets: with an example, and with a stronger model."""
+
+
+def rounds_of(state: State, member: str = "") -> int:
+    """Turns of the member, or of everybody; a turn whose reply could not be used is no round."""
+    if member:
+        return state.turns.get(member, 0) - state.refused_turns.get(member, 0)
+    return sum(state.turns.values()) - sum(state.refused_turns.values())
+
+
+def rounds_used(state: State) -> int:
+    """A round is a version where there are versions to be made, else anybody's turn."""
+    iterating = state.team.floor in ("plan_then_iterate", "reason_and_act")
+    return rounds_of(state, "coder" if iterating else "")
+
+
+def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
+    """End as done as soon as the evidence says so."""
+
+    def bounded(state: State) -> Move:
+        return End(reason="done", detail="every check passed") if done(state) else floor(state)
+
+    return bounded
+
+
+def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
+    """End before one round more than `turns`: of anybody, or of the speaker `of`."""
+
+    def bounded(state: State) -> Move:
+        move = floor(state)
+        used = rounds_of(state, of)
+        if turns is None or isinstance(move, End) or used < turns or of not in ("", move.speaker):
+            return move
+        return End(
+            reason="bound", detail=f"{counted(turns, 'round')} {'is' if turns == 1 else 'are'} used up"
+        )
+
+    return bounded
+
+
+def unless_refused(times: int, floor: Floor) -> Floor:
+    """End when a member's replies could not be used so many times in a row."""
+
+    def bounded(state: State) -> Move:
+        if state.refused is None or state.refusals < times:
+            return floor(state)
+        who, why = state.refused.role, state.refused.reason.partition("\n\n")[0]
+        return End(
+            reason="error",
+            detail=f"{counted(times, 'reply', 'replies')} of the {who} in a row could not be used: {why}",
+        )
+
+    return bounded
+
+
+def tries(state: State) -> int:
+    """How many versions in a row were the same code, or failed in the same way."""
+    return max(state.failing if state.failure else 0, state.repeats + 1)
+
+
+def unless_stuck(times: int, floor: Floor) -> Floor:
+    """End when the same code or the same failure comes again and again, in spite of all help."""
+
+    def bounded(state: State) -> Move:
+        if tries(state) < times + HELPED:
+            return floor(state)
+        if state.repeats + 1 == tries(state):
+            detail = f"the same code came {counted(tries(state), 'time')} in a row"
+        else:
+            detail = f"the same failure came {counted(state.failing, 'time')} in a row: {state.failure}"
+        return End(reason="no_progress", detail=detail)
+
+    return bounded
+
+
+def helped(times: int, floor: Floor) -> Floor:
+    """Before the coder tries the same again: the exemplar at the `times`-th time, the person two later."""
+
+    def bounded(state: State) -> Move:
+        move = floor(state)
+        if isinstance(move, End) or move.speaker != "coder" or tries(state) < times:
+            return move
+        known = state.example is not None and state.example.failure == state.failure
+        if state.failure and not known and state.team.member("exemplar"):
+            return Speak(speaker="exemplar")
+        asked = state.consulted_at == len(state.versions)
+        at_a_loss = tries(state) >= times + HELPED and state.team.approve == "ask"
+        return Speak(speaker="proxy") if at_a_loss and not asked and state.team.member("proxy") else move
+
+    return bounded
+
+
+def unless_never_pleased(times: int, floor: Floor) -> Floor:
+    """End when the reviewer wants more and more of what passes every check."""
+
+    def bounded(state: State) -> Move:
+        if state.unpleased < times:
+            return floor(state)
+        return End(
+            reason="bound",
+            detail=f"all checks passed, but the reviewer wanted more {counted(times, 'time')} in a row",
+        )
+
+    return bounded
+
+
+def until_accepted(floor: Floor) -> Floor:
+    """End when the person takes the work as it is."""
+
+    def bounded(state: State) -> Move:
+        return End(reason="accepted", detail="as it is") if state.accepted else floor(state)
+
+    return bounded
+
+
+def agreed(floor: Floor) -> Floor:
+    """Ask the person about packages before anything goes on."""
+
+    def bounded(state: State) -> Move:
+        waiting = state.team.packages == "ask" and bool(state.provisions.asked)
+        return Speak(speaker="proxy") if waiting else floor(state)
+
+    return bounded
+
+
+def unless_stopped(floor: Floor) -> Floor:
+    """End when the person said so."""
+
+    def bounded(state: State) -> Move:
+        return End(reason="stopped", detail="stopped by the person") if state.stop_requested else floor(state)
+
+    return bounded
+
+
+def stepwise(floor: Floor) -> Floor:
+    """Ask the person before every turn that is not the person's own."""
+
+    def bounded(state: State) -> Move:
+        move = floor(state)
+        taken = sum(state.turns.values()) - state.turns.get("proxy", 0)
+        waiting = isinstance(move, Speak) and move.speaker != "proxy" and state.steps <= taken
+        return Speak(speaker="proxy") if waiting else move
+
+    return bounded

@@ -1,0 +1,304 @@
+"""How small models are briefed and read: short heads, JSON schemas, code sorted by a program.
+
+A small model is helped, not trusted: it is told little, byte-stable at the head of every request, and what it
+says about the goal becomes a check that a machine can do.
+"""
+
+import ast
+import re
+import shlex
+import sys
+from typing import TypeVar
+
+import msgspec
+
+from septet.common.values import Value
+from septet.domain.events import ReviewGiven
+from septet.domain.plans import CommandSucceeds, Plan, Refusal, Requirement, TestsPass
+from septet.domain.replies import Block, CodeFile, code_blocks
+from septet.domain.reviews import Finding, Verdict
+from septet.domain.state import State
+from septet.team.agreement import AGREED, DOUBTED
+from septet.team.evidence import heard, shortcomings
+from septet.team.reviews import ReadReview, unique
+
+Schema = dict[str, object]
+T = TypeVar("T")
+
+FILE_NAME = re.compile(r"[\w./-]+\.[a-z]{2,4}")
+
+LONGEST_REPLY = 500
+"""Tokens: a small model that has lost its way goes on for ever."""
+
+UNCHECKABLE = """\
+none of the examples can be checked; write calls with literal arguments and their literal result, like
+"first('a b', 1) == ['a']"; files do not exist, put what they hold into the call"""
+
+HEADS = {
+    "planner": """\
+You plan small Python programs. Reply in compact JSON on one line.
+file: the name of the Python module to write.
+kind: "program" if it is started from the command line, else "function".
+examples: three checks of the function that the goal asks for, like "add(2, 3) == 5": small inputs whose results
+you are certain of, one of them a special case. A program has none.
+""",
+    "coder": """\
+You write Python. Send exactly two blocks and no other words:
+first ```python with the whole module: complete, working, standard library only, no tests and no prints in it;
+then ```python with a short pytest module for it: two test functions, at most three asserts in each.
+Assert only what the goal says and you are certain of.
+""",
+    "reviewer": """\
+You review small Python programs. Reply in compact JSON on one line.
+line: the line of the module that makes it fail the goal, copied exactly; empty if there is none.
+text: what is wrong with that line, in a few words; empty if nothing is.
+verdict: "accept" if the module does what the goal says, else "revise".
+""",
+}
+
+
+def closed(properties: Schema) -> Schema:
+    """An object with exactly these fields, in this order."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+TEXT: Schema = {"type": "string"}
+SCHEMAS: dict[str, Schema] = {
+    "planner": closed(
+        {
+            "file": {"type": "string", "pattern": "^[a-z][a-z0-9_]{1,30}\\.py$"},
+            "kind": {"enum": ["function", "program"]},
+            "examples": {"type": "array", "items": TEXT, "maxItems": 3},
+        }
+    ),
+    "reviewer": closed({"line": TEXT, "text": TEXT, "verdict": {"enum": ["accept", "revise"]}}),
+}
+"""Code is no good inside of JSON: small models lose their way among the escapes."""
+
+
+class PlanForm(Value):
+    file: str
+    kind: str
+    examples: tuple[str, ...] = ()
+
+
+class ReviewForm(Value):
+    line: str
+    text: str
+    verdict: Verdict
+
+
+def in_form(text: str) -> bool:
+    """Whether a reply is meant as JSON, whoever asked for it."""
+    return text.lstrip().startswith("{")
+
+
+def plan_in_form(goal: str, text: str, lenient: bool = False) -> Plan | Refusal:
+    """The goal itself is the first requirement, word for word: a small planner cannot lose any of it.
+
+    A plan none of whose examples a machine can check is taken only if `lenient`.
+    """
+    form = read(text, PlanForm)
+    if isinstance(form, Refusal):
+        return form
+    module = form.file.removesuffix(".py")
+    whole = Requirement(id="P1", text=" ".join(goal.split()), check=TestsPass(target=f"test_{module}.py"))
+    said = [one.strip().removeprefix("assert ") for one in form.examples]
+    examples = [one for one in dict.fromkeys(said) if is_checkable(one)]
+    if form.examples and not examples and not lenient:
+        return Refusal(reason=UNCHECKABLE)
+    others = [
+        Requirement(id=f"P{number}", text=one, check=check_of(module, one))
+        for number, one in enumerate(examples, start=2)
+    ]
+    return Plan(items=(whole, *others), run=f"python {form.file}" if form.kind == "program" else "")
+
+
+def is_checkable(example: str) -> bool:
+    """`call == literal` on one line, about nothing that would have to exist first, like a file."""
+    try:
+        body = ast.parse(example, mode="eval").body
+        if not isinstance(body, ast.Compare) or not isinstance(body.ops[0], ast.Eq) or "\n" in example:
+            return False
+        ast.literal_eval(body.comparators[0])
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    if not isinstance(body.left, ast.Call) or len(body.ops) != 1 or " => " in example:
+        return False
+    texts = [node.value for node in ast.walk(body.left) if isinstance(node, ast.Constant)]
+    return not any(isinstance(text, str) and FILE_NAME.fullmatch(text) for text in texts)
+
+
+def check_of(module: str, example: str) -> CommandSucceeds:
+    return CommandSucceeds(command=f"python -c {shlex.quote(f'from {module} import *; assert {example}')}")
+
+
+def files_in_form(state: State, text: str) -> tuple[CodeFile, ...] | Refusal:
+    return sorted_files(text, *file_names(state))
+
+
+def file_names(state: State) -> tuple[str, str]:
+    """The module and its tests, as the plan's checks name them."""
+    items = state.plan.items if state.plan else ()
+    targets = [item.check.target for item in items if isinstance(item.check, TestsPass)]
+    tests = targets[0].partition("::")[0] if targets else "test_main.py"
+    folder, _, name = tests.rpartition("/")
+    program = name.removeprefix("test_") if name.startswith("test_") else f"main_{name}"
+    return (program if not folder or folder == "tests" else f"{folder}/{program}"), tests
+
+
+def names_section(state: State) -> str:
+    program, tests = file_names(state)
+    return f"# Files\nThe module is {program}, its tests are {tests}."
+
+
+def review_in_form(text: str, code: str) -> ReadReview | Refusal:
+    """A finding counts when the line that it is about really stands in the code; without one it is accepted."""
+    form = read(text, ReviewForm)
+    if isinstance(form, Refusal):
+        return form
+    lines = {line.strip() for line in code.splitlines()}
+    line = form.line.strip()
+    if form.verdict == "accept" or not form.text.strip() or line not in lines - {""}:
+        return ReadReview(verdict="accept", findings=())
+    finding = Finding(id="F1", text=form.text.strip(), item="P1", severity="must", evidence=line)
+    return ReadReview(verdict="revise", findings=(finding,))
+
+
+def evident_review(state: State) -> ReviewGiven | None:
+    """Where evidence speaks for itself it is the review: a small model could only say it worse.
+
+    Failing checks and doubts speak against a version, two candidates that behave alike speak for it.
+    """
+    version = state.version
+    if version is None:
+        return None
+    doubts = [version.note] if version.note.startswith(DOUBTED) else []
+    troubles = [*shortcomings(state), *doubts]
+    if not troubles and (AGREED not in version.note or state.wishes):
+        return None
+    findings = [Finding(id="", text=trouble, severity="must", evidence="runner") for trouble in troubles]
+    return ReviewGiven(
+        version=version.number,
+        tree=version.tree,
+        verdict="revise" if troubles else "accept",
+        findings=unique(findings),
+        remarks=tuple(remark.text for remark in heard(state)),
+        green=not shortcomings(state),
+    )
+
+
+def read(text: str, form: type[T]) -> T | Refusal:
+    try:
+        return msgspec.json.decode(text, type=form)
+    except msgspec.MsgspecError as error:
+        return Refusal(reason=f"the reply is not the JSON that was asked for ({error}); be brief")
+
+
+KNOWN = {*sys.stdlib_module_names, "pytest", "__future__"}
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class Pieces(Value):
+    program: str
+    tests: str
+
+
+def sorted_files(reply: str, program: str, tests: str) -> tuple[CodeFile, ...] | Refusal:
+    """The module and its tests out of a reply's blocks. The code itself is not changed, only its imports."""
+    blocks = code_blocks(reply)
+    if isinstance(blocks, Refusal):
+        blocks = code_blocks(mended(reply))
+    if isinstance(blocks, Refusal):
+        return blocks
+    module = program.rsplit("/", 1)[-1].removesuffix(".py")
+    try:
+        pieces = [split(block, module) for block in blocks]
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return Refusal(reason=f"a block is not Python ({error}); send code only inside of ```python blocks")
+    code = "\n\n".join(piece.program for piece in pieces if piece.program)
+    checks = "\n\n".join(piece.tests for piece in pieces if piece.tests)
+    if not code or not checks:
+        lacking = "the module" if not code else "its tests"
+        return Refusal(
+            reason=f"{lacking} did not come; send two ```python blocks: the module, then its tests"
+        )
+    return (CodeFile(path=program, text=code + "\n"), CodeFile(path=tests, text=checks + "\n"))
+
+
+def split(block: Block, module: str) -> Pieces:
+    """What of a block tests the module, and what is the module. Raises SyntaxError for what is no Python."""
+    lines = block.text.splitlines()
+    body = ast.parse(block.text).body
+    tests = [node for node in body if is_test(node)]
+    others = [node for node in body if isinstance(node, Definition) and not is_test(node)]
+    if not tests:
+        return Pieces(
+            program=joined(lines, [node for node in body if not imports_of(node, module)]), tests=""
+        )
+    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    head = "\n".join([*importing(imports, module, lines), ""])
+    if not others:
+        rest = [node for node in body if node not in imports]
+        return Pieces(program="", tests=f"{head}\n{joined(lines, rest)}")
+    program = [node for node in body if node not in tests and not imports_of(node, module)]
+    return Pieces(program=joined(lines, program), tests=f"{head}\n{joined(lines, tests)}")
+
+
+def mended(reply: str) -> str:
+    """A reply that was cut off inside of a test: the test ends with its last whole line.
+
+    Small models do not stop writing asserts. Anything else that is cut off stays so, and is refused.
+    """
+    whole, _, _ = reply.rpartition("\n")
+    code = whole[whole.rfind("```") :].partition("\n")[2]
+    try:
+        last = ast.parse(code).body[-1]
+    except (SyntaxError, ValueError, IndexError):
+        return reply
+    return f"{whole}\n```" if is_test(last) else reply
+
+
+def is_test(node: ast.stmt) -> bool:
+    return isinstance(node, Definition) and node.name.lower().startswith("test")
+
+
+def imports_of(node: ast.stmt, module: str) -> bool:
+    """A module that imports itself, or a test library."""
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    if isinstance(node, ast.ImportFrom):
+        names = [node.module or ""]
+    return any(name.partition(".")[0] in (module, "pytest") for name in names)
+
+
+def importing(imports: list[ast.Import | ast.ImportFrom], module: str, lines: list[str]) -> list[str]:
+    """The imports of a test file: what is neither known nor there can only be meant as the module."""
+    kept = [joined(lines, [node]) for node in imports if root_of(node) in KNOWN]
+    own = [node for node in imports if isinstance(node, ast.ImportFrom) and root_of(node) not in KNOWN]
+    names = sorted({alias.name for node in own for alias in node.names} - {"*"})
+    return [
+        *kept,
+        f"from {module} import *",
+        *([f"from {module} import {', '.join(names)}"] if names else []),
+    ]
+
+
+def root_of(node: ast.Import | ast.ImportFrom) -> str:
+    name = node.names[0].name if isinstance(node, ast.Import) else node.module or ""
+    return name.partition(".")[0]
+
+
+def joined(lines: list[str], nodes: list[ast.stmt]) -> str:
+    """The source of statements; definitions stand apart."""
+    parts: list[str] = []
+    for node in nodes:
+        marks = node.decorator_list if isinstance(node, Definition) else []
+        first = min([node.lineno, *(mark.lineno for mark in marks)])
+        gap = "\n\n" if isinstance(node, Definition) and parts else ""
+        parts.append(gap + "\n".join(lines[first - 1 : node.end_lineno]))
+    return "\n".join(parts)

@@ -1,0 +1,249 @@
+"""Who talks with whom: one thread for each pair, folded from the log, so that it lives as long as the chat."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from septet.common.values import Value
+from septet.domain.citations import Output, Traced, traced
+from septet.domain.events import (
+    AnswerGiven,
+    ModelAnswered,
+    PersonSpoke,
+    RunFinished,
+    ToolAnswered,
+    ToolCalled,
+)
+from septet.domain.messages import Message
+from septet.domain.plans import Refusal
+from septet.domain.state import State
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.errors import BadConfig
+from septet.team.briefing import Sources, found_section, surroundings
+from septet.team.floor import End, Floor, Move, Speak, at_most
+
+SEND = "SendMessage"
+PERSON = ""
+"""The thread of whoever talks with the person."""
+
+
+class Sending(Value):
+    """The arguments of a SendMessage call."""
+
+    recipient: str
+    message: str
+
+
+def sending(call: ToolCalled) -> Sending | None:
+    """What a call sends to whom; None for other tools and for calls that nobody can read."""
+    if call.name != SEND:
+        return None
+    try:
+        return msgspec.json.decode(call.arguments, type=Sending)
+    except msgspec.MsgspecError:
+        return None
+
+
+def open_sends(state: State) -> list[tuple[ToolCalled, Sending]]:
+    """Messages that wait for an answer, the oldest first: a busy recipient takes them one by one."""
+    return [(call, sent) for call in state.waiting if (sent := sending(call)) is not None]
+
+
+def served(state: State, name: str) -> ToolCalled | None:
+    """The message that a member is working on."""
+    return next((call for call, sent in open_sends(state) if sent.recipient == name), None)
+
+
+def next_recipient(state: State) -> str | None:
+    """The member whose answer can come now: it waits for nobody itself."""
+    waiting = {call.by for call, _ in open_sends(state)}
+    return next((sent.recipient for _, sent in open_sends(state) if sent.recipient not in waiting), None)
+
+
+def waits_for(state: State, name: str) -> set[str]:
+    """Everybody who waits, directly or through others, for that member."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        now = pending.pop()
+        new = {call.by for call, sent in open_sends(state) if sent.recipient == now} - found
+        found |= new
+        pending += new
+    return found
+
+
+class Thread:
+    """Folds the chat's messages into exchanges; each belongs to the message that was being worked on."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.open: dict[str, ToolCalled] = {}
+        self.calls: dict[str, tuple[str, str]] = {}
+        self.exchanges: dict[str, list[Message]] = {PERSON: []}
+        self.senders: dict[str, str] = {PERSON: PERSON}
+
+    def current(self) -> str:
+        """The id of the message that the member works on now."""
+        ids = (
+            call.id for call in self.open.values() if (sent := sending(call)) and sent.recipient == self.name
+        )
+        return next(ids, PERSON)
+
+    def hear(self, said: ModelAnswered | PersonSpoke | ToolCalled | ToolAnswered) -> None:
+        match said:
+            case PersonSpoke(text=text):
+                self.exchanges[PERSON].append(Message(role="user", text=text))
+            case ModelAnswered(role=role, answer=answer) if role == self.name:
+                message = Message(role="assistant", text=answer.text, calls=answer.calls)
+                self.exchanges[self.current()].append(message)
+            case ToolCalled():
+                self.called(said)
+            case ToolAnswered(id=call, text=text):
+                self.open.pop(call, None)
+                if call in self.calls:
+                    exchange, provider = self.calls[call]
+                    self.exchanges[exchange].append(Message(role="tool", text=text, call=provider))
+            case _:
+                return
+
+    def called(self, call: ToolCalled) -> None:
+        sent = sending(call)
+        if sent is not None:
+            self.open[call.id] = call
+        if sent is not None and sent.recipient == self.name:
+            self.exchanges[call.id] = [Message(role="user", text=sent.message)]
+            self.senders[call.id] = call.by
+        if call.by == self.name:
+            self.calls[call.id] = (self.current(), call.call)
+
+
+def conversation(state: State, name: str) -> tuple[Message, ...]:
+    """All that a member and its partner of now have said to each other, and what its tools answered."""
+    thread = Thread(name)
+    for said in state.messages:
+        if isinstance(said, ModelAnswered | PersonSpoke | ToolCalled | ToolAnswered):
+            thread.hear(said)
+    now = served(state, name)
+    partner = now.by if now else PERSON
+    first = (Message(role="user", text=state.goal),) if now is None else ()
+    return (*first, *spoken(thread, partner, now.id if now else ""))
+
+
+def spoken(thread: Thread, partner: str, now: str) -> Iterator[Message]:
+    """The exchanges with one partner, up to the one of now: later messages wait for their turn."""
+    for call, messages in thread.exchanges.items():
+        if thread.senders[call] == partner:
+            yield from messages
+        if call and call == now:
+            return
+
+
+CERTAIN = "CERTAIN:"
+SCRIPT = "script "
+INSTRUCTIONS = {
+    "proxy": """\
+You are the user proxy: you talk with the person and pass the work on to the assistants with SendMessage. Say
+exactly what is wanted, and keep on until the work is complete, an error is reported, or you are certain. Only
+then write to the person, without a tool call; it is the one answer that the person sees. A remark on the way is
+not shown. If you can answer with certainty without any assistant, begin with CERTAIN: .
+Use only numbers that a program printed, exactly as it printed them.
+""",
+    "coder": """\
+You are the code assistant. You write Python files with File and run them with ExecutePyFile, in a workspace
+without network. Files of the person's that are there can be read with File, edited and run too. Print what you
+find, with words beside every number. Standard library only, unless you know that a package is there. Data files
+are read only: open them at the paths that you are told. When a program fails, mend it and run it again. Answer
+without a tool call when the work is complete or cannot be done; the answer goes to whoever asked you. Claim
+nothing that has not been run.
+""",
+}
+
+
+def direct(state: State) -> Move:
+    """The deepest open question first; the person's own is answered last, once."""
+    if state.answered is not None:
+        return End(reason="answered")
+    return Speak(speaker=next_recipient(state) or head_of(state.team))
+
+
+def assisting(team: TeamSpec, budget: Budget) -> Floor:
+    if team.stepwise:
+        raise BadConfig(
+            f"the team '{team.name}' cannot be stepped: its proxy speaks for itself", "leave out --step"
+        )
+    return at_most(budget.rounds, direct)
+
+
+def head_of(team: TeamSpec) -> str:
+    """Who talks with the person."""
+    return next((member.name for member in team.members if member.role == "proxy"), team.members[0].name)
+
+
+def recipients(team: TeamSpec, name: str) -> list[str]:
+    """Whom a member may write to: everybody but itself and the proxy."""
+    return [member.name for member in team.members if member.name != name and member.role != "proxy"]
+
+
+def briefed(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
+    """A stable head with the data cards, then the thread."""
+    cards = [f"# Data file {card.path}\n{card.card}" for card in state.cards]
+    head = "\n\n".join(
+        filter(None, [INSTRUCTIONS.get(member.role, ""), member.instructions, *surroundings(state), *cards])
+    )
+    messages = (Message(role="system", text=head), *conversation(state, member.name))
+    if member.role != "proxy" and (found := found_section(state, sources)):
+        messages = (*messages, Message(role="user", text="\n".join(found)))
+    if state.refused is not None and state.refused.role == member.name:
+        reason = f"Your last reply could not be used: {state.refused.reason}"
+        messages = (*messages, Message(role="user", text=reason))
+    return messages
+
+
+def answer(state: State, name: str, text: str) -> AnswerGiven | Refusal:
+    """The words for the person, if the rule allows them: complete, an error reported, or certain."""
+    certain = text.startswith(CERTAIN)
+    asked = replies(state, name)
+    if not text.strip():
+        return Refusal(reason="the answer is empty")
+    if not asked and not certain:
+        reason = "nobody has been asked yet: use SendMessage, or begin with CERTAIN: if you are"
+        return Refusal(reason=reason)
+    words = text.removeprefix(CERTAIN).strip()
+    found = grounded(state, words)
+    if found.unfounded:
+        numbers = ", ".join(found.unfounded)
+        return Refusal(reason=f"no program printed {numbers}: use only numbers that stand in an output")
+    ground = "certain" if not asked else "error" if asked[-1].failed else "complete"
+    return AnswerGiven(by=name, text=words, ground=ground, sources=found.sources)
+
+
+def replies(state: State, name: str) -> list[ToolAnswered]:
+    """What recipients answered since the person's last question."""
+    sent: set[str] = set()
+    found: list[ToolAnswered] = []
+    for said in state.messages:
+        if isinstance(said, PersonSpoke):
+            found = []
+        elif isinstance(said, ToolCalled) and said.by == name and sending(said):
+            sent.add(said.id)
+        elif isinstance(said, ToolAnswered) and said.id in sent:
+            found.append(said)
+    return found
+
+
+def grounded(state: State, words: str) -> Traced:
+    """Where the numbers come from; not asked where there are neither data nor runs."""
+    outputs = [
+        Output(script=said.purpose.removeprefix(SCRIPT), text=said.result.stdout)
+        for said in state.messages
+        if isinstance(said, RunFinished)
+    ]
+    if not state.data and not outputs:
+        return Traced()
+    asked = [said.text for said in state.messages if isinstance(said, PersonSpoke)]
+    return traced(words, outputs, given="\n".join([state.goal, *asked]))
+
+
+def partner(state: State, name: str) -> str:
+    now = served(state, name)
+    return now.by if now else PERSON

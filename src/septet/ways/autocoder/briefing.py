@@ -1,0 +1,61 @@
+"""What the autocoder's coder is told: the context filled into a template, the plan, and what was tried."""
+
+from septet.domain.messages import Message
+from septet.domain.plans import plan_text
+from septet.domain.runs import Screen
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.team.briefing import remarks, surroundings, wishes_section
+from septet.team.context import Context, compose_prompt
+from septet.team.reviews import review_text
+
+ACT = """\
+You are the coder of an autocoder: you change a Python project by one action at a time. After each action the
+project is validated, tested and run, and you see the results. Choose the one action that brings the project
+closest to its goal and call it as a tool; say why in `reasoning`.
+
+Rules: the program starts with main.py. Tests are pytest files, named test_NAME.py beside NAME.py. Lines are
+counted from 1, as they are shown. Never leave code out. What does not parse is not written. When a test fails,
+decide by the plan whether the test or the code is wrong, say so in `decision`, and change that one.
+Available actions: {{available_action_names}}
+"""
+SITUATION = """\
+# Goal
+{{goal}}
+
+# Situation, step {{epoch}}
+{{reasoning}}
+
+# Files
+{{filetree_formatted}}
+
+# Code
+{{project_code_formatted}}
+"""
+TOLD_STEPS = 6
+
+
+def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Message, ...]:
+    """A stable head, then the situation."""
+    parts = [compose_prompt(SITUATION, context)]
+    if state.plan is not None:
+        parts.insert(0, f"# Plan\n{plan_text(state.plan)}")
+    parts += surroundings(state)
+    notes = [f"v{version.number}: {version.note}" for version in state.versions if version.note]
+    if notes:
+        parts.append("# What was done so far\n" + "\n".join(notes[-TOLD_STEPS:]))
+    if state.review is not None:
+        parts.append(f"# Review\n{review_text(state.review)}")
+    parts += wishes_section(state) + remarks(state, "# The person says")
+    if state.refused is not None and state.refused.role == member.name:
+        parts.append(f"# Your last action could not be done\n{state.refused.reason}")
+    head = "\n".join(filter(None, [compose_prompt(ACT, context), member.instructions]))
+    shown = window(state) if member.form == "text" else ()
+    return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts), images=shown))
+
+
+def window(state: State) -> tuple[str, ...]:
+    """The picture of what the program shows on its screen, if it does."""
+    mains = [run for run in state.runs if run.purpose == "run" and run.mode == "screen"]
+    left = mains[-1].result.changes if mains else ()
+    return tuple(one.sha256 for one in left if one.path == Screen().picture and one.sha256)

@@ -1,0 +1,318 @@
+"""The coder's choice, read from a tool call: which action, why, and, where code and test disagree, who is wrong."""
+
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
+from contextlib import aclosing
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from septet.agents.ask import ask
+from septet.agents.protection import as_found, unseen
+from septet.agents.replies import sources
+from septet.agents.runner import Bench, running, waits
+from septet.common.values import Value
+from septet.domain.events import (
+    DecisionRecorded,
+    Event,
+    EvidenceFound,
+    ModelAnswered,
+    PackageEvent,
+    ReplyRefused,
+    RunFinished,
+    RunStarted,
+    SnapshotTaken,
+    ToolAnswered,
+    ToolCalled,
+    VersionWritten,
+)
+from septet.domain.files import FileChange, FileRef, is_expected, is_test, tree_of
+from septet.domain.plans import Refusal
+from septet.domain.reduce import reduce_packages, reduce_tools, reduce_work
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.ports import Acts, Agent, Last, Model
+from septet.team.context import ActionOffer, Context, context_of
+from septet.team.layouts import is_foreign, is_made
+from septet.tools.actions import Action, read_arguments
+from septet.ways.autocoder.briefing import act_prompt
+from septet.ways.autocoder.policy import DISAGREEMENT, diagnose
+from septet.workspace.changes import Prepared, applied, prepared, recorded, wishes
+from septet.workspace.listing import LARGEST_TEXT, Entry, as_text
+from septet.workspace.snapshots import recall, taken
+from septet.workspace.validation import fault_of, fault_text
+
+DECISION: dict[str, object] = {
+    "type": "object",
+    "description": "Code and test disagree: which one is wrong, by which item of the plan, and why.",
+    "properties": {
+        "wrong": {"type": "string", "enum": ["code", "test"]},
+        "item": {"type": "string", "description": "P1, P2, …"},
+        "why": {"type": "string"},
+    },
+    "required": ["wrong", "item", "why"],
+}
+UNDECIDED = (
+    "a test fails: `decision` must say what is wrong (code or test), by which item of the plan, and why"
+)
+
+
+class Decision(Value, forbid_unknown_fields=True):
+    """Which one of code and test is wrong."""
+
+    wrong: Literal["code", "test"]
+    item: str
+    why: str
+
+
+class Choice(Value):
+    """A call, read: which action, why, with what, and on which decision."""
+
+    action: str
+    reasoning: str
+    arguments: Mapping[str, object]
+    decision: Decision | None = None
+
+
+def disagreement(state: State) -> bool:
+    return state.diagnosis is not None and state.diagnosis.case == DISAGREEMENT
+
+
+def common_parameters(state: State) -> Mapping[str, object]:
+    """What every action asks for in this situation, beside its reasoning."""
+    return {"decision": DECISION} if disagreement(state) else {}
+
+
+def choose(called: ToolCalled, actions: Collection[str], state: State) -> Choice | Refusal:
+    """The call, checked as far as that can be done without running it."""
+    if called.name not in actions:
+        return Refusal(reason=f"there is no action '{called.name}'; the actions are {', '.join(actions)}")
+    read = read_arguments(called.arguments)
+    if isinstance(read, Refusal):
+        return read
+    arguments = dict(read)
+    reasoning = arguments.pop("reasoning", "")
+    if not isinstance(reasoning, str) or not reasoning.strip():
+        return Refusal(reason="`reasoning` is missing: say why this action")
+    decision = decided(arguments.pop("decision", None), state)
+    if isinstance(decision, Refusal):
+        return decision
+    return Choice(action=called.name, reasoning=reasoning.strip(), arguments=arguments, decision=decision)
+
+
+def decided(given: object, state: State) -> Decision | Refusal | None:
+    if not disagreement(state):
+        return None
+    items = [item.id for item in (state.plan.items if state.plan else ())]
+    try:
+        decision = msgspec.convert(given, Decision)
+    except msgspec.ValidationError:
+        return Refusal(reason=UNDECIDED)
+    if decision.item not in items:
+        return Refusal(reason=f"the decision names '{decision.item}'; the plan has {', '.join(items)}")
+    return decision
+
+
+def unfit(paths: Collection[str], choice: Choice) -> Refusal | None:
+    """Why a change may not be made: it does nothing, or something else than was decided."""
+    if not paths:
+        return Refusal(reason=f"{choice.action} changes nothing")
+    if choice.decision is None:
+        return None
+    wrong = choice.decision.wrong
+    others = [path for path in paths if ("test" if is_test(path) else "code") != wrong]
+    if not others:
+        return None
+    return Refusal(
+        reason=f"the decision says that the {wrong} is wrong, but {', '.join(others)} would change"
+    )
+
+
+MAIN = "main.py"
+
+
+def reasoning(member: RoleSpec, bench: Bench) -> Agent:
+    """Back up, see what is there, run what can be run, and say what the facts ask for."""
+    run = running(member, bench)
+
+    async def turn(state: State) -> Acts:
+        if state.turn is None or state.turn.decided:
+            return
+        if state.turn.snapshot is None:
+            backup = await backed_up(state, bench)
+            state = reduce_tools(state, backup)
+            yield backup
+        found = await project_found(state, bench)
+        if found is not None:
+            state = reduce_work(state, found)
+            yield found
+        if state.version is not None and state.version.files:
+            async with aclosing(run(with_main(state))) as events:
+                async for event in events:
+                    state = known(state, event)
+                    yield event
+        if waits(state):
+            return
+        texts = await sources(state, bench.blobs)
+        yield Last(event=diagnose(state, member.name, texts, faults_of(texts)))
+
+    return turn
+
+
+def with_main(state: State) -> State:
+    """A plan that names no program still has main.py run, if there is one."""
+    plan = state.plan
+    if plan is None or plan.run or state.version is None:
+        return state
+    has_main = any(file.path == MAIN for file in state.version.files)
+    return replace(state, plan=replace(plan, run=f"python {MAIN}")) if has_main else state
+
+
+def known(state: State, event: Event) -> State:
+    if isinstance(event, PackageEvent):
+        return reduce_packages(state, event)
+    return reduce_work(state, event) if isinstance(event, RunStarted | RunFinished | EvidenceFound) else state
+
+
+async def backed_up(state: State, bench: Bench) -> SnapshotTaken:
+    """The folder as it is; an image of one elsewhere is brought up to date first."""
+    if bench.mirror:
+        await bench.show(state)
+    number, hidden = len(state.snapshots) + 1, await bench.hidden(state)
+    return (await taken(bench.workspace, hidden, bench.blobs, number))[0]
+
+
+async def project_found(state: State, bench: Bench) -> VersionWritten | None:
+    """What the person changed since the newest version, or brought along: a version of its own."""
+    if state.turn is None or state.turn.snapshot is None or bench.mirror:
+        return None
+    there = (await recall(state.turn.snapshot.manifest, bench.blobs)).files()
+    ours = {file.path: file for file in (state.version.files if state.version else ())}
+    files = [file for path, file in ours.items() if path not in there and stays(state, path, bench)]
+    for path, entry in there.items():
+        if path in ours and not is_foreign(state, path, entry.sha256):
+            files.append(ours[path])
+        elif not is_made(state, path, entry.sha256) and await is_text(entry, bench):
+            files.append(FileRef(path=path, sha256=entry.sha256, size=entry.size))
+    return as_found(state, files)
+
+
+def stays(state: State, path: str, bench: Bench) -> bool:
+    """A file of the version that the snapshot has not: git ignores it, or a run took it away and not the person."""
+    digest = bench.workspace.digest(path)
+    return is_expected(state.expected, path, digest)
+
+
+async def is_text(entry: Entry, bench: Bench) -> bool:
+    return entry.size <= LARGEST_TEXT and as_text(await bench.blobs.get(entry.sha256)) is not None
+
+
+def faults_of(texts: Mapping[str, str]) -> dict[str, str]:
+    """What is wrong with which Python file."""
+    found = {path: fault_of(text, path) for path, text in texts.items() if path.endswith(".py")}
+    return {path: fault_text(path, fault) for path, fault in found.items() if fault is not None}
+
+
+Actions = Mapping[str, Action]
+
+
+def acting(member: RoleSpec, model: Model, bench: Bench, actions: Actions) -> Agent:
+    """The coder of the loop. What was said and done before a crash counts; the workspace is shown again."""
+
+    async def turn(state: State) -> AsyncGenerator[Event, None]:
+        if state.turn is None:
+            return
+        if state.turn.settled:
+            await bench.show(state)
+            return
+        context = await context_now(state, bench, actions)
+        said = state.turn.answers[-1] if state.turn.answers else None
+        if said is None:
+            tools = tuple(action.offer(common_parameters(state)) for action in actions.values())
+            said = await ask(member, model, bench.bus, state, act_prompt(member, state, context), tools)
+            yield said
+        if not said.answer.calls:
+            reason = f"no action was called; call one of {', '.join(actions)}"
+            yield ReplyRefused(role=member.name, reason=reason)
+            return
+        async for event in carried_out(state, said, context, bench, actions):
+            yield event
+
+    return turn
+
+
+async def carried_out(
+    state: State, said: ModelAnswered, context: Context, bench: Bench, actions: Actions
+) -> AsyncGenerator[Event, None]:
+    """The first call of the answer, from the intent to the new version on disk."""
+    assert state.turn is not None
+    interrupted = bool(state.turn.calls)
+    called = state.turn.calls[0] if interrupted else intent(state.turn.number, said)
+    if not interrupted:
+        yield called
+    choice = choose(called, actions, state)
+    result = state.results.get(called.id)
+    if result is None:
+        result = await answered(state, called, choice, context, bench, actions)
+        state = reduce_tools(state, result)
+        yield result
+    for event in consequences(state, said.role, result, choice):
+        yield event
+        if isinstance(event, VersionWritten):
+            await bench.show(reduce_work(state, event))
+
+
+def intent(turn: int, said: ModelAnswered) -> ToolCalled:
+    call = said.answer.calls[0]
+    return ToolCalled(id=f"{turn}.1", by=said.role, name=call.name, arguments=call.arguments, call=call.id)
+
+
+async def answered(
+    state: State, call: ToolCalled, choice: Choice | Refusal, context: Context, bench: Bench, actions: Actions
+) -> ToolAnswered:
+    """What comes of the call, ready to be recorded. Nothing is on disk yet."""
+    interrupted = state.turn is not None and bool(state.turn.calls)
+    if isinstance(choice, Choice) and interrupted and not actions[choice.action].repeatable:
+        choice = Refusal(reason=f"{choice.action} was interrupted; whether it took effect is not known")
+    change = choice if isinstance(choice, Refusal) else await attempt(state, choice, context, actions)
+    if isinstance(change, Refusal):
+        return ToolAnswered(id=call.id, text=change.reason, failed=True)
+    known = {file.rel_path for file in context.project_code}
+    if (refused := await unseen(state, change.texts.keys() - known, bench)) is not None:
+        return ToolAnswered(id=call.id, text=refused.reason, failed=True, shown=refused.shown)
+    changes = await recorded(change.texts, known, bench.blobs)
+    return ToolAnswered(id=call.id, text=change.diff, changes=changes)
+
+
+async def attempt(state: State, choice: Choice, context: Context, actions: Actions) -> Prepared | Refusal:
+    after = await actions[choice.action].apply(context, choice.arguments)
+    if isinstance(after, Refusal):
+        return after
+    before = {file.rel_path: file.content for file in context.project_code}
+    change = await prepared(before, wishes(context, after), own=before.keys() - state.borrowed)
+    if isinstance(change, Refusal):
+        return change
+    return unfit(change.texts, choice) or change
+
+
+def consequences(state: State, by: str, result: ToolAnswered, choice: Choice | Refusal) -> Iterator[Event]:
+    """What follows from the result, as far as it is not in the log yet."""
+    if result.failed or isinstance(choice, Refusal):
+        yield ReplyRefused(role=by, reason=result.text)
+        return
+    decision = choice.decision
+    if decision is not None and not (state.turn and state.turn.decided):
+        what = f"the {decision.wrong} is wrong, by {decision.item}"
+        yield DecisionRecorded(by=by, what=what, why=decision.why)
+    yield next_version(state, result.changes, f"{choice.action}: {choice.reasoning}")
+
+
+def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> VersionWritten:
+    files = applied({file.path: file for file in (state.version.files if state.version else ())}, changes)
+    return VersionWritten(number=len(state.versions) + 1, files=files, tree=tree_of(files), note=note)
+
+
+async def context_now(state: State, bench: Bench, actions: Actions) -> Context:
+    texts = await sources(state, bench.blobs)
+    offers = [ActionOffer(name=one.name, description=one.description) for one in actions.values()]
+    return context_of(state, texts, faults_of(texts), offers)

@@ -1,0 +1,47 @@
+"""How a chat ended, found in its log: what somebody stored about it is only a claim. Pure."""
+
+from septet.domain.events import ChatEnded
+from septet.domain.state import State
+from septet.domain.teams import EndReason
+from septet.errors import BadConfig
+from septet.team.floor import End, Move
+from septet.ways.iterate.policy import floor_for
+
+FINISHED: tuple[EndReason, ...] = ("done", "accepted", "answered", "rounds")
+"""Ends that promise something, and so have to follow from the log."""
+
+
+def ending(state: State) -> ChatEnded | None:
+    """How the chat ended; `claimed` where its log does not bear out that it is finished. None while it goes on."""
+    said, before = state.ended, state.before_end
+    if said is None or before is None or said.reason not in FINISHED:
+        return said
+    if state.version != before.version:
+        return ChatEnded(reason="claimed", detail="another version was written after the end", by=said.by)
+    found = due(before)
+    if isinstance(found, End) and (found.reason in FINISHED or found.reason == "claimed"):
+        return ChatEnded(reason=found.reason, detail=found.detail, by=said.by)
+    return ChatEnded(reason="claimed", detail=in_words(found), by=said.by)
+
+
+def is_over(state: State) -> bool:
+    """Nothing is left to do unless the person asks for more: it is finished, or its manager says so."""
+    ended = ending(state)
+    if ended is None or ended.reason == "accepted":
+        return False
+    return ended.reason in FINISHED or (ended.reason == "claimed" and state.terminated is not None)
+
+
+def due(state: State) -> Move | None:
+    """What the team's own policy makes of the state; nothing for a team whose policy is not known here."""
+    try:
+        return floor_for(state.team, state.budget)(state)
+    except BadConfig:
+        return None
+
+
+def in_words(move: Move | None) -> str:
+    """What was due instead of the end that was claimed."""
+    if move is None:
+        return "its team cannot be judged here"
+    return move.detail if isinstance(move, End) else f"it was the {move.speaker}'s turn"

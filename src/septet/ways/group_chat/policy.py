@@ -1,0 +1,143 @@
+"""A group chat of members who talk in turn: whose turn it is, and what a speaker knows before it speaks."""
+
+from collections.abc import Sequence
+
+from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished
+from septet.domain.messages import Message
+from septet.domain.state import State
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.team.briefing import run_text
+from septet.team.floor import End, Floor, Move, Speak, at_most, rounds_of, unless_stuck
+from septet.team.graph import choices, edges_of, graph, is_graph, speakers_of
+
+LONGEST_TALK = 60_000
+"""Characters of the newest messages that a speaker is shown; the task is always shown."""
+
+
+MANAGES = """\
+You are the manager of a group chat: you give the floor, and you alone can end the chat. Its members:
+{members}
+Say briefly what is due and why. End every message with exactly one of these lines, where NAME is one of {names}:
+
+next: NAME
+terminate: one sentence that says what was achieved
+"""
+
+
+def talking(team: TeamSpec, budget: Budget) -> Floor:
+    """By the team's graph where it has one; else everybody in turn."""
+    if not is_graph(team):
+        return in_turn(team, budget)
+    manager = team.member("manager")
+    floor = unless_stuck(team.stuck_after, graph(edges_of(team), manager.name if manager else ""))
+    return at_most(budget.rounds, floor) if manager else for_rounds(team, budget, floor)
+
+
+def in_turn(team: TeamSpec, budget: Budget) -> Floor:
+    """Round robin: the i-th turn is that of speaker i mod n, and exactly as many turns open as there are rounds."""
+    speakers = speakers_of(team)
+
+    def floor(state: State) -> Move:
+        return Speak(speaker=speakers[taken(state, speakers) % len(speakers)].name)
+
+    return for_rounds(team, budget, floor)
+
+
+def for_rounds(team: TeamSpec, budget: Budget, floor: Floor) -> Floor:
+    """A talk that nobody ends is over when as many turns as there are rounds have been spoken."""
+    speakers = speakers_of(team)
+
+    def bounded(state: State) -> Move:
+        if budget.rounds is not None and taken(state, speakers) >= budget.rounds:
+            return End(reason="rounds", detail=spoken(budget.rounds))
+        return floor(state)
+
+    return bounded
+
+
+def taken(state: State, speakers: Sequence[RoleSpec]) -> int:
+    return sum(rounds_of(state, member.name) for member in speakers)
+
+
+def spoken(rounds: int) -> str:
+    return f"all {rounds} rounds were spoken" if rounds > 1 else "the one round was spoken"
+
+
+def talk_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
+    """The member's part, the task, and all that was said: its own words as its own, the others' with their names."""
+    others = ", ".join(one.name for one in speakers_of(state.team) if one.name != member.name)
+    part = f"You are the {member.name} in a group chat with {others or 'a person'}."
+    rules = management(member, state) if member.role == "manager" else ""
+    system = Message(role="system", text="\n\n".join(filter(None, [member.instructions, part, rules])))
+    messages = [Message(role="user", text=f"user: {state.goal}"), *said(member, state)]
+    if state.refused is not None and state.refused.role == member.name:
+        reason = f"Your last message could not be used: {state.refused.reason}"
+        messages.append(Message(role="user", text=reason))
+    return (system, *merged(messages))
+
+
+def management(member: RoleSpec, state: State) -> str:
+    """What a manager must know to give the floor."""
+    members = [one for one in speakers_of(state.team) if one.name != member.name]
+    lines = [f"- {one.name}, the {one.role}{described(one)}" for one in members]
+    names = ", ".join(choices(edges_of(state.team), member.name, state))
+    return MANAGES.format(members="\n".join(lines), names=names)
+
+
+def described(member: RoleSpec) -> str:
+    first = next(iter(member.instructions.strip().splitlines()), "")
+    return f": {first[:200]}" if first else ""
+
+
+def said(member: RoleSpec, state: State) -> list[Message]:
+    """The newest messages that there is room for, in order."""
+    messages: list[Message] = []
+    room = LONGEST_TALK
+    for one in reversed(list(state.messages)):
+        if not isinstance(one, ModelAnswered | PersonSpoke | RunFinished) or is_unusable(one):
+            continue
+        mine = isinstance(one, ModelAnswered) and one.role == member.name
+        name, text = words_of(one)
+        room -= len(text)
+        if room < 0 and messages:
+            break
+        messages.append(
+            Message(role="assistant" if mine else "user", text=text if mine else f"{name}: {text}")
+        )
+    return messages[::-1]
+
+
+def words_of(one: ModelAnswered | PersonSpoke | RunFinished) -> tuple[str, str]:
+    """Who said what, as the others hear it."""
+    match one:
+        case ModelAnswered(role=role, answer=answer):
+            return role, answer.text
+        case PersonSpoke(text=text):
+            return "user", text
+        case RunFinished():
+            return "runner", run_text(one)
+
+
+def is_unusable(one: ModelAnswered | PersonSpoke | RunFinished) -> bool:
+    """Nothing was said in it: it is empty, or calls a tool, which nobody here has."""
+    return isinstance(one, ModelAnswered) and (bool(one.answer.calls) or not one.answer.text.strip())
+
+
+def merged(messages: list[Message]) -> list[Message]:
+    """Providers want turns that alternate: what several others said in a row is one message."""
+    joined: list[Message] = []
+    for one in messages:
+        if joined and joined[-1].role == one.role:
+            joined[-1] = Message(role=one.role, text=f"{joined[-1].text}\n\n{one.text}")
+        else:
+            joined.append(one)
+    return joined
+
+
+def last_words(state: State) -> str:
+    """What a finished talk has come to: how its manager sums it up, or the newest words of whoever speaks first."""
+    if state.terminated is not None:
+        return state.terminated.summary
+    first = speakers_of(state.team)[0].name
+    said = [one for one in state.messages if isinstance(one, ModelAnswered) and one.role == first]
+    return next((one.answer.text for one in reversed(said) if not is_unusable(one)), "")

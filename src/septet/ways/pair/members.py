@@ -1,0 +1,133 @@
+"""The members of the coder–runner pair: manager and coder with a model, the runner with the sandbox."""
+
+import shlex
+
+from septet.agents.replies import Brief, files_sent, kept, saying, sources
+from septet.agents.runner import Bench, providing, waits
+from septet.common.languages import runner_of
+from septet.domain.events import Event, RunFinished, RunStarted, SpeakerChosen, Terminated, VersionWritten
+from septet.domain.files import main_of, tree_of
+from septet.domain.messages import Message
+from septet.domain.plans import Refusal
+from septet.domain.reduce import reduce_packages
+from septet.domain.replies import holds_blocks
+from septet.domain.runs import Cell, Mode, name_of
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.ports import Acts, Agent, Blobs, Bus, Last, Model
+from septet.team.graph import choices, edges_of, failed
+from septet.team.run_modes import mode_of_run
+from septet.ways.pair.policy import FORGET, Choice, pair_briefing, parse_manager
+
+
+def managing(member: RoleSpec, model: Model, bus: Bus, brief: Brief) -> Agent:
+    """Gives the task, chooses who goes on, and alone may end the chat. A bad choice is repaired once."""
+
+    async def settle(state: State, text: str) -> Event | Refusal:
+        return managed(member, state, text)
+
+    return saying(member, model, bus, brief, settle)
+
+
+def briefed(member: RoleSpec, blobs: Blobs) -> Brief:
+    async def brief(state: State) -> tuple[Message, ...]:
+        return pair_briefing(member, state, await sources(state, blobs))
+
+    return brief
+
+
+def managed(member: RoleSpec, state: State, text: str) -> Event | Refusal:
+    legal = choices(edges_of(state.team), member.name, state)
+    read = parse_manager(text, legal)
+    if isinstance(read, Terminated) and not may_end(state):
+        read = Refusal(reason="the newest run did not succeed, so the task is not resolved")
+    if isinstance(read, Choice):
+        return SpeakerChosen(speaker=read.speaker)
+    repaired = state.refused is not None and state.refused.role == member.name
+    return SpeakerChosen(speaker=legal[0], fallback=True) if isinstance(read, Refusal) and repaired else read
+
+
+def may_end(state: State) -> bool:
+    """Code that was written must have run well; where nobody is there to write any, words are enough."""
+    coding = state.team.floor == "pair" or state.version is not None
+    return not coding or (bool(state.runs) and not failed(state))
+
+
+def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: bool = False) -> Agent:
+    """The coder: a plan first, then code; the newest block is what the runner runs.
+
+    In a kernel the same code again is another step: it meets another state. Who `talks` may always say just words.
+    """
+
+    async def settle(state: State, text: str) -> Event | Refusal | None:
+        """The first message may be words only; after that code is due."""
+        before = {file.path: file for file in (state.version.files if state.version else ())}
+        sent = await files_sent(state, text, blobs)
+        if isinstance(sent, Refusal):
+            first = state.version is None and state.turns.get(member.name, 0) == 1
+            return None if (first or talks) and not holds_blocks(text) else sent
+        files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
+        ordered = tuple(files[path] for path in sorted(files))
+        number = len(state.versions) + 1
+        moment = f"cell {number}" if state.team.run == "cells" else ""
+        return VersionWritten(number=number, files=ordered, tree=tree_of(ordered, moment))
+
+    return saying(member, model, bus, briefed(member, blobs), settle)
+
+
+def running_newest(member: RoleSpec, bench: Bench) -> Agent:
+    """The runner: runs what the coder sent last, once: as a file, or in the kernel on top of the cells before it."""
+
+    async def turn(state: State) -> Acts:
+        version = state.version
+        if version is None or state.runs:
+            return
+        cells = state.team.run == "cells"
+        await bench.show(state, sweep=not cells)
+        async for event in providing(state, bench.packages, await sources(state, bench.blobs)):
+            state = reduce_packages(state, event)
+            yield event
+        if waits(state):
+            return
+        main = main_of(version.files, languages=state.team.languages)
+        runner = runner_of(main.path, state.team.languages) if main else ""
+        mode = await cell_of(state, bench.blobs) if cells else await usual_mode(state, bench.blobs)
+        started = RunStarted(
+            id=f"v{version.number} run",
+            purpose="run",
+            command=f"{runner} {shlex.quote(main.path)}" if main else "true",
+            tree=version.tree,
+            mode=name_of(mode),
+        )
+        yield started
+        yield Last(event=await bench.run(state, member.name, started, mode))
+
+    return turn
+
+
+async def usual_mode(state: State, blobs: Blobs) -> Mode | None:
+    return mode_of_run(state, await sources(state, blobs))
+
+
+async def cell_of(state: State, blobs: Blobs) -> Cell | None:
+    """The newest code as a cell after the good ones: whatever became of the kernel, the log knows its state."""
+    code = await code_of(state.version, blobs) if state.version else ""
+    earlier = () if code.startswith(FORGET) else await good_cells(state, blobs)
+    return Cell(code=code, earlier=tuple(earlier)) if code else None
+
+
+async def good_cells(state: State, blobs: Blobs) -> list[str]:
+    """The cells that ran well since the kernel was last told to forget, in their order."""
+    versions = {version.tree: version for version in state.versions}
+    ran = [one for one in state.messages if isinstance(one, RunFinished) and one.mode == "cell"]
+    cells: list[str] = []
+    for run in ran:
+        if run.result.succeeded and run.tree in versions:
+            code = await code_of(versions[run.tree], blobs)
+            cells = [code] if code.startswith(FORGET) else [*cells, code]
+    return cells
+
+
+async def code_of(version: VersionWritten, blobs: Blobs) -> str:
+    main = main_of(version.files)
+    return (await blobs.get(main.sha256)).decode(errors="replace") if main else ""

@@ -1,0 +1,196 @@
+"""Who may come in: a known host name, our own page as the origin, and somebody who showed the token once."""
+
+import hmac
+import ipaddress
+import os
+import re
+import secrets
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from septet.common.text import counted
+from septet.errors import BadUsage, StoreFailed
+
+COOKIE_SECONDS = 30 * 24 * 3600
+SHORTEST_TOKEN = 16
+HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:]+))(?::\d{1,5})?")
+
+
+class Door:
+    """`token` lets a browser in and becomes its cookie; a token that was made for one opening works once."""
+
+    def __init__(self, key: bytes, token: str, port: int, names: frozenset[str], reusable: bool) -> None:
+        self.cookie = f"septet-{port}"
+        self.pass_word = hmac.digest(key, b"septet web", "sha256").hex()
+        self._token = token
+        self._names = names
+        self._reusable = reusable
+
+    def knows(self, host: str) -> bool:
+        """A name that somebody else's page could point at this machine is not ours; an address is."""
+        name = host_name(host)
+        return name is not None and (name in self._names or is_address(name))
+
+    def admits(self, token: str) -> bool:
+        good = bool(self._token) and hmac.compare_digest(token.encode(), self._token.encode())
+        if good and not self._reusable:
+            self._token = ""
+        return good
+
+    def recognises(self, headers: Headers, cookies: dict[str, str]) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if self._reusable and scheme.lower() == "bearer":
+            return hmac.compare_digest(given.encode(), self._token.encode())
+        return hmac.compare_digest(cookies.get(self.cookie, "").encode(), self.pass_word.encode())
+
+    def stamp(self) -> str:
+        """The cookie: not readable by scripts, not sent from other sites."""
+        return f"{self.cookie}={self.pass_word}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
+
+
+def same_origin(headers: Headers, must: bool) -> bool:
+    """Whether the request comes from our own page. Who changes something must say where it comes from."""
+    origin = headers.get("origin")
+    if origin is None:
+        return not must or headers.get("authorization", "") != ""
+    return origin in (f"http://{headers.get('host', '')}", f"https://{headers.get('host', '')}")
+
+
+def host_name(host: str) -> str | None:
+    """The name without its port; the brackets of an IPv6 address are taken off. None where it is no host."""
+    found = HOST.fullmatch(host)
+    return (found["address"] or found["name"]).lower() if found else None
+
+
+def is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(name: str) -> bool:
+    return name == "localhost" or (is_address(name) and ipaddress.ip_address(name).is_loopback)
+
+
+def kept_key(path: Path) -> bytes:
+    """The secret behind the cookies: it outlives the server, so that a restart logs nobody out."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not path.exists():
+            draft = path.with_name(f".{secrets.token_hex(8)}.new")
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(secrets.token_bytes(32))
+            draft.replace(path)
+        return path.read_bytes()
+    except OSError as error:
+        raise StoreFailed(f"{path} cannot be used ({error.strerror})", "check its permissions") from error
+
+
+def token_from(path: Path) -> str:
+    """A token that people share, for a server that others can reach."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadUsage(f"the token file {path} cannot be read", "name a text file with one line") from error
+    if len(token) < SHORTEST_TOKEN:
+        raise BadUsage(
+            f"the token in {path} has {counted(len(token), 'character')}",
+            f"use at least {SHORTEST_TOKEN}, e.g. python -c 'import secrets; print(secrets.token_urlsafe())'",
+        )
+    return token
+
+
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "frame-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=(), usb=()",
+}
+CLOSED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>septet</title>
+<h1>This page is private</h1>
+<p>Open the address that <code>septet web</code> printed. Each address opens one browser, once: start
+<code>septet web</code> again for another. If you came here by a link and had it open already, reload.</p></html>
+"""
+SAFE = ("GET", "HEAD")
+REFUSED_SOCKET = 4403
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self.app = app
+        self.door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        refusal = self.refusal(scope)
+        if refusal is None:
+            await self.app(scope, receive, fenced(send))
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": REFUSED_SOCKET})
+        else:
+            await refusal(scope, receive, fenced(send))
+
+    def refusal(self, scope: Scope) -> Response | None:
+        """What to answer instead of the application; nothing for somebody who may come in."""
+        headers = Headers(scope=scope)
+        if not self.door.knows(headers.get("host", "")):
+            return PlainTextResponse("this host name is not served here\n", 421)
+        acting = scope["type"] == "websocket" or scope["method"] not in SAFE
+        if not same_origin(headers, must=acting):
+            return PlainTextResponse("this origin may not act here\n", 403)
+        if scope["type"] == "http" and (entered := self.entered(scope)) is not None:
+            return entered
+        if self.door.recognises(headers, cookie_parser(headers.get("cookie", ""))):
+            return None
+        return HTMLResponse(CLOSED, 401)
+
+    def entered(self, scope: Scope) -> Response | None:
+        """A token in the address becomes a cookie and vanishes from the address."""
+        asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        token = next((value for name, value in asked if name == "token"), None)
+        if token is None or scope["method"] != "GET" or not self.door.admits(token):
+            return None
+        rest = urlencode([(name, value) for name, value in asked if name != "token"])
+        path = "/" + scope["path"].lstrip("/")
+        response = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
+        response.headers["set-cookie"] = self.door.stamp()
+        response.headers["cache-control"] = "no-store"
+        return response
+
+
+def fenced(send: Send) -> Send:
+    """Every answer carries the fence; an artefact brings a narrower policy of its own."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sending

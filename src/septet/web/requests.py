@@ -1,0 +1,186 @@
+"""What the page may send, as checked values."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+from msgspec.json import Decoder
+from msgspec.structs import replace
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from septet.common.values import Value
+from septet.domain.codec import ENCODER
+from septet.domain.teams import Budget
+from septet.errors import (
+    BadUsage,
+    Conflict,
+    LogDamaged,
+    NeedsPerson,
+    NoModel,
+    SeptetError,
+    StoreFailed,
+    innermost,
+    told,
+)
+
+Text = Annotated[str, Meta(max_length=100_000)]
+Name = Annotated[str, Meta(max_length=500)]
+Sequence = Annotated[int, Meta(ge=0, le=1 << 48)]
+
+
+class NewChat(Value, forbid_unknown_fields=True):
+    """A goal, or a demo's name, and whom to give it to."""
+
+    goal: Text = ""
+    demo: Name = ""
+    team: Name = ""
+    model: Name = ""
+    step: bool = False
+    yes: bool = False
+    consult: bool = False
+    rounds: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    cost: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+
+    def bounds(self, budget: Budget) -> Budget:
+        return replace(
+            budget, rounds=self.rounds or budget.rounds, cost=budget.cost if self.cost is None else self.cost
+        )
+
+
+class Action(Value, tag_field="act", tag=str.lower, forbid_unknown_fields=True):
+    """One thing that the person does; `act` says which."""
+
+
+class Say(Action):
+    """Words: an answer where the team asks, else a steer for the next turn."""
+
+    text: Text
+    to: Name = ""
+
+
+class Approve(Action):
+    """The plan that stands at `seq`, and no other."""
+
+    seq: Sequence
+
+
+class Accept(Action):
+    """The newest version as it is, whatever the checks say."""
+
+
+class EditPlan(Action, tag="edit"):
+    text: Text
+
+
+class Pause(Action):
+    """Before the next turn."""
+
+
+class Resume(Action):
+    pass
+
+
+class Step(Action):
+    """One turn, then pause."""
+
+
+class Stop(Action):
+    pass
+
+
+class Fork(Action):
+    """A new chat with the same start, up to a version or an event; all of it where neither is named."""
+
+    version: Name = ""
+    seq: Sequence = 0
+
+
+class Restore(Action):
+    version: Name
+
+
+Act = Say | Approve | Accept | EditPlan | Pause | Resume | Step | Stop | Fork | Restore
+
+NEW_CHATS: Decoder[NewChat] = Decoder(NewChat)
+ACTS: Decoder[Act] = Decoder(Act)
+
+
+T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+LARGEST_BODY = 1 << 20
+STATUSES: tuple[tuple[type[SeptetError], int], ...] = (
+    (LogDamaged, 410),
+    (StoreFailed, 503),
+    (Conflict, 409),
+    (NeedsPerson, 409),
+    (NoModel, 409),
+)
+
+
+class NotHere(BadUsage):
+    """Nothing of that name; a 404."""
+
+
+class TooLarge(BadUsage):
+    """A body over the limit; a 413."""
+
+
+def json_answer(content: object, status: int = 200) -> Response:
+    return Response(
+        ENCODER.encode(content),
+        status,
+        media_type="application/json",
+        headers={"cache-control": "no-store"},
+    )
+
+
+def failure(error: SeptetError) -> Response:
+    return json_answer({"error": error.cause, "remedy": error.remedy}, status_of(error))
+
+
+def status_of(error: SeptetError) -> int:
+    if isinstance(error, NotHere):
+        return 404
+    if isinstance(error, TooLarge):
+        return 413
+    unforeseen = type(error) is SeptetError
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500 if unforeseen else 400)
+
+
+def answering(endpoint: Endpoint) -> Endpoint:
+    """What a person must fix, and what nobody has foreseen, is told as JSON, never as a traceback."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except Exception as error:
+            if not isinstance(innermost(error), SeptetError):
+                logging.getLogger("septet.web").exception("a request could not be answered")
+            return failure(told(error))
+
+    return answered
+
+
+async def body(request: Request, form: msgspec.json.Decoder[T]) -> T:
+    """The request's JSON as a checked value."""
+    content = bytearray()
+    try:
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > LARGEST_BODY:
+                raise TooLarge(f"more than {LARGEST_BODY:,} bytes were sent", "send less")
+        return form.decode(bytes(content))
+    except ClientDisconnect as error:
+        raise BadUsage("the request broke off", "send it again") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadUsage(f"the request is not understood ({error})", "see docs/web.md for its form") from error
+
+
+def number(text: str, what: str) -> int:
+    """A number out of an address; a few digits at most."""
+    if not text.isascii() or not text.isdigit() or len(text) > 12:
+        raise BadUsage(f"{what} is '{text[:40]}'", "use a whole number")
+    return int(text)

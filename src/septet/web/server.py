@@ -1,0 +1,166 @@
+"""Serving: an address of this machine, a token that opens it, and an end that loses nothing."""
+
+import secrets
+import signal
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+
+from septet.cluster.address import Meeting, adopt, options_of
+from septet.common.values import Value
+from septet.errors import BadUsage
+from septet.settings.group_chats import each_by_its_own
+from septet.settings.home import find_home
+from septet.web.app import ASSETS, application
+from septet.web.app_state import open_place
+from septet.web.auth import Door, is_loopback, kept_key, token_from
+from septet.web.connections import Patience, SocketProtocol, bounded_protocol
+from septet.wiring.session import Session, open_session
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+Opening = Callable[[], AbstractAsyncContextManager[Session]]
+LARGEST_MESSAGE = 1 << 16
+GRACE = 2
+
+
+class Address(Value):
+    """Where to listen; another machine may come in only with the token of a file."""
+
+    host: str = "127.0.0.1"
+    port: int = 8001
+    token_file: Path | None = None
+
+
+class Server(uvicorn.Server):
+    """Leaves the signals to us: uvicorn would raise them again when it has ended."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+async def serve(address: Address, model: str, open_browser: bool, opening: Opening = open_session) -> int:
+    """Until SIGINT or SIGTERM; returns the exit code."""
+    if not is_loopback(address.host) and address.token_file is None:
+        raise BadUsage(
+            f"{address.host} can be reached by others", "add --token-file F with a token that they need"
+        )
+    if not (ASSETS / "index.html").exists():
+        raise BadUsage("the page is not built", "run npm ci && npm run build in web/")
+    with listening(address) as listener:
+        async with opening() as session:
+            return await run(session, listener, address, model, open_browser)
+
+
+async def run(
+    session: Session, listener: socket.socket, address: Address, model: str, open_browser: bool
+) -> int:
+    port: int = listener.getsockname()[1]
+    token = token_from(address.token_file) if address.token_file else secrets.token_urlsafe(24)
+    key = kept_key(find_home().data / "web.key")
+    names = LOOPBACK | {address.host.lower(), socket.gethostname().lower()}
+    door = Door(key, token, port, frozenset(names), reusable=address.token_file is not None)
+    async with open_place(session, model) as place:
+        server = Server(configuration(application(place, door)))
+        announce(f"http://{shown(address.host)}:{port}/", token, address.token_file is not None, open_browser)
+        return await until_signal(server, listener)
+
+
+def configuration(app: Starlette, patience: Patience | None = None) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=bounded_protocol(patience or Patience()),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws=SocketProtocol,
+        ws_max_size=LARGEST_MESSAGE,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=GRACE,
+    )
+
+
+async def until_signal(server: uvicorn.Server, listener: socket.socket) -> int:
+    """Ctrl-C is how a person ends it, so it is no failure."""
+    caught: list[int] = []
+
+    async def wait_for_signal() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                caught.append(number)
+                server.should_exit = True
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for_signal)
+        await server.serve([listener])
+        tasks.cancel_scope.cancel()
+    return 0 if caught and caught[0] == signal.SIGINT else 128 + (caught[0] if caught else 1)
+
+
+def listening(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address.host, address.port))
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        raise BadUsage(
+            f"{address.host}:{address.port} cannot be listened on ({error.strerror})",
+            "is septet web running already? Else choose another --port",
+        ) from error
+    return listener
+
+
+def announce(url: str, token: str, shared: bool, open_browser: bool) -> None:
+    """The address on stdout; a token that people share is not shown."""
+    link = url if shared else f"{url}?token={token}"
+    sys.stdout.write(link + "\n")
+    sys.stdout.flush()
+    if open_browser and sys.stdout.isatty():
+        webbrowser.open(link)
+
+
+def shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the command line says."""
+
+    port: int
+    host: str
+    token_file: Path | None
+    no_open: bool
+    model: str
+    url: str = ""
+    nats_token_file: Path | None = None
+    tls_ca: str = ""
+    config: Path | None = None
+
+
+async def serving(choices: Choices) -> int:
+    address = Address(host=choices.host, port=choices.port, token_file=choices.token_file)
+    if not choices.url and choices.config is None:
+        return await serve(address, choices.model, not choices.no_open)
+    from septet.cluster.hosts import link_to
+    from septet.wiring.cluster import open_cluster
+
+    team = each_by_its_own(adopt(choices.config).team) if choices.config is not None else None
+    meeting = Meeting(
+        url=choices.url, token_file=choices.nats_token_file, tls_ca=choices.tls_ca, config=choices.config
+    )
+    opening = partial(open_cluster, link_to(meeting), team=team, wait=float("inf"), how=options_of(meeting))
+    return await serve(address, choices.model, not choices.no_open, opening)

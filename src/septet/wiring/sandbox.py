@@ -1,0 +1,60 @@
+"""Where programs run, with all that a run may ask for; and one run by itself, for somebody who wants to try it."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from septet.common.temporary import sweep_passing
+from septet.domain.packages import Installation, Missing
+from septet.domain.runs import Cell, Job, RunResult
+from septet.ports import Listener, Sandbox
+from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.ladder import choose_sandbox
+from septet.sandboxes.packages import Index, Packages
+from septet.sandboxes.workbench import Workbench
+from septet.settings.home import Home, find_home
+
+
+async def workbench(home: Home, unsafe: bool = False) -> Workbench:
+    """The best rung of this machine, proven before its first run; NoSandbox is raised before anything has run."""
+    await to_thread.run_sync(sweep_passing)
+    rung = await choose_sandbox(unsafe=unsafe, proofs=home.data / "sandboxes")
+    return Workbench(rung, (Interpreters(home.cache).applied, packages_on(rung, home).applied))
+
+
+def packages_on(sandbox: Sandbox, home: Home) -> Packages:
+    """Where the packages of workspaces are kept, installed by a rung as it is."""
+    rung = sandbox.rung if isinstance(sandbox, Workbench) else sandbox
+    return Packages(home.environments, rung, Index.found())
+
+
+async def provide(
+    workspace: str, sources: Mapping[str, str], agree: Callable[[Missing], bool], unsafe: bool = False
+) -> Installation | None:
+    """Install what the sources lack, if it is agreed to; None where there is nothing to do."""
+    home = find_home()
+    packages = packages_on(await choose_sandbox(unsafe=unsafe, proofs=home.data / "sandboxes"), home)
+    missing = await packages.missing(workspace, sources)
+    return await packages.install(workspace, missing) if missing and agree(missing) else None
+
+
+async def run_once(job: Job, unsafe: bool, listen: Listener | None = None) -> RunResult:
+    return await (await workbench(find_home(), unsafe)).run(job, listen)
+
+
+async def run_cells(
+    job: Job, cells: Sequence[str], unsafe: bool, listen: Listener | None = None
+) -> list[RunResult]:
+    """One after the other in one kernel, to the first that fails."""
+    results: list[RunResult] = []
+    bench = await workbench(find_home(), unsafe)
+    try:
+        for number, code in enumerate(cells):
+            cell = replace(job, mode=Cell(code=code, earlier=tuple(cells[:number])))
+            results.append(await bench.run(cell, listen))
+            if not results[-1].succeeded:
+                break
+    finally:
+        await bench.rest(job.workspace)
+    return results

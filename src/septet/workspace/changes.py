@@ -1,0 +1,87 @@
+"""From wished-for texts to changes that do no harm: paths inside, Python that is whole, looks by ruff, a diff."""
+
+from collections.abc import Collection, Container, Mapping
+
+from septet.common.values import Value
+from septet.domain.files import FileChange, FileRef
+from septet.domain.plans import Refusal
+from septet.ports import Blobs
+from septet.team.context import Context
+from septet.workspace.edits import unified
+from septet.workspace.files import path_trouble
+from septet.workspace.formatting import formatted
+from septet.workspace.validation import fault_of, fault_text
+
+LARGEST = 1 << 20
+
+Texts = Mapping[str, str]
+Wishes = Mapping[str, str | None]
+"""What files shall hold; None is a file that shall be gone."""
+
+
+class Prepared(Value):
+    """Changes that may be made, their texts, and how they look as a diff."""
+
+    texts: Mapping[str, str | None]
+    diff: str
+
+
+def wishes(before: Context, after: Context) -> Wishes:
+    """What an action did to the project's files."""
+    old = {file.rel_path: file.content for file in before.project_code}
+    new = {file.rel_path: file.content for file in after.project_code}
+    return {path: new.get(path) for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)}
+
+
+async def prepared(before: Texts, wished: Wishes, own: Collection[str] = ()) -> Prepared | Refusal:
+    """All of it or nothing: one bad file refuses the whole change. Only new files and `own` ones are formatted."""
+    texts: dict[str, str | None] = {}
+    for path, text in wished.items():
+        trouble = path_trouble(path, [*before, *wished]) or text_trouble(path, text)
+        if trouble is not None:
+            return trouble
+        ours = path not in before or path in own
+        texts[path] = text if text is None or not ours else await formatted(text, path)
+    changed = {path: text for path, text in texts.items() if before.get(path) != text}
+    return Prepared(
+        texts=changed, diff="".join(unified(path, before.get(path), text) for path, text in changed.items())
+    )
+
+
+def text_trouble(path: str, text: str | None) -> Refusal | None:
+    if text is None:
+        return None
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return Refusal(reason=f"'{path}' would hold a character that UTF-8 does not have")
+    if size > LARGEST:
+        return Refusal(reason=f"'{path}' would have {size:,} bytes, {LARGEST:,} are the most")
+    fault = fault_of(text, path) if path.endswith(".py") else None
+    return Refusal(reason=f"nothing was written, for {fault_text(path, fault)}") if fault else None
+
+
+async def recorded(texts: Wishes, known: Container[str], blobs: Blobs) -> tuple[FileChange, ...]:
+    """The changes with their contents kept, as the log will hold them; `known` files are changed, others new."""
+    changes: list[FileChange] = []
+    for path, text in texts.items():
+        if text is None:
+            changes.append(FileChange(path=path, kind="deleted"))
+        else:
+            content = text.encode()
+            kind = "changed" if path in known else "new"
+            changes.append(
+                FileChange(path=path, kind=kind, size=len(content), sha256=await blobs.put(content))
+            )
+    return tuple(changes)
+
+
+def applied(files: Mapping[str, FileRef], changes: tuple[FileChange, ...]) -> tuple[FileRef, ...]:
+    """The files after the changes, in order."""
+    after = dict(files)
+    for change in changes:
+        if change.kind == "deleted":
+            after.pop(change.path, None)
+        else:
+            after[change.path] = FileRef(path=change.path, sha256=change.sha256, size=change.size)
+    return tuple(after[path] for path in sorted(after))

@@ -1,0 +1,132 @@
+"""A data card: what a file holds, read once in bounded memory and never written. CSV, JSON lines, Parquet, text, gz."""
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import file_digest
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from septet.common.documents import read_text
+from septet.common.temporary import passing_folder
+from septet.common.text import counted
+from septet.domain.events import DataDescribed
+from septet.errors import BadUsage
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MEMORY = "256MB"
+SAMPLES = 3
+WIDEST = 40
+READERS = {
+    ".csv": ("CSV", "read_csv(?, sample_size=20000)"),
+    ".tsv": ("TSV", "read_csv(?, sample_size=20000)"),
+    ".jsonl": ("JSON lines", "read_json(?, format='newline_delimited')"),
+    ".ndjson": ("JSON lines", "read_json(?, format='newline_delimited')"),
+    ".json": ("JSON", "read_json(?)"),
+    ".parquet": ("Parquet", "read_parquet(?)"),
+}
+PLAIN = ("text", "read_csv(?, columns={'line': 'VARCHAR'}, header=false, delim='\x1f', quote='', escape='')")
+MEANING = re.compile(
+    r"^[\s|*\-]*[`\"']?(?P<name>[A-Za-z_]\w*)[`\"']?\s*(?:[:|,\t=–—]|\s-\s)+\s*(?P<text>.+?)[\s|]*$"
+)
+HEAD = ("column", "type", "smallest", "largest", "different", "empty", "meaning")
+
+
+async def describe(path: str, dictionary: Mapping[str, str]) -> DataDescribed:
+    """The card of one file, joined with what the dictionary says of its columns."""
+    return await to_thread.run_sync(card_of, Path(path), dictionary)
+
+
+def card_of(path: Path, dictionary: Mapping[str, str]) -> DataDescribed:
+    try:
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+        size = path.stat().st_size
+    except OSError as error:
+        raise BadUsage(f"the data file {path} cannot be read: {error.strerror}", "check the path") from error
+    return DataDescribed(path=str(path), sha256=digest, size=size, card=card(path, size, dictionary))
+
+
+def card(path: Path, size: int, dictionary: Mapping[str, str]) -> str:
+    duckdb = library()
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind, reader = READERS.get(
+        suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:]), PLAIN
+    )
+    with passing_folder("data") as scratch:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": MEMORY,
+            "temp_directory": str(scratch),
+            "threads": 2,
+        }
+        try:
+            with duckdb.connect(":memory:", config=settings) as connection:
+                return text_of(path, size, kind, reader, connection, dictionary)
+        except duckdb.Error as error:
+            raise BadUsage(
+                f"the data file {path} is no good {kind} ({first_line(error)})",
+                "check it; text must be UTF-8",
+            ) from error
+
+
+def text_of(
+    path: Path,
+    size: int,
+    kind: str,
+    reader: str,
+    connection: "DuckDBPyConnection",
+    dictionary: Mapping[str, str],
+) -> str:
+    source = [str(path)]
+    columns = connection.execute(f"SUMMARIZE SELECT * FROM {reader}", source).fetchall()  # noqa: S608  # a fixed set of readers
+    samples = connection.execute(f"SELECT * FROM {reader} LIMIT {SAMPLES}", source).fetchall()  # noqa: S608  # as above
+    rows = int(columns[0][10]) if columns else 0
+    table = [HEAD, *(row(column, dictionary) for column in columns)]
+    lines = [
+        f"{path.name}: {kind}, {counted(rows, 'row')}, {counted(len(columns), 'column')}, {counted(size, 'byte')}",
+        *aligned(table),
+        "first rows:",
+    ]
+    return "\n".join([*lines, *(" | ".join(clipped(value) for value in sample) for sample in samples)])
+
+
+def row(column: Sequence[object], dictionary: Mapping[str, str]) -> tuple[str, ...]:
+    name, kind, smallest, largest, different = column[:5]
+    empty = f"{float(str(column[11] or 0)):g} %"
+    meaning = dictionary.get(str(name).lower(), "")
+    return (str(name), str(kind), clipped(smallest), clipped(largest), f"≈{different}", empty, meaning)
+
+
+def aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in table
+    ]
+
+
+def clipped(value: object) -> str:
+    text = " ".join(str("" if value is None else value).split())
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def read_dictionary(path: Path | None) -> dict[str, str]:
+    """What columns mean: a line for each, `name: meaning`, also as a table or CSV."""
+    lines = read_text(path).splitlines() if path else []
+    found = [match for line in lines if (match := MEANING.match(line))]
+    return {match["name"].lower(): match["text"].strip(" \"'") for match in found}
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0][:200]
+
+
+def library():
+    try:
+        import duckdb
+    except ImportError as error:
+        raise BadUsage("data files need DuckDB", "install it: pip install 'septet[data]'") from error
+    return duckdb

@@ -1,0 +1,353 @@
+"""Which paths a tool may touch: inside the workspace, on every system, and not the machinery around it."""
+
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import TypeVar
+
+from anyio import to_thread
+
+from septet.domain.files import Layout
+from septet.domain.plans import Refusal
+from septet.errors import BadUsage, SeptetError, StoreFailed
+from septet.ports import Blobs
+
+DEVICES = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)),
+}
+FORBIDDEN = set('<>:"|?*\\')
+KEPT_OUT = {".git"}
+LONGEST = 240
+
+
+def path_trouble(path: str, existing: Iterable[str] = ()) -> Refusal | None:
+    """Why a path is refused; nothing for a good one."""
+    parts = path.split("/")
+    if path.startswith(("/", "~")) or any(part in ("", ".", "..") for part in parts):
+        return Refusal(reason=f"'{path[:LONGEST]}' is not a path inside the workspace")
+    if len(path.encode(errors="replace")) > LONGEST:
+        return Refusal(reason=f"'{path[:LONGEST]}…' is too long")
+    reasons = [*(part_trouble(part) for part in parts), twin(path, existing)]
+    reason = next((reason for reason in reasons if reason), "")
+    return Refusal(reason=f"'{path}' {reason}") if reason else None
+
+
+def ways(path: str) -> set[str]:
+    """The path and every folder that it leads through."""
+    parts = path.split("/")
+    return {"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
+
+
+def part_trouble(part: str) -> str:
+    if any(sign in FORBIDDEN or ord(sign) < 32 or 0xD800 <= ord(sign) < 0xE000 for sign in part):
+        return "holds a character that file names may not have everywhere"
+    if part.partition(".")[0].strip().lower() in DEVICES:
+        return "names a device"
+    if part.endswith((".", " ")) or part.startswith(" "):
+        return "begins or ends with a space or a dot that some systems drop"
+    return "belongs to the repository, not to the program" if part.lower() in KEPT_OUT else ""
+
+
+def twin(path: str, existing: Iterable[str]) -> str:
+    """Two paths that only differ in case are one file on many machines."""
+    near = next((one for one in existing if one != path and one.casefold() == path.casefold()), None)
+    return f"differs only in case from '{near}'" if near else ""
+
+
+T = TypeVar("T")
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+LARGEST = 64 << 20
+DRAFT = ".septet"
+OUR_DRAFT = re.compile(rf"\.[0-9a-f]{{24}}{re.escape(DRAFT)}")
+KINDS = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"}
+TOO_WIDE = frozenset(
+    f"/{name}"
+    for name in ("", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "opt", "proc", "root", "run")
+) | frozenset(f"/{name}" for name in ("sbin", "srv", "sys", "tmp", "usr", "usr/bin", "usr/lib", "var"))
+
+
+class Workspace:
+    """A folder that the team may fill. Made when it is first needed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    async def check(self) -> None:
+        """Say now why the folder could not be used later; nothing is made yet."""
+        await in_thread(lambda: check_folder(self.root))
+
+    async def show(self, layout: Layout, blobs: Blobs) -> None:
+        """Put the layout's files there and take away what may go. What the person put there stays as it is."""
+        contents = {file.path: await blobs.get(file.sha256) for file in layout.files}
+        await in_thread(lambda: self.lay_out(layout, contents))
+
+    def lay_out(self, layout: Layout, contents: Mapping[str, bytes]) -> None:
+        make_folder(self.root)
+        wanted = {file.path: file.sha256 for file in layout.files}
+        for path in sorted(layout.gone, key=depth, reverse=True):
+            digests = layout.gone[path]
+            self.clean(path, [one for one in digests if not one] if path in wanted else digests)
+        for path, digest in wanted.items():
+            with self.folder_of(path, make=True):  # a program may have shut it, or put something in its place
+                found = self.digest(path)
+            if found != digest and layout.may_replace(path, found):
+                self.write(path, contents[path])
+
+    async def content(self, path: str) -> bytes | None:
+        """What stands there now; None where no plain file does."""
+        return await in_thread(lambda: self.read(path))
+
+    def read(self, path: str) -> bytes | None:
+        with suppress(OSError), self.folder_of(path) as (folder, name):
+            handle = os.open(name, PLAIN, dir_fd=folder)
+            with os.fdopen(handle, "rb") as file:
+                if stat.S_ISREG(os.fstat(handle).st_mode):
+                    return file.read(LARGEST)
+        return None
+
+    def digest(self, path: str) -> str:
+        content = self.read(path)
+        return "" if content is None else sha256(content).hexdigest()
+
+    def clean(self, path: str, digests: Collection[str]) -> None:
+        """Remove a file that has one of these contents; of a folder, link or pipe nobody knows one ("")."""
+        with suppress(OSError), self.folder_of(path) as (folder, name):
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISREG(mode):
+                if self.digest(path) in digests:
+                    os.unlink(name, dir_fd=folder)
+            elif "" in digests and stat.S_ISDIR(mode):
+                remove_empty(folder, name)
+            elif "" in digests:
+                os.unlink(name, dir_fd=folder)
+
+    def write(self, path: str, content: bytes) -> None:
+        """In one move; a file keeps its mode and owner. Folders and links in the way are put aside."""
+        with self.folder_of(path, make=True) as (folder, name):
+            before = plain_state(folder, name)
+            sweep_drafts(folder)
+            draft = f".{token_hex(12)}{DRAFT}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            handle = os.open(draft, flags, 0o644, dir_fd=folder)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                    resemble(handle, before)
+                if before is None:
+                    put_aside(folder, name)
+                os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
+                with suppress(OSError):
+                    os.unlink(draft, dir_fd=folder)
+                raise
+
+    def make(self, path: str, content: bytes) -> None:
+        """Write a file that nobody has written yet."""
+        make_folder(self.root)
+        self.write(path, content)
+
+    def append(self, path: str, content: bytes) -> None:
+        """Add to the end of a plain file and have it on disk."""
+        make_folder(self.root)
+        with self.folder_of(path, make=True) as (folder, name):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with os.fdopen(os.open(name, flags, 0o644, dir_fd=folder), "ab") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def obstacle(self, path: str) -> str:
+        """Why no file can be written there without harm; nothing where one can."""
+        *parents, name = inside(path)
+        if not self.root.exists():
+            return ""
+        open_root(self.root)
+        folder = os.open(self.root, FOLDER & ~os.O_NOFOLLOW)
+        try:
+            for part in parents:
+                mode = os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode
+                if not stat.S_ISDIR(mode):
+                    return f"leads through '{part}', which is {'a link' if stat.S_ISLNK(mode) else 'a file'}"
+                deeper = os.open(part, FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = deeper
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            return "" if stat.S_ISREG(mode) else f"is {KINDS.get(stat.S_IFMT(mode), 'no file')} already"
+        except FileNotFoundError:
+            writable = os.access(".", os.W_OK | os.X_OK, dir_fd=folder)
+            return "" if writable else "lies in a folder that is not writable"
+        except PermissionError:
+            return "lies in a folder that is not readable"
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def folder_of(self, path: str, make: bool = False):
+        """The open folder that holds `path`, reached without a link, and the last part of the name."""
+        *parents, name = inside(path)
+        folder = os.open(self.root, FOLDER & ~os.O_NOFOLLOW)
+        try:
+            for part in parents:
+                if make:
+                    make_way(folder, part)
+                deeper = os.open(part, FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = deeper
+            yield folder, name
+        finally:
+            os.close(folder)
+
+
+def depth(path: str) -> int:
+    return path.count("/")
+
+
+def plain_state(folder: int, name: str) -> os.stat_result | None:
+    with suppress(OSError):
+        state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return state if stat.S_ISREG(state.st_mode) else None
+    return None
+
+
+def resemble(handle: int, before: os.stat_result | None) -> None:
+    """The mode and, where the system allows it, the owner of the file that goes."""
+    if before is None:
+        return
+    with suppress(OSError):
+        os.fchown(handle, before.st_uid, before.st_gid)
+    os.fchmod(handle, stat.S_IMODE(before.st_mode) & 0o777)
+
+
+def sweep_drafts(folder: int) -> None:
+    """What a kill left. The names cannot be guessed beforehand, and what is no plain file is not ours."""
+    for name in os.listdir(folder):
+        if OUR_DRAFT.fullmatch(name) and plain_state(folder, name):
+            with suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+
+
+def make_way(folder: int, name: str) -> None:
+    """A folder that can be entered and filled, whatever a program has left there."""
+    with suppress(FileNotFoundError):
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode):
+            open_up(name, mode, folder)
+            return
+        put_aside(folder, name)
+    os.mkdir(name, 0o755, dir_fd=folder)
+
+
+def open_up(path: str | Path, mode: int, folder: int | None = None) -> None:
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        with suppress(OSError):
+            os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU, dir_fd=folder)  # Path has no dir_fd
+
+
+def open_root(root: Path) -> None:
+    """A program may have shut the folder that it ran in."""
+    with suppress(OSError):
+        open_up(root, root.stat().st_mode)
+
+
+def put_aside(folder: int, name: str) -> None:
+    """Nothing of that name any more: an empty folder goes, everything else gets another name."""
+    with suppress(FileNotFoundError):
+        try:
+            os.rmdir(name, dir_fd=folder)
+        except OSError:
+            aside = f"{name[:200]}.aside-{token_hex(4)}"
+            os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def remove_empty(folder: int, name: str) -> None:
+    """A folder and the folders in it, as far as nothing else is there. They may be deeper than any path is long."""
+    here = entered(os.dup(folder), name)
+    try:
+        way, inner = [name], [folders_in(here)]
+        while way:
+            if inner[-1]:
+                with suppress(OSError):
+                    here = entered(here, down := inner[-1].pop())
+                    way.append(down)
+                    inner.append(folders_in(here))
+            else:
+                here = entered(here, "..")
+                inner.pop()
+                with suppress(OSError):
+                    os.rmdir(way.pop(), dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def entered(folder: int, name: str) -> int:
+    if name != "..":
+        open_up(name, os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode, folder)
+    deeper = os.open(name, FOLDER, dir_fd=folder)
+    os.close(folder)
+    return deeper
+
+
+def folders_in(folder: int) -> list[str]:
+    with os.scandir(folder) as found:
+        return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+
+
+def inside(path: str) -> list[str]:
+    """The parts of a relative path that stays inside, or an error."""
+    parts = path.split("/")
+    if path.startswith("/") or any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise BadUsage(f"'{path}' is not a path inside the workspace", "use a relative path without '..'")
+    return parts
+
+
+def make_folder(root: Path) -> None:
+    open_root(root)
+    check_folder(root)
+    root.mkdir(parents=True, exist_ok=True)
+
+
+def check_breadth(folder: Path) -> None:
+    """A real path, refused where giving it away would give the machine or the person's home away."""
+    if str(folder) in TOO_WIDE or folder == Path.home():
+        raise BadUsage(f"{folder} is too wide for a workspace", "name a folder of its own for this work")
+
+
+def check_folder(root: Path) -> None:
+    try:
+        nearest = next(folder for folder in (root, *root.parents) if folder.exists())
+        check_breadth(root.resolve())
+    except OSError as error:
+        raise BadUsage(
+            f"the workspace {str(root)[:80]} cannot be used ({error.strerror})", "name another folder with -C"
+        ) from error
+    if not nearest.is_dir():
+        raise BadUsage(f"the workspace {root} is no folder, {nearest} is a file", "name a folder with -C")
+    probe = os.statvfs(nearest)
+    if not os.access(nearest, os.W_OK | os.X_OK) or probe.f_flag & os.ST_RDONLY:
+        raise BadUsage(
+            f"the workspace {root} is not writable",
+            "name another folder with -C, or another home with SEPTET_HOME",
+        )
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Disk work off the event loop; the disk's troubles in our words."""
+    try:
+        return await to_thread.run_sync(work)
+    except SeptetError:
+        raise
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        raise StoreFailed(
+            f"the workspace cannot be used: {error.strerror}{where}", "make room or name another"
+        ) from error

@@ -1,0 +1,174 @@
+"""What is in a folder, as far as it may be read: not what git ignores, and not what looks like a secret.
+
+Programs ran there: nothing is followed, and neither many files nor deep folders take long.
+"""
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from septet.common.secrets import holds_secret, is_secret_name
+from septet.common.values import Value
+from septet.workspace.files import FOLDER, Workspace, open_root
+from septet.workspace.ignored import ignored
+
+LEFT_ALONE = {
+    ".git",
+    ".venv",
+    "venv",
+    "node_modules",
+    "__pycache__",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".mypy_cache",
+}
+MOST = 20_000
+DEEPEST = 64
+LOOKED_INTO = 4 << 20
+"""Bytes of a text that are searched for secrets."""
+LARGEST_TEXT = 256 << 10
+
+
+class Entry(Value):
+    """Something in a folder. `sha256` is empty for a file whose content was not kept."""
+
+    path: str
+    kind: Literal["file", "link", "folder", "odd"]
+    sha256: str = ""
+    size: int = 0
+    executable: bool = False
+    target: str = ""
+
+
+class Listing(Value):
+    """`whole` is whether all of the folder is in it, apart from what may not be read."""
+
+    entries: tuple[Entry, ...] = ()
+    ignored: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    whole: bool = True
+
+
+class Walk:
+    """One walk through a folder, parents first."""
+
+    def __init__(self, root: Path, hidden: Collection[str]) -> None:
+        self.root = root
+        self.ignored = set(hidden)
+        self.left: list[str] = []
+        self.secrets: list[str] = []
+        self.whole = True
+
+    def entries(self) -> Iterator[Entry]:
+        root = os.open(self.root, FOLDER & ~os.O_NOFOLLOW)
+        try:
+            for count, entry in enumerate(self._beneath(root, "", 0)):
+                if count >= MOST:
+                    self.whole = False
+                    return
+                yield entry
+        finally:
+            os.close(root)
+
+    def _beneath(self, folder: int, prefix: str, depth: int) -> Iterator[Entry]:
+        names = sorted(os.listdir(folder))
+        if depth and ".git" in names:  # a repository in the repository has rules of its own
+            self.ignored |= {prefix + path for path in ignored(self.root / prefix)}
+        for name in names:
+            if name in LEFT_ALONE or any(0xD800 <= ord(sign) < 0xE000 for sign in name):
+                continue
+            if prefix + name in self.ignored:
+                self.left.append(prefix + name)
+                continue
+            with suppress(FileNotFoundError):
+                yield from self._entry(folder, name, prefix, depth)
+
+    def _entry(self, folder: int, name: str, prefix: str, depth: int) -> Iterator[Entry]:
+        state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISDIR(state.st_mode):
+            yield from self._leaf(folder, name, prefix, state)
+            return
+        yield Entry(path=prefix + name, kind="folder")
+        try:
+            deeper = os.open(name, FOLDER, dir_fd=folder)
+        except PermissionError:
+            self.whole = False
+            return
+        try:
+            if depth < DEEPEST:
+                yield from self._beneath(deeper, f"{prefix}{name}/", depth + 1)
+            else:
+                self.whole = False
+        finally:
+            os.close(deeper)
+
+    def _leaf(self, folder: int, name: str, prefix: str, state: os.stat_result) -> Iterator[Entry]:
+        path = prefix + name
+        if stat.S_ISLNK(state.st_mode):
+            yield Entry(path=path, kind="link", target=os.readlink(name, dir_fd=folder))
+        elif not stat.S_ISREG(state.st_mode):
+            yield Entry(path=path, kind="odd")
+        elif is_secret_name(path):
+            self.secrets.append(path)
+        else:
+            executable = bool(state.st_mode & stat.S_IXUSR)
+            yield Entry(path=path, kind="file", size=state.st_size, executable=executable)
+
+
+def listing(root: Path, hidden: Collection[str]) -> Listing:
+    """All but what is `hidden`. Secrets are known by their names here; who reads a file looks into it too."""
+    if not root.is_dir():
+        return Listing()
+    open_root(root)
+    walk = Walk(root, hidden)
+    entries = tuple(walk.entries())
+    return Listing(entries=entries, ignored=tuple(walk.left), secrets=tuple(walk.secrets), whole=walk.whole)
+
+
+class FolderTexts(Mapping[str, str]):
+    """Texts of a folder by their paths: those that are known, else as they stand there, read when they are asked for.
+
+    `read` holds what was.
+    """
+
+    def __init__(self, known: Mapping[str, str], workspace: Workspace, hidden: Collection[str]) -> None:
+        self.known = known
+        self._workspace = workspace
+        others = [one.path for one in listing(workspace.root, hidden).entries if one.kind == "file"]
+        self._paths = dict.fromkeys([*known, *others])
+        self.read: dict[str, bytes] = {}
+
+    def __getitem__(self, path: str) -> str:
+        if path in self.known:
+            return self.known[path]
+        content = self._workspace.read(path) if path in self._paths else None
+        text = None if content is None or is_secret(path, content) else as_text(content)
+        if text is None or content is None:
+            raise KeyError(path)
+        self.read[path] = content
+        return text
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+def is_secret(path: str, content: bytes) -> bool:
+    """By the name, or because a key or a token plainly stands in the text."""
+    if is_secret_name(path) or b"\0" in content[:LOOKED_INTO]:
+        return is_secret_name(path)
+    return holds_secret(content[:LOOKED_INTO].decode(errors="replace"))
+
+
+def as_text(content: bytes, largest: int = LARGEST_TEXT) -> str | None:
+    """The text that a member can be shown; None for what is none, or too long."""
+    try:
+        text = content.decode() if len(content) <= largest else None
+    except UnicodeDecodeError:
+        return None
+    return None if text is None or "\0" in text else text

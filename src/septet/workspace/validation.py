@@ -1,0 +1,146 @@
+"""Is a Python file whole? It must compile, and nothing in it may stand for code that was left out.
+
+Decided by the syntax tree and the comments: a string that says "TODO" or "Loading..." is nobody's business.
+"""
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+
+from septet.common.values import Value
+
+WHAT = r"(?:code|file|functions?|methods?|class|classes|implementation|program|script|logic|imports?|tests?)"
+STAYS = r"(?:here|as before|unchanged|stays?|remains?|omitted)"
+DOTS = r"(?:\.\.\.|…)"
+FORMS = (
+    rf"^{DOTS}?\s*\(?(?:the )?rest of (?:\w+ ){{0,3}}{WHAT}\b",
+    rf"^{DOTS}$",
+    rf"{DOTS}\s*\(?(?:existing|previous|same|other|more|rest|remaining|unchanged|the rest)\b",
+    rf"\b(?:existing|previous|same|other|original|remaining) (?:\w+ ){{0,2}}{WHAT} (?:\w+ ){{0,2}}{STAYS}\b",
+    rf"^(?:your|add|insert|put|more|implement) (?:\w+ ){{0,3}}{WHAT} (?:goes )?here\b",
+    r"\b(?:implementation|code) (?:goes here|omitted|left out|unchanged|stays the same)\b",
+    rf"^(?:unchanged|as before|same as before)\s*{DOTS}?$",
+)
+ELISIONS = tuple(re.compile(form, re.IGNORECASE) for form in FORMS)
+SCRIPTS = (".js", ".mjs", ".ts", ".jsx", ".tsx", ".php", ".sh", ".css", ".scss", ".html")
+COMMENTED = (*SCRIPTS, ".c", ".h", ".cpp", ".hpp", ".cs", ".java", ".go", ".rs", ".kt", ".swift")
+COMMENT_LINE = re.compile(r"^\s*(?://+|#+|/\*+|<!--)(?P<words>.*?)(?:\*/|-->)?\s*$")
+ABSTRACT = {"Protocol", "ABC", "TypedDict", "Enum"}
+PERMITTED = {"overload", "abstractmethod", "abstractproperty", "no_type_check"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Fault(Value):
+    """What is wrong with a file, and in which line."""
+
+    line: int
+    text: str
+
+
+def fault_of(source: str, path: str = "main.py") -> Fault | None:
+    """The first thing that makes the file unusable; nothing for a whole one."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(source, path)
+            compile(tree, path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return Fault(line=error.lineno or 1, text=f"{type(error).__name__}: {error.msg}")
+    except (ValueError, RecursionError, MemoryError) as error:
+        return Fault(line=1, text=f"{type(error).__name__}: {error}")
+    return elision_of(source, path)
+
+
+def elision_of(source: str, path: str = "main.py") -> Fault | None:
+    """The first place that stands for code which was left out, in a file that may be broken otherwise."""
+    if path.endswith(".py"):
+        faults = [*elided_comments(source), *elided_bodies(parsed(source))]
+    else:
+        faults = [*elided_lines(source)] if path.endswith(COMMENTED) else []
+    return min(faults, key=lambda fault: fault.line) if faults else None
+
+
+def parsed(source: str) -> ast.AST:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+def fault_text(path: str, fault: Fault) -> str:
+    return f"{path}, line {fault.line}: {fault.text}"
+
+
+def elided_comments(source: str) -> Iterator[Fault]:
+    """Comments that stand for code: `# ... rest of the code`; as far as a broken file can be read."""
+    with suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT and stands_for_code(token.string.lstrip("#")):
+                yield Fault(line=token.start[0], text=f"code was left out: '{token.string.strip()}'")
+
+
+def elided_lines(source: str) -> Iterator[Fault]:
+    """Lines of other languages that are nothing but such a comment."""
+    for number, line in enumerate(source.splitlines(), start=1):
+        found = COMMENT_LINE.match(line)
+        if found and stands_for_code(found["words"]):
+            yield Fault(line=number, text=f"code was left out: '{line.strip()}'")
+
+
+def stands_for_code(comment: str) -> bool:
+    words = comment.strip()
+    return bool(words) and any(form.search(words) for form in ELISIONS)
+
+
+def elided_bodies(tree: ast.AST) -> Iterator[Fault]:
+    """Bodies and statements that are a bare `...`, outside protocols, stubs and overloads."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, permitted = waiting.pop()
+        if isinstance(node, ast.ClassDef):
+            permitted = permitted or is_abstract(node) or is_exception(node)
+        inside = permitted or (isinstance(node, Function) and is_stub(node))
+        for child in ast.iter_child_nodes(node):
+            if is_ellipsis(child) and not inside:
+                yield Fault(line=getattr(child, "lineno", 1), text="code was left out: a bare '...'")
+            waiting.append((child, permitted))
+
+
+def is_ellipsis(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.value.value is Ellipsis
+    )
+
+
+def is_abstract(node: ast.ClassDef) -> bool:
+    return any(last_name(base) in ABSTRACT for base in [*node.bases, *(key.value for key in node.keywords)])
+
+
+def is_exception(node: ast.ClassDef) -> bool:
+    """`class Refused(Exception): ...` is whole."""
+    named = any(last_name(base).endswith(("Error", "Exception", "Warning")) for base in node.bases)
+    return named and all(is_ellipsis(part) or is_text(part) for part in node.body)
+
+
+def is_stub(node: Function) -> bool:
+    return any(last_name(decorator) in PERMITTED for decorator in node.decorator_list)
+
+
+def is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def last_name(node: ast.AST) -> str:
+    """`Protocol` out of `typing.Protocol[T]`."""
+    if isinstance(node, ast.Subscript | ast.Call):
+        return last_name(node.value if isinstance(node, ast.Subscript) else node.func)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
