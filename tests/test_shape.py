@@ -1,4 +1,7 @@
-"""The shape of the code: what STYLE asks for is held by numbers."""
+"""The shape of the code: what must hold of every module.
+
+Layers, purity and cycles are held by `lint-imports` (pyproject.toml); `scripts/house.py` prints figures, not gates.
+"""
 
 import ast
 from pathlib import Path
@@ -7,7 +10,6 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "septet"
 MODULES = sorted(SOURCE.rglob("*.py"))
-LONGEST_MODULE = 500
 LONGEST_FUNCTION = 40
 LONGEST_CONDUCTOR = 60
 
@@ -17,10 +19,8 @@ def name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_modules_and_functions_stay_short(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= LONGEST_MODULE
-    for node in ast.walk(ast.parse(text)):
+def test_functions_stay_short(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines"
