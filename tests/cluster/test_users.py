@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import nats.errors
 import pytest
-from buses.entering import as_member, log_of, refused, with_log
+from cluster.logins import as_member, log_of, refused, with_log
 from nats.js.client import JetStreamContext
 
 from septet.cluster.connection import Link, connect

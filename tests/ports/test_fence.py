@@ -6,7 +6,7 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stores.courses import STARTED, begin, events, fresh, spoke, turn
+from ports.chats import STARTED, begin, events, fresh, spoke, turn
 
 from septet.errors import Conflict
 from septet.ports import EventStore

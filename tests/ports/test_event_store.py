@@ -6,7 +6,7 @@ rely on: a store for many machines numbers all chats together.
 
 import anyio
 import pytest
-from stores.courses import STARTED, begin, conduct, events, fresh, spoke, turn
+from ports.chats import STARTED, begin, conduct, events, fresh, spoke, turn
 
 from septet.domain.events import DecisionRecorded, Event, Recorded
 from septet.ports import EventStore

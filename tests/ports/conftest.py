@@ -1,4 +1,4 @@
-"""The adapters under contract."""
+"""The adapters of each port, all under the same contract."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -7,8 +7,10 @@ import pytest
 from cluster.serving import served_client
 
 from septet.cluster.blobs import open_nats_blobs
+from septet.cluster.bus import NatsBus
 from septet.cluster.store import open_nats_store
-from septet.ports import Blobs, EventStore
+from septet.ports import Blobs, Bus, EventStore
+from septet.runtime.bus import MemoryBus
 from septet.stores.blobs import FolderBlobs
 from septet.stores.memory import MemoryBlobs, MemoryStore
 from septet.stores.sqlite import open_store
@@ -37,3 +39,13 @@ async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
                 yield await open_nats_blobs(client)
         case _:
             yield FolderBlobs(tmp_path / "blobs")
+
+
+@pytest.fixture(params=["memory", "nats"])
+async def bus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Bus]:
+    match request.param:
+        case "nats":
+            async with served_client(tmp_path / "nats") as client:
+                yield NatsBus(client)
+        case _:
+            yield MemoryBus()

@@ -5,7 +5,7 @@ from functools import partial
 
 import anyio
 import pytest
-from buses.pairing import EXPECTED, LEASE, answering, conduct, members, start, words
+from cluster.pair import EXPECTED, LEASE, answering, conduct, members, start, words
 
 from septet.cluster.connection import connect
 from septet.cluster.member import Call, Member, taking

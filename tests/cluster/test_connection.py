@@ -11,7 +11,7 @@ import nats.errors
 import pytest
 import trustme
 from anyio.abc import ByteStream, SocketAttribute
-from buses.entering import refused
+from cluster.logins import refused
 
 from septet.cluster.client import Connection
 from septet.cluster.connection import Link, connect

@@ -4,7 +4,7 @@ from functools import partial
 
 import anyio
 import pytest
-from buses.pairing import EXPECTED, answering, conduct, members, start, words
+from cluster.pair import EXPECTED, answering, conduct, members, start, words
 
 from septet.cluster import member
 from septet.cluster.connection import connect

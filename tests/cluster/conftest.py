@@ -1,0 +1,14 @@
+"""A server of one's own."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from septet.cluster.server import Server, ServerPlan, serve
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncGenerator[Server]:
+    async with serve(ServerPlan(folder=tmp_path / "nats")) as running:
+        yield running
