@@ -10,7 +10,7 @@ from anyio import to_thread
 from cli.commands import Septet, envelopes
 
 from septet.demos.ad_impressions import DICTIONARY
-from septet.demos.catalogue import fill, load_rehearsal
+from septet.demos.catalogue import fill, load_demo
 from septet.models.providers.scripted import ScriptedTurn, filled, words
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
@@ -31,7 +31,7 @@ class Actor:
     """Plays a demo's script over the wire: calls become blocks of text."""
 
     def __init__(self, name: str) -> None:
-        self.turns = load_rehearsal(name).turns
+        self.turns = load_demo(name).turns
         self.taken: Counter[str] = Counter()
         self.troubles: list[str] = []
 
@@ -55,7 +55,7 @@ def spoken(turn: ScriptedTurn) -> str:
 
 
 async def test_an_autocoder_without_tool_calls(septet: Septet, tmp_path: Path) -> None:
-    script = load_rehearsal("hello")
+    script = load_demo("hello")
     await fill(Workspace(tmp_path / "project"), script)
     actor = Actor("hello")
     async with serving(actor, features=frozenset()) as server:
@@ -77,7 +77,7 @@ async def test_an_assistant_without_tool_calls(septet: Septet, tmp_path: Path) -
     async with serving(actor, features=frozenset()) as server:
         model = f"url:{server.url}#mock"
         data = ("--data", str(log), "--dictionary", "columns.txt")
-        args = ("run", load_rehearsal("ctr").goal, *data, "-m", model, "--json", "-q")
+        args = ("run", load_demo("ctr").goal, *data, "-m", model, "--json", "-q")
         done = await to_thread.run_sync(lambda: septet(*args))
     assert actor.troubles == []
     assert done.returncode == 0, done.stderr

@@ -34,7 +34,7 @@ def test_a_team_that_takes_plans_as_they_come_can_be_made_to_ask(septet: Septet)
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        (["--yes", "--approve", "ask"], "--yes and --approve ask say two things"),
+        (["--yes", "--approve", "ask"], "`--yes` and `--approve ask` cannot be combined"),
         (["--approve", "some"], "'some' is not one of"),
         (["--out", "none/result.txt"], "there is no folder none"),
         (["--out", "."], "is a folder"),

@@ -12,7 +12,7 @@ from cli.commands import Septet
 
 from septet.cli.run import DEMOS
 from septet.common.pictures import recognise
-from septet.demos.catalogue import rehearsals
+from septet.demos.catalogue import demo_names
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_a_demo_leaves_a_program_that_runs_and_a_report_with_evidence(
 ) -> None:
     done = septet("demo", which, "--json", "-C", "made")
     assert done.returncode == 0, done.stderr
-    assert "a rehearsal: the team's words were written beforehand" in done.stderr
+    assert "a demo: the members' answers were written beforehand" in done.stderr
     result = msgspec.json.decode(done.stdout.splitlines()[-1])
     assert result["versions"] >= 2
     assert result["evidence"]
@@ -106,7 +106,7 @@ def test_a_pair_finds_the_newest_pull_request(septet: Septet, tmp_path: Path) ->
 
 
 def test_every_script_can_be_named() -> None:
-    assert list(DEMOS) == rehearsals()
+    assert demo_names() == DEMOS
 
 
 def test_a_quiet_demo_says_nothing_but_its_result(septet: Septet) -> None:

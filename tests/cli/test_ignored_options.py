@@ -13,9 +13,9 @@ PAIR = "floor: pair\nmembers: [{role: manager}, {role: coder}, {role: runner}, {
 @pytest.mark.parametrize(
     ("team", "args", "code", "complaint"),
     [
-        (TEAM, ["--yes", "--step"], 2, "--yes and --step say two things"),
-        (TEAM, ["--approve", "all", "--step"], 2, "--approve all and --step say two things"),
-        (TEAM, ["--approve", "edits", "--step"], 2, "--approve edits and --step say two things"),
+        (TEAM, ["--yes", "--step"], 2, "`--yes` and `--step` cannot be combined"),
+        (TEAM, ["--approve", "all", "--step"], 2, "`--approve all` and `--step` cannot be combined"),
+        (TEAM, ["--approve", "edits", "--step"], 2, "`--approve edits` and `--step` cannot be combined"),
         (
             f"{TEAM}consult: true",
             ["--yes"],

@@ -25,12 +25,12 @@ def test_without_a_terminal_it_is_one_line_and_nothing_is_written(septet: Septet
 
 
 @needs_terminal
-def test_the_first_way_is_to_watch_a_rehearsal_of_the_same_kind(septet: Septet) -> None:
+def test_the_first_way_is_to_watch_a_demo_of_the_same_kind(septet: Septet) -> None:
     with on_terminal(septet, "run", GOAL, environment=ALONE) as terminal:
         screen = terminal.wait_for("fetch the embedded small coder model: 1.1 GB")
         assert "use an API key" in screen
         terminal.type("1")
-        terminal.wait_for("a rehearsal: the team's words were written beforehand")
+        terminal.wait_for("a demo: the members' answers were written beforehand")
         screen = terminal.wait_for("exit code")
     assert "clock-" in screen
     assert "done, all checks passed" in screen

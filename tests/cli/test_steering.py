@@ -14,8 +14,8 @@ import pytest
 from cli.commands import PATIENCE, Septet
 from cli.terminals import Terminal, command_line, needs_terminal, on_terminal, running
 
-from septet.cli.options import Options
-from septet.cli.watch import goes_on_with
+from septet.cli.options import Bounds
+from septet.cli.watch import reopen_for
 from septet.domain.events import ChatEnded, PersonSpoke
 from septet.testing.replies import Fault, Reply, Seen
 from septet.testing.server import MockServer, serving
@@ -177,17 +177,16 @@ def test_words_that_come_when_all_is_done_open_the_chat_again_but_no_bound(
     adding: Septet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SEPTET_HOME", str(adding.home))
-    options = Options("", True, False, None, None, None, None, False, False, False, False, False, None)
 
     async def late() -> None:
         async with open_session() as session:
             await session.tell("adding", PersonSpoke(text="in blue"))
-            assert await goes_on_with(True, "", session, "adding", options)
+            assert await reopen_for(True, "", session, "adding", Bounds())
             state = await session.state("adding")
             assert state.ended is None
             assert [remark.text for remark in state.remarks] == ["in blue"]
             await session.tell("adding", ChatEnded(reason="bound", detail="8 rounds are used up"))
-            assert not await goes_on_with(True, "and th", session, "adding", options)
+            assert not await reopen_for(True, "and th", session, "adding", Bounds())
 
     anyio.run(late)
     assert capsys.readouterr().err == "septet: not sent: and th\n"

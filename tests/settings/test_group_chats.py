@@ -122,7 +122,7 @@ def test_a_key_of_the_person_is_not_sent_to_an_address_of_the_file() -> None:
         ("client_config: {azure_ad_token_provider: Mine}", "only DefaultAzureCredential"),
         (
             "client_config: {api_key: k, azure_ad_token_provider: DefaultAzureCredential}",
-            "api_key and azure_ad_token_provider say two things",
+            "api_key and azure_ad_token_provider cannot be combined",
         ),
     ],
 )

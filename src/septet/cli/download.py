@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from septet.cli.options import Options
+from septet.cli.options import ModelOptions
 from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_line, at_terminal
 from septet.common.text import neutral
@@ -19,7 +19,7 @@ from septet.wiring.models import Choice, Models, amount
 
 MENU = """\
 nothing to think with was found. What would you like?
-  1  watch a rehearsed team build something, really run here (septet demo)
+  1  watch a demo: scripted answers, code that is really run here (septet demo)
   2  use an API key
   3  look again for a local server (Ollama, LM Studio, llama.cpp, vLLM)
   4  fetch the embedded small coder model: 1.1 GB once, real, offline, good for small jobs"""
@@ -125,15 +125,15 @@ def parts(count: int, hear: Progress) -> Progress:
     return progress
 
 
-async def model_to_use(models: Models, options: Options) -> str | None:
+async def model_to_use(models: Models, options: ModelOptions, yes: bool) -> str | None:
     """The model that was named, or the one that is chosen, with the reason on stderr.
 
-    An embedded one is fetched where somebody has asked for it, by name or by `--fetch`. None means that the person
-    would rather watch a rehearsal.
+    An embedded one is fetched where somebody has asked for it, by name or by `--fetch`. With `yes`
+    nobody is asked. None means that the person would rather watch a demo.
     """
-    given, silent = options.model, options.yes or not at_terminal()
+    given, silent = options.model, yes or not at_terminal()
     if not given:
-        choice = await chosen(models, options)
+        choice = await choose(models, may_fetch(options, yes), silent)
         if choice is None:
             return None
         notify(f"septet: thinking with {choice.name}: {choice.reason}")
@@ -143,18 +143,18 @@ async def model_to_use(models: Models, options: Options) -> str | None:
     return given
 
 
-def may_fetch(options: Options, environment: Mapping[str, str] = os.environ) -> bool:
+def may_fetch(options: ModelOptions, yes: bool, environment: Mapping[str, str] = os.environ) -> bool:
     """A gigabyte is fetched for who asked for it. `./run --yes` of a checkout does: the quickstart says so."""
-    return options.fetch or (options.yes and bool(environment.get(QUICKSTART)))
+    return options.fetch or (yes and bool(environment.get(QUICKSTART)))
 
 
-async def chosen(models: Models, options: Options) -> Choice | None:
+async def choose(models: Models, offer_embedded: bool, silent: bool) -> Choice | None:
     """Asked at a terminal until there is something to think with; one line and an error elsewhere."""
     while True:
         try:
-            return await models.choose(offer_embedded=may_fetch(options))
+            return await models.choose(offer_embedded=offer_embedded)
         except NoModel:
-            if options.yes or not at_terminal():
+            if silent:
                 raise
         notify(MENU)
         wish = (await ask_line("> ")).strip()
@@ -172,7 +172,7 @@ async def act(models: Models, wish: str) -> None:
         models.check_embedded()
         await fetch_embedded(models, "")
     elif wish != "3":
-        raise NoModel("no model was chosen", "septet demo shows a rehearsed team at work, with no key")
+        raise NoModel("no model was chosen", "septet demo shows a team at work, with no key")
 
 
 async def asked_for(prompt: str, words: tuple[str, ...]) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from septet.cli.options import Options
 from septet.cli.output import notify, put, put_exactly
-from septet.cli.start import Start, begin, proceed
+from septet.cli.start import Start, begin, resume_chat
 from septet.cli.watch import work
 from septet.cluster.address import Meeting, adopt, host_folder, listening_name, options_of
 from septet.cluster.hosts import (
@@ -166,8 +166,8 @@ def run_conductor(meeting: Meeting, goal: str | None, name: str, team: str, opti
         spec = found if team == "iterate" else spec
     link = link_to(meeting)
     settle()
-    spec = spec if options.model else thinking_elsewhere(spec)
-    prepare = proceed(name, goal, options) if name else begin(goal, spec, Start(), options)
+    spec = spec if options.model.model else thinking_elsewhere(spec)
+    prepare = resume_chat(name, goal, options) if name else begin(goal, spec, Start(), options)
     return work(prepare, options, partial(open_cluster, link, how=options_of(meeting)))
 
 

@@ -15,7 +15,7 @@ COMMANDS = {
     "project": ("septet.cli.run:project", "Go on with a project by its name, or begin it."),
     "demo": (
         "septet.cli.run:demo",
-        "Watch a rehearsed team build something, really run here. No key, no network.",
+        "Watch a team build something: scripted answers, really run here. No key, no network.",
     ),
     "resume": ("septet.cli.run:resume", "Go on with a chat exactly where it stopped."),
     "fork": ("septet.cli.maintenance:fork", "The same start, a new branch of history."),

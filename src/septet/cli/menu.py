@@ -1,14 +1,14 @@
 """`septet` on a terminal with projects: choose one and continue, edit, run or delete it, or begin a new one."""
 
-import dataclasses
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import anyio
 import click
 
-from septet.cli.options import Options, run_options
+from septet.cli.options import Options, Output, run_options
 from septet.cli.output import confirm, notify, put_bytes
 from septet.errors import BadUsage
 
@@ -30,34 +30,34 @@ def menu(options: Options) -> int:
     while True:
         known = anyio.run(projects)
         show(known)
-        choice = asked(TOP, at_end="q")
+        choice = ask(TOP, at_end="q")
         if choice == "q":
             return 0
         if choice == "o":
-            options = changed(options)
+            options = change_options(options)
         else:
-            attempt(partial(chosen, choice, known, options))
+            attempt(partial(open_choice, choice, known, options))
 
 
-def attempt(deed: Callable[[], object]) -> None:
+def attempt(action: Callable[[], object]) -> None:
     """What goes wrong is said in a line; the menu stays."""
     from septet.cli.errors import explanation
 
     try:
-        deed()
+        action()
     except (SystemExit, click.Abort):
         return
     except Exception as error:  # the menu is not the place to end for any of them
         notify(f"septet: {explanation(error)[0]}")
 
 
-def chosen(choice: str, known: Projects, options: Options) -> None:
+def open_choice(choice: str, known: Projects, options: Options) -> None:
     if choice == "n":
         new(options)
     elif choice.isdecimal() and 1 <= int(choice) <= len(known):
-        opened(known[int(choice) - 1][0], options)
+        open_project(known[int(choice) - 1][0], options)
     elif choice:
-        notify(f"'{choice}' is none of that")
+        notify(f"'{choice}' is not one of the choices")
 
 
 async def projects() -> Projects:
@@ -76,7 +76,7 @@ def show(known: Projects) -> None:
         notify(f"{number:>3}  {line}")
 
 
-def asked(prompt: str, at_end: str | None = None) -> str:
+def ask(prompt: str, at_end: str | None = None) -> str:
     """What the person types; `at_end` stands for a closed terminal."""
     try:
         return str(click.prompt(prompt, default="", show_default=False, err=True)).strip()
@@ -86,17 +86,17 @@ def asked(prompt: str, at_end: str | None = None) -> str:
         return at_end
 
 
-def opened(chat: str, options: Options) -> None:
+def open_project(chat: str, options: Options) -> None:
     """What can be done with one project."""
-    deeds: dict[str, Callable[[], object]] = {
-        "c": lambda: go_on(chat, None, options),
-        "e": lambda: go_on(chat, asked("what shall be different?"), options),
-        "r": lambda: anyio.run(execute, chat, options),
+    actions: dict[str, Callable[[], object]] = {
+        "c": lambda: resume(chat, None, options),
+        "e": lambda: resume(chat, ask("what shall be different?"), options),
+        "r": lambda: anyio.run(run_program, chat, options),
         "d": lambda: delete(chat),
     }
-    choice = asked(f"{chat}: {PROJECT}")
-    if choice in deeds:
-        deeds[choice]()
+    choice = ask(f"{chat}: {PROJECT}")
+    if choice in actions:
+        actions[choice]()
 
 
 def new(options: Options) -> int:
@@ -107,14 +107,14 @@ def new(options: Options) -> int:
     return work(begin(None, TEAMS["iterate"], Start(), options), options)
 
 
-def go_on(chat: str, message: str | None, options: Options) -> int:
-    from septet.cli.start import proceed
+def resume(chat: str, message: str | None, options: Options) -> int:
+    from septet.cli.start import resume_chat
     from septet.cli.watch import work
 
-    return work(proceed(chat, message or None, options), options)
+    return work(resume_chat(chat, message or None, options), options)
 
 
-async def execute(chat: str, options: Options) -> None:
+async def run_program(chat: str, options: Options) -> None:
     """Run the program as the runner would, and show what it says."""
     from septet.agents.replies import sources
     from septet.domain.runs import Job
@@ -124,7 +124,7 @@ async def execute(chat: str, options: Options) -> None:
     async with open_session() as session:
         state = await session.state(chat)
         command = (state.plan.run if state.plan else "") or "python main.py"
-        sandbox = await session.sandbox(options.unsafe_local)
+        sandbox = await session.sandbox(options.programs.unsafe_local)
         job = Job(
             command=("sh", "-c", command),
             workspace=state.workspace,
@@ -145,17 +145,23 @@ def delete(chat: str) -> None:
         in_session(lambda session: remove(session, chat))
 
 
-def changed(options: Options) -> Options:
+def change_options(options: Options) -> Options:
     """The options with one of them another way."""
-    step, model = "on" if options.step else "off", options.model or "chosen for you"
-    notify(f"step mode {step} · says {told(options)} · model {model}")
-    choice = asked(OPTIONS)
-    if choice == "s":
-        return dataclasses.replace(options, step=not options.step)
-    if choice in ("v", "q"):
-        return dataclasses.replace(options, verbose=choice == "v", quiet=choice == "q")
-    return dataclasses.replace(options, model=asked("model")) if choice == "m" else options
+    model, consent, output = options.model, options.consent, options.output
+    step = "on" if consent.step else "off"
+    notify(f"step mode {step} · says {verbosity(output)} · model {model.model or 'chosen for you'}")
+    match ask(OPTIONS):
+        case "s":
+            return replace(options, consent=replace(consent, step=not consent.step))
+        case "v":
+            return replace(options, output=replace(output, verbose=True, quiet=False))
+        case "q":
+            return replace(options, output=replace(output, verbose=False, quiet=True))
+        case "m":
+            return replace(options, model=replace(model, model=ask("model")))
+        case _:
+            return options
 
 
-def told(options: Options) -> str:
-    return "all" if options.verbose else "only results" if options.quiet else "what happens"
+def verbosity(output: Output) -> str:
+    return "all" if output.verbose else "only results" if output.quiet else "what happens"

@@ -4,7 +4,7 @@ import functools
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, ParamSpec
 
@@ -32,30 +32,93 @@ UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
-class Options:
-    model: str
-    yes: bool
-    step: bool
-    rounds: int | None
-    max_cost: float | None
-    max_tokens: int | None
-    max_time: float | None
-    json: bool
-    quiet: bool
-    verbose: bool
-    plain: bool
-    unsafe_local: bool
-    record: Path | None
-    data: tuple[Path, ...] = ()
-    dictionary: Path | None = None
+class ModelOptions:
+    """Which model the members use, and what is written down of what it is asked and answers."""
+
+    model: str = ""
+    fetch: bool = False
+    record: Path | None = None
     debug: bool = False
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What the person agrees to beforehand, and where they want to be asked."""
+
+    yes: bool = False
+    step: bool = False
+    approve: Approval | None = None
+
+    def check(self) -> None:
+        if self.yes and self.approve not in (None, "all"):
+            raise click.UsageError(f"`--yes` and `--approve {self.approve}` cannot be combined")
+        if self.step and (self.yes or self.approve in ("all", "edits")):
+            other = "--yes" if self.yes else f"--approve {self.approve}"
+            raise click.UsageError(f"`{other}` and `--step` cannot be combined")
+
+    @property
+    def to_all(self) -> bool:
+        return self.yes or self.approve == "all"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much a chat may use."""
+
+    rounds: int | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    max_time: float | None = None
+    price: "Price | None" = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is printed, and how."""
+
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    plain: bool = False
+    out: Path | None = None
+
+
+@dataclass(frozen=True)
+class Programs:
+    """How programs are run, and what they may use."""
+
     run_as: "RunAs | None" = None
     network: "Network | None" = None
     packages: "Policy | None" = None
-    approve: Approval | None = None
-    out: Path | None = None
-    fetch: bool = False
-    price: "Price | None" = None
+    unsafe_local: bool = False
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    data: tuple[Path, ...] = ()
+    dictionary: Path | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """All of them, by what they are about: whoever needs some of them takes that part."""
+
+    model: ModelOptions = field(default_factory=ModelOptions)
+    consent: Consent = field(default_factory=Consent)
+    bounds: Bounds = field(default_factory=Bounds)
+    output: Output = field(default_factory=Output)
+    programs: Programs = field(default_factory=Programs)
+    files: DataFiles = field(default_factory=DataFiles)
+
+
+PARTS = {
+    "model": ModelOptions,
+    "consent": Consent,
+    "bounds": Bounds,
+    "output": Output,
+    "programs": Programs,
+    "files": DataFiles,
+}
 
 
 class Duration(click.ParamType[float]):
@@ -126,7 +189,7 @@ class Reach(click.ParamType["Network"]):
             return "on"
         if words in (["off"], []):
             return "off"
-        mixed = f"'{value}' says two things" if {"on", "off"} & set(words) else ""
+        mixed = f"'{value}' mixes on or off with hosts" if {"on", "off"} & set(words) else ""
         if trouble := mixed or next((one for one in map(host_trouble, words) if one), ""):
             self.fail(f"{trouble}; write off, on, or api.example.org,localhost:8000", param, ctx)
         return tuple(words)
@@ -198,16 +261,6 @@ OPTIONS = [
 ]
 
 
-def agree(given: dict[str, object]) -> None:
-    """`--approve all` is `--yes`; any other word beside `--yes` says two things, and so does asking at each step."""
-    if given["yes"] and given["approve"] not in (None, "all"):
-        raise click.UsageError(f"--yes and --approve {given['approve']} say two things: leave out one")
-    if given["step"] and (given["yes"] or given["approve"] in ("all", "edits")):
-        agreed = "--yes" if given["yes"] else f"--approve {given['approve']}"
-        raise click.UsageError(f"{agreed} and --step say two things: leave out one")
-    given["yes"] = given["yes"] or given["approve"] == "all"
-
-
 def is_given(option: str) -> bool:
     """Whether the person typed the option; a variable is meant for whom it may concern."""
     context = click.get_current_context(silent=True)
@@ -221,14 +274,19 @@ def refuse_given(why: str, *options: str) -> None:
             raise click.UsageError(f"{why}: leave out --{option}", click.get_current_context())
 
 
+def take(part: type, given: dict[str, object]) -> object:
+    """One part of the options, out of what click gives; click has checked the values."""
+    return part(**{one.name: given.pop(one.name) for one in fields(part)})
+
+
 def run_options(command: Callable[P, int]) -> Callable[..., int]:
     """Collect the shared options into the command's `options` argument."""
 
     @functools.wraps(command)
     def collected(*args: P.args, **kwargs: P.kwargs) -> int:
-        given = {field: kwargs.pop(field) for field in Options.__dataclass_fields__}
-        agree(given)
-        kwargs["options"] = Options(**given)  # pyright: ignore[reportArgumentType]  # click has checked them
+        options = Options(**{name: take(part, kwargs) for name, part in PARTS.items()})  # pyright: ignore[reportArgumentType]  # each is of its type
+        options.consent.check()
+        kwargs["options"] = options
         return command(*args, **kwargs)
 
     for option in reversed(OPTIONS):
@@ -236,25 +294,35 @@ def run_options(command: Callable[P, int]) -> Callable[..., int]:
     return collected
 
 
-def bounded(team: TeamSpec, options: Options) -> TeamSpec:
-    """The team within the bounds that the command line sets."""
+def with_options(team: TeamSpec, options: Options) -> TeamSpec:
+    """The team as the command line wants it."""
+    consent, programs = options.consent, options.programs
+    approve = "auto" if consent.to_all else "ask" if consent.step or consent.approve else team.approve
+    return replace(
+        team,
+        budget=budget_with(team.budget, options.bounds),
+        approve=approve,
+        stepwise=consent.step or team.stepwise,
+        run=programs.run_as or team.run,
+        network=programs.network or team.network,
+        packages=programs.packages or team.packages,
+    )
+
+
+def budget_with(budget: Budget, bounds: Bounds) -> Budget:
     given = {
-        "rounds": options.rounds,
-        "cost": options.max_cost,
-        "tokens": options.max_tokens,
-        "seconds": options.max_time,
-        "price": options.price,
+        "rounds": bounds.rounds,
+        "cost": bounds.max_cost,
+        "tokens": bounds.max_tokens,
+        "seconds": bounds.max_time,
+        "price": bounds.price,
     }
-    budget = replace(team.budget, **{name: value for name, value in given.items() if value is not None})
-    approve = "auto" if options.yes else "ask" if options.step or options.approve else team.approve
-    run, network = options.run_as or team.run, options.network or team.network
-    bound = replace(team, budget=budget, approve=approve, stepwise=options.step or team.stepwise)
-    return replace(bound, run=run, network=network, packages=options.packages or team.packages)
+    return replace(budget, **{name: value for name, value in given.items() if value is not None})
 
 
-def more(state: State, options: Options) -> Budget:
+def more_budget(state: State, bounds: Bounds) -> Budget:
     """As much again as the chat had, or what the command line says, on top of what is used up."""
-    first = bounded(state.team, options).budget
+    first = budget_with(state.team.budget, bounds)
     used = [rounds_used(state), state.spent.usage.total, state.spent.cost, state.seconds]
     limits = [first.rounds, first.tokens, first.cost, first.seconds]
     rounds, tokens, cost, seconds = (
@@ -269,22 +337,22 @@ def more(state: State, options: Options) -> Budget:
     )
 
 
-def consulted(team: TeamSpec, options: Options, here: bool) -> TeamSpec:
+def with_questions(team: TeamSpec, consent: Consent, here: bool) -> TeamSpec:
     """Whether a new chat asks its person before reviews and for packages; `here` is a person at the terminal.
 
     One whose team takes plans as they come asks before reviews only where the team says so.
     """
-    asks = here and not options.yes and options.approve != "never"
+    asks = here and not consent.to_all and consent.approve != "never"
     policy = "ask" if asks and team in TEAMS.values() else team.packages
-    if options.approve == "never":
+    if consent.approve == "never":
         policy = "off"
-    looks = asks and options.approve != "edits" and team.approve == "ask"
+    looks = asks and consent.approve != "edits" and team.approve == "ask"
     return replace(team, consult=team.consult or looks, packages=policy)
 
 
-def check_questions(team: TeamSpec, options: Options) -> None:
-    """What the team wants to ask and what was answered beforehand must not say two things."""
-    answered = "--yes" if options.yes else "--approve edits" if options.approve == "edits" else ""
+def check_questions(team: TeamSpec, consent: Consent) -> None:
+    """A team that asks at each turn or review cannot be answered beforehand."""
+    answered = "--yes" if consent.to_all else "--approve edits" if consent.approve == "edits" else ""
     asks = "before each turn (stepwise: true)" if team.stepwise else "before each review (consult: true)"
     if answered and (team.stepwise or team.consult):
         raise BadUsage(
@@ -292,13 +360,13 @@ def check_questions(team: TeamSpec, options: Options) -> None:
         )
 
 
-def stand_in(options: Options, person: Agent | None, command: str) -> Agent | None:
+def stand_in(consent: Consent, person: Agent | None, command: str) -> Agent | None:
     """Who answers for the person now: nobody, the person, or what was said beforehand.
 
     `command` is what a person who is away can type later.
     """
-    if options.yes:
+    if consent.to_all:
         return agreeing
-    if options.approve == "edits":
+    if consent.approve == "edits":
         return agreeing_to_work(person or away(command))
-    return None if options.approve == "never" else person
+    return None if consent.approve == "never" else person

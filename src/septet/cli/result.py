@@ -4,7 +4,7 @@ import shutil
 
 from septet.chat.export import answer_words
 from septet.chat.results import report_table, result_of, status
-from septet.cli.options import Options
+from septet.cli.options import Output
 from septet.cli.output import notify, put, put_exactly
 from septet.domain.codec import ENCODER
 from septet.domain.plans import plan_text
@@ -17,25 +17,25 @@ from septet.workspace.delivery import deliver
 WIDTH = 120
 
 
-def conclude(state: State, options: Options, command: str) -> None:
+def print_result(state: State, output: Output, command: str) -> None:
     """The result is all that stdout carries; with `--out` it is in that file instead. `--json` ends with it anyway.
 
     `command` goes on with the chat.
     """
     result = result_of(state)
     line = ENCODER.encode(result).decode()
-    width = shutil.get_terminal_size((WIDTH, 24)).columns if options.out is None else WIDTH
-    text = line if options.json else result_text(state, width)
-    if options.out is not None:
-        deliver(options.out, f"{text}\n".encode(errors="backslashreplace"))
-    if options.json or options.out is None:
-        put_exactly(text) if options.json else put(text)
-    if options.json or options.quiet:
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if output.out is None else WIDTH
+    text = line if output.json else result_text(state, width)
+    if output.out is not None:
+        deliver(output.out, f"{text}\n".encode(errors="backslashreplace"))
+    if output.json or output.out is None:
+        put_exactly(text) if output.json else put(text)
+    if output.json or output.quiet:
         return
     if apart := kept_apart(state):
         notify(f"septet: plan, versions, reviews or history are kept in {apart}")
-    if options.out is not None:
-        notify(f"septet: {state.chat}: {status(state)}; the result is in {options.out}")
+    if output.out is not None:
+        notify(f"septet: {state.chat}: {status(state)}; the result is in {output.out}")
     if result.exit_code and brings_program(state) and not is_over(state):
         notify(f"septet: to go on: {command}")
 

@@ -8,7 +8,7 @@ import click
 from septet.cli.completion import chat_names
 from septet.cli.options import Folder, Options, refuse_given, run_options
 
-DEMOS = ("bars", "clock", "ctr", "hello", "midi", "pull-request")
+DEMOS = sorted(path.stem for path in (Path(__file__).parent.parent / "demos").glob("*.yaml"))
 
 
 @click.command(epilog="Example: septet run 'an analog clock' -C clock --yes")
@@ -33,7 +33,7 @@ def run(
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
         goal = sys.stdin.read(1 << 21)
-    chosen = complete(load_team(team or ("assistant" if options.data else "iterate")))
+    chosen = complete(load_team(team or ("assistant" if options.files.data else "iterate")))
     return work(begin(goal, chosen, Start(workspace, name, plan), options), options)
 
 
@@ -49,13 +49,13 @@ def project(name: str, goal: str | None, workspace: Path | None, team: str, opti
     For scripts: the same line starts it, resumes it after a crash, and does nothing once it is done. Another
     GOAL than the one it began with is said to the team.
     """
-    from septet.cli.start import Start, take_up
+    from septet.cli.start import Start, begin_or_resume
     from septet.cli.watch import work
     from septet.settings.team_files import complete, load_team
 
     if goal == "-":
         goal = sys.stdin.read(1 << 21)
-    return work(take_up(goal, complete(load_team(team)), Start(workspace, name), options), options)
+    return work(begin_or_resume(goal, complete(load_team(team)), Start(workspace, name), options), options)
 
 
 @click.command(epilog="Example: septet plan 'an analog clock' > plan.txt")
@@ -76,9 +76,9 @@ def plan(goal: str, name: str, options: Options) -> int:
 @click.option("-C", "workspace", type=Folder(), help="The folder to build in.")
 @run_options
 def demo(which: str, workspace: Path | None, options: Options) -> int:
-    """Watch a rehearsed team at work, with no key and no network.
+    """Watch a team at work, with no key and no network.
 
-    The team's words were written beforehand; its code, tests and pictures are really run and made here.
+    The members' answers were written beforehand; the code, tests and pictures are really run and made here.
 
     \b
     clock, bars   a team plans, codes, runs, reviews and mends
@@ -87,12 +87,12 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     pull-request  a manager, a coder and a runner in a group chat
     ctr           a proxy and its assistant answer questions about a log of ad impressions
     """
-    from septet.cli.start import rehearse
+    from septet.cli.start import begin_demo
     from septet.cli.watch import work
 
     refuse_given("a demo brings its own words and data", "model", "data", "dictionary", "fetch")
 
-    return work(rehearse(which, workspace, options), options)
+    return work(begin_demo(which, workspace, options), options)
 
 
 @click.command(epilog="Example: septet resume analog-clock 'sounds good'")
@@ -108,10 +108,10 @@ def resume(name: str | None, message: str | None, last: bool, version: str | Non
 
     NAME may be the beginning of a name. MESSAGE answers what the chat waits for, or steers the next turn.
     """
-    from septet.cli.start import proceed
+    from septet.cli.start import resume_chat
     from septet.cli.watch import work
 
     refuse_given(
         "a chat goes on with the models and data it began with", "model", "data", "dictionary", "fetch"
     )
-    return work(proceed(None if last else name, message, options, version), options)
+    return work(resume_chat(None if last else name, message, options, version), options)

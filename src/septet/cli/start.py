@@ -1,4 +1,4 @@
-"""Ways into a chat from the command line: a new one, a rehearsed one, one that exists."""
+"""How a command gets its chat: a new one, a demo, one that exists."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,12 +7,20 @@ from msgspec.structs import replace
 
 from septet.agents.person import question, understood
 from septet.chat.versions import version_named
-from septet.cli.options import Options, bounded, check_questions, consulted, is_given, more
+from septet.cli.options import (
+    DataFiles,
+    Options,
+    check_questions,
+    is_given,
+    more_budget,
+    with_options,
+    with_questions,
+)
 from septet.cli.output import notify
 from septet.cli.person import WELCOME, ask_line, at_terminal
 from septet.cli.watch import Prepare
 from septet.common.documents import read_text
-from septet.demos.catalogue import load_rehearsal, nearest_rehearsal, start_rehearsal, team_of
+from septet.demos.catalogue import load_demo, nearest_demo, start_demo, team_of
 from septet.domain.events import DataDescribed
 from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.state import State
@@ -23,8 +31,8 @@ from septet.ways.endings import is_over
 from septet.wiring.forks import bring_back
 from septet.wiring.session import Session, check_model, checked_goal, thinking, with_model
 
-REHEARSAL = (
-    "a rehearsal: the team's words were written beforehand; its code, tests and pictures are really run here"
+DEMO = (
+    "a demo: the members' answers were written beforehand; the code, tests and pictures are really run here"
 )
 
 
@@ -42,10 +50,10 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
     What makes no sense is said at once; what stands in the way, before a model is looked for.
     """
     plan = read_plan(start.plan) if start.plan else None
-    team = each_by_its_own(team) if team.config and options.model else team
-    check_questions(team, options)
+    team = each_by_its_own(team) if team.config and options.model.model else team
+    check_questions(team, options.consent)
     if is_given("model"):
-        check_model(team, options.model)
+        check_model(team, options.model.model)
 
     async def prepare(session: Session) -> str:
         words = goal
@@ -56,11 +64,11 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
         await session.check_new(start.name, absolute(start.workspace))
         model = await model_for(team, session, options)
         if model is None:
-            return await rehearse(nearest_rehearsal(words), start.workspace, options)(session)
-        spec = with_model(bounded(consulted(team, options, at_terminal()), options), model)
-        chat = await session.start(
-            words, spec, absolute(start.workspace), start.name, await described(options)
-        )
+            return await begin_demo(nearest_demo(words), start.workspace, options)(session)
+        asking = with_questions(team, options.consent, at_terminal())
+        spec = with_model(with_options(asking, options), model)
+        data = await describe_data(options.files)
+        chat = await session.start(words, spec, absolute(start.workspace), start.name, data)
         if plan is not None:
             await session.propose(chat, plan)
         return chat
@@ -68,24 +76,24 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
     return prepare
 
 
-async def described(options: Options) -> list[DataDescribed]:
+async def describe_data(files: DataFiles) -> list[DataDescribed]:
     """The cards of the data files; what is wrong with one is said before the chat begins."""
-    if not options.data:
+    if not files.data:
         return []
     from septet.workspace.data_cards import describe, read_dictionary
 
-    meanings = read_dictionary(options.dictionary)
-    return [await describe(str(absolute(path)), meanings) for path in options.data]
+    meanings = read_dictionary(files.dictionary)
+    return [await describe(str(absolute(path)), meanings) for path in files.data]
 
 
 async def model_for(team: TeamSpec, session: Session, options: Options) -> str | None:
     """What members without a model of their own think with; nothing is looked for when all have one."""
     session.open_client(team)
     if all(member.model for member in thinking(team)):
-        return options.model
+        return options.model.model
     from septet.cli.download import model_to_use
 
-    return await model_to_use(session.models, options)
+    return await model_to_use(session.models, options.model, options.consent.to_all)
 
 
 def read_plan(path: Path) -> Plan:
@@ -95,52 +103,55 @@ def read_plan(path: Path) -> Plan:
     return plan
 
 
-def rehearse(which: str, workspace: Path | None, options: Options) -> Prepare:
-    """A new chat whose members read from a script."""
+def begin_demo(which: str, workspace: Path | None, options: Options) -> Prepare:
+    """A new chat whose members read their answers from a script."""
 
     async def prepare(session: Session) -> str:
-        team = bounded(team_of(load_rehearsal(which)), options)
-        asked = options.step or options.approve in ("ask", "never")
-        agreed = team if asked else replace(team, approve="auto")
-        chat = await start_rehearsal(session, which, agreed, absolute(workspace))
-        if not options.quiet:
-            notify(f"septet: {REHEARSAL}")
+        team = with_options(team_of(load_demo(which)), options)
+        if not (options.consent.step or options.consent.approve in ("ask", "never")):
+            team = replace(team, approve="auto")
+        chat = await start_demo(session, which, team, absolute(workspace))
+        if not options.output.quiet:
+            notify(f"septet: {DEMO}")
         return chat
 
     return prepare
 
 
-def proceed(name: str | None, message: str | None, options: Options, version: str | None = None) -> Prepare:
+def resume_chat(
+    name: str | None, message: str | None, options: Options, version: str | None = None
+) -> Prepare:
     """A chat that exists: from an older version, with the person's answer, and with more room if it had ended."""
 
     async def prepare(session: Session) -> str:
         heads = await session.store.chats()
         if not heads and not name:
             raise nothing_to_resume(session)
-        if options.network or options.packages or options.run_as:
+        programs = options.programs
+        if programs.network or programs.packages or programs.run_as:
             raise BadUsage(
                 "a chat keeps the network, packages and run-as that it began with", "start another"
             )
         chat = await session.find(name) if name else heads[0].chat
         state = await session.state(chat)
-        if options.step and not state.team.stepwise:
+        if options.consent.step and not state.team.stepwise:
             raise BadUsage(
                 "a chat keeps the step mode that it began with", "start another, or leave out --step"
             )
-        await taken(session, state, message)
+        await take_chat(session, state, message)
         wanted = None if version is None else version_named(state, version)
         if wanted is not None and wanted != state.version:
             await bring_back(session, state, wanted, "to go on from there")
         if message:
             await say(session, state, message)
         if state.ended is not None and (not is_over(state) or message or wanted):
-            await session.reopen(chat, more(state, options))
+            await session.reopen(chat, more_budget(state, options.bounds))
         return chat
 
     return prepare
 
 
-async def taken(session: Session, state: State, message: str | None) -> None:
+async def take_chat(session: Session, state: State, message: str | None) -> None:
     """Nobody else may go on with it from here. Who does already, is told what the person says."""
     try:
         session.take(state.chat)
@@ -164,7 +175,7 @@ def nothing_to_resume(session: Session) -> BadUsage:
     return BadUsage(f"the chat '{notes[0].chat}' is on {notes[0].server}", notes[0].command)
 
 
-def take_up(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:
+def begin_or_resume(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:
     """The chat of that name, told what is new in the goal; where there is none, it begins."""
 
     async def prepare(session: Session) -> str:
@@ -174,7 +185,7 @@ def take_up(goal: str | None, team: TeamSpec, start: Start, options: Options) ->
             return await begin(goal, team, start, options)(session)
         known = (await session.state(start.name)).goal
         news = goal.strip() if goal and goal.strip() != known.strip() else None
-        return await proceed(start.name, news, options)(session)
+        return await resume_chat(start.name, news, options)(session)
 
     return prepare
 

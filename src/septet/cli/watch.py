@@ -1,4 +1,4 @@
-"""The person's part while the team works: a line to steer it by, and questions in the same place."""
+"""A chat at the terminal, from its first event to its result: what is printed, what the person types, signals."""
 
 import logging
 import signal
@@ -15,11 +15,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from septet.agents.person import Ask, present
 from septet.chat.results import reach, result_of
 from septet.cli.main import Outcome
-from septet.cli.options import Options, more, stand_in
+from septet.cli.options import Bounds, Options, Output, more_budget, stand_in
 from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_after_interrupt, ask_next, asking, at_terminal
 from septet.cli.progress import Screen
-from septet.cli.result import conclude
+from septet.cli.result import print_result
 from septet.common.text import neutral
 from septet.domain.codec import encode
 from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
@@ -35,18 +35,18 @@ Tell = Callable[[PersonSpoke], Awaitable[None]]
 
 
 @asynccontextmanager
-async def steering(screen: Screen, tell: Tell, options: Options) -> AsyncGenerator[Ask, None]:
+async def person_input(screen: Screen, tell: Tell, output: Output) -> AsyncGenerator[Ask, None]:
     """How the person is asked; at a terminal that can show it, with a footer and what they type at any time."""
-    if options.json or options.quiet or not screen.can_move:
+    if output.json or output.quiet or not screen.can_move:
         yield asking()
         return
     from septet.cli.footer import Footer
 
     footer = Footer(screen.standing, listening=sys.stdin.isatty())
-    with notices(screen):
+    with warnings_on(screen):
         async with anyio.create_task_group() as tasks:
             await tasks.start(footer.show)
-            tasks.start_soon(deliver, footer.spoken, tell)
+            tasks.start_soon(forward_messages, footer.spoken, tell)
             screen.footer = footer
             try:
                 yield asking(footer.ask, footer.handed_over)
@@ -54,7 +54,7 @@ async def steering(screen: Screen, tell: Tell, options: Options) -> AsyncGenerat
                 footer.close()
 
 
-async def deliver(spoken: MemoryObjectReceiveStream[str], tell: Tell) -> None:
+async def forward_messages(spoken: MemoryObjectReceiveStream[str], tell: Tell) -> None:
     """What was sent is in the log, even if the person interrupts right after it."""
     with anyio.CancelScope(shield=True):
         async for text in spoken:
@@ -62,7 +62,7 @@ async def deliver(spoken: MemoryObjectReceiveStream[str], tell: Tell) -> None:
 
 
 @contextmanager
-def notices(screen: Screen) -> Generator[None, None, None]:
+def warnings_on(screen: Screen) -> Generator[None, None, None]:
     """Warnings, such as that a model is asked again, stand among what happens."""
 
     class Notice(logging.Handler):
@@ -84,24 +84,24 @@ UNSAFE = "WITHOUT A SANDBOX: programs run here with all your rights (--unsafe-lo
 
 def work(prepare: Prepare, options: Options, opening: Opening = open_session) -> int:
     """Run the chat to its end and print the result; returns the exit code."""
-    if options.out is not None:
-        check_destination(options.out)
+    if options.output.out is not None:
+        check_destination(options.output.out)
     return anyio.run(watch, prepare, options, opening)
 
 
 async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
     async with opening() as session:
-        sandbox = await session.sandbox(options.unsafe_local)
-        if options.record:
-            session.models.record(options.record)
-        known = {head.chat: head.seq for head in await session.store.chats()} if options.json else {}
+        sandbox = await session.sandbox(options.programs.unsafe_local)
+        if options.model.record:
+            session.models.record(options.model.record)
+        known = {head.chat: head.seq for head in await session.store.chats()} if options.output.json else {}
         chat = await prepare(session)
         outcome = outcome_of_command()
         outcome.command = session.command(chat)
         try:
-            await print_new(session, chat, known.get(chat, 0), options)
+            await print_new(session, chat, known.get(chat, 0), options.output)
             await prepare_to_watch(session, chat, options)
-            return await to_the_end(session, chat, sandbox, options)
+            return await run_to_end(session, chat, sandbox, options)
         except Exception as error:
             with suppress(SeptetError):
                 outcome.state = await session.state(chat)
@@ -118,29 +118,29 @@ def outcome_of_command() -> Outcome:
 
 
 async def prepare_to_watch(session: Session, chat: str, options: Options) -> None:
-    if options.debug:
-        session.models.overhear = overhearing(session.home.data / "logs" / f"{chat}.log")
-    if options.unsafe_local:
+    if options.model.debug:
+        session.models.overhear = debug_log(session.home.data / "logs" / f"{chat}.log")
+    if options.programs.unsafe_local:
         notify(f"septet: {UNSAFE}")
-    if not options.quiet:
-        introduce(await session.state(chat), options)
+    if not options.output.quiet:
+        introduce(await session.state(chat), options.output)
 
 
-async def to_the_end(session: Session, chat: str, sandbox: Sandbox, options: Options) -> int:
+async def run_to_end(session: Session, chat: str, sandbox: Sandbox, options: Options) -> int:
     while True:
         while not await follow(session, chat, sandbox, options):
             pass
         state = await session.state(chat)
-        conclude(state, options, session.command(chat))
-        if not await goes_on(session, state, options):
+        print_result(state, options.output, session.command(chat))
+        if not await ask_follow_up(session, state, options):
             return result_of(state).exit_code
 
 
-def introduce(state: State, options: Options) -> None:
-    screen = Screen(state, options.plain)
+def introduce(state: State, output: Output) -> None:
+    screen = Screen(state, output.plain)
     screen.say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
     for card in state.cards:
-        screen.say("septet", f"data: {card.card if options.verbose else card.card.splitlines()[0]}")
+        screen.say("septet", f"data: {card.card if output.verbose else card.card.splitlines()[0]}")
     if state.team.network != "off":
         screen.say("septet", f"network for programs: {reach(state.team.network)}")
 
@@ -149,16 +149,17 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
     """Perform until the chat ends, seen by whoever watches; False where it goes on with what the person says."""
     before = await session.state(chat)
     talk = before.team.floor == "group_chat"
-    screen = Screen(before, options.plain, options.verbose or talk)
+    screen = Screen(before, options.output.plain, options.output.verbose or talk)
     caught: list[int] = []
-    async with interruptible(caught), steering(screen, partial(session.tell, chat), options) as ask:
-        person = stand_in(options, present(ask) if at_terminal() else None, session.command(chat))
+    tell, output = partial(session.tell, chat), options.output
+    async with catch_signals(caught), person_input(screen, tell, output) as ask:
+        person = stand_in(options.consent, present(ask) if at_terminal() else None, session.command(chat))
         async with aclosing(session.perform(chat, sandbox, person)) as performance:
             async for recorded in performance:
-                tell(recorded, screen, options)
-    late, typed = left_over(screen)
+                show_event(recorded, screen, output)
+    late, typed = unheard_input(screen)
     if not caught:
-        return not await goes_on_with(late, typed, session, chat, options)
+        return not await reopen_for(late, typed, session, chat, options.bounds)
     words = await ask_after_interrupt(typed) if caught[0] == signal.SIGINT and at_terminal() else None
     if words is None:
         kind = Interrupted if caught[0] == signal.SIGINT else Stopped
@@ -166,11 +167,11 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
     if words:
         last = (await session.state(chat)).seq
         await session.tell(chat, PersonSpoke(text=words))
-        await print_new(session, chat, last, options)
+        await print_new(session, chat, last, output)
     return False
 
 
-def left_over(screen: Screen) -> tuple[bool, str]:
+def unheard_input(screen: Screen) -> tuple[bool, str]:
     """Whether words were sent that nobody of the team has heard, and what was typed and not sent."""
     if screen.footer is None:
         return False, ""
@@ -179,28 +180,28 @@ def left_over(screen: Screen) -> tuple[bool, str]:
     return bool(screen.footer.queued), screen.footer.typed
 
 
-async def goes_on_with(late: bool, typed: str, session: Session, chat: str, options: Options) -> bool:
+async def reopen_for(late: bool, typed: str, session: Session, chat: str, bounds: Bounds) -> bool:
     """Words that came when the team was done already: it goes on with them, unless a bound has ended it."""
     state = await session.state(chat)
     ended = ending(state)
     if late and ended is not None and ended.reason in (*FINISHED, "claimed"):
-        await session.reopen(chat, more(state, options))
+        await session.reopen(chat, more_budget(state, bounds))
         return True
     if typed.strip():
         notify(f"septet: not sent: {neutral(typed)}")
     return False
 
 
-async def print_new(session: Session, chat: str, after: int, options: Options) -> None:
+async def print_new(session: Session, chat: str, after: int, output: Output) -> None:
     """Events that come from outside the loop: the beginning, the person's words, more room."""
-    if options.json:
+    if output.json:
         for recorded in await session.store.read(chat, after):
             put_exactly(encode(recorded).decode())
 
 
-async def goes_on(session: Session, state: State, options: Options) -> bool:
+async def ask_follow_up(session: Session, state: State, options: Options) -> bool:
     """After an answer, a person at the terminal may ask on; the threads and the workspace stay."""
-    silent = options.yes or options.json or options.approve == "never"
+    silent = options.consent.to_all or options.output.json or options.consent.approve == "never"
     if state.answered is None or silent or not at_terminal():
         return False
     asked = await ask_next()
@@ -209,34 +210,34 @@ async def goes_on(session: Session, state: State, options: Options) -> bool:
         notify(f"septet: ask on another day: {command} 'your question'")
         return False
     await session.tell(state.chat, PersonSpoke(text=asked))
-    await session.reopen(state.chat, more(await session.state(state.chat), options))
+    await session.reopen(state.chat, more_budget(await session.state(state.chat), options.bounds))
     return True
 
 
-def overhearing(path: Path) -> Callable[[Request], None]:
+def debug_log(path: Path) -> Callable[[Request], None]:
     """Everything that a model is told goes into a file that only its person can read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
     notify(f"septet: what the models are told is in {path}")
 
-    def overhear(request: Request) -> None:
+    def write(request: Request) -> None:
         with path.open("a", encoding="utf-8") as file:
             for message in request.messages:
                 file.write(f"[{request.role} {request.step}, {message.role}]\n{message.text}\n\n")
 
-    return overhear
+    return write
 
 
-def tell(recorded: Recorded, screen: Screen, options: Options) -> None:
-    if options.json:
+def show_event(recorded: Recorded, screen: Screen, output: Output) -> None:
+    if output.json:
         put_exactly(encode(recorded).decode())
-    if not options.quiet:
-        shown_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not options.json
-        screen.hear(recorded, aloud=not shown_last)
+    if not output.quiet:
+        printed_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not output.json
+        screen.hear(recorded, aloud=not printed_last)
 
 
 @asynccontextmanager
-async def interruptible(caught: list[int]) -> AsyncGenerator[None, None]:
+async def catch_signals(caught: list[int]) -> AsyncGenerator[None, None]:
     """SIGINT and SIGTERM stop at once what runs; the log has everything up to that moment."""
 
     async def listen(scope: anyio.CancelScope) -> None:

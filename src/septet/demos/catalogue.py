@@ -19,17 +19,17 @@ from septet.workspace.files import Workspace
 WITH_DATA = "ctr"
 
 
-def rehearsals() -> list[str]:
+def demo_names() -> list[str]:
     return sorted(path.stem for path in DEMOS.glob("*.yaml"))
 
 
-def nearest_rehearsal(goal: str) -> str:
+def nearest_demo(goal: str) -> str:
     """The demo whose goal has most words in common with this one; the clock where none has any."""
 
     def shared(name: str) -> int:
-        return len(words_of(load_rehearsal(name).goal) & words_of(goal))
+        return len(words_of(load_demo(name).goal) & words_of(goal))
 
-    return max(["clock", *rehearsals()], key=shared)
+    return max(["clock", *demo_names()], key=shared)
 
 
 def words_of(text: str) -> set[str]:
@@ -37,8 +37,8 @@ def words_of(text: str) -> set[str]:
     return {word for word in re.findall(r"[a-z]{4,}", text.lower()) if word not in ("that", "with", "write")}
 
 
-def load_rehearsal(name: str) -> Script:
-    known(name, rehearsals(), "demo", "a new chat")
+def load_demo(name: str) -> Script:
+    known(name, demo_names(), "demo", "a new chat")
     return load_script(DEMOS / f"{name}.yaml")
 
 
@@ -46,9 +46,9 @@ def team_of(script: Script) -> TeamSpec:
     return TEAMS[script.team]
 
 
-async def start_rehearsal(session: Session, name: str, team: TeamSpec, folder: Path | None = None) -> str:
+async def start_demo(session: Session, name: str, team: TeamSpec, folder: Path | None = None) -> str:
     """A new chat whose members read from the script, in a folder that holds what the script begins with."""
-    script = await to_thread.run_sync(load_rehearsal, name)
+    script = await to_thread.run_sync(load_demo, name)
     if folder is not None:
         await check_free(Workspace(folder), script)
     data = await data_for(name, session.home)

@@ -138,9 +138,7 @@ def check_client(client: ClientForm, source: str) -> None:
         raise BadConfig(f"{source}: azure_ad_token_provider can be only {IDENTITY}", "or use azure_ad_token")
     if client.api_key or client.azure_ad_token:
         other = "api_key" if client.api_key else "azure_ad_token"
-        raise BadConfig(
-            f"{source}: {other} and azure_ad_token_provider say two things", "take one of them out"
-        )
+        raise BadConfig(f"{source}: {other} and azure_ad_token_provider cannot be combined", "leave out one")
 
 
 def team_of(form: GroupChatForm, path: Path) -> TeamSpec:

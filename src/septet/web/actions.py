@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from septet.agents.person import question, understood
 from septet.chat.versions import version_named
-from septet.demos.catalogue import load_rehearsal, start_rehearsal, team_of
+from septet.demos.catalogue import load_demo, start_demo, team_of
 from septet.domain.events import (
     DecisionRecorded,
     Event,
@@ -80,8 +80,8 @@ class Acting:
         return await session.start(form.goal, team, None)
 
     async def rehearsed(self, form: NewChat) -> str:
-        script = await to_thread.run_sync(load_rehearsal, form.demo)
-        return await start_rehearsal(self.place.session, form.demo, bounded(team_of(script), form))
+        script = await to_thread.run_sync(load_demo, form.demo)
+        return await start_demo(self.place.session, form.demo, bounded(team_of(script), form))
 
     async def act(self, request: Request) -> Response:
         state = await self.place.shelf.state(request.path_params["chat"])

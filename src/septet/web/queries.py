@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 from septet.chat.export_file import FORMATS, document, fetched, packed
 from septet.chat.results import result_of
 from septet.chat.versions import difference, version_named
-from septet.demos.catalogue import rehearsals
+from septet.demos.catalogue import demo_names
 from septet.domain.codec import encode
 from septet.errors import BadUsage, NoModel
 from septet.web.app_state import Place
@@ -70,7 +70,7 @@ class Reading:
 
     async def setup(self, request: Request) -> Response:
         """What a new chat can be made with."""
-        session, demos = self.place.session, await anyio.to_thread.run_sync(rehearsals)
+        session, demos = self.place.session, await anyio.to_thread.run_sync(demo_names)
         return json_answer({"teams": list(session.teams), "team": session.team, "demos": demos})
 
     async def people(self, request: Request) -> Response:
