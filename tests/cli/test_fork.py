@@ -68,7 +68,7 @@ def test_a_chat_goes_on_from_an_older_version(adding: Septet) -> None:
     assert "'adding' has no version 'v9': it has v1 to v2" in refused.stderr
     gone_on = adding("resume", "adding", "--from", "v1", "--json")
     told = kinds(gone_on.stdout)
-    assert told[:3] == ["decision_recorded", "version_written", "chat_continued"]
+    assert told[:4] == ["snapshot_taken", "decision_recorded", "version_written", "chat_continued"]
     assert told[-3:] == ["turn_opened", "chat_halted", "result"]
     assert "run_finished" in told, "what is brought back is run again"
     assert gone_on.returncode == 5

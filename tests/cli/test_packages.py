@@ -24,7 +24,7 @@ def steps(log: str) -> list[str]:
 
 def test_what_is_missing_is_installed_and_recorded_before_the_run(indexed: Septet) -> None:
     done = indexed(*RUN, *MODEL, "--packages", "auto", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
     assert steps(done.stdout) == STEPS
     assert "installed emoji" in done.stderr
     assert "installed emoji" in indexed("export", "smile", "--format", "txt").stdout
@@ -43,7 +43,7 @@ def test_the_person_is_waited_for_and_may_say_yes_later(indexed: Septet) -> None
     assert "septet resume smile 'yes'" in waiting.stderr
     assert indexed("resume", "smile").returncode == 4
     done = indexed("resume", "smile", "yes", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
     assert steps(done.stdout) == STEPS[1:]
 
 
@@ -58,7 +58,7 @@ def test_a_team_file_may_say_it(indexed: Septet, tmp_path: Path) -> None:
     members = "".join(f"- role: {role}\n" for role in ("manager", "coder", "runner"))
     (tmp_path / "team.yaml").write_text(f"floor: pair\npackages: auto\nnetwork: off\nmembers:\n{members}")
     done = indexed("run", "print a smile", "-t", "team.yaml", "-C", "w", "-n", "smile", *MODEL)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
 
 
 def test_exec_installs_for_its_folder(indexed: Septet, tmp_path: Path) -> None:

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from septet.cluster.server import ServerPlan, serve
-from septet.domain.events import ChatStarted, DataDescribed, DecisionRecorded, Event, VersionWritten
+from septet.domain.events import (
+    ChatStarted,
+    DataDescribed,
+    DecisionRecorded,
+    Event,
+    SnapshotTaken,
+    VersionWritten,
+)
 from septet.domain.reduce import fold
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.wiring.cluster import open_cluster
@@ -42,5 +49,5 @@ async def test_chats_with_data_are_started_forked_and_set_back(
         begun = [ChatStarted, DataDescribed, DataDescribed]
         assert await kinds(session, early) == begun
         assert await kinds(session, late) == [*begun, VersionWritten]
-        written = [VersionWritten, VersionWritten, DecisionRecorded, VersionWritten]
+        written = [VersionWritten, VersionWritten, SnapshotTaken, DecisionRecorded, VersionWritten]
         assert await kinds(session, chat) == begun + written

@@ -377,7 +377,7 @@ async def test_the_assistant_runs_and_edits_scripts_of_the_person(tmp_path: Path
         {"role": "proxy", "say": "It says 42 now."},
     )
     played = await play(tmp_path, model, "assistant")
-    assert played.ended.reason == "done"
+    assert played.ended.reason == "answered"
     assert (project / "mine.py").read_text() == "x = {  'a': 42 }\nprint('was', x['a'])\n"
     await restore(tmp_path, "s1")
     assert "41" in (project / "mine.py").read_text()

@@ -83,6 +83,6 @@ async def test_a_history_that_is_no_file_is_kept_elsewhere(tmp_path: Path, kind:
         {"role": "manager", "say": "terminate: it prints"},
     )
     played = await play(tmp_path, model, "pair")
-    assert played.ended.reason == "done"
+    assert played.ended.reason == "claimed"
     kept = tmp_path / "home" / "keepsakes" / "c" / "chat_history.txt"
     assert "it prints" in kept.read_text()

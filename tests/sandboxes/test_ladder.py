@@ -83,6 +83,8 @@ async def test_many_who_choose_at_once_on_a_fresh_home_share_one_self_check(
         for _ in range(5):
             group.start_soon(lambda: choose_sandbox(proofs=proofs))
     assert len(checks) == 1
+    assert not proofs.parent.exists(), "who only looks leaves nothing behind"
+    ladder.keep_proofs(proofs)
     assert (proofs / "bubblewrap").exists()
 
 

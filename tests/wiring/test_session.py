@@ -54,5 +54,5 @@ async def test_many_runs_at_once_on_a_fresh_home_all_finish(
     ):
         for number in range(8):
             group.start_soon(run, team, number)
-    assert ended == ["done"] * 8
+    assert ended == ["rounds"] * 8
     assert (tmp_path / "home" / "sandboxes" / "bubblewrap").exists(), "the next start need not check again"

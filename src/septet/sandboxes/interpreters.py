@@ -98,9 +98,9 @@ def with_site(job: Job, site: Path, environment: Path) -> Job:
 def source_folder(workspace: Path) -> Path | None:
     """`src`, where packages are kept there: what is tested is the project's own and not what is installed."""
     folder = workspace / "src"
-    if not folder.is_dir() or (folder / "__init__.py").exists():
-        return None
     with suppress(OSError):
+        if not folder.is_dir() or (folder / "__init__.py").exists():
+            return None
         found = (
             entry for entry in folder.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").exists()
         )
@@ -112,7 +112,10 @@ def project_environment(project: Path) -> ProjectEnvironment | None:
     """Only one that links to a Python installation outside: what stands in the project may have been made there."""
     folder = project.resolve() / ".venv"
     link = folder / "bin" / "python"
-    if folder.is_symlink() or not (folder / "pyvenv.cfg").is_file() or not link.is_symlink():
+    try:
+        if folder.is_symlink() or not (folder / "pyvenv.cfg").is_file() or not link.is_symlink():
+            return None
+    except OSError:  # a folder that cannot be looked at: the run says why
         return None
     interpreter = _real(link)
     named = _REAL_NAME.fullmatch(interpreter.name)

@@ -44,6 +44,8 @@ _WEAKER = {
 VARIABLE = "SEPTET_SANDBOX"
 """By this variable a person names a rung; no other is used then."""
 
+_PROVEN: dict[Path, str] = {}
+"""Rungs that this process has checked, by where the proof belongs."""
 _LOCK: RunVar[Lock] = RunVar("the lock of self-checks")
 _log = logging.getLogger(__name__)
 
@@ -96,13 +98,15 @@ async def _proven(sandbox: Sandbox, rung: str, proofs: Path | None) -> Sandbox:
     """Once for each rung and kernel, however many chats begin at once; what does not hold is not used."""
     proof = f"{platform.platform()}\n"
     async with _checking():
-        if proofs is None or _text(proofs / rung) == proof:
+        if proofs is None or proof in (_PROVEN.get(proofs / rung), _text(proofs / rung)):
             return sandbox
         check = await self_check(sandbox)
         if not check.holds:
             through = ", ".join(check.let_through) or "the check did not run"
             raise NoSandbox(f"{rung} does not hold here ({through})", _REMEDY)
-        _keep(proofs / rung, proof)
+        _PROVEN[proofs / rung] = proof
+        if proofs.parent.exists():  # a command that is only mistaken leaves nothing behind
+            keep_proofs(proofs)
         return sandbox
 
 
@@ -115,11 +119,13 @@ def _checking() -> Lock:
     return lock
 
 
-def _keep(path: Path, proof: str) -> None:
-    """Where it cannot be kept, the next start checks again."""
+def keep_proofs(folder: Path) -> None:
+    """What this process has proven, for those that come later; where that fails, the next start checks again."""
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(proof)
+        for path, proof in _PROVEN.items():
+            if path.parent == folder:
+                folder.mkdir(parents=True, exist_ok=True)
+                path.write_text(proof)
 
 
 def _text(path: Path) -> str:

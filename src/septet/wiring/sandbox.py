@@ -1,6 +1,7 @@
 """Where programs run, with all that a run may ask for; and one run by itself, for somebody who wants to try it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from anyio import to_thread
 from msgspec.structs import replace
@@ -10,7 +11,7 @@ from septet.domain.packages import Installation, Missing
 from septet.domain.runs import Cell, Job, RunResult
 from septet.ports import Listener, Sandbox
 from septet.sandboxes.interpreters import Interpreters
-from septet.sandboxes.ladder import choose_sandbox
+from septet.sandboxes.ladder import choose_sandbox, keep_proofs
 from septet.sandboxes.packages import Index, Packages
 from septet.sandboxes.workbench import Workbench
 from septet.settings.home import Home, find_home
@@ -19,8 +20,17 @@ from septet.settings.home import Home, find_home
 async def workbench(home: Home, unsafe: bool = False) -> Workbench:
     """The best rung of this machine, proven before its first run; NoSandbox is raised before anything has run."""
     await to_thread.run_sync(sweep_passing)
-    rung = await choose_sandbox(unsafe=unsafe, proofs=home.data / "sandboxes")
+    rung = await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home))
     return Workbench(rung, (Interpreters(home.cache).applied, packages_on(rung, home).applied))
+
+
+def proofs_in(home: Home) -> Path:
+    return home.data / "sandboxes"
+
+
+async def keep_checked(home: Home) -> None:
+    """Now that something is kept in the home anyway, the sandboxes that were checked are noted there too."""
+    await to_thread.run_sync(keep_proofs, proofs_in(home))
 
 
 def packages_on(sandbox: Sandbox, home: Home) -> Packages:
@@ -34,7 +44,7 @@ async def provide(
 ) -> Installation | None:
     """Install what the sources lack, if it is agreed to; None where there is nothing to do."""
     home = find_home()
-    packages = packages_on(await choose_sandbox(unsafe=unsafe, proofs=home.data / "sandboxes"), home)
+    packages = packages_on(await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home)), home)
     missing = await packages.missing(workspace, sources)
     return await packages.install(workspace, missing) if missing and agree(missing) else None
 

@@ -56,7 +56,7 @@ from septet.ways.iterate.policy import floor_for
 from septet.wiring.crafts import craft
 from septet.wiring.mcp import Foreign
 from septet.wiring.models import Models, settled_name, suited
-from septet.wiring.sandbox import packages_on, workbench
+from septet.wiring.sandbox import keep_checked, packages_on, workbench
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
 from septet.workspace.ignored import repository_of
@@ -262,6 +262,7 @@ class Session:
     async def _perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None
     ) -> AsyncGenerator[Recorded, None]:
+        await keep_checked(self.home)
         log = await Log.open(self.store, chat)
         floor = floor_for(log.state.team, log.state.budget)
         agents = self.agents(log.state, sandbox, person)
