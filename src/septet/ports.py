@@ -60,7 +60,7 @@ class ChatHead(Value):
     changed: float
 
 
-class Conducted(Value, omit_defaults=False):
+class RemoteChat(Value, omit_defaults=False):
     """A chat whose log is on a `server`, as it was last seen from here. `command` goes on with it, `status` is how it
     stood, and `ending` the same for programs.
     """
@@ -106,6 +106,21 @@ class EventStore(Protocol):
 
     def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
         """The events after `after`, then each new one as it is stored, without gap or double, for ever."""
+        ...
+
+
+class ChatCatalog(Protocol):
+    """The chats of a store as wholes. A log on a server has none: it is only ever added to."""
+
+    async def rename(self, chat: str, name: str) -> None:
+        """The same events under another name; a conductor that is at work on the chat meets a Conflict.
+
+        Raises Conflict where there is no such chat, or where the name is taken.
+        """
+        ...
+
+    async def delete(self, chat: str) -> None:
+        """Take the chat out of the log for good; nothing where there is no such chat."""
         ...
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from septet.chat.search import TABLE, Index, query_of
 from septet.domain.events import PersonSpoke
 from septet.stores.memory import MemoryStore
-from septet.stores.sqlite import forget_chat, open_store, rename_chat
+from septet.stores.sqlite import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -37,17 +37,16 @@ async def test_all_words_or_their_beginnings_are_found_the_newest_first() -> Non
 
 
 async def test_chats_that_are_gone_are_not_found_any_more(tmp_path: Path) -> None:
-    database = tmp_path / "log.db"
-    async with open_store(database) as store:
+    async with open_store(tmp_path / "log.db") as store:
         for chat in ("one", "two", "three"):
             await store.append(chat, PersonSpoke(text="red"), after=None)
             await store.append(chat, PersonSpoke(text="and blue"), after=None)
         index = Index(store)
         assert {hit.chat for hit in await index.find("red")} == {"one", "two", "three"}
-        await forget_chat(database, "one")
-        await forget_chat(database, "two")
+        await store.delete("one")
+        await store.delete("two")
         await store.append("two", PersonSpoke(text="green"), after=None)
-        await rename_chat(database, "three", "four")
+        await store.rename("three", "four")
         assert {hit.chat for hit in await index.find("red")} == {"four"}
         assert {hit.chat for hit in await index.find("green")} == {"two"}
 

@@ -12,7 +12,7 @@ from septet.stores.chat_locks import ChatLocks
 
 HOLD = (
     "import sys; from pathlib import Path; from septet.stores.chat_locks import ChatLocks\n"
-    "ChatLocks(Path(sys.argv[1])).take('clock'); print('held', flush=True); sys.stdin.read()"
+    "ChatLocks(Path(sys.argv[1])).acquire('clock'); print('held', flush=True); sys.stdin.read()"
 )
 
 
@@ -24,22 +24,22 @@ def test_the_second_is_told_who_has_it_and_has_it_after_that_one_was_killed(tmp_
         assert holder.stdout.readline() == b"held\n"
         locks = ChatLocks(tmp_path)
         with pytest.raises(Conflict, match=rf"process {holder.pid} on .+ works on 'clock' already"):
-            locks.take("clock")
-        locks.take("another")
+            locks.acquire("clock")
+        locks.acquire("another")
         holder.kill()
         holder.wait()
-        locks.take("clock")
+        locks.acquire("clock")
         with pytest.raises(Conflict, match=f"process {os.getpid()} on"):
-            ChatLocks(tmp_path).take("clock")
+            ChatLocks(tmp_path).acquire("clock")
 
 
 def test_taking_twice_is_taking_once_and_nothing_is_left_behind(tmp_path: Path) -> None:
     locks = ChatLocks(tmp_path)
     for _ in range(2):
-        locks.take("a/b ü")
+        locks.acquire("a/b ü")
     locks.release("a/b ü")
-    ChatLocks(tmp_path).take("a/b ü")
+    ChatLocks(tmp_path).acquire("a/b ü")
     locks.release("a/b ü")  # not ours any more
     with pytest.raises(Conflict):
-        locks.take("a/b ü")
+        locks.acquire("a/b ü")
     locks.close()

@@ -16,7 +16,7 @@ from septet.models.credentials import bearer
 from septet.models.embeddings import Embedder
 from septet.models.http import Wire
 from septet.settings.home import find_home
-from septet.stores.examples import ExampleShelf, MeaningShelf, fused
+from septet.stores.examples import FullTextExamples, HybridExamples, fuse_rankings
 from septet.testing.replies import bag_of_words
 from septet.testing.server import MockServer, serving
 from septet.wiring.session import open_session
@@ -33,30 +33,32 @@ DATES = Example(title="parse an ISO date", code="datetime.fromisoformat(text)", 
 
 
 async def test_a_failure_finds_the_example_that_is_about_it(tmp_path: Path) -> None:
-    shelf = ExampleShelf(tmp_path / "examples.db")
-    assert await shelf.learn([NUMBERS, DATES]) == 2
-    assert await shelf.find("ValueError: could not convert string to float: '0,0'") == NUMBERS
-    assert await shelf.find("cannot parse ISO date") == DATES
+    examples = FullTextExamples(tmp_path / "examples.db")
+    assert await examples.learn([NUMBERS, DATES]) == 2
+    assert await examples.find("ValueError: could not convert string to float: '0,0'") == NUMBERS
+    assert await examples.find("cannot parse ISO date") == DATES
 
 
 async def test_what_is_not_known_is_not_guessed(tmp_path: Path) -> None:
-    shelf = ExampleShelf(tmp_path / "examples.db")
-    assert await shelf.find("anything") is None
-    await shelf.learn([NUMBERS])
-    assert await shelf.find("ConnectionRefusedError while opening a socket on the loopback interface") is None
-    assert await shelf.find("") is None
-    assert await shelf.find('") OR ("') is None
+    examples = FullTextExamples(tmp_path / "examples.db")
+    assert await examples.find("anything") is None
+    await examples.learn([NUMBERS])
+    assert (
+        await examples.find("ConnectionRefusedError while opening a socket on the loopback interface") is None
+    )
+    assert await examples.find("") is None
+    assert await examples.find('") OR ("') is None
 
 
 async def test_the_same_example_is_kept_once(tmp_path: Path) -> None:
-    shelf = ExampleShelf(tmp_path / "examples.db")
-    assert [await shelf.learn([NUMBERS, NUMBERS]), await shelf.learn([NUMBERS])] == [1, 0]
+    examples = FullTextExamples(tmp_path / "examples.db")
+    assert [await examples.learn([NUMBERS, NUMBERS]), await examples.learn([NUMBERS])] == [1, 0]
 
 
-async def test_a_file_that_is_no_shelf_is_named(tmp_path: Path) -> None:
+async def test_a_file_that_holds_no_examples_is_named(tmp_path: Path) -> None:
     (tmp_path / "examples.db").write_bytes(b"not a database, but long enough to be looked at" * 30)
     with pytest.raises(StoreFailed, match="examples"):
-        await ExampleShelf(tmp_path / "examples.db").find("anything")
+        await FullTextExamples(tmp_path / "examples.db").find("anything")
 
 
 def test_identifiers_are_words() -> None:
@@ -119,29 +121,29 @@ def meaning(text: str) -> list[float]:
 
 
 @asynccontextmanager
-async def shelf_on(folder: Path) -> AsyncGenerator[tuple[MeaningShelf, MockServer]]:
+async def hybrid_examples(folder: Path) -> AsyncGenerator[tuple[HybridExamples, MockServer]]:
     async with serving() as server, Wire() as wire:
         embedder = Embedder(f"{server.url}/embeddings", "mock", bearer("k"), wire)
-        yield MeaningShelf(ExampleShelf(folder / "examples.db"), embedder, "mock"), server
+        yield HybridExamples(FullTextExamples(folder / "examples.db"), embedder, "mock"), server
 
 
 async def test_what_shares_no_words_is_found_by_its_meaning(tmp_path: Path) -> None:
-    async with shelf_on(tmp_path) as (shelf, server):
+    async with hybrid_examples(tmp_path) as (examples, server):
         server.embed = meaning
-        assert await shelf.learn([MODULES, ISO_DATES]) == 2
-        assert await ExampleShelf(tmp_path / "examples.db").find(QUESTION) is None
-        assert await shelf.find(QUESTION) == MODULES
-        assert await shelf.find("nothing that it knows") is None
-        assert await shelf.find("") is None
+        assert await examples.learn([MODULES, ISO_DATES]) == 2
+        assert await FullTextExamples(tmp_path / "examples.db").find(QUESTION) is None
+        assert await examples.find(QUESTION) == MODULES
+        assert await examples.find("nothing that it knows") is None
+        assert await examples.find("") is None
 
 
 async def test_vectors_are_kept_and_asked_for_once(tmp_path: Path) -> None:
-    plain = ExampleShelf(tmp_path / "examples.db")
+    plain = FullTextExamples(tmp_path / "examples.db")
     await plain.learn([ISO_DATES])
-    async with shelf_on(tmp_path) as (shelf, server):
-        await shelf.learn([MODULES])
+    async with hybrid_examples(tmp_path) as (examples, server):
+        await examples.learn([MODULES])
         assert [len(seen.fields["input"]) for seen in server.seen] == [2], "also what was learnt before"  # pyright: ignore[reportArgumentType]  # a list of texts
-        await shelf.find("parse a date")
+        await examples.find("parse a date")
         assert len(server.seen) == 2
     kept = sqlite3.connect(tmp_path / "examples.db").execute("SELECT model, length(vector) FROM meanings")
     assert kept.fetchall() == [("mock", 4 * len(bag_of_words("")))] * 2
@@ -152,9 +154,9 @@ async def test_words_decide_where_there_are_no_vectors(
 ) -> None:
     async with Wire() as wire:
         nowhere = Embedder("http://127.0.0.1:9/embeddings", "mock", bearer(""), wire)
-        shelf = MeaningShelf(ExampleShelf(tmp_path / "examples.db"), nowhere, "mock")
-        assert await shelf.learn([ISO_DATES]) == 1
-        assert await shelf.find("parse the date") == ISO_DATES
+        examples = HybridExamples(FullTextExamples(tmp_path / "examples.db"), nowhere, "mock")
+        assert await examples.learn([ISO_DATES]) == 1
+        assert await examples.find("parse the date") == ISO_DATES
     assert "examples are found by words only" in caplog.text
 
 
@@ -168,7 +170,7 @@ async def test_an_answer_without_vectors_is_named(tmp_path: Path) -> None:
 async def test_it_is_off_unless_a_model_for_it_is_named(tmp_path: Path) -> None:
     home = find_home({"SEPTET_HOME": str(tmp_path)})
     async with open_session(home, {}) as session:
-        assert isinstance(session.examples, ExampleShelf)
+        assert isinstance(session.examples, FullTextExamples)
     async with (
         serving() as server,
         open_session(home, {"SEPTET_EMBEDDINGS": f"url:{server.url}#mock"}) as session,
@@ -183,7 +185,7 @@ async def test_it_is_off_unless_a_model_for_it_is_named(tmp_path: Path) -> None:
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=3))
 def test_a_merged_ranking_holds_everything_once(rankings: list[list[str]]) -> None:
-    merged = fused(rankings)
+    merged = fuse_rankings(rankings)
     assert sorted(merged) == sorted({one for ranking in rankings for one in ranking})
     if rankings and all(ranking[:1] == ["a"] for ranking in rankings):
         assert merged[0] == "a"

@@ -41,10 +41,10 @@ def list_chats(as_json: bool) -> int:
     """All chats, the one that moved last first; those on a server as they were last seen from here."""
 
     async def work(session: "Session") -> str:
-        from septet.cli.tables import chat_lines, chat_objects, columns_of, conducted_row, row_of
+        from septet.cli.tables import chat_lines, chat_objects, columns_of, remote_row, row_of
 
         here = [row_of(head, await session.state(head.chat)) for head in await session.store.chats()]
-        rows = [*here, *map(conducted_row, session.conducted.all())]
+        rows = [*here, *map(remote_row, session.remote_chats.all())]
         rows.sort(key=lambda row: row.changed, reverse=True)
         return chat_objects(rows) if as_json else chat_lines(rows, columns_of(sys.stdout))
 

@@ -117,9 +117,9 @@ def rm(name: str, yes: bool) -> int:
     """Delete the chat whose whole name is NAME for good, with its workspace unless that is a folder of your own."""
 
     async def work(session: "Session") -> str:
-        from septet.wiring.upkeep import forget_conducted, remove
+        from septet.wiring.upkeep import forget_remote, remove
 
-        if forgotten := await forget_conducted(session, name):
+        if forgotten := await forget_remote(session, name):
             return forgotten
         chat = await session.find(name, whole=True)
         return await remove(session, chat) if yes or confirmed(chat) else f"{chat} stays"

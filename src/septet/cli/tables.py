@@ -11,7 +11,7 @@ from septet.common.text import counted
 from septet.domain.codec import ENCODER
 from septet.domain.events import Recorded
 from septet.domain.state import State
-from septet.ports import ChatHead, Conducted
+from septet.ports import ChatHead, RemoteChat
 
 NARROW = 90
 """Columns: below that, what stands further back is worth more than the date."""
@@ -45,7 +45,7 @@ def row_of(head: ChatHead, state: State) -> ChatRow:
     )
 
 
-def conducted_row(note: Conducted) -> ChatRow:
+def remote_row(note: RemoteChat) -> ChatRow:
     return ChatRow(
         chat=note.chat,
         status=note.ending,

@@ -31,7 +31,7 @@ class Home(Value):
         return self.data / "facts"
 
     @property
-    def conducted(self) -> Path:
+    def remote_chats(self) -> Path:
         """Notes of the chats whose log is on a server."""
         return self.data / "conducted"
 

@@ -1,4 +1,4 @@
-"""Freeing blobs that no chat names any more, while nobody puts new ones."""
+"""Blobs as files of a folder, each under the sha256 of its content; what no chat names any more can be swept away."""
 
 import fcntl
 import os
@@ -14,59 +14,11 @@ from tempfile import NamedTemporaryFile
 import anyio
 
 from septet.errors import LogDamaged, StoreFailed
-from septet.stores.sqlite import PATIENCE, named_errors, open_reader
+from septet.stores.sqlite import BUSY_TIMEOUT, open_reader, translated_errors
 
 ADDRESS = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 MANIFEST = re.compile(rb'"manifest":"([0-9a-f]{64})"')
-Used = Callable[[], set[str]]
-
-
-def named_in(database: Path, blobs: Path) -> set[str]:
-    """Every address that the log names, itself or by a snapshot's list of entries."""
-    found: set[bytes] = set()
-    lists: set[bytes] = set()
-    reader = open_reader(database, PATIENCE)
-    if reader is None:
-        return set()
-    with named_errors(database), closing(reader):
-        for data in events(reader):
-            found.update(ADDRESS.findall(data))
-            lists.update(MANIFEST.findall(data))
-    for address in lists:
-        path = blobs / address[:2].decode() / address[2:].decode()
-        if path.exists():
-            found.update(ADDRESS.findall(path.read_bytes()))
-    return {address.decode() for address in found}
-
-
-def events(reader: sqlite3.Connection) -> Iterator[bytes]:
-    for (data,) in reader.execute("SELECT data FROM events"):
-        yield data if isinstance(data, bytes) else str(data).encode()
-
-
-def sweep(folder: Path, used: Used) -> int | None:
-    """Delete what is not used and say how many bytes that frees; None while others may be putting something."""
-    if not folder.is_dir():
-        return 0
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return delete_unused(folder, used())
-    except BlockingIOError:
-        return None
-    except OSError as error:
-        raise StoreFailed(f"{folder} cannot be swept ({error.strerror})", "check its permissions") from error
-    finally:
-        os.close(handle)
-
-
-def delete_unused(folder: Path, used: set[str]) -> int:
-    freed = 0
-    for path in folder.glob("[0-9a-f][0-9a-f]/*"):
-        if path.parent.name + path.name not in used:
-            freed += path.stat().st_size
-            path.unlink()
-    return freed
+Addresses = Callable[[], set[str]]
 
 
 class FolderBlobs:
@@ -77,21 +29,21 @@ class FolderBlobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._held: int | None = None
-        self._holding = threading.Lock()
+        self._lock_handle: int | None = None
+        self._lock_guard = threading.Lock()
 
     def close(self) -> None:
-        with self._holding:
-            if self._held is not None:
-                os.close(self._held)
-                self._held = None
+        with self._lock_guard:
+            if self._lock_handle is not None:
+                os.close(self._lock_handle)
+                self._lock_handle = None
 
-    def _hold(self) -> None:
-        with self._holding:
-            if self._held is None:
+    def _lock(self) -> None:
+        with self._lock_guard:
+            if self._lock_handle is None:
                 self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._held = os.open(self._folder, os.O_RDONLY)
-                fcntl.flock(self._held, fcntl.LOCK_SH)
+                self._lock_handle = os.open(self._folder, os.O_RDONLY)
+                fcntl.flock(self._lock_handle, fcntl.LOCK_SH)
 
     async def put(self, content: bytes) -> str:
         return await anyio.to_thread.run_sync(self._put, bytes(content))
@@ -103,9 +55,9 @@ class FolderBlobs:
         address = sha256(content).hexdigest()
         path = self._path(address)
         try:
-            self._hold()
-            if not intact(path, address):
-                write_whole(path, content)
+            self._lock()
+            if not is_intact(path, address):
+                write_atomically(path, content)
         except OSError as error:
             raise StoreFailed(
                 f"{path} cannot be written ({error.strerror})", "check the folder and the disk"
@@ -132,12 +84,12 @@ class FolderBlobs:
         return self._folder / address[:2] / address[2:]
 
 
-def intact(path: Path, address: str) -> bool:
+def is_intact(path: Path, address: str) -> bool:
     """Whether the content is there already; a damaged one is written again."""
     return path.exists() and sha256(path.read_bytes()).hexdigest() == address
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Durable and atomic: another reader sees all of it or nothing, after a power cut too."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
@@ -154,3 +106,51 @@ def write_whole(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def addresses_in_log(database: Path, blobs: Path) -> set[str]:
+    """Every address that the log names, itself or by a snapshot's list of entries."""
+    found: set[bytes] = set()
+    lists: set[bytes] = set()
+    reader = open_reader(database, BUSY_TIMEOUT)
+    if reader is None:
+        return set()
+    with translated_errors(database), closing(reader):
+        for data in events(reader):
+            found.update(ADDRESS.findall(data))
+            lists.update(MANIFEST.findall(data))
+    for address in lists:
+        path = blobs / address[:2].decode() / address[2:].decode()
+        if path.exists():
+            found.update(ADDRESS.findall(path.read_bytes()))
+    return {address.decode() for address in found}
+
+
+def events(reader: sqlite3.Connection) -> Iterator[bytes]:
+    for (data,) in reader.execute("SELECT data FROM events"):
+        yield data if isinstance(data, bytes) else str(data).encode()
+
+
+def sweep(folder: Path, used: Addresses) -> int | None:
+    """Delete what is not used and say how many bytes that frees; None while others may be putting something."""
+    if not folder.is_dir():
+        return 0
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return delete_unused(folder, used())
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        raise StoreFailed(f"{folder} cannot be swept ({error.strerror})", "check its permissions") from error
+    finally:
+        os.close(handle)
+
+
+def delete_unused(folder: Path, used: set[str]) -> int:
+    freed = 0
+    for path in folder.glob("[0-9a-f][0-9a-f]/*"):
+        if path.parent.name + path.name not in used:
+            freed += path.stat().st_size
+            path.unlink()
+    return freed

@@ -23,11 +23,11 @@ class ChatLocks:
         self._folder = folder
         self._held: dict[str, int] = {}
 
-    def take(self, chat: str) -> None:
+    def acquire(self, chat: str) -> None:
         """Have the chat to ourselves until it is released. Raises Conflict, which says who has it."""
         if chat not in self._held:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._held[chat] = self._locked(chat)
+            self._held[chat] = self._lock(chat)
 
     def release(self, chat: str) -> None:
         """Nothing where it is not ours."""
@@ -42,7 +42,7 @@ class ChatLocks:
     def _path(self, chat: str) -> Path:
         return self._folder / token(chat)
 
-    def _locked(self, chat: str) -> int:
+    def _lock(self, chat: str) -> int:
         while True:
             handle = os.open(self._path(chat), _OPEN, 0o600)
             try:
@@ -50,7 +50,7 @@ class ChatLocks:
             except BlockingIOError as error:
                 owner = os.pread(handle, LONGEST, 0).decode(errors="replace")
                 os.close(handle)
-                raise taken(chat, owner) from error
+                raise conflict(chat, owner) from error
             if self._is_there(chat, handle):
                 os.ftruncate(handle, 0)
                 os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
@@ -63,7 +63,7 @@ class ChatLocks:
         return False
 
 
-def taken(chat: str, owner: str) -> Conflict:
+def conflict(chat: str, owner: str) -> Conflict:
     return Conflict(
         f"{owner or 'another process'} works on '{chat}' already",
         "watch it there or in `septet web`, or resume it when that one has stopped",

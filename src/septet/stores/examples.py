@@ -1,4 +1,6 @@
-"""The exemplar's knowledge base: SQLite's full-text index, ranked by bm25, with identifiers split into words."""
+"""The exemplar's knowledge base: examples found by words (SQLite's full-text index, ranked by bm25, with identifiers
+split into words) and, where there is a model for it, by embeddings too.
+"""
 
 import logging
 import sqlite3
@@ -22,15 +24,15 @@ TABLE = """CREATE VIRTUAL TABLE IF NOT EXISTS examples USING fts5(
 INSERT = "INSERT INTO examples(telling, title, text, code, source, digest) VALUES (?, ?, ?, ?, ?, ?)"
 COLUMNS = "telling, title, text, code, source, digest"
 FIND = f"SELECT {COLUMNS} FROM examples WHERE examples MATCH ? ORDER BY bm25(examples) LIMIT 5"  # noqa: S608  # fixed text
-NAMED = f"SELECT {COLUMNS} FROM examples WHERE digest = ?"  # noqa: S608  # fixed text
-COMMON = frozenset(
+BY_DIGEST = f"SELECT {COLUMNS} FROM examples WHERE digest = ?"  # noqa: S608  # fixed text
+STOP_WORDS = frozenset(
     {"and", "are", "error", "exception", "file", "for", "in", "line", "not", "of", "the", "to", "with"}
 )
-ENOUGH = 0.5
+MIN_OVERLAP = 0.5
 """The share of a question's telling words that an example must hold to count as an answer."""
 
 
-class ExampleShelf:
+class FullTextExamples:
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -48,44 +50,42 @@ class ExampleShelf:
         return await to_thread.run_sync(partial(self._candidates, question))
 
     def _learn(self, examples: list[Example]) -> int:
-        with shelf_errors(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self.path, timeout=5)) as connection, connection:
-                connection.execute(TABLE)
-                known = {digest for (digest,) in connection.execute("SELECT digest FROM examples")}
-                fresh = {digest_of(one): one for one in examples if one.code.strip()}
-                new = {digest: one for digest, one in fresh.items() if digest not in known}
-                connection.executemany(INSERT, [row(digest, one) for digest, one in new.items()])
-                return len(new)
+        with self.database() as database, database:
+            database.execute(TABLE)
+            known = {digest for (digest,) in database.execute("SELECT digest FROM examples")}
+            fresh = {digest_of(one): one for one in examples if one.code.strip()}
+            new = {digest: one for digest, one in fresh.items() if digest not in known}
+            database.executemany(INSERT, [row(digest, one) for digest, one in new.items()])
+            return len(new)
 
     def _candidates(self, question: str) -> list[tuple[str, Example]]:
-        asked = {word for word in words(question) if word not in COMMON}
+        asked = {word for word in words(question) if word not in STOP_WORDS}
         if not asked or not self.path.exists():
             return []
-        with shelf_errors(self.path), closing(self._reader()) as connection:
-            rows = connection.execute(FIND, (" OR ".join(f'"{word}"' for word in sorted(asked)),)).fetchall()
-        fitting = [row for row in rows if len(asked & set(row[0].split())) / len(asked) >= ENOUGH]
+        with self.database(writable=False) as database:
+            rows = database.execute(FIND, (" OR ".join(f'"{word}"' for word in sorted(asked)),)).fetchall()
+        fitting = [row for row in rows if len(asked & set(row[0].split())) / len(asked) >= MIN_OVERLAP]
         return [(row[5], example_in(row)) for row in fitting]
 
-    def named(self, digests: Sequence[str]) -> list[tuple[str, Example]]:
+    def by_digest(self, digests: Sequence[str]) -> list[tuple[str, Example]]:
         """The examples with these digests, in that order."""
-        with shelf_errors(self.path), closing(self._reader()) as connection:
-            rows = [connection.execute(NAMED, (digest,)).fetchone() for digest in digests]
+        with self.database(writable=False) as database:
+            rows = [database.execute(BY_DIGEST, (digest,)).fetchone() for digest in digests]
         return [(row[5], example_in(row)) for row in rows if row]
 
-    def _reader(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True, timeout=5)
-
-
-@contextmanager
-def shelf_errors(path: Path) -> Generator[None]:
-    """Troubles of the database and the disk as cause and remedy."""
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise StoreFailed(
-            f"examples in {path} cannot be used ({error})", "make room or move it away"
-        ) from error
+    @contextmanager
+    def database(self, writable: bool = True) -> Generator[sqlite3.Connection]:
+        """A connection to the file; errors of the database and the disk become cause and remedy."""
+        try:
+            if writable:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            address = f"{self.path.resolve().as_uri()}?mode={'rwc' if writable else 'ro'}"
+            with closing(sqlite3.connect(address, uri=True, timeout=5)) as connection:
+                yield connection
+        except (sqlite3.Error, OSError) as error:
+            raise StoreFailed(
+                f"examples in {self.path} cannot be used ({error})", "make room or move it away"
+            ) from error
 
 
 def example_in(row: Sequence[str]) -> Example:
@@ -105,97 +105,94 @@ def digest_of(example: Example) -> str:
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 VECTOR_TABLE = """CREATE TABLE IF NOT EXISTS meanings (
     model TEXT NOT NULL, digest TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (model, digest)) WITHOUT ROWID"""
-UNKNOWN = """SELECT digest, title, text, code FROM examples
+WITHOUT_VECTOR = """SELECT digest, title, text, code FROM examples
     WHERE digest NOT IN (SELECT digest FROM meanings WHERE model = ?)"""
-CLOSE = 0.6
+SIMILAR = 0.6
 """The cosine at which two texts count as being about the same."""
 NEAREST = 5
 DAMPING = 60
 """Of reciprocal rank fusion: how little it matters whether something is first or second."""
 
 
-class MeaningShelf:
-    """Wraps a shelf. Where the vectors' service fails, words alone decide: an example is help, not a need."""
+class HybridExamples:
+    """Words and embeddings together; where the service fails, words decide: an example is help, not a need."""
 
-    def __init__(self, shelf: ExampleShelf, embed: Embed, model: str) -> None:
-        self._shelf = shelf
+    def __init__(self, by_words: FullTextExamples, embed: Embed, model: str) -> None:
+        self._by_words = by_words
         self._embed = embed
         self._model = model
 
     async def learn(self, examples: Iterable[Example]) -> int:
-        new = await self._shelf.learn(examples)
-        await self._understood()
+        new = await self._by_words.learn(examples)
+        await self._embed_new()
         return new
 
     async def find(self, question: str) -> Example | None:
-        by_words = await self._shelf.candidates(question)
-        by_meaning = await self._near(question) if question.strip() else []
-        merged = fused([[digest for digest, _ in by_words], [digest for digest, _ in by_meaning]])
+        by_words = await self._by_words.candidates(question)
+        by_meaning = await self._similar(question) if question.strip() else []
+        merged = fuse_rankings([[digest for digest, _ in by_words], [digest for digest, _ in by_meaning]])
         known = dict([*by_words, *by_meaning])
         return known[merged[0]] if merged else None
 
-    async def _near(self, question: str) -> list[tuple[str, Example]]:
-        if not await self._understood():
+    async def _similar(self, question: str) -> list[tuple[str, Example]]:
+        if not await self._embed_new():
             return []
         try:
             (asked,) = await self._embed([question])
         except SeptetError as error:
-            return warned(error)
-        return await to_thread.run_sync(self._nearest, unit(asked))
+            return warn(error)
+        return await to_thread.run_sync(self._nearest, normalized(asked))
 
-    async def _understood(self) -> bool:
+    async def _embed_new(self) -> bool:
         """Give every example that has none its vector, also those that were learnt before."""
-        rows = await to_thread.run_sync(self._unknown)
+        rows = await to_thread.run_sync(self._without_vector)
         try:
             vectors = await self._embed([f"{title}\n{text}\n{code}" for _, title, text, code in rows])
         except SeptetError as error:
-            return bool(warned(error))
-        await to_thread.run_sync(self._keep, [row[0] for row in rows], vectors)
+            return bool(warn(error))
+        await to_thread.run_sync(self._save, [row[0] for row in rows], vectors)
         return True
 
-    def _unknown(self) -> list[tuple[str, str, str, str]]:
-        if not self._shelf.path.exists():
+    def _without_vector(self) -> list[tuple[str, str, str, str]]:
+        if not self._by_words.path.exists():
             return []
-        with shelf_errors(self._shelf.path), closing(sqlite3.connect(self._shelf.path, timeout=5)) as shelf:
-            shelf.execute(VECTOR_TABLE)
-            return shelf.execute(UNKNOWN, (self._model,)).fetchall()
+        with self._by_words.database() as database:
+            database.execute(VECTOR_TABLE)
+            return database.execute(WITHOUT_VECTOR, (self._model,)).fetchall()
 
-    def _keep(self, digests: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
+    def _save(self, digests: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
         if not digests:
             return
         rows = [
-            (self._model, digest, unit(one).tobytes()) for digest, one in zip(digests, vectors, strict=True)
+            (self._model, digest, normalized(one).tobytes())
+            for digest, one in zip(digests, vectors, strict=True)
         ]
-        with (
-            shelf_errors(self._shelf.path),
-            closing(sqlite3.connect(self._shelf.path, timeout=5)) as shelf,
-            shelf,
-        ):
-            shelf.executemany("INSERT OR REPLACE INTO meanings VALUES (?, ?, ?)", rows)
+        with self._by_words.database() as database, database:
+            database.executemany("INSERT OR REPLACE INTO meanings VALUES (?, ?, ?)", rows)
 
     def _nearest(self, asked: "array[float]") -> list[tuple[str, Example]]:
-        if not self._shelf.path.exists():
+        if not self._by_words.path.exists():
             return []
-        with shelf_errors(self._shelf.path), closing(sqlite3.connect(self._shelf.path, timeout=5)) as shelf:
-            rows = shelf.execute("SELECT digest, vector FROM meanings WHERE model = ?", (self._model,))
+        with self._by_words.database() as database:
+            rows = database.execute("SELECT digest, vector FROM meanings WHERE model = ?", (self._model,))
             near = sorted(((cosine(asked, vector), digest) for digest, vector in rows), reverse=True)
-        close = [digest for likeness, digest in near[:NEAREST] if likeness >= CLOSE]
-        return self._shelf.named(close)
+        close = [digest for likeness, digest in near[:NEAREST] if likeness >= SIMILAR]
+        return self._by_words.by_digest(close)
 
 
-def unit(vector: Sequence[float]) -> "array[float]":
+def normalized(vector: Sequence[float]) -> "array[float]":
     length = sqrt(sum(map(mul, vector, vector))) or 1.0
     return array("f", [value / length for value in vector])
 
 
-def cosine(one: "array[float]", kept: bytes) -> float:
+def cosine(one: "array[float]", stored: bytes) -> float:
     """Of two vectors of length one; nothing where they are not of the same kind."""
     other = array("f")
-    other.frombytes(kept)
+    other.frombytes(stored)
     return sum(map(mul, one, other)) if len(one) == len(other) else 0.0
 
 
-def fused(rankings: Sequence[Sequence[str]]) -> list[str]:
+def fuse_rankings(rankings: Sequence[Sequence[str]]) -> list[str]:
     """Reciprocal rank fusion: what stands high in several rankings stands highest."""
     scores: dict[str, float] = {}
     for ranking in rankings:
@@ -204,6 +201,6 @@ def fused(rankings: Sequence[Sequence[str]]) -> list[str]:
     return sorted(scores, key=lambda digest: -scores[digest])
 
 
-def warned(error: SeptetError) -> list[tuple[str, Example]]:
+def warn(error: SeptetError) -> list[tuple[str, Example]]:
     logging.getLogger("septet.stores").warning("examples are found by words only: %s", error)
     return []

@@ -23,20 +23,28 @@ def check_fence(chat: str, last: int, fenced: int, after: int | None) -> None:
         raise Conflict(f"the log of '{chat}' is shorter than what was seen of it", "resume the chat")
 
 
+def name_taken(name: str) -> Conflict:
+    return Conflict(f"a chat '{name}' exists already", "choose another name")
+
+
+def no_such_chat(chat: str) -> Conflict:
+    return Conflict(f"there is no chat '{chat}' any more", "list the chats: septet list")
+
+
 class Signals:
     """One event per chat that somebody waits for; each is used once and then replaced."""
 
     def __init__(self) -> None:
         self._events: dict[str, anyio.Event] = {}
 
-    def of(self, chat: str) -> anyio.Event:
+    def event_of(self, chat: str) -> anyio.Event:
         """Set by the next `tell`. Take it before reading: news between the two is then not missed."""
         return self._events.setdefault(chat, anyio.Event())
 
-    def tell(self, chats: Iterable[str]) -> None:
+    def notify(self, chats: Iterable[str]) -> None:
         for chat in chats:
             if event := self._events.pop(chat, None):
                 event.set()
 
-    def tell_all(self) -> None:
-        self.tell(tuple(self._events))
+    def notify_all(self) -> None:
+        self.notify(tuple(self._events))

@@ -5,11 +5,12 @@ from hashlib import sha256
 from time import time
 
 from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
 
 from septet.domain.events import Event, Recorded
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, Sequel
-from septet.stores.fence import Signals, check_fence
+from septet.stores.fence import Signals, check_fence, name_taken, no_such_chat
 
 
 class MemoryStore:
@@ -33,7 +34,7 @@ class MemoryStore:
         self._logs[chat] = log
         if after is not None:
             self._fenced[chat] = len(log)
-        self._signals.tell((chat,))
+        self._signals.notify((chat,))
         return mine if after is None else log[after:]
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
@@ -50,11 +51,25 @@ class MemoryStore:
 
     async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
         while True:
-            moved = self._signals.of(chat)
+            moved = self._signals.event_of(chat)
             for recorded in await self.read(chat, after):
                 yield recorded
                 after = recorded.seq
             await moved.wait()
+
+    async def rename(self, chat: str, name: str) -> None:
+        await checkpoint()
+        if chat not in self._logs:
+            raise no_such_chat(chat)
+        if name in self._logs:
+            raise name_taken(name)
+        self._logs[name] = [replace(recorded, chat=name) for recorded in self._logs.pop(chat)]
+        self._fenced[name] = self._fenced.pop(chat, 0)
+
+    async def delete(self, chat: str) -> None:
+        await checkpoint()
+        self._logs.pop(chat, None)
+        self._fenced.pop(chat, None)
 
 
 class MemoryBlobs:

@@ -29,7 +29,7 @@ from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig, Conflict, LogDamaged, NoModel, NoSandbox
-from septet.ports import Acts, Agent, Conducted, EventStore, Listener, Sandbox
+from septet.ports import Acts, Agent, EventStore, Listener, RemoteChat, Sandbox
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
 from septet.settings.home import find_home
@@ -129,7 +129,7 @@ class ClusterSession(Session):
 
     def _keep(self, state: State) -> None:
         """A note on this machine: the chat is found by `septet list`, although its log is on the server."""
-        note = Conducted(
+        note = RemoteChat(
             chat=state.chat,
             server=self._server.split(" ")[0],
             command=self.command(state.chat),
@@ -141,7 +141,7 @@ class ClusterSession(Session):
             changed=time(),
         )
         with suppress(OSError):  # the chat itself needs no note
-            self.conducted.keep(note)
+            self.remote_chats.keep(note)
 
     async def play(self, log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
         async with aclosing(perform_together(self._client, log, floor, agents, self._lease)) as performance:

@@ -38,7 +38,7 @@ from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import TALKERS, Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage, Conflict, Interrupted, NeedsPerson, SeptetError, StoreFailed, Unreachable
-from septet.ports import Agent, Blobs, Bus, EventStore, Examples, Sandbox
+from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, Sandbox
 from septet.runtime.bus import MemoryBus
 from septet.runtime.conductor import Agents, check_ended, perform
 from septet.runtime.log import Log
@@ -46,8 +46,8 @@ from septet.sandboxes.workbench import Workbench
 from septet.settings.home import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks
-from septet.stores.conducted import ConductedChats
-from septet.stores.examples import ExampleShelf, MeaningShelf
+from septet.stores.examples import FullTextExamples, HybridExamples
+from septet.stores.remote_chats import RemoteChats
 from septet.stores.sqlite import open_store
 from septet.team.floor import Floor
 from septet.team.teams import TEAMS
@@ -69,11 +69,21 @@ PASSING = (Answered, NeedsPerson, Conflict, Interrupted, StoreFailed, Unreachabl
 class Session:
     """Everything that outlives a chat: the log, the blobs, the bus, the models."""
 
-    def __init__(self, home: Home, store: EventStore, blobs: Blobs, bus: Bus, models: Models) -> None:
+    def __init__(
+        self,
+        home: Home,
+        store: EventStore,
+        blobs: Blobs,
+        bus: Bus,
+        models: Models,
+        catalog: ChatCatalog | None = None,
+    ) -> None:
         self.home = home
         self.locks = ChatLocks(home.locks)
         self.models = models
         self.store = store
+        self.catalog = catalog
+        """Renames and deletes chats, where the store can."""
         self.blobs = blobs
         self.bus = bus
         self.foreign: Foreign | None = None
@@ -83,15 +93,15 @@ class Session:
         """What a new chat is given to unless somebody chooses."""
         self.elsewhere = False
         """Whether members may be on other machines."""
-        self.conducted = ConductedChats(home.conducted)
+        self.remote_chats = RemoteChats(home.remote_chats)
         self.mirror = False
         """Whether workspaces here are images of folders on other machines."""
 
     @cached_property
     def examples(self) -> Examples:
         """What the exemplar knows, found by words, and by meaning too where the person has named a model for that."""
-        shelf, embedder = ExampleShelf(self.home.examples), self.models.embedder()
-        return MeaningShelf(shelf, embedder, embedder.model) if embedder else shelf
+        by_words, embedder = FullTextExamples(self.home.examples), self.models.embedder()
+        return HybridExamples(by_words, embedder, embedder.model) if embedder else by_words
 
     async def start(
         self,
@@ -201,7 +211,7 @@ class Session:
 
     def check_here(self, name: str) -> None:
         """A chat that was conducted from here is on its server: say where, and what goes on with it."""
-        for note in self.conducted.all():
+        for note in self.remote_chats.all():
             if note.chat == name:
                 raise BadUsage(f"the chat '{name}' is on {note.server}", note.command)
 
@@ -257,7 +267,7 @@ class Session:
 
     def take(self, chat: str) -> None:
         """Have the chat to ourselves until it has been performed: nobody else buys answers for it meanwhile."""
-        self.locks.take(chat)
+        self.locks.acquire(chat)
 
     async def _perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None
@@ -377,7 +387,7 @@ async def open_session(
     home = home or find_home()
     with closing(FolderBlobs(home.blobs)) as blobs:
         async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
-            session = Session(home, store, blobs, MemoryBus(), models)
+            session = Session(home, store, blobs, MemoryBus(), models, store)
             with closing(session.locks), closing(Foreign(home.config / "mcp.json")) as session.foreign:
                 yield session
 

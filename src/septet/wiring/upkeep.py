@@ -12,9 +12,9 @@ from septet.common.text import counted
 from septet.common.values import Value
 from septet.domain.state import State
 from septet.errors import BadUsage
+from septet.ports import ChatCatalog
 from septet.settings.home import Home
-from septet.stores.blobs import named_in, sweep
-from septet.stores.sqlite import forget_chat, rename_chat
+from septet.stores.blobs import addresses_in_log, sweep
 from septet.team.layouts import first_of
 from septet.wiring.forks import layout_at
 from septet.wiring.session import Session
@@ -61,7 +61,7 @@ def snapshot_named(state: State, name: str) -> str:
 
 async def rename(session: Session, chat: str, name: str) -> str:
     session.take(chat)
-    await rename_chat(session.home.database, chat, checked_name(name))
+    await catalog_of(session).rename(chat, checked_name(name))
     apart = session.home.keepsakes
     if await to_thread.run_sync((apart / chat).is_dir):
         await to_thread.run_sync((apart / chat).rename, apart / name)
@@ -72,9 +72,9 @@ async def remove(session: Session, chat: str) -> str:
     """The chat, what only it kept and, where it is ours, its workspace. A folder of the person's stays."""
     session.take(chat)
     folder = Path((await session.state(chat)).workspace)
-    await forget_chat(session.home.database, chat)
+    await catalog_of(session).delete(chat)
     await to_thread.run_sync(lambda: shutil.rmtree(session.home.keepsakes / chat, ignore_errors=True))
-    freed = await to_thread.run_sync(free, session.home)
+    freed = await to_thread.run_sync(free_blobs, session.home)
     told = "" if freed is None else f" ({counted(freed, 'byte')} of contents freed)"
     if not folder.is_relative_to(session.home.workspaces):
         return f"{chat} is gone{told}; its folder {folder} is yours and stays"
@@ -82,16 +82,22 @@ async def remove(session: Session, chat: str) -> str:
     return f"{chat} is gone, and its workspace with it{told}"
 
 
-async def forget_conducted(session: Session, name: str) -> str:
+def catalog_of(session: Session) -> ChatCatalog:
+    if session.catalog is None:
+        raise BadUsage("a log on a server is only ever added to", "its chats keep their names, and stay")
+    return session.catalog
+
+
+async def forget_remote(session: Session, name: str) -> str:
     """Drop the note of a chat that is on a server, which keeps it; says so, or nothing where there is no such note."""
     here = {head.chat for head in await session.store.chats()}
-    note = next((note for note in session.conducted.all() if note.chat == name and name not in here), None)
+    note = next((note for note in session.remote_chats.all() if note.chat == name and name not in here), None)
     if note is None:
         return ""
-    session.conducted.forget(name)
+    session.remote_chats.forget(name)
     return f"{name} is no longer listed here; the chat itself stays on {note.server}"
 
 
-def free(home: Home) -> int | None:
+def free_blobs(home: Home) -> int | None:
     """What no chat names; nothing while somebody is at work: the next removal does it then."""
-    return sweep(home.blobs, lambda: named_in(home.database, home.blobs))
+    return sweep(home.blobs, lambda: addresses_in_log(home.database, home.blobs))

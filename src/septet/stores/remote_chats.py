@@ -7,26 +7,26 @@ from pathlib import Path
 import msgspec
 
 from septet.common.text import token
-from septet.ports import Conducted
+from septet.ports import RemoteChat
 from septet.workspace.delivery import replace_file
 
 NOTES = msgspec.json.Encoder()
 
 
-class ConductedChats:
+class RemoteChats:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def keep(self, note: Conducted) -> None:
+    def keep(self, note: RemoteChat) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         replace_file(self._path(note.chat), NOTES.encode(note))
 
-    def all(self) -> Sequence[Conducted]:
+    def all(self) -> Sequence[RemoteChat]:
         """The one that moved last first; what cannot be read is no note of ours."""
-        found: list[Conducted] = []
+        found: list[RemoteChat] = []
         for path in self._folder.glob("*.json"):
             with suppress(OSError, msgspec.MsgspecError):
-                found.append(msgspec.json.decode(path.read_bytes(), type=Conducted))
+                found.append(msgspec.json.decode(path.read_bytes(), type=RemoteChat))
         return sorted(found, key=lambda note: note.changed, reverse=True)
 
     def forget(self, chat: str) -> None:
