@@ -16,6 +16,7 @@ from septet.sandboxes.kernel import Kernel
 from septet.sandboxes.network import hosts_of, proxy, reaching, relaying
 from septet.sandboxes.run_modes import in_its_mode
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
+from septet.sandboxes.view import existing_folder
 from septet.sandboxes.warm import Spare, Warm, discard
 
 _MOST_KERNELS = 4
@@ -57,6 +58,7 @@ class Workbench:
     spares: dict[Path, Spare] = field(default_factory=dict[Path, Spare])
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
+        existing_folder(job.workspace)
         for fit in self.fittings:
             job = fit(job)
         if isinstance(job.mode, Cell):
