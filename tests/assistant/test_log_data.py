@@ -1,4 +1,4 @@
-"""Scenario D: questions about a log of ad impressions. Every number is a printed one and equals the reference."""
+"""Questions about a log of ad impressions. Every number is a printed one and equals the reference."""
 
 from hashlib import sha256
 from pathlib import Path

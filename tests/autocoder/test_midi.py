@@ -1,4 +1,4 @@
-"""Scenario E: the seed's own goal. The file is read back by a library that had no part in writing it."""
+"""The autocoder writes music. The file is read back by a library that had no part in writing it."""
 
 from pathlib import Path
 

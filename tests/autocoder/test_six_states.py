@@ -1,4 +1,4 @@
-"""Scenario E: whatever state a project is in, it ends green, and who was wrong is on record."""
+"""Whatever state a project is in, it ends green, and who was wrong is on record."""
 
 import subprocess
 import sys

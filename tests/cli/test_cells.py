@@ -1,4 +1,4 @@
-"""The pair with a kernel (R19): what one step defined the next one has, after a crash and after kill -9 too."""
+"""The pair with a kernel: what one step defined the next one has, after a crash and after kill -9 too."""
 
 from pathlib import Path
 

@@ -8,9 +8,13 @@ import pytest
 from cli.commands import MORE, SMALL, Septet
 from cli.terminals import Terminal, needs_terminal, on_terminal
 
+from septet.cli.menu import run_program
+from septet.cli.options import Options
+from septet.domain.plans import Plan
 from septet.settings.home import find_home
 from septet.team.teams import TEAMS
 from septet.wiring.session import open_session, with_model
+from septet.workspace.data_cards import describe
 
 TOP = "a number opens a project"
 
@@ -61,7 +65,7 @@ def run_it(terminal: Terminal) -> None:
     terminal.type("r")
     terminal.wait_for("python add.py 1 1: exit 0")
     terminal.type("99")
-    terminal.wait_for("'99' is none of that")
+    terminal.wait_for("'99' is not one of the choices")
     terminal.type("12")
     terminal.wait_for("adding: c continue", times=2)
     terminal.type("b")
@@ -156,3 +160,22 @@ def test_the_menu_needs_a_terminal(septet: Septet) -> None:
     refused = septet("menu")
     assert refused.returncode == 2
     assert "needs a terminal" in refused.stderr
+
+
+def test_a_program_that_is_run_from_the_menu_may_read_the_chats_data(
+    septet: Septet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    work, data = tmp_path / "work", tmp_path / "numbers.csv"
+    work.mkdir()
+    data.write_text("n\n42\n")
+    monkeypatch.setenv("SEPTET_HOME", str(septet.home))
+
+    async def run() -> None:
+        async with open_session() as session:
+            team = with_model(TEAMS["iterate"], SMALL)
+            chat = await session.start("read", team, work, "reading", [await describe(str(data), {})])
+            await session.propose(chat, Plan(items=(), run=f"cat {data}"))
+        await run_program(chat, Options())
+
+    anyio.run(run)
+    assert "42" in capfd.readouterr().out

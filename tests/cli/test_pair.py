@@ -1,4 +1,4 @@
-"""The coder–runner pair (seed 000, scenario A): step plan, code, run, feedback, until the manager says so."""
+"""The coder–runner pair : step plan, code, run, feedback, until the manager says so."""
 
 import json
 from pathlib import Path

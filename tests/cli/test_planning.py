@@ -1,4 +1,4 @@
-"""The planning phase and what it leaves: approval is of one text, and the seed's files are written once."""
+"""The planning phase and what it leaves: approval is of one text, and the artefact files are written once."""
 
 from pathlib import Path
 

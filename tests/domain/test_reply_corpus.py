@@ -1,4 +1,4 @@
-"""A corpus of model replies: what they were meant to say, or the reason why they cannot be used (R14)."""
+"""A corpus of model replies: what they were meant to say, or the reason why they cannot be used."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a member is told: asserted byte for byte (R5, R6)."""
+"""What a member is told: asserted byte for byte."""
 
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version

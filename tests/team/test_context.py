@@ -1,4 +1,4 @@
-"""The context object: the seed's keys, of the right types, at each stage; prompts filled with them."""
+"""The context object: its keys, of the right types, at each stage; prompts filled with them."""
 
 import msgspec
 import pytest

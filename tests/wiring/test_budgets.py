@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from septet.chat.results import spent_now, summary
-from septet.cli.progress import footer
+from septet.cli.progress import footer_text
 from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.messages import Usage
 from septet.domain.reduce import fold
@@ -69,8 +69,8 @@ async def test_the_chat_stops_before_the_call_that_a_members_budget_does_not_hol
         for at, one in enumerate(log, start=1)
         if isinstance(one.event, ModelAnswered) and one.event.role == "coder"
     )
-    assert spent_now(working) in footer(working)
-    assert re.search(r" · \d+/900 s · ", footer(working))
+    assert spent_now(working) in footer_text(working)
+    assert re.search(r" · \d+/900 s · ", footer_text(working))
     assert re.match(r"coder 1000/2500 tokens \$0.0000/1.5 \d+/600 s", spent_now(working))
 
 

@@ -68,39 +68,39 @@ def export(log: Sequence[Recorded], form: str) -> str:
 
 def markdown(log: Sequence[Recorded]) -> str:
     state = fold(log)
-    said = [f"### {who}\n\n{text}" for who, text in map(told, log) if text]
+    said = [f"### {who}\n\n{text}" for who, text in map(event_text, log) if text]
     table = report_table(state)
     closing = f"## Report\n\n{status(state)}\n" + (f"\n```\n{table}\n```\n" if table else "")
     return "\n\n".join([f"# {state.chat}", f"> {state.goal}", *said, closing])
 
 
 def history(log: Sequence[Recorded]) -> str:
-    """The transcript that the first seed calls chat_history.txt."""
+    """The transcript: what chat_history.txt holds."""
     return "".join(map(entry, log))
 
 
 def entry(recorded: Recorded) -> str:
     """One message of the history, complete in itself: the history of a prefix is a prefix of the history."""
-    who, text = told(recorded)
+    who, text = event_text(recorded)
     moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return f"[{moment}] {who}:\n{text}\n\n" if text else ""
 
 
-def told(recorded: Recorded) -> tuple[str, str]:
+def event_text(recorded: Recorded) -> tuple[str, str]:
     """Who did what, in words; nothing for events that only machines care for."""
     event = recorded.event
     if isinstance(event, ChatEvent):
-        return told_chat(event)
+        return chat_text(event)
     if isinstance(event, GroupEvent):
-        return told_group(event)
+        return group_text(event)
     if isinstance(event, ToolEvent):
-        return told_tools(event)
+        return tool_text(event)
     if isinstance(event, PackageEvent):
-        return package_words(event)
-    return told_talk(event) if isinstance(event, TalkEvent) else told_work(event)
+        return package_text(event)
+    return talk_text(event) if isinstance(event, TalkEvent) else work_text(event)
 
 
-def package_words(event: PackageEvent) -> tuple[str, str]:
+def package_text(event: PackageEvent) -> tuple[str, str]:
     match event:
         case PackagesWanted(missing=missing):
             return "runner", f"not installed: {wanted_words(missing)}"
@@ -117,14 +117,14 @@ def package_words(event: PackageEvent) -> tuple[str, str]:
             assert_never(event)
 
 
-def told_tools(event: ToolEvent) -> tuple[str, str]:
+def tool_text(event: ToolEvent) -> tuple[str, str]:
     match event:
         case ToolCalled(by=by, name=name, arguments=arguments):
             return by, f"{name} {arguments}"
         case ToolAnswered(text=text, failed=failed):
             return "septet", f"{'✗ ' if failed else ''}{text}"
         case AnswerGiven(by=by):
-            return by, answer_words(event)
+            return by, answer_text(event)
         case DataDescribed(path=path, card=card):
             return "septet", f"data: {path}\n{card}"
         case SnapshotTaken():
@@ -134,13 +134,13 @@ def told_tools(event: ToolEvent) -> tuple[str, str]:
             assert_never(event)
 
 
-def answer_words(answer: AnswerGiven) -> str:
+def answer_text(answer: AnswerGiven) -> str:
     """The answer, and for every number the script and the line of its output."""
     lines = [f"{one.number} ← {one.script}, output line {one.line}: {one.text}" for one in answer.sources]
     return "\n".join([answer.text, *([""] if lines else []), *lines])
 
 
-def told_work(event: WorkEvent) -> tuple[str, str]:
+def work_text(event: WorkEvent) -> tuple[str, str]:
     match event:
         case VersionWritten(number=number, files=files, found=found):
             return (
@@ -148,7 +148,7 @@ def told_work(event: WorkEvent) -> tuple[str, str]:
                 f"version {number}: {', '.join(file.path for file in files)}",
             )
         case RunFinished():
-            return "runner", run_words(event)
+            return "runner", run_text(event)
         case EvidenceFound(item=item, check=check, passed=passed, detail=detail):
             return "runner", f"{'✓' if passed else '✗'} {item} ({check_text(check)}): {detail}"
         case ReviewGiven():
@@ -163,7 +163,7 @@ def told_work(event: WorkEvent) -> tuple[str, str]:
             assert_never(event)
 
 
-def told_group(event: GroupEvent) -> tuple[str, str]:
+def group_text(event: GroupEvent) -> tuple[str, str]:
     if isinstance(event, Terminated):
         return "manager", f"says that the task is resolved: {event.summary}"
     if isinstance(event, FactsChanged):
@@ -175,7 +175,7 @@ def told_group(event: GroupEvent) -> tuple[str, str]:
     return "", ""
 
 
-def told_chat(event: ChatEvent) -> tuple[str, str]:
+def chat_text(event: ChatEvent) -> tuple[str, str]:
     match event:
         case ChatStarted(goal=goal):
             return "person", goal
@@ -195,7 +195,7 @@ def told_chat(event: ChatEvent) -> tuple[str, str]:
             assert_never(event)
 
 
-def told_talk(event: TalkEvent) -> tuple[str, str]:
+def talk_text(event: TalkEvent) -> tuple[str, str]:
     match event:
         case ModelAnswered(role=role, answer=answer):
             return role, answer.text
@@ -213,7 +213,7 @@ def told_talk(event: TalkEvent) -> tuple[str, str]:
             assert_never(event)
 
 
-def run_words(run: RunFinished) -> str:
+def run_text(run: RunFinished) -> str:
     result = run.result
     streams = [text.rstrip() for text in (result.stdout, result.stderr) if text.strip()]
     shown = [f"```\n{text}\n```" for text in streams]

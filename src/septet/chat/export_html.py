@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from septet.chat.export import told
+from septet.chat.export import event_text
 from septet.chat.results import result_of, spent, status
 from septet.common.pictures import recognise
 from septet.common.text import neutral
@@ -70,7 +70,7 @@ def evidence(state: State) -> Iterator[str]:
 
 
 def article(recorded: Recorded) -> str:
-    who, text = told(recorded)
+    who, text = event_text(recorded)
     if not text:
         return ""
     moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -145,7 +145,7 @@ HEAD = ("", "requirement", "check", "evidence", "version")
 def status(state: State) -> str:
     """Where the chat stands, in a few words."""
     if (ended := ending(state)) is not None:
-        return ending_words(state, ended)
+        return ending_text(state, ended)
     if state.halted is not None:
         return f"error: {state.halted.cause}"
     if state.turn is None:
@@ -156,7 +156,7 @@ def status(state: State) -> str:
     return f"unfinished, it was the {state.turn.speaker}'s turn"
 
 
-def ending_words(state: State, ended: ChatEnded) -> str:
+def ending_text(state: State, ended: ChatEnded) -> str:
     words = ENDINGS[ended.reason].format(by=ended.by or "a member")
     if ended.reason == "claimed" and state.terminated is not None:
         words = "claimed, not proven: the manager says it is done, nothing was checked"
@@ -181,7 +181,7 @@ def report_table(state: State, width: int = 120) -> str:
 
 
 def columns(cells: tuple[str, ...], widths: list[int]) -> str:
-    fitted = [clipped(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True)]
+    fitted = [clip(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True)]
     return "  ".join(fitted).rstrip()
 
 
@@ -196,7 +196,7 @@ def row(line: Line, version: int) -> tuple[str, ...]:
     )
 
 
-def clipped(text: str, width: int) -> str:
+def clip(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -205,7 +205,7 @@ def summary(state: State) -> str:
     parts = [
         f"{state.chat}: {status(state)}",
         f"error: {state.halted.text} (then: septet resume {state.chat})" if state.halted else "",
-        f"goal: {clipped(' '.join(state.goal.split()), 200)}",
+        f"goal: {clip(' '.join(state.goal.split()), 200)}",
         f"team: {state.team.name} · {counted(len(state.versions), 'version')} · {spent(state)}",
         *spent_by_member(state),
         *versions(state),
@@ -213,13 +213,13 @@ def summary(state: State) -> str:
         "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.versions else "",
         artefacts(state),
         runs(state),
-        f"network: {reach(state.team.network)}" if state.versions else "",
+        f"network: {network_text(state.team.network)}" if state.versions else "",
         f"workspace: {state.workspace}",
     ]
     return "\n".join(part for part in parts if part)
 
 
-def reach(network: Network) -> str:
+def network_text(network: Network) -> str:
     """What programs can reach, in words."""
     if isinstance(network, str):
         return "off" if network == "off" else "on, every public host"

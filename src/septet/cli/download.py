@@ -37,7 +37,7 @@ async def fetch_embedded(models: Models, name: str) -> Path:
     if models.is_here(name):
         return await models.fetch(name, lambda _, __: None, notice)
     notice(f"fetching {models.about(name)}")
-    with progress_shown() as (progress, tell):
+    with progress_bar() as (progress, tell):
         return await models.fetch(name, progress, tell)
 
 
@@ -80,7 +80,7 @@ def notice(text: str) -> None:
 
 
 @contextmanager
-def progress_shown() -> Generator[tuple[Progress, Tell], None, None]:
+def progress_bar() -> Generator[tuple[Progress, Tell], None, None]:
     """A bar on a terminal, a line each tenth elsewhere."""
     if not sys.stderr.isatty():
         yield (
@@ -160,12 +160,12 @@ async def choose(models: Models, offer_embedded: bool, silent: bool) -> Choice |
         wish = (await ask_line("> ")).strip()
         if wish == "1":
             return None
-        await act(models, wish)
+        await follow_choice(models, wish)
 
 
-async def act(models: Models, wish: str) -> None:
+async def follow_choice(models: Models, wish: str) -> None:
     if wish == "2":
-        provider = await asked_for("which one, openai or anthropic: ", PROVIDERS)
+        provider = await ask_word("which one, openai or anthropic: ", PROVIDERS)
         key = click.prompt("key", hide_input=True, err=True)
         models.keys.set(provider, str(key).strip())
     elif wish == "4":
@@ -175,7 +175,7 @@ async def act(models: Models, wish: str) -> None:
         raise NoModel("no model was chosen", "septet demo shows a team at work, with no key")
 
 
-async def asked_for(prompt: str, words: tuple[str, ...]) -> str:
+async def ask_word(prompt: str, words: tuple[str, ...]) -> str:
     """One of the words; asked again for anything else."""
     while (word := (await ask_line(prompt)).strip().lower()) not in words:
         notify(f"septet: please type {' or '.join(words)}")

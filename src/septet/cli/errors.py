@@ -37,7 +37,7 @@ def explanation(error: BaseException) -> tuple[str, int]:
             return line, BadConfig.exit_code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
-    return f"{told(error)}: details in {detailed(error)}", 1
+    return f"{told(error)}: details in {write_traceback(error)}", 1
 
 
 def failed_result(message: str, code: int, state: State | None) -> str:
@@ -46,7 +46,7 @@ def failed_result(message: str, code: int, state: State | None) -> str:
     return ENCODER.encode(result).decode()
 
 
-def detailed(error: BaseException) -> str:
+def write_traceback(error: BaseException) -> str:
     """The traceback goes into a file that can be sent in, not onto the screen."""
     handle, name = tempfile.mkstemp(prefix="septet-error-", suffix=".txt")
     os.close(handle)

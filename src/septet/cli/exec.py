@@ -25,7 +25,7 @@ from septet.errors import BadUsage, NeedsPerson
 from septet.team.run_modes import suggested
 from septet.wiring.sandbox import provide, run_cells, run_once
 
-Way = Literal["auto", "script", "screen", "server"]
+RunMode = Literal["auto", "script", "screen", "server"]
 Stream = Literal["stdout", "stderr"]
 REASONS: dict[Bound, str] = {
     "time": "timed_out",
@@ -42,7 +42,7 @@ HIGHEST_SIGNAL = 64
 
 
 @dataclass(frozen=True)
-class Wish:
+class ExecRequest:
     """What the command line asks for."""
 
     command: tuple[str, ...]
@@ -50,7 +50,7 @@ class Wish:
     kernel: bool
     time: float
     memory: int
-    way: Way
+    way: RunMode
     network: Network
     packages: Policy
     as_json: bool
@@ -89,23 +89,23 @@ class Cells(Outcome, omit_defaults=False):
 
 
 @dataclass
-class Ear:
+class OutputRelay:
     """Hears a program: lets it be heard at once, made harmless for a terminal, and counts."""
 
     silent: bool
-    heard: dict[Stream, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0})
+    received: dict[Stream, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0})
     pieces: dict[Stream, Pieces] = field(default_factory=lambda: {"stdout": Pieces(), "stderr": Pieces()})
 
-    def hear(self, stream: Stream, piece: bytes) -> None:
-        self.heard[stream] += len(piece)
+    def receive(self, stream: Stream, piece: bytes) -> None:
+        self.received[stream] += len(piece)
         if not self.silent:
-            self.say(stream, self.pieces[stream].take(piece), piece)
+            self.write(stream, self.pieces[stream].take(piece), piece)
 
-    def rest(self) -> None:
+    def flush(self) -> None:
         for stream, pieces in self.pieces.items():
-            self.say(stream, pieces.rest(), b"")
+            self.write(stream, pieces.rest(), b"")
 
-    def say(self, stream: Stream, text: str, piece: bytes) -> None:
+    def write(self, stream: Stream, text: str, piece: bytes) -> None:
         sink = sys.stdout if stream == "stdout" else sys.stderr
         if sink.isatty():
             sink.write(text)
@@ -116,7 +116,7 @@ class Ear:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ExecResult:
     """What was run and how much of it was heard."""
 
     results: list[RunResult]
@@ -124,30 +124,33 @@ class Shown:
     in_cells: bool
 
 
-async def carried_out(wish: Wish) -> Shown:
+async def run_request(wish: ExecRequest) -> ExecResult:
     wish.check()
     limits = Limits(seconds=wish.time, cpu_seconds=wish.time, memory=wish.memory * MEBIBYTE)
     job = Job(command=(), workspace=str(wish.folder), limits=limits, network=wish.network)
-    ear = Ear(silent=wish.as_json)
+    ear = OutputRelay(silent=wish.as_json)
     if wish.packages != "off":
-        await provided(wish)
+        await install_packages(wish)
     if wish.kernel:
         cells = cells_in(file_of(wish, wish.command[0]))
-        results = await run_cells(job, cells, wish.unsafe_local, ear.hear)
+        results = await run_cells(job, cells, wish.unsafe_local, ear.receive)
     else:
-        results = [await run_once(meant(job, wish), wish.unsafe_local, ear.hear)]
-    ear.rest()
-    return Shown(results, max(ear.heard.values()) > limits.kept_output, wish.kernel)
+        results = [await run_once(job_for(job, wish), wish.unsafe_local, ear.receive)]
+    ear.flush()
+    return ExecResult(results, max(ear.received.values()) > limits.kept_output, wish.kernel)
 
 
-async def provided(wish: Wish) -> None:
+async def install_packages(wish: ExecRequest) -> None:
     """What FILE lacks is installed; what could not be is said, and the program may still run without it."""
     path = wish.folder / wish.command[0]
     if path.suffix not in (".py", ".ipynb"):
         return
     source = "\n".join(cells_in(file_of(wish, wish.command[0])))
     done = await provide(
-        str(wish.folder), {path.name.replace(".ipynb", ".py"): source}, agreed(wish), wish.unsafe_local
+        str(wish.folder),
+        {path.name.replace(".ipynb", ".py"): source},
+        package_consent(wish),
+        wish.unsafe_local,
     )
     if done and done.installed:
         notify(f"septet: installed {', '.join(done.installed)} in {done.seconds:.1f} s")
@@ -155,7 +158,7 @@ async def provided(wish: Wish) -> None:
         notify(f"septet: could not install {', '.join(done.failed)}: {done.why}")
 
 
-def agreed(wish: Wish) -> Callable[[Missing], bool]:
+def package_consent(wish: ExecRequest) -> Callable[[Missing], bool]:
     def agree(missing: Missing) -> bool:
         if wish.packages == "auto":
             return True
@@ -166,7 +169,7 @@ def agreed(wish: Wish) -> Callable[[Missing], bool]:
     return agree
 
 
-def meant(job: Job, wish: Wish) -> Job:
+def job_for(job: Job, wish: ExecRequest) -> Job:
     """A single word that is a file of a kind that we know is run by what runs such files."""
     first = wish.command[0]
     runner = runner_of(first)
@@ -182,12 +185,12 @@ def source_of(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
 
 
-def mode_of(wish: Wish, source: str) -> Mode | None:
+def mode_of(wish: ExecRequest, source: str) -> Mode | None:
     named: dict[str, Mode] = {"screen": Screen(needed=True), "server": Server(needed=True)}
     return suggested({"main.py": source}) if wish.way == "auto" else named.get(wish.way)
 
 
-def file_of(wish: Wish, name: str) -> Path:
+def file_of(wish: ExecRequest, name: str) -> Path:
     path = wish.folder / name
     if not path.is_file():
         raise BadUsage(f"there is no file '{name}' in {wish.folder}", "name one with -C DIR FILE")
@@ -206,20 +209,20 @@ def cells_in(path: Path) -> tuple[str, ...]:
     return found
 
 
-def concluded(shown: Shown, as_json: bool) -> int:
+def report_result(shown: ExecResult, as_json: bool) -> int:
     """The exit code is the program's; one that a limit ended is never 0."""
     last = shown.results[-1]
     if as_json:
-        put_exactly(ENCODER.encode(told(shown)).decode())
+        put_exactly(ENCODER.encode(outcome_of(shown)).decode())
     elif last.stopped_by:
         notify(f"septet: stopped by the {last.stopped_by} limit")
     return last.exit_code or (1 if last.stopped_by else 0)
 
 
-def told(shown: Shown) -> Outcome:
+def outcome_of(shown: ExecResult) -> Outcome:
     if not shown.in_cells:
-        return outcome(shown.results[0], shown.truncated)
-    parts = tuple(outcome(result, shown.truncated) for result in shown.results)
+        return run_outcome(shown.results[0], shown.truncated)
+    parts = tuple(run_outcome(result, shown.truncated) for result in shown.results)
     last = parts[-1]
     return Cells(
         exit_code=last.exit_code,
@@ -236,7 +239,7 @@ def told(shown: Shown) -> Outcome:
     )
 
 
-def outcome(result: RunResult, truncated: bool) -> Outcome:
+def run_outcome(result: RunResult, truncated: bool) -> Outcome:
     number = result.exit_code - 128
     signal = number if 0 < number <= HIGHEST_SIGNAL else None
     ended = REASONS[result.stopped_by] if result.stopped_by else "killed" if signal else "exited"
@@ -303,14 +306,14 @@ def execute(**given: "str | bool") -> int:
     """Run a FILE, or any command after --, in the sandbox; its exit code is ours."""
     import anyio
 
-    from septet.cli.exec import Wish, carried_out, concluded
+    from septet.cli.exec import ExecRequest, report_result, run_request
 
-    wish = Wish(**given)  # pyright: ignore[reportArgumentType]  # click has checked them
+    wish = ExecRequest(**given)  # pyright: ignore[reportArgumentType]  # click has checked them
     try:
-        shown = anyio.run(carried_out, wish)
+        shown = anyio.run(run_request, wish)
     except KeyboardInterrupt:
         notify("septet: interrupted; everything that ran is ended")
         return 130
-    code = concluded(shown, wish.as_json)
+    code = report_result(shown, wish.as_json)
     sys.stdout.flush()
     return code

@@ -28,7 +28,7 @@ from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Conditiona
 from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from septet.cli.person import broken_off, closed, legible
+from septet.cli.person import interrupted_error, terminal_closed, to_utf8
 from septet.common.text import neutral
 from septet.errors import SeptetError
 
@@ -75,7 +75,7 @@ class Footer:
                 )
             except EOFError:  # the terminal was closed: nobody types, and the team goes on
                 self._listening = False
-                self._answer.send_nowait(closed())
+                self._answer.send_nowait(terminal_closed())
             finally:
                 self._application = None
 
@@ -87,7 +87,7 @@ class Footer:
     async def ask(self, prompt: str) -> str:
         """What the person says to this; what they were typing just then becomes the beginning of it."""
         if not self._listening:
-            raise closed()
+            raise terminal_closed()
         self._question = prompt
         self._redraw()
         try:
@@ -127,7 +127,7 @@ class Footer:
 
     def _entered(self, line: Buffer) -> bool:
         """Enter was pressed; says whether the line stays as it is."""
-        text = legible(line.text)
+        text = to_utf8(line.text)
         if self._question:
             with self.out_of_the_way():
                 sys.stderr.write(f"{self._question}{neutral(text)}\n")
@@ -166,12 +166,12 @@ class Footer:
 
         def interrupt(_: KeyPressEvent) -> None:
             if self._question:
-                self._answer.send_nowait(broken_off())
+                self._answer.send_nowait(interrupted_error())
             else:
                 signal.raise_signal(signal.SIGINT)
 
         def leave(_: KeyPressEvent) -> None:
-            self._answer.send_nowait(closed())
+            self._answer.send_nowait(terminal_closed())
 
         def suspend(event: KeyPressEvent) -> None:
             event.app.suspend_to_background()

@@ -97,7 +97,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        args = translated(args)
+        args = expand_alias(args)
         first = next((word for word in args if not word.startswith("-")), "")
         if not args and sys.stdin.isatty():
             args = ["menu"]
@@ -109,7 +109,7 @@ class Commands(click.Group):
         return super().parse_args(ctx, args)
 
 
-def translated(args: list[str]) -> list[str]:
+def expand_alias(args: list[str]) -> list[str]:
     """The aliases as what they stand for: they are commands, never goals."""
     match args:
         case ["help", command, *_] if command in COMMANDS:
@@ -174,10 +174,10 @@ class Outcome:
 
 def main() -> None:
     """The `septet` command: whatever goes wrong ends in one line and the right exit code."""
-    speak_any_locale()
+    escape_for_locale()
     outcome = Outcome()
     try:
-        refuse_garbage(sys.argv[1:])
+        check_encoding(sys.argv[1:])
         code = septet.main(prog_name="septet", standalone_mode=False, obj=outcome) or 0
     except click.exceptions.Exit as leaving:
         code = leaving.exit_code
@@ -186,16 +186,16 @@ def main() -> None:
         hint = f" (see {context.command_path} --help)" if context else ""
         code = fail(f"{error.format_message()}{hint}", error.exit_code, outcome)
     except (click.Abort, KeyboardInterrupt):
-        code = fail(interrupted(outcome), 130, outcome)
+        code = fail(interrupt_message(outcome), 130, outcome)
     except BrokenPipeError:
         sys.stderr.close()
         code = 141
     except Exception as error:  # the last resort: a person sees one line, never a traceback
-        code = fail(*explained(error), outcome)
+        code = fail(*explain(error), outcome)
     sys.exit(code)
 
 
-def speak_any_locale() -> None:
+def escape_for_locale() -> None:
     """What the terminal's character set lacks is written as JSON writes it: ✓ as \\u2713, never an error."""
     import codecs
     from io import TextIOWrapper
@@ -212,7 +212,7 @@ def speak_any_locale() -> None:
             stream.reconfigure(errors="septet")
 
 
-def refuse_garbage(words: list[str]) -> None:
+def check_encoding(words: list[str]) -> None:
     """Everything that is said goes into the log, which is UTF-8."""
     for word in words:
         try:
@@ -223,11 +223,11 @@ def refuse_garbage(words: list[str]) -> None:
             ) from None
 
 
-def interrupted(outcome: Outcome) -> str:
+def interrupt_message(outcome: Outcome) -> str:
     return f"interrupted and saved: {outcome.command}" if outcome.command else "interrupted"
 
 
-def explained(error: Exception) -> tuple[str, int]:
+def explain(error: Exception) -> tuple[str, int]:
     from septet.cli.errors import explanation
 
     return explanation(error)

@@ -61,17 +61,17 @@ def restore(name: str, point: str | None, yes: bool, as_json: bool) -> int:
         chosen = point
         if chosen is None:
             log = await session.log(chat)
-            chosen = offered(chat, log, yes, as_json)
+            chosen = offer_point(chat, log, yes, as_json)
             if chosen is None:
                 return point_objects(log) if as_json else point_lines(log)
             if not chosen:
                 return f"{chat} stays as it is"
-        return restored(await restore_workspace(session, chat, chosen), as_json)
+        return restore_text(await restore_workspace(session, chat, chosen), as_json)
 
     return in_session(work, exact=as_json)
 
 
-def offered(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) -> str | None:
+def offer_point(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) -> str | None:
     """The point before the last act, nothing if the person does not want it; None where nobody is asked."""
     from septet.chat.versions import before_last_act
     from septet.cli.tables import point_lines
@@ -87,7 +87,7 @@ def offered(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) -> s
     return last.point if wanted else ""
 
 
-def restored(done: "Restored", as_json: bool) -> str:
+def restore_text(done: "Restored", as_json: bool) -> str:
     from septet.domain.codec import ENCODER
 
     if as_json:
@@ -122,12 +122,12 @@ def rm(name: str, yes: bool) -> int:
         if forgotten := await forget_remote(session, name):
             return forgotten
         chat = await session.find(name, whole=True)
-        return await remove(session, chat) if yes or confirmed(chat) else f"{chat} stays"
+        return await remove(session, chat) if yes or confirm_removal(chat) else f"{chat} stays"
 
     return in_session(work)
 
 
-def confirmed(chat: str) -> bool:
+def confirm_removal(chat: str) -> bool:
     from septet.errors import BadUsage
 
     if not sys.stdin.isatty():

@@ -4,9 +4,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import anyio
 import click
+import msgspec
 
 from septet.cli.options import Options, Output, run_options
 from septet.cli.output import confirm, notify, put_bytes
@@ -117,22 +119,20 @@ def resume(chat: str, message: str | None, options: Options) -> int:
 async def run_program(chat: str, options: Options) -> None:
     """Run the program as the runner would, and show what it says."""
     from septet.agents.replies import sources
-    from septet.domain.runs import Job
+    from septet.agents.runner import job_for
+    from septet.domain.events import RunStarted
     from septet.team.run_modes import mode_of_run
     from septet.wiring.session import open_session
+    from septet.workspace.files import Workspace
 
     async with open_session() as session:
         state = await session.state(chat)
         command = (state.plan.run if state.plan else "") or "python main.py"
+        run = RunStarted(id="by hand", purpose="run", command=command, tree="")
+        job = job_for(state, run, Workspace(Path(state.workspace)))
+        mode = mode_of_run(state, await sources(state, session.blobs))
         sandbox = await session.sandbox(options.programs.unsafe_local)
-        job = Job(
-            command=("sh", "-c", command),
-            workspace=state.workspace,
-            limits=state.team.limits,
-            mode=mode_of_run(state, await sources(state, session.blobs)),
-            network=state.team.network,
-        )
-        result = await sandbox.run(job)
+        result = await sandbox.run(msgspec.structs.replace(job, mode=mode))
     put_bytes(result.stdout.encode())
     notify(f"{result.stderr}{command}: {result.ending}")
 

@@ -32,22 +32,22 @@ async def ask_line(prompt: str, typed: str = "") -> str:
 
     session: PromptSession[str] = PromptSession(output=create_output(sys.stderr))
     try:
-        return legible(await session.prompt_async(prompt, default=typed))
+        return to_utf8(await session.prompt_async(prompt, default=typed))
     except EOFError as error:
-        raise closed() from error
+        raise terminal_closed() from error
     except KeyboardInterrupt as error:  # in a task of the event loop it would end as a traceback
-        raise broken_off() from error
+        raise interrupted_error() from error
 
 
-def closed() -> NeedsPerson:
+def terminal_closed() -> NeedsPerson:
     return NeedsPerson("the terminal was closed")
 
 
-def broken_off() -> Interrupted:
+def interrupted_error() -> Interrupted:
     return Interrupted("interrupted")
 
 
-def legible(text: str) -> str:
+def to_utf8(text: str) -> str:
     """What was typed as text of the log, which is UTF-8: bytes that are none become question marks."""
     return text.encode(errors="replace").decode()
 
@@ -72,7 +72,7 @@ async def ask_after_interrupt(typed: str) -> str | None:
     return None if said.lower() in ENDS else said
 
 
-def asking(line: Line = ask_line, handed_over: HandedOver = nullcontext):
+def ask_by(line: Line = ask_line, handed_over: HandedOver = nullcontext):
     """Ask by `line`; while the terminal is `handed_over`, others may write on it."""
 
     async def ask(question: Question) -> str:
@@ -84,14 +84,14 @@ def asking(line: Line = ask_line, handed_over: HandedOver = nullcontext):
             if question.kind != "plan" or said.strip().lower() not in ("e", "edit"):
                 return said
             async with handed_over():
-                edited = edited_plan(question.text)
+                edited = edit_plan(question.text)
             if edited:
                 return edited
 
     return ask
 
 
-def edited_plan(text: str) -> str | None:
+def edit_plan(text: str) -> str | None:
     """The plan as the person's editor leaves it; None where it is unchanged or no plan any more."""
     try:
         edited = click.edit(text, extension=".txt")

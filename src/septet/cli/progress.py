@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from septet.chat.export import answer_words, package_words, told_tools
+from septet.chat.export import answer_text, package_text, tool_text
 from septet.chat.results import spent, spent_now, time_used
 from septet.common.text import counted, neutral
 from septet.domain.events import (
@@ -80,7 +80,7 @@ class Screen:
     def standing(self) -> str:
         """The footer's words, now: somebody may have been at work for long since anything happened."""
         now = monotonic()
-        return footer(self.state, turn=now - self._opened, quiet=now - self._news)
+        return footer_text(self.state, turn=now - self._opened, quiet=now - self._news)
 
     def hear(self, recorded: Recorded, aloud: bool = True) -> None:
         before, self.state = self.state.plan, reduce(self.state, recorded)
@@ -89,7 +89,7 @@ class Screen:
             self._opened = self._news
         if self.footer and isinstance(recorded.event, PersonSpoke):
             self.footer.heard(recorded.event.text)
-        who, text = words(recorded.event, self.verbose)
+        who, text = progress_line(recorded.event, self.verbose)
         if isinstance(recorded.event, PlanProposed) and before is not None:
             text = f"the plan, changed\n{plan_changes(before, recorded.event.plan)}"
         if text and aloud:
@@ -114,7 +114,7 @@ class Screen:
         return [Text(indent + part.plain.rstrip()) for part in Text(words).wrap(self.console, room)]
 
 
-def footer(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
+def footer_text(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
     """Round, for whom one waits, what it cost, how many requirements are met.
 
     `turn` is how many seconds the turn has taken, `quiet` how many passed since the last event.
@@ -133,13 +133,13 @@ def footer(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
     )
 
 
-def words(event: Event, verbose: bool = False) -> Words:
+def progress_line(event: Event, verbose: bool = False) -> Words:
     """Who did what, briefly; nothing for what a watcher need not know."""
     match event:
         case RunFinished():
-            return tell_run(event)
+            return run_line(event)
         case VersionWritten():
-            return tell_version(event)
+            return version_line(event)
         case EvidenceFound(passed=passed, item=item, check=check, detail=detail):
             return "runner", f"✓ {item} {detail}" if passed else f"✗ {item} {check_text(check)}: {detail}"
         case ReviewGiven():
@@ -149,17 +149,17 @@ def words(event: Event, verbose: bool = False) -> Words:
         case DecisionRecorded(by=by, what=what, why=why):
             return by, f"decided: {what}, because {why}"
         case ToolCalled() | ToolAnswered() | DataDescribed() | AnswerGiven() | SnapshotTaken():
-            return words_of_tools(event, verbose)
+            return tool_line(event, verbose)
         case _:
-            return package_words(event) if isinstance(event, PackageEvent) else words_of_talk(event)
+            return package_text(event) if isinstance(event, PackageEvent) else talk_line(event)
 
 
-def words_of_tools(
+def tool_line(
     event: ToolCalled | ToolAnswered | DataDescribed | AnswerGiven | SnapshotTaken, verbose: bool
 ) -> Words:
     match event:
         case SnapshotTaken():
-            return told_tools(event)
+            return tool_text(event)
         case ToolCalled(by=by, name=name, arguments=arguments):
             return by, f"{name} {arguments if verbose else arguments[:100]}"
         case ToolAnswered(text=text, failed=failed, changes=changes):
@@ -170,10 +170,10 @@ def words_of_tools(
         case DataDescribed(path=path, card=card):
             return "septet", f"data: {path}\n{card}"
         case AnswerGiven(by=by):
-            return by, answer_words(event)
+            return by, answer_text(event)
 
 
-def words_of_talk(event: Event) -> Words:
+def talk_line(event: Event) -> Words:
     match event:
         case PlanProposed(plan=plan, by=by):
             return by, f"{counted(len(plan.items), 'requirement')}\n{plan_text(plan)}"
@@ -203,13 +203,13 @@ def plan_changes(old: Plan, new: Plan) -> str:
     return "\n".join(lines) or plan_text(new)
 
 
-def tell_version(event: VersionWritten) -> Words:
+def version_line(event: VersionWritten) -> Words:
     files = ", ".join(file.path for file in event.files)
     who = "person" if event.found else "coder"
     return who, f"version {event.number}: {files}" + (f"\n{event.note}" if event.note else "")
 
 
-def tell_run(event: RunFinished) -> Words:
+def run_line(event: RunFinished) -> Words:
     result = event.result
     if event.purpose == "tests alone":
         return "runner", f"tests without the program → {VERDICTS[alone(result)]}"

@@ -2,7 +2,7 @@
 
 import shutil
 
-from septet.chat.export import answer_words
+from septet.chat.export import answer_text
 from septet.chat.results import report_table, result_of, status
 from septet.cli.options import Output
 from septet.cli.output import notify, put, put_exactly
@@ -32,20 +32,20 @@ def print_result(state: State, output: Output, command: str) -> None:
         put_exactly(text) if output.json else put(text)
     if output.json or output.quiet:
         return
-    if apart := kept_apart(state):
+    if apart := artefact_folder(state):
         notify(f"septet: plan, versions, reviews or history are kept in {apart}")
     if output.out is not None:
         notify(f"septet: {state.chat}: {status(state)}; the result is in {output.out}")
-    if result.exit_code and brings_program(state) and not is_over(state):
+    if result.exit_code and has_program(state) and not is_over(state):
         notify(f"septet: to go on: {command}")
 
 
 def result_text(state: State, width: int) -> str:
     """The plan, the answer, the talk's last words, or the report: whatever the chat was for."""
-    if planned_only(state):
+    if is_plan_only(state):
         return plan_text(state.plan).rstrip() if state.plan else ""
     if state.answered is not None:
-        return answer_words(state.answered)
+        return answer_text(state.answered)
     if state.team.floor == "group_chat":
         words = last_words(state) or status(state)
         return f"{words}\nthe program is in {state.workspace}" if state.versions else words
@@ -57,15 +57,15 @@ def result_text(state: State, width: int) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def kept_apart(state: State) -> str:
+def artefact_folder(state: State) -> str:
     """Where the files are that a team keeps beside its program, if that folder is the person's."""
-    folder = find_home().keepsakes / state.chat
+    folder = find_home().artefacts / state.chat
     return str(folder) if state.existing and folder.is_dir() else ""
 
 
-def planned_only(state: State) -> bool:
+def is_plan_only(state: State) -> bool:
     return state.plan is not None and state.approved and not state.versions
 
 
-def brings_program(state: State) -> bool:
-    return not planned_only(state) and state.answered is None and state.team.floor != "group_chat"
+def has_program(state: State) -> bool:
+    return not is_plan_only(state) and state.answered is None and state.team.floor != "group_chat"

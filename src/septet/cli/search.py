@@ -49,14 +49,14 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
 
 def hit_lines(hits: "Sequence[Hit]", width: int) -> str:
     """Chat, when, who and what; a line each on a terminal of that width."""
-    from septet.chat.results import clipped
-    from septet.cli.tables import moment
+    from septet.chat.results import clip
+    from septet.cli.tables import local_time
     from septet.common.text import neutral
 
     longest = max((len(hit.chat) for hit in hits), default=0)
     lines: list[str] = []
     for hit in hits:
         said = " ".join(neutral(hit.words).split())
-        line = f"{hit.chat:<{longest}}  {moment(hit.at)}  {neutral(hit.who):<9}  {said}"
-        lines.append(clipped(line, width) if width else line)
+        line = f"{hit.chat:<{longest}}  {local_time(hit.at)}  {neutral(hit.who):<9}  {said}"
+        lines.append(clip(line, width) if width else line)
     return "\n".join(lines)

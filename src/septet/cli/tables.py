@@ -5,7 +5,7 @@ from datetime import datetime
 from shutil import get_terminal_size
 from typing import NamedTuple, TextIO
 
-from septet.chat.results import clipped, result_of, status
+from septet.chat.results import clip, result_of, status
 from septet.chat.versions import points
 from septet.common.text import counted
 from septet.domain.codec import ENCODER
@@ -64,11 +64,11 @@ def chat_lines(rows: Sequence[ChatRow], width: int = 0) -> str:
     longest = max((len(row.chat) for row in rows), default=0)
     lines: list[str] = []
     for row in rows:
-        when = f"{moment(row.changed)}  " if not width or width >= NARROW else ""
+        when = f"{local_time(row.changed)}  " if not width or width >= NARROW else ""
         where = f"(on {row.server}) " if row.server else ""
-        goal = where + clipped(" ".join(row.goal.split()), 50)
-        line = f"{row.chat:<{longest}}  {when}{clipped(row.words, 40):<40}  {goal}"
-        lines.append(clipped(line, width) if width else line)
+        goal = where + clip(" ".join(row.goal.split()), 50)
+        line = f"{row.chat:<{longest}}  {when}{clip(row.words, 40):<40}  {goal}"
+        lines.append(clip(line, width) if width else line)
     return "\n".join(lines)
 
 
@@ -85,7 +85,7 @@ def chat_objects(rows: Sequence[ChatRow]) -> str:
 def point_lines(log: Sequence[Recorded]) -> str:
     """Name, when it came about, how many files, what it is."""
     return "\n".join(
-        f"{point.point:<5}  {moment(point.at)}  {counted(point.files, 'file'):>10}  {clipped(point.note, 70)}"
+        f"{point.point:<5}  {local_time(point.at)}  {counted(point.files, 'file'):>10}  {clip(point.note, 70)}"
         for point in points(log)
     )
 
@@ -94,5 +94,5 @@ def point_objects(log: Sequence[Recorded]) -> str:
     return "\n".join(ENCODER.encode(point).decode() for point in points(log))
 
 
-def moment(seconds: float) -> str:
+def local_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")

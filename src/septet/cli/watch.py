@@ -13,11 +13,11 @@ import click
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from septet.agents.person import Ask, present
-from septet.chat.results import reach, result_of
+from septet.chat.results import network_text, result_of
 from septet.cli.main import Outcome
 from septet.cli.options import Bounds, Options, Output, more_budget, stand_in
 from septet.cli.output import notify, put_exactly
-from septet.cli.person import ask_after_interrupt, ask_next, asking, at_terminal
+from septet.cli.person import ask_after_interrupt, ask_by, ask_next, at_terminal
 from septet.cli.progress import Screen
 from septet.cli.result import print_result
 from septet.common.text import neutral
@@ -38,7 +38,7 @@ Tell = Callable[[PersonSpoke], Awaitable[None]]
 async def person_input(screen: Screen, tell: Tell, output: Output) -> AsyncGenerator[Ask, None]:
     """How the person is asked; at a terminal that can show it, with a footer and what they type at any time."""
     if output.json or output.quiet or not screen.can_move:
-        yield asking()
+        yield ask_by()
         return
     from septet.cli.footer import Footer
 
@@ -49,7 +49,7 @@ async def person_input(screen: Screen, tell: Tell, output: Output) -> AsyncGener
             tasks.start_soon(forward_messages, footer.spoken, tell)
             screen.footer = footer
             try:
-                yield asking(footer.ask, footer.handed_over)
+                yield ask_by(footer.ask, footer.handed_over)
             finally:
                 footer.close()
 
@@ -142,7 +142,7 @@ def introduce(state: State, output: Output) -> None:
     for card in state.cards:
         screen.say("septet", f"data: {card.card if output.verbose else card.card.splitlines()[0]}")
     if state.team.network != "off":
-        screen.say("septet", f"network for programs: {reach(state.team.network)}")
+        screen.say("septet", f"network for programs: {network_text(state.team.network)}")
 
 
 async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options) -> bool:

@@ -66,7 +66,7 @@ class BudgetReached(Value):
 
 
 class TurnOpened(Value):
-    """A member got the floor (the seed's RequestToSpeak). It closes the turn before it.
+    """A member got the floor (in other frameworks: a request to speak). It closes the turn before it.
 
     `role` is told where it differs from the name: whoever serves it may take the turn.
     """

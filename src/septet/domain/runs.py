@@ -99,7 +99,7 @@ def name_of(mode: Mode | None) -> ModeName:
 
 
 class RunResult(Value):
-    """How a run ended. Exit status decides success (R18); `stopped_by` names the limit that ended it.
+    """How a run ended. Exit status decides success ; `stopped_by` names the limit that ended it.
 
     A stream of which only head and tail are told is whole in a blob, up to the limit of output.
     """

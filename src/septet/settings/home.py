@@ -44,7 +44,7 @@ class Home(Value):
         return self.data / "locks"
 
     @property
-    def keepsakes(self) -> Path:
+    def artefacts(self) -> Path:
         return self.data / "keepsakes"
 
     @property

@@ -1,6 +1,6 @@
 """What a member is told each turn, built from the state: nothing depends on a truncated chat.
 
-R5: the first time, the coder sees the goal and the plan only. R6: after that exactly these, the newest code, the
+The first time, the coder sees the goal and the plan only. After that exactly these, the newest code, the
 newest review and the newest run results; and whatever the person has asked for since, word for word.
 """
 

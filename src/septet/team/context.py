@@ -1,4 +1,4 @@
-"""The autocoder's context object: the seed's keys, projected from the state, and prompts filled with them.
+"""The autocoder's context object: documented keys, projected from the state, and prompts filled with them.
 
 initial    epoch, name, goal, project_dir, project_path
 reasoned   … and what a reasoning step saw: the tree, the code, validation, tests, the run of main
@@ -84,7 +84,7 @@ class Context(Value, omit_defaults=False):
     available_action_names: tuple[str, ...] = ()
     action_name: str = ""
     run: str = ""
-    """The command that starts the program; none of the seed's keys."""
+    """The command that starts the program; none of the documented keys."""
 
     def __getitem__(self, key: str) -> object:
         name = ALIASES.get(key, key)
@@ -131,7 +131,7 @@ def compose_prompt(template: str, context: Context | Mapping[str, object]) -> st
 def context_of(
     state: State, sources: Mapping[str, str], faults: Mapping[str, str], offers: Sequence[ActionOffer] = ()
 ) -> Context:
-    """The state as the seed's object; `faults` says what is wrong with which file."""
+    """The state as the context object; `faults` says what is wrong with which file."""
     code = tuple(file_of(state, path, sources, faults) for path in sorted(sources))
     main = next((run for run in reversed(state.runs) if run.purpose == "run"), None)
     return Context(

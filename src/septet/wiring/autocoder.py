@@ -1,4 +1,4 @@
-"""The seed's `autocoder(dict)`: a handle at once, the loop in the background, its log as loud as wanted."""
+"""`autocoder(dict)`: a handle at once, the loop in the background, its log as loud as wanted."""
 
 import os
 import sys
@@ -9,9 +9,9 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from septet.chat.export import told
+from septet.chat.export import event_text
 from septet.chat.names import named_after
-from septet.chat.results import Result, clipped, result_of
+from septet.chat.results import Result, clip, result_of
 from septet.common.text import neutral
 from septet.common.values import Value
 from septet.domain.events import ChatEnded, Event, Recorded, StopRequested, ToolAnswered
@@ -28,7 +28,7 @@ LONGEST_LINE = 160
 
 
 class Project(Value, forbid_unknown_fields=True):
-    """The seed's dict: all but the goal may be left out. `rounds` is how many actions may be taken."""
+    """The project: all but the goal may be left out. `rounds` is how many actions may be taken."""
 
     goal: str
     project_name: str = ""
@@ -65,7 +65,7 @@ def checked(project: Mapping[str, object]) -> Project:
 
 
 def whole_name(model: str) -> str:
-    """The seed's `gpt-3.5-turbo` is a model of OpenAI's."""
+    """A name without a provider, such as `gpt-3.5-turbo`, is a model of OpenAI's."""
     return f"openai/{model}" if model and "/" not in model and ":" not in model else model
 
 
@@ -111,7 +111,7 @@ def teller(level: str) -> Callable[[Recorded], None]:
     """What is said on stderr: nothing, a line for each thing that happens, or all of it."""
 
     def tell(recorded: Recorded) -> None:
-        who, text = told(recorded)
+        who, text = event_text(recorded)
         if text:
             line = f"{who}: {text if level == 'debug' else brief(recorded.event, text)}"
             sys.stderr.write(f"{neutral(line)}\n")
@@ -123,7 +123,7 @@ def brief(event: Event, text: str) -> str:
     """One line of what was told; of a change, the files and not the diff."""
     if isinstance(event, ToolAnswered) and event.changes:
         text = f"changed {', '.join(change.path for change in event.changes)}"
-    return clipped(next(iter(text.strip().splitlines()), ""), LONGEST_LINE)
+    return clip(next(iter(text.strip().splitlines()), ""), LONGEST_LINE)
 
 
 def tell_request(request: Request) -> None:

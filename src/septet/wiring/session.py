@@ -16,10 +16,10 @@ from septet.agents.person import Answered, agreeing, agreeing_to_plans, away, wi
 from septet.agents.protection import guarded
 from septet.agents.replies import INTERPRETERS, speaking
 from septet.agents.runner import Bench, compared, rehearsed, running
+from septet.chat.artefact_files import ArtefactFiles
 from septet.chat.example_sources import from_chat
 from septet.chat.names import checked_name, find_name, new_names
 from septet.chat.redaction import Redaction
-from septet.chat.seed_files import Keepsakes
 from septet.common.temporary import passing_folder
 from septet.domain.events import (
     ChatContinued,
@@ -276,12 +276,12 @@ class Session:
         log = await Log.open(self.store, chat)
         floor = floor_for(log.state.team, log.state.budget)
         agents = self.agents(log.state, sandbox, person)
-        keepsakes = Keepsakes(self.keepsake_folders(log.state), self.blobs)
+        keepsakes = ArtefactFiles(self.keepsake_folders(log.state), self.blobs)
         await keepsakes.catch_up(log.state, await self.log(chat))
         try:
             async with aclosing(self.play(log, floor, agents)) as performance:
                 async for recorded in performance:
-                    await keepsakes.keep(log.state, recorded)
+                    await keepsakes.add_event(log.state, recorded)
                     self.remember(log.state, recorded)
                     yield recorded
         finally:
@@ -301,7 +301,7 @@ class Session:
 
     def keepsake_folders(self, state: State) -> tuple[Workspace, ...]:
         """Beside the program where the folder is ours alone; else, or where that fails, under Septet's home."""
-        apart = Workspace(self.home.keepsakes / state.chat)
+        apart = Workspace(self.home.artefacts / state.chat)
         return (apart,) if state.existing else (Workspace(Path(state.workspace)), apart)
 
     async def play(self, log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:

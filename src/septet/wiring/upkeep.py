@@ -62,7 +62,7 @@ def snapshot_named(state: State, name: str) -> str:
 async def rename(session: Session, chat: str, name: str) -> str:
     session.take(chat)
     await catalog_of(session).rename(chat, checked_name(name))
-    apart = session.home.keepsakes
+    apart = session.home.artefacts
     if await to_thread.run_sync((apart / chat).is_dir):
         await to_thread.run_sync((apart / chat).rename, apart / name)
     return f"{chat} is called {name} now"
@@ -73,7 +73,7 @@ async def remove(session: Session, chat: str) -> str:
     session.take(chat)
     folder = Path((await session.state(chat)).workspace)
     await catalog_of(session).delete(chat)
-    await to_thread.run_sync(lambda: shutil.rmtree(session.home.keepsakes / chat, ignore_errors=True))
+    await to_thread.run_sync(lambda: shutil.rmtree(session.home.artefacts / chat, ignore_errors=True))
     freed = await to_thread.run_sync(free_blobs, session.home)
     told = "" if freed is None else f" ({counted(freed, 'byte')} of contents freed)"
     if not folder.is_relative_to(session.home.workspaces):

@@ -1,4 +1,4 @@
-"""The seed's tools of the code assistant: File and ExecutePyFile. SendMessage belongs to the talk itself."""
+"""The tools of the code assistant: File and ExecutePyFile. SendMessage belongs to the talk itself."""
 
 from pydantic import BaseModel, ConfigDict, Field
 

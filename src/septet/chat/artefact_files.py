@@ -1,4 +1,4 @@
-"""The files that the seeds name, kept beside the program while the log grows. Each is written once, never changed.
+"""Files beside the program that tell how it came about. Each is written once, and not changed after that.
 
 A team says which it wants: `plan` is MasterPlan.txt, `versions` are script_vN.py, `reviews` are review_vN.txt,
 `history` is chat_history.txt, to which every message is appended; `cells` is cells.py, to which every cell is
@@ -21,7 +21,7 @@ HISTORY = "chat_history.txt"
 CELLS = "cells.py"
 
 
-class Keepsakes:
+class ArtefactFiles:
     """Written into the first of the folders; what a program has put in their way there sends them to the next."""
 
     def __init__(self, folders: Sequence[Workspace], blobs: Blobs) -> None:
@@ -38,9 +38,9 @@ class Keepsakes:
             await self.extend(HISTORY, self._history)
         await self.add_cells(state)
 
-    async def keep(self, state: State, recorded: Recorded) -> None:
+    async def add_event(self, state: State, recorded: Recorded) -> None:
         """What this event adds; `state` is the one that it led to."""
-        if worth_keeping(recorded.event):
+        if is_recorded_in_files(recorded.event):
             await self.write_missing(state)
         if "history" in state.team.keepsakes:
             self._history += entry(recorded).encode()
@@ -77,7 +77,7 @@ class Keepsakes:
                 return
 
 
-def worth_keeping(event: Event) -> bool:
+def is_recorded_in_files(event: Event) -> bool:
     return isinstance(event, PlanApproved | VersionWritten | ReviewGiven)
 
 
