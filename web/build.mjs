@@ -7,7 +7,18 @@ import { fileURLToPath } from 'node:url';
 const here = dirname(fileURLToPath(import.meta.url));
 const given = process.argv.indexOf('--out');
 const out = given > 0 ? process.argv[given + 1] : join(here, '..', 'src', 'septet', 'web', 'assets');
-const LIBRARIES = ['preact', '@preact/signals', '@preact/signals-core', 'marked', 'dompurify', 'highlight.js', 'diff2html', 'diff', 'ansi_up', '@profoundlogic/hogan'];
+const LIBRARIES = [
+  'preact',
+  '@preact/signals',
+  '@preact/signals-core',
+  'marked',
+  'dompurify',
+  'highlight.js',
+  'diff2html',
+  'diff',
+  'ansi_up',
+  '@profoundlogic/hogan',
+];
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
@@ -30,7 +41,8 @@ const result = await build({
 });
 
 const made = Object.keys(result.metafile.outputs).map((path) => basename(path));
-const named = (name) => made.find((file) => file.startsWith(`${name}-`) && !file.startsWith('diff-') === (name !== 'diff-style'));
+const named = (name) =>
+  made.find((file) => file.startsWith(`${name}-`) && !file.startsWith('diff-') === (name !== 'diff-style'));
 const page = readFileSync(join(here, 'index.html'), 'utf8')
   .replace('{{script}}', `/assets/${named('main')}`)
   .replace('{{style}}', `/assets/${named('style')}`)
@@ -40,7 +52,9 @@ writeFileSync(join(out, 'index.html'), page);
 const licences = LIBRARIES.map((name) => {
   const folder = join(here, 'node_modules', name);
   const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  const file = readdirSync(folder).sort().find((entry) => /^licen[cs]e/i.test(entry));
+  const file = readdirSync(folder)
+    .sort()
+    .find((entry) => /^licen[cs]e/i.test(entry));
   const text = file ? readFileSync(join(folder, file), 'utf8').trim() : `Licence: ${about.license}`;
   return `${name} ${about.version}\n\n${text}\n`;
 });

@@ -25,7 +25,8 @@ function addCopy(block: HTMLElement): void {
   button.type = 'button';
   button.className = 'copy';
   button.textContent = 'Copy';
-  button.onclick = () => void navigator.clipboard.writeText(block.textContent ?? '').then(() => (button.textContent = 'Copied'));
+  button.onclick = () =>
+    void navigator.clipboard.writeText(block.textContent ?? '').then(() => (button.textContent = 'Copied'));
   frame.append(button);
 }
 
@@ -38,9 +39,16 @@ export function Source({ text, language }: { text: string; language: string }) {
     block.textContent = shown;
     delete block.dataset.highlighted;
     block.className = `language-${language}`;
-    if (shown.length < LONGEST_COLOURED) void import('./highlight').then(({ colour }) => block.isConnected && block.textContent === shown && colour(block));
+    if (shown.length < LONGEST_COLOURED)
+      void import('./highlight').then(
+        ({ colour }) => block.isConnected && block.textContent === shown && colour(block),
+      );
   }, [shown, language]);
-  return <pre class="source" tabIndex={0}><code ref={place} /></pre>;
+  return (
+    <pre class="source" tabIndex={0}>
+      <code ref={place} />
+    </pre>
+  );
 }
 
 /** What a program wrote, with its colours. */
@@ -49,17 +57,39 @@ export function Output({ text, label }: { text: string; label: string }) {
   const [html, setHtml] = useState<string>();
   useEffect(() => {
     let wanted = true;
-    if (shown.includes('\u001b')) void import('./ansi').then(({ coloured }) => wanted && setHtml(coloured(shown)));
+    if (shown.includes('\u001b'))
+      void import('./ansi').then(({ coloured }) => wanted && setHtml(coloured(shown)));
     else setHtml(undefined);
     return () => {
       wanted = false;
     };
   }, [shown]);
-  if (html !== undefined) return <pre class="output" tabIndex={0} aria-label={label} dangerouslySetInnerHTML={{ __html: html }} />;
-  return <pre class="output" tabIndex={0} aria-label={label}>{visible(shown.replace(/\u001b\[[0-9;]*[A-Za-z]/g, ''))}</pre>;
+  if (html !== undefined)
+    return <pre class="output" tabIndex={0} aria-label={label} dangerouslySetInnerHTML={{ __html: html }} />;
+  return (
+    <pre class="output" tabIndex={0} aria-label={label}>
+      {visible(shown.replace(/\u001b\[[0-9;]*[A-Za-z]/g, ''))}
+    </pre>
+  );
 }
 
 export function languageOf(path: string): string {
-  const ends: Record<string, string> = { py: 'python', js: 'javascript', ts: 'typescript', md: 'markdown', html: 'xml', svg: 'xml', xml: 'xml', yml: 'yaml', yaml: 'yaml', sh: 'bash', toml: 'ini', cfg: 'ini', ini: 'ini', json: 'json', css: 'css' };
+  const ends: Record<string, string> = {
+    py: 'python',
+    js: 'javascript',
+    ts: 'typescript',
+    md: 'markdown',
+    html: 'xml',
+    svg: 'xml',
+    xml: 'xml',
+    yml: 'yaml',
+    yaml: 'yaml',
+    sh: 'bash',
+    toml: 'ini',
+    cfg: 'ini',
+    ini: 'ini',
+    json: 'json',
+    css: 'css',
+  };
   return ends[path.split('.').at(-1)?.toLowerCase() ?? ''] ?? 'plaintext';
 }

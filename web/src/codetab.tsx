@@ -21,16 +21,42 @@ export function CodeTab() {
   return (
     <div>
       <div class="timeline" role="group" aria-label="Versions">
-        {versions.map((one) => <button type="button" key={one.number} aria-pressed={one.number === number} onClick={() => open(chat, one.number)} class={reviews.get(one.number)?.verdict ?? ''}>v{one.number}</button>)}
+        {versions.map((one) => (
+          <button
+            type="button"
+            key={one.number}
+            aria-pressed={one.number === number}
+            onClick={() => open(chat, one.number)}
+            class={reviews.get(one.number)?.verdict ?? ''}
+          >
+            v{one.number}
+          </button>
+        ))}
       </div>
       <div class="buttons">
-        {(['files', 'unified', 'split'] as const).map((one) => <button type="button" key={one} aria-pressed={look === one} disabled={one !== 'files' && number < 2} onClick={() => setLook(one)}>{one === 'files' ? 'Files' : one === 'unified' ? `Changes since v${number - 1}` : 'Side by side'}</button>)}
+        {(['files', 'unified', 'split'] as const).map((one) => (
+          <button
+            type="button"
+            key={one}
+            aria-pressed={look === one}
+            disabled={one !== 'files' && number < 2}
+            onClick={() => setLook(one)}
+          >
+            {one === 'files' ? 'Files' : one === 'unified' ? `Changes since v${number - 1}` : 'Side by side'}
+          </button>
+        ))}
         <span class="gap" />
-        <a class="button" href={`/api/chats/${chat}/versions/v${number}.zip`} download>Zip</a>
+        <a class="button" href={`/api/chats/${chat}/versions/v${number}.zip`} download>
+          Zip
+        </a>
         <Again version={version} />
       </div>
       {version.note && <p class="words">{visible(version.note)}</p>}
-      {look === 'files' || number < 2 ? <Files version={version} /> : <Changes old={number - 1} new={number} split={look === 'split'} />}
+      {look === 'files' || number < 2 ? (
+        <Files version={version} />
+      ) : (
+        <Changes old={number - 1} new={number} split={look === 'split'} />
+      )}
       {review && <ReviewCard review={review} />}
     </div>
   );
@@ -43,12 +69,19 @@ function Again({ version }: { version: Version }) {
     if (made) open(made.chat);
   };
   const restore = () => {
-    if (confirm(`Make v${version.number} the newest version again? Nothing is deleted.`)) void act('restore', { version: `v${version.number}` });
+    if (confirm(`Make v${version.number} the newest version again? Nothing is deleted.`))
+      void act('restore', { version: `v${version.number}` });
   };
   return (
     <>
-      {!newest && <button type="button" onClick={restore}>Restore</button>}
-      <button type="button" onClick={() => void fork()}>Fork from here</button>
+      {!newest && (
+        <button type="button" onClick={restore}>
+          Restore
+        </button>
+      )}
+      <button type="button" onClick={() => void fork()}>
+        Fork from here
+      </button>
     </>
   );
 }
@@ -59,7 +92,13 @@ function Files({ version }: { version: Version }) {
   if (!file) return <p class="empty">This version has no files.</p>;
   return (
     <div>
-      <div class="file-tabs" role="group" aria-label="Files">{version.files.map((one) => <button type="button" key={one.path} aria-pressed={one === file} onClick={() => setPath(one.path)}>{visible(one.path)}</button>)}</div>
+      <div class="file-tabs" role="group" aria-label="Files">
+        {version.files.map((one) => (
+          <button type="button" key={one.path} aria-pressed={one === file} onClick={() => setPath(one.path)}>
+            {visible(one.path)}
+          </button>
+        ))}
+      </div>
       <FileText file={file} />
     </div>
   );
@@ -69,7 +108,10 @@ export function useText(address: string): string | undefined {
   const [text, setText] = useState<string>();
   useEffect(() => {
     let wanted = true;
-    getText(address).then((found) => wanted && setText(found), (error: Error) => wanted && setText(error.message));
+    getText(address).then(
+      (found) => wanted && setText(found),
+      (error: Error) => wanted && setText(error.message),
+    );
     return () => {
       wanted = false;
     };
@@ -88,14 +130,23 @@ function Changes({ old, new: fresh, split }: { old: number; new: number; split: 
   const dark = theme.value === 'dark';
   useEffect(() => {
     let wanted = Boolean(text);
-    if (wanted) void import('./diffing').then(({ drawn, loadStyle }) => {
-      loadStyle();
-      if (wanted && text) setHtml(drawn(text, [old, fresh], split, dark));
-    });
+    if (wanted)
+      void import('./diffing').then(({ drawn, loadStyle }) => {
+        loadStyle();
+        if (wanted && text) setHtml(drawn(text, [old, fresh], split, dark));
+      });
     return () => {
       wanted = false;
     };
   }, [text, split, dark]);
   if (!text) return <p class="empty">{text === '' ? 'Nothing changed.' : 'Comparing …'}</p>;
-  return <div class="changes" tabIndex={0} role="region" aria-label={`Changes from v${old} to v${fresh}`} dangerouslySetInnerHTML={{ __html: html }} />;
+  return (
+    <div
+      class="changes"
+      tabIndex={0}
+      role="region"
+      aria-label={`Changes from v${old} to v${fresh}`}
+      dangerouslySetInnerHTML={{ __html: html }}
+    />
+  );
 }

@@ -19,15 +19,43 @@ export function Composer() {
       void send();
     }
   };
-  const hint = question?.kind === 'plan' ? 'Say what should be different …' : ended ? 'Ask for more …' : 'Steer the next turn …';
+  const hint =
+    question?.kind === 'plan'
+      ? 'Say what should be different …'
+      : ended
+        ? 'Ask for more …'
+        : 'Steer the next turn …';
   return (
-    <form class="composer" onSubmit={(submit) => { submit.preventDefault(); void send(); }}>
-      <label class="to">to <select value={to} onChange={(change) => setTo(change.currentTarget.value)}>
-        <option value="">team</option>
-        {members.map((member) => <option value={member.name} key={member.name}>@{shownName(member.name, team)}</option>)}
-      </select></label>
-      <textarea id="composer" aria-label="Message to the team" rows={1} placeholder={hint} value={text} onInput={(input) => setText(input.currentTarget.value)} onKeyDown={typed} />
-      <button type="submit" class="primary" disabled={!text.trim()}>Send</button>
+    <form
+      class="composer"
+      onSubmit={(submit) => {
+        submit.preventDefault();
+        void send();
+      }}
+    >
+      <label class="to">
+        to{' '}
+        <select value={to} onChange={(change) => setTo(change.currentTarget.value)}>
+          <option value="">team</option>
+          {members.map((member) => (
+            <option value={member.name} key={member.name}>
+              @{shownName(member.name, team)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <textarea
+        id="composer"
+        aria-label="Message to the team"
+        rows={1}
+        placeholder={hint}
+        value={text}
+        onInput={(input) => setText(input.currentTarget.value)}
+        onKeyDown={typed}
+      />
+      <button type="submit" class="primary" disabled={!text.trim()}>
+        Send
+      </button>
     </form>
   );
 }

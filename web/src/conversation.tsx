@@ -16,12 +16,32 @@ export function Conversation() {
   const sought = where.value.message ? items.findIndex((item) => item.seq === where.value.message) : -1;
   return (
     <section class="talk" aria-label="Conversation">
-      {link.value === 'unknown'
-        ? <p class="empty">There is no chat of this name. The list on the left has those that there are.</p>
-        : !ready.value && !items.length
-          ? <p class="empty" aria-busy="true">Opening the log …</p>
-          : <Scroll key={view.value.chat} count={items.length} guess={130} name="Messages" role="feed" follow target={sought} tail={<Speaking />}
-              entry={(index) => <Entry item={items[index]!} index={index} count={items.length} revision={items[index]!.revision} />} />}
+      {link.value === 'unknown' ? (
+        <p class="empty">There is no chat of this name. The list on the left has those that there are.</p>
+      ) : !ready.value && !items.length ? (
+        <p class="empty" aria-busy="true">
+          Opening the log …
+        </p>
+      ) : (
+        <Scroll
+          key={view.value.chat}
+          count={items.length}
+          guess={130}
+          name="Messages"
+          role="feed"
+          follow
+          target={sought}
+          tail={<Speaking />}
+          entry={(index) => (
+            <Entry
+              item={items[index]!}
+              index={index}
+              count={items.length}
+              revision={items[index]!.revision}
+            />
+          )}
+        />
+      )}
       <Question />
       <Composer />
     </section>
@@ -34,8 +54,21 @@ function Speaking() {
   const { turn, running, team, ended } = view.value;
   if (!turn || ended) return null;
   const names = [...new Set([turn.speaker, ...team.members.map((member) => member.name)])];
-  const speaking = names.filter((name) => (name === turn.speaker && !isPerson(name, team)) || live.value.of('text', name) || live.value.of('reasoning', name));
-  return <>{speaking.filter((name) => !(name === turn.speaker && (turn.answered || running))).map((name) => <Bubble name={name} key={name} />)}</>;
+  const speaking = names.filter(
+    (name) =>
+      (name === turn.speaker && !isPerson(name, team)) ||
+      live.value.of('text', name) ||
+      live.value.of('reasoning', name),
+  );
+  return (
+    <>
+      {speaking
+        .filter((name) => !(name === turn.speaker && (turn.answered || running)))
+        .map((name) => (
+          <Bubble name={name} key={name} />
+        ))}
+    </>
+  );
 }
 
 function Bubble({ name }: { name: string }) {
@@ -52,9 +85,17 @@ function Bubble({ name }: { name: string }) {
     <div class="entry live">
       <Avatar role={role} />
       <div class="bubble">
-        <header><b class={`name role-${role}`}>{shownName(name, team)}</b> <Calling who={name} team={team} /> <span class="quiet">{text ? 'is writing' : 'is at work'}<span class="dots" aria-hidden="true" /></span></header>
+        <header>
+          <b class={`name role-${role}`}>{shownName(name, team)}</b> <Calling who={name} team={team} />{' '}
+          <span class="quiet">
+            {text ? 'is writing' : 'is at work'}
+            <span class="dots" aria-hidden="true" />
+          </span>
+        </header>
         {reasoning && !text && <p class="words quiet">{visible(reasoning.slice(-TAIL))}</p>}
-        {text && <p class="words streaming">{visible(text.length > TAIL ? `…${text.slice(-TAIL)}` : text)}</p>}
+        {text && (
+          <p class="words streaming">{visible(text.length > TAIL ? `…${text.slice(-TAIL)}` : text)}</p>
+        )}
       </div>
     </div>
   );

@@ -12,18 +12,59 @@ export function CostTab() {
   const { spent, costs, tokens, team } = view.value;
   const rows = [...spent.values()];
   const bounds = budgets(view.value);
-  if (!rows.length) return <div><p class="empty">Nobody has been asked yet.</p><Budgets bounds={bounds} /></div>;
+  if (!rows.length)
+    return (
+      <div>
+        <p class="empty">Nobody has been asked yet.</p>
+        <Budgets bounds={bounds} />
+      </div>
+    );
   return (
     <div>
-      <h3>Cost <span class="quiet">${tokens.cost.toFixed(4)} · {short(tokens.prompt)} tokens in{tokens.cached > 0 && <>, {short(tokens.cached)} of them cached</>}, {short(tokens.completion)} out</span></h3>
+      <h3>
+        Cost{' '}
+        <span class="quiet">
+          ${tokens.cost.toFixed(4)} · {short(tokens.prompt)} tokens in
+          {tokens.cached > 0 && <>, {short(tokens.cached)} of them cached</>}, {short(tokens.completion)} out
+        </span>
+      </h3>
       <div class="table" tabIndex={0} role="region" aria-label="Cost per member">
         <table>
-          <thead><tr><th>member</th><th>model</th><th>answers</th><th>in</th><th>cached</th><th>out</th><th>seconds</th><th>$</th></tr></thead>
-          <tbody>{rows.map((one) => <tr key={`${one.who} ${one.model}`}><td>{shownName(one.who, team)} <Calling who={one.who} team={team} /></td><td>{one.model}</td><td>{one.answers}</td><td>{short(one.prompt)}</td><td>{short(one.cached)}</td><td>{short(one.completion)}</td><td>{one.seconds.toFixed(1)}</td><td>{one.cost.toFixed(4)}</td></tr>)}</tbody>
+          <thead>
+            <tr>
+              <th>member</th>
+              <th>model</th>
+              <th>answers</th>
+              <th>in</th>
+              <th>cached</th>
+              <th>out</th>
+              <th>seconds</th>
+              <th>$</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((one) => (
+              <tr key={`${one.who} ${one.model}`}>
+                <td>
+                  {shownName(one.who, team)} <Calling who={one.who} team={team} />
+                </td>
+                <td>{one.model}</td>
+                <td>{one.answers}</td>
+                <td>{short(one.prompt)}</td>
+                <td>{short(one.cached)}</td>
+                <td>{short(one.completion)}</td>
+                <td>{one.seconds.toFixed(1)}</td>
+                <td>{one.cost.toFixed(4)}</td>
+              </tr>
+            ))}
+          </tbody>
         </table>
       </div>
       <Budgets bounds={bounds} />
-      <Growth points={costs.map(({ at, cost, tokens }) => ({ at, value: costs.at(-1)!.cost ? cost : tokens }))} unit={costs.at(-1)!.cost ? '$' : 'tokens'} />
+      <Growth
+        points={costs.map(({ at, cost, tokens }) => ({ at, value: costs.at(-1)!.cost ? cost : tokens }))}
+        unit={costs.at(-1)!.cost ? '$' : 'tokens'}
+      />
     </div>
   );
 }
@@ -32,17 +73,34 @@ function Budgets({ bounds }: { bounds: Bounded[] }) {
   if (!bounds.length) return null;
   return (
     <section class="budgets" aria-label="Budgets">
-      <h3>Budgets <span class="quiet">used / limit</span></h3>
-      <ul>{bounds.map((one) => {
-        const words = `${amount(one.used, one.unit)} / ${amount(one.limit, one.unit)}`;
-        return <li key={`${one.whose} ${one.unit}`}><b>{one.whose}</b> <span class={one.used >= one.limit ? 'bad' : ''}>{words}</span><progress max={1} value={one.limit ? Math.min(1, one.used / one.limit) : 1} aria-label={`${one.whose}: ${words}`} /></li>;
-      })}</ul>
+      <h3>
+        Budgets <span class="quiet">used / limit</span>
+      </h3>
+      <ul>
+        {bounds.map((one) => {
+          const words = `${amount(one.used, one.unit)} / ${amount(one.limit, one.unit)}`;
+          return (
+            <li key={`${one.whose} ${one.unit}`}>
+              <b>{one.whose}</b> <span class={one.used >= one.limit ? 'bad' : ''}>{words}</span>
+              <progress
+                max={1}
+                value={one.limit ? Math.min(1, one.used / one.limit) : 1}
+                aria-label={`${one.whose}: ${words}`}
+              />
+            </li>
+          );
+        })}
+      </ul>
     </section>
   );
 }
 
 function amount(count: number, unit: string): string {
-  return unit === '$' ? `$${count.toFixed(count && count < 0.01 ? 4 : 2)}` : unit === 's' ? `${Math.round(count)} s` : `${short(count)} ${unit}`;
+  return unit === '$'
+    ? `$${count.toFixed(count && count < 0.01 ? 4 : 2)}`
+    : unit === 's'
+      ? `${Math.round(count)} s`
+      : `${short(count)} ${unit}`;
 }
 
 function Growth({ points, unit }: { points: { at: number; value: number }[]; unit: string }) {
@@ -50,11 +108,20 @@ function Growth({ points, unit }: { points: { at: number; value: number }[]; uni
   const span = Math.max(1, points.at(-1)!.at - first);
   const most = Math.max(...points.map((point) => point.value));
   if (!most) return <p class="quiet">This model's answers are free.</p>;
-  const place = ({ at, value }: { at: number; value: number }) => `${(((at - first) / span) * WIDTH).toFixed(1)},${(HEIGHT - (value / most) * (HEIGHT - 8)).toFixed(1)}`;
+  const place = ({ at, value }: { at: number; value: number }) =>
+    `${(((at - first) / span) * WIDTH).toFixed(1)},${(HEIGHT - (value / most) * (HEIGHT - 8)).toFixed(1)}`;
   return (
     <figure class="growth">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 2}`} role="img" aria-label={`${unit} over time, ${most.toFixed(unit === '$' ? 4 : 0)} at the end`}><polyline points={[`0,${HEIGHT}`, ...points.map(place)].join(' ')} /></svg>
-      <figcaption class="quiet">{unit} over {(span / 1000).toFixed(0)} s</figcaption>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT + 2}`}
+        role="img"
+        aria-label={`${unit} over time, ${most.toFixed(unit === '$' ? 4 : 0)} at the end`}
+      >
+        <polyline points={[`0,${HEIGHT}`, ...points.map(place)].join(' ')} />
+      </svg>
+      <figcaption class="quiet">
+        {unit} over {(span / 1000).toFixed(0)} s
+      </figcaption>
     </figure>
   );
 }

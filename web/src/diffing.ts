@@ -15,7 +15,10 @@ export function drawn(text: string, [old, fresh]: [number, number], split: boole
     matching: 'lines',
     colorScheme: (dark ? 'dark' : 'light') as never,
   });
-  const clean = DOMPurify.sanitize(page, { FORBID_TAGS: ['style', 'form', 'input', 'a', 'svg', 'button'], FORBID_ATTR: ['style', 'id', 'href'] });
+  const clean = DOMPurify.sanitize(page, {
+    FORBID_TAGS: ['style', 'form', 'input', 'a', 'svg', 'button'],
+    FORBID_ATTR: ['style', 'id', 'href'],
+  });
   return clean.replace(/<div class="(d2h-file-(?:side-)?diff)"/g, '<div class="$1" tabindex="0"');
 }
 

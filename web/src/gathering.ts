@@ -11,7 +11,12 @@ export function hearGroup(view: View, event: Event): boolean {
     case 'septet.speaker_chosen': {
       const { speaker, fallback } = event.data;
       const next = shownName(speaker, view.team);
-      note(view, event, whose(view, 'manager'), fallback ? `${next} goes on: nobody else could be made out` : `${next} goes on`);
+      note(
+        view,
+        event,
+        whose(view, 'manager'),
+        fallback ? `${next} goes on: nobody else could be made out` : `${next} goes on`,
+      );
       return true;
     }
     case 'septet.terminated':
@@ -19,21 +24,44 @@ export function hearGroup(view: View, event: Event): boolean {
       return true;
     case 'septet.facts_changed': {
       const { add = [], drop = [] } = event.data.change;
-      const text = [...add.map((fact) => `remember: ${fact}`), ...drop.map((fact) => `forget: ${fact}`)].join('; ');
+      const text = [...add.map((fact) => `remember: ${fact}`), ...drop.map((fact) => `forget: ${fact}`)].join(
+        '; ',
+      );
       put(view, { kind: 'facts', seq: event.seq, at: event.time, who: event.data.by, text, add, drop });
       replied(view);
       return true;
     }
     case 'septet.example_given': {
       const { failure, code = '', source = '', title = '' } = event.data;
-      put(view, { kind: 'example', seq: event.seq, at: event.time, who: whose(view, 'exemplar'), text: failure, code, source, title });
+      put(view, {
+        kind: 'example',
+        seq: event.seq,
+        at: event.time,
+        who: whose(view, 'exemplar'),
+        text: failure,
+        code,
+        source,
+        title,
+      });
       return true;
     }
     case 'septet.chat_halted':
-      note(view, event, 'septet', `An error stopped the work: ${[event.data.cause, event.data.remedy].filter(Boolean).join(': ')}`, 'bad');
+      note(
+        view,
+        event,
+        'septet',
+        `An error stopped the work: ${[event.data.cause, event.data.remedy].filter(Boolean).join(': ')}`,
+        'bad',
+      );
       return true;
     case 'septet.budget_reached':
-      note(view, event, 'septet', `${shownName(event.data.by, view.team)} was not asked: a budget would not do for the answer`, 'bad');
+      note(
+        view,
+        event,
+        'septet',
+        `${shownName(event.data.by, view.team)} was not asked: a budget would not do for the answer`,
+        'bad',
+      );
       return true;
     default:
       return false;
@@ -44,14 +72,22 @@ export function hearPackages(view: View, event: Event): boolean {
   switch (event.type) {
     case 'septet.packages_wanted': {
       const { distributions = [], unknown = [] } = event.data.missing;
-      view.wanted = [...distributions, ...unknown.map((name) => `${name} (if the index has one of that name that provides it)`)];
+      view.wanted = [
+        ...distributions,
+        ...unknown.map((name) => `${name} (if the index has one of that name that provides it)`),
+      ];
       note(view, event, whose(view, 'runner'), `Not installed: ${view.wanted.join(', ')}`);
       return true;
     }
     case 'septet.packages_decided': {
       const { names, allowed, always, by } = event.data;
       view.wanted = [];
-      note(view, event, by === 'policy' ? 'septet' : 'person', `${allowed ? 'Install' : 'Do not install'} ${names.join(', ')}${always ? ', and whatever else this chat will want' : ''}${by === 'flag' ? ' (said beforehand)' : ''}`);
+      note(
+        view,
+        event,
+        by === 'policy' ? 'septet' : 'person',
+        `${allowed ? 'Install' : 'Do not install'} ${names.join(', ')}${always ? ', and whatever else this chat will want' : ''}${by === 'flag' ? ' (said beforehand)' : ''}`,
+      );
       replied(view);
       return true;
     }
@@ -59,8 +95,21 @@ export function hearPackages(view: View, event: Event): boolean {
       const { installed = [], failed = [], why = '', output = '', seconds = 0 } = event.data.installation;
       view.wanted = [];
       took(view, seconds);
-      const text = [installed.length ? `Installed ${installed.join(', ')} in ${seconds.toFixed(1)} s` : '', failed.length ? `Could not install ${failed.join(', ')}: ${why}` : ''].filter(Boolean).join('. ');
-      if (text) note(view, event, whose(view, 'runner'), text, failed.length ? 'bad' : 'good', output.trim() ? { title: 'What the installer said', text: output } : undefined);
+      const text = [
+        installed.length ? `Installed ${installed.join(', ')} in ${seconds.toFixed(1)} s` : '',
+        failed.length ? `Could not install ${failed.join(', ')}: ${why}` : '',
+      ]
+        .filter(Boolean)
+        .join('. ');
+      if (text)
+        note(
+          view,
+          event,
+          whose(view, 'runner'),
+          text,
+          failed.length ? 'bad' : 'good',
+          output.trim() ? { title: 'What the installer said', text: output } : undefined,
+        );
       return true;
     }
     default:
@@ -71,5 +120,7 @@ export function hearPackages(view: View, event: Event): boolean {
 /** The member whose turn it is, if it has that role; else the role itself. */
 function whose(view: View, role: string): string {
   const member = view.team.members.find((one) => one.name === view.turn?.speaker);
-  return member && member.role === role ? member.name : (view.team.members.find((one) => one.role === role)?.name ?? role);
+  return member && member.role === role
+    ? member.name
+    : (view.team.members.find((one) => one.role === role)?.name ?? role);
 }

@@ -9,21 +9,37 @@ export function put(view: View, fresh: Fresh): void {
   view.items.push({ ...fresh, revision: 0 });
 }
 
-export function note(view: View, event: Event, who: string, text: string, tone: Note['tone'] = 'plain', more?: Note['more']): void {
+export function note(
+  view: View,
+  event: Event,
+  who: string,
+  text: string,
+  tone: Note['tone'] = 'plain',
+  more?: Note['more'],
+): void {
   put(view, { kind: 'note', seq: event.seq, at: event.time, who, text, tone, more });
 }
 
 /** The newest thing that a member said in the turn that is open: what it amounted to belongs to it. */
 function amend(view: View, change: Partial<Said>): void {
   const last = view.items.findLast((item) => item.kind === 'said');
-  if (last?.kind === 'said' && last.seq > (view.turn?.seq ?? 0)) Object.assign(last, change, { revision: last.revision + 1 });
+  if (last?.kind === 'said' && last.seq > (view.turn?.seq ?? 0))
+    Object.assign(last, change, { revision: last.revision + 1 });
 }
 
 export function hearTalk(view: View, event: Event): boolean {
   switch (event.type) {
     case 'septet.model_answered': {
       const { role, answer } = event.data;
-      put(view, { kind: 'said', seq: event.seq, at: event.time, who: role, model: answer.model ?? '', text: answer.text, reasoning: answer.reasoning ?? '' });
+      put(view, {
+        kind: 'said',
+        seq: event.seq,
+        at: event.time,
+        who: role,
+        model: answer.model ?? '',
+        text: answer.text,
+        reasoning: answer.reasoning ?? '',
+      });
       if (view.turn) view.turn.answered = true;
       spend(view, role, answer, event.time);
       return true;
@@ -35,7 +51,13 @@ export function hearTalk(view: View, event: Event): boolean {
     case 'septet.person_spoke':
       view.remarks += 1;
       replied(view);
-      put(view, { kind: 'person', seq: event.seq, at: event.time, text: event.data.text, to: event.data.to ?? '' });
+      put(view, {
+        kind: 'person',
+        seq: event.seq,
+        at: event.time,
+        text: event.data.text,
+        to: event.data.to ?? '',
+      });
       return true;
     case 'septet.plan_proposed':
       view.plan = event.data.plan;
@@ -52,7 +74,13 @@ export function hearTalk(view: View, event: Event): boolean {
     case 'septet.plan_approved':
       view.approved = true;
       replied(view);
-      note(view, event, 'person', event.data.by === 'flag' ? 'The plan was approved beforehand' : 'Plan approved', 'good');
+      note(
+        view,
+        event,
+        'person',
+        event.data.by === 'flag' ? 'The plan was approved beforehand' : 'Plan approved',
+        'good',
+      );
       return true;
     default:
       return false;
@@ -97,7 +125,12 @@ export function hearWork(view: View, event: Event): boolean {
 export function hearChat(view: View, event: Event): boolean {
   switch (event.type) {
     case 'septet.chat_started':
-      Object.assign(view, { goal: event.data.goal, team: event.data.team, budget: event.data.team.budget ?? {}, workspace: event.data.workspace });
+      Object.assign(view, {
+        goal: event.data.goal,
+        team: event.data.team,
+        budget: event.data.team.budget ?? {},
+        workspace: event.data.workspace,
+      });
       put(view, { kind: 'person', seq: event.seq, at: event.time, text: event.data.goal, to: '' });
       return true;
     case 'septet.chat_continued':
@@ -109,11 +142,25 @@ export function hearChat(view: View, event: Event): boolean {
       view.ended = { reason: event.data.reason, detail: event.data.detail ?? '', seq: event.seq };
       view.turn = view.running = undefined;
       const finished = FINISHED.includes(event.data.reason);
-      put(view, { kind: 'note', seq: event.seq, at: event.time, who: 'septet', text: ending(event.data.reason, event.data.detail ?? ''), tone: finished ? 'good' : 'bad', end: finished });
+      put(view, {
+        kind: 'note',
+        seq: event.seq,
+        at: event.time,
+        who: 'septet',
+        text: ending(event.data.reason, event.data.detail ?? ''),
+        tone: finished ? 'good' : 'bad',
+        end: finished,
+      });
       return true;
     case 'septet.turn_opened':
       view.turns.set(event.data.speaker, (view.turns.get(event.data.speaker) ?? 0) + 1);
-      view.turn = { speaker: event.data.speaker, heard: view.remarks, answered: false, settled: false, seq: event.seq };
+      view.turn = {
+        speaker: event.data.speaker,
+        heard: view.remarks,
+        answered: false,
+        settled: false,
+        seq: event.seq,
+      };
       view.running = undefined;
       return true;
     case 'septet.step_granted':
@@ -136,7 +183,14 @@ export function hearTools(view: View, event: Event): boolean {
       if (last?.kind === 'tools' && last.who === event.data.by) {
         last.calls.push({ ...event.data });
         last.revision += 1;
-      } else put(view, { kind: 'tools', seq: event.seq, at: event.time, who: event.data.by, calls: [{ ...event.data }] });
+      } else
+        put(view, {
+          kind: 'tools',
+          seq: event.seq,
+          at: event.time,
+          who: event.data.by,
+          calls: [{ ...event.data }],
+        });
       return true;
     }
     case 'septet.tool_answered':
@@ -148,7 +202,15 @@ export function hearTools(view: View, event: Event): boolean {
       return true;
     case 'septet.answer_given':
       view.remarks = unheard(view);
-      put(view, { kind: 'given', seq: event.seq, at: event.time, who: event.data.by, text: event.data.text, ground: event.data.ground, sources: event.data.sources ?? [] });
+      put(view, {
+        kind: 'given',
+        seq: event.seq,
+        at: event.time,
+        who: event.data.by,
+        text: event.data.text,
+        ground: event.data.ground,
+        sources: event.data.sources ?? [],
+      });
       return true;
     default:
       return false;
@@ -159,14 +221,22 @@ const SILENT = new Set(['septet.snapshot_taken']);
 
 /** An event that this page does not know yet is at least named; the log tab has all of it. */
 export function hearOther(view: View, event: Event): void {
-  if (!SILENT.has(event.type)) note(view, event, event.subject ?? 'septet', event.type.replace('septet.', '').replaceAll('_', ' '));
+  if (!SILENT.has(event.type))
+    note(view, event, event.subject ?? 'septet', event.type.replace('septet.', '').replaceAll('_', ' '));
 }
 
-function settleCall(view: View, answer: { id: string; text: string; failed?: boolean; changes?: FileChange[] }): void {
+function settleCall(
+  view: View,
+  answer: { id: string; text: string; failed?: boolean; changes?: FileChange[] },
+): void {
   for (const item of view.items.slice(-20)) {
     const call = item.kind === 'tools' ? item.calls.find((one) => one.id === answer.id) : undefined;
     if (call) {
-      Object.assign(call, { text: answer.text, failed: answer.failed ?? false, changes: answer.changes ?? [] });
+      Object.assign(call, {
+        text: answer.text,
+        failed: answer.failed ?? false,
+        changes: answer.changes ?? [],
+      });
       item.revision += 1;
     }
   }
@@ -187,7 +257,16 @@ function runsOf(view: View, event: Event): Runs {
     last.revision += 1;
     return last;
   }
-  const fresh: Runs & { revision: number } = { kind: 'runs', seq: event.seq, at: event.time, who: view.turn?.speaker ?? 'runner', version: view.versions.length, runs: [], evidence: [], revision: 0 };
+  const fresh: Runs & { revision: number } = {
+    kind: 'runs',
+    seq: event.seq,
+    at: event.time,
+    who: view.turn?.speaker ?? 'runner',
+    version: view.versions.length,
+    runs: [],
+    evidence: [],
+    revision: 0,
+  };
   view.items.push(fresh);
   return fresh;
 }

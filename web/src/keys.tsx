@@ -8,19 +8,34 @@ import { turnTheme } from './theme';
 export const help = signal(false);
 
 const KEYS: [string, string][] = [
-  ['?', 'this list'], ['n', 'new chat'], ['/', 'search all chats'], ['c', 'type a message'], ['j  k', 'next, previous message'],
-  ['a', 'approve the plan'], ['p', 'pause before the next turn, or resume'], ['s', 'take one step'], ['x', 'stop the chat'],
-  ['1 – 7', TABS.join(', ')], ['d', 'dark or light'], ['Esc', 'leave a field or this list'],
+  ['?', 'this list'],
+  ['n', 'new chat'],
+  ['/', 'search all chats'],
+  ['c', 'type a message'],
+  ['j  k', 'next, previous message'],
+  ['a', 'approve the plan'],
+  ['p', 'pause before the next turn, or resume'],
+  ['s', 'take one step'],
+  ['x', 'stop the chat'],
+  ['1 – 7', TABS.join(', ')],
+  ['d', 'dark or light'],
+  ['Esc', 'leave a field or this list'],
 ];
 
 function typing(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName));
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  );
 }
 
 function walk(step: number): void {
   const entries = [...document.querySelectorAll<HTMLElement>('.talk article')];
   const at = entries.findIndex((entry) => entry.contains(document.activeElement));
-  const next = entries[at < 0 ? (step > 0 ? 0 : entries.length - 1) : Math.min(entries.length - 1, Math.max(0, at + step))];
+  const next =
+    entries[
+      at < 0 ? (step > 0 ? 0 : entries.length - 1) : Math.min(entries.length - 1, Math.max(0, at + step))
+    ];
   next?.focus();
   next?.scrollIntoView({ block: 'nearest' });
 }
@@ -45,10 +60,17 @@ const DOES: Record<string, () => void> = {
   c: () => document.getElementById('composer')?.focus(),
   j: () => walk(1),
   k: () => walk(-1),
-  a: () => { const { question } = view.value; if (question?.kind === 'plan') void act('approve', { seq: question.seq }); },
+  a: () => {
+    const { question } = view.value;
+    if (question?.kind === 'plan') void act('approve', { seq: question.seq });
+  },
   p: toggle,
-  s: () => { if (!view.value.ended && view.value.seq) void act('step'); },
-  x: () => { if (!view.value.ended && view.value.seq) void act('stop'); },
+  s: () => {
+    if (!view.value.ended && view.value.seq) void act('step');
+  },
+  x: () => {
+    if (!view.value.ended && view.value.seq) void act('stop');
+  },
   d: turnTheme,
 };
 
@@ -75,8 +97,19 @@ export function Help() {
   return (
     <dialog ref={dialog} aria-label="Keyboard" onClose={() => (help.value = false)}>
       <h2>Keyboard</h2>
-      <dl>{KEYS.map(([key, does]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{does}</dd></div>)}</dl>
-      <button type="button" class="primary" onClick={() => (help.value = false)}>Close</button>
+      <dl>
+        {KEYS.map(([key, does]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{does}</dd>
+          </div>
+        ))}
+      </dl>
+      <button type="button" class="primary" onClick={() => (help.value = false)}>
+        Close
+      </button>
     </dialog>
   );
 }

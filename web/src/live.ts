@@ -1,7 +1,18 @@
 // Streams of words and output while they are made: pieces are placed by where they stand, so none is lost or doubled.
 
-export interface Piece { speaker: string; kind: 'text' | 'reasoning' | 'output'; make: number; at: number; text: string }
-interface Stream { make: number; length: number; text: string; over: boolean }
+export interface Piece {
+  speaker: string;
+  kind: 'text' | 'reasoning' | 'output';
+  make: number;
+  at: number;
+  text: string;
+}
+interface Stream {
+  make: number;
+  length: number;
+  text: string;
+  over: boolean;
+}
 
 const KEPT = 1 << 18;
 

@@ -13,15 +13,36 @@ export function LogTab() {
   const [chosen, setChosen] = useState(0);
   const { events, chat } = view.value;
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = wanted.length ? events.filter((event) => wanted.every((word) => searchable(event).includes(word))) : events;
+  const shown = wanted.length
+    ? events.filter((event) => wanted.every((word) => searchable(event).includes(word)))
+    : events;
   return (
     <div class="log">
       <div class="buttons">
-        <input type="search" aria-label="Filter the log" placeholder="Filter: run_finished exit_code" value={words} onInput={(input) => setWords(input.currentTarget.value)} />
-        <span class="quiet">{shown.length} of {events.length}</span>
-        <a class="button" href={`/api/chats/${chat}/export/jsonl`} download>Download</a>
+        <input
+          type="search"
+          aria-label="Filter the log"
+          placeholder="Filter: run_finished exit_code"
+          value={words}
+          onInput={(input) => setWords(input.currentTarget.value)}
+        />
+        <span class="quiet">
+          {shown.length} of {events.length}
+        </span>
+        <a class="button" href={`/api/chats/${chat}/export/jsonl`} download>
+          Download
+        </a>
       </div>
-      <Scroll key={words} count={shown.length} guess={27} name="Events" role="list" entry={(index) => <Line event={shown[index]!} open={chosen === shown[index]!.seq} choose={setChosen} />} />
+      <Scroll
+        key={words}
+        count={shown.length}
+        guess={27}
+        name="Events"
+        role="list"
+        entry={(index) => (
+          <Line event={shown[index]!} open={chosen === shown[index]!.seq} choose={setChosen} />
+        )}
+      />
     </div>
   );
 }
@@ -34,9 +55,17 @@ function Line({ event, open, choose }: { event: Event; open: boolean; choose: (s
   return (
     <div class="line" role="listitem">
       <button type="button" aria-expanded={open} onClick={() => choose(open ? 0 : event.seq)}>
-        <span class="quiet seq">{event.seq}</span> <b>{event.type.replace('septet.', '')}</b> <span class="quiet">{event.time.slice(11, 19)} {event.subject ?? ''} {visible(JSON.stringify(event.data).slice(0, GLANCE))}</span>
+        <span class="quiet seq">{event.seq}</span> <b>{event.type.replace('septet.', '')}</b>{' '}
+        <span class="quiet">
+          {event.time.slice(11, 19)} {event.subject ?? ''}{' '}
+          {visible(JSON.stringify(event.data).slice(0, GLANCE))}
+        </span>
       </button>
-      {open && <pre class="output" tabIndex={0}>{visible(cut(JSON.stringify(event, null, 2), 40_000))}</pre>}
+      {open && (
+        <pre class="output" tabIndex={0}>
+          {visible(cut(JSON.stringify(event, null, 2), 40_000))}
+        </pre>
+      )}
     </div>
   );
 }

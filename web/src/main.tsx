@@ -10,7 +10,11 @@ import { followTheme } from './theme';
 import { TopBar } from './topbar';
 import { Workbench } from './workbench';
 
-const PANES = [['chats', 'Chats'], ['talk', 'Talk'], ['work', 'Work']] as const;
+const PANES = [
+  ['chats', 'Chats'],
+  ['talk', 'Talk'],
+  ['work', 'Work'],
+] as const;
 
 function Page() {
   const { chat } = where.value;
@@ -21,9 +25,20 @@ function Page() {
       <main class="middle">{chat ? <Conversation key={chat} /> : <Home />}</main>
       {chat && <Workbench />}
       <nav class="panes" aria-label="Parts of the page">
-        {PANES.filter(([name]) => chat || name !== 'work').map(([name, title]) => <button type="button" key={name} aria-pressed={pane.value === name} onClick={() => (pane.value = name)}>{title}</button>)}
+        {PANES.filter(([name]) => chat || name !== 'work').map(([name, title]) => (
+          <button
+            type="button"
+            key={name}
+            aria-pressed={pane.value === name}
+            onClick={() => (pane.value = name)}
+          >
+            {title}
+          </button>
+        ))}
       </nav>
-      <p class="sr" role="status" aria-live="polite">{announced.value}</p>
+      <p class="sr" role="status" aria-live="polite">
+        {announced.value}
+      </p>
       <Help />
     </div>
   );

@@ -2,7 +2,10 @@
 
 import { Component, type ComponentType, createElement, type JSX } from 'preact';
 
-export function memo<P extends object>(Inner: (props: P) => JSX.Element, same: (before: P, after: P) => boolean): ComponentType<P> {
+export function memo<P extends object>(
+  Inner: (props: P) => JSX.Element,
+  same: (before: P, after: P) => boolean,
+): ComponentType<P> {
   return class Memo extends Component<P> {
     override shouldComponentUpdate(next: Readonly<P>): boolean {
       return !same(this.props as P, next as P);

@@ -2,7 +2,19 @@
 
 import type { Team } from './events';
 
-const LETTERS: Record<string, string> = { planner: 'P', coder: 'C', runner: 'R', reviewer: 'V', manager: 'M', exemplar: 'E', writer: 'W', editor: 'D', proxy: 'X', person: 'U', septet: '7' };
+const LETTERS: Record<string, string> = {
+  planner: 'P',
+  coder: 'C',
+  runner: 'R',
+  reviewer: 'V',
+  manager: 'M',
+  exemplar: 'E',
+  writer: 'W',
+  editor: 'D',
+  proxy: 'X',
+  person: 'U',
+  septet: '7',
+};
 
 function memberOf(who: string, team: Team) {
   return team.members.find((member) => member.name === who);
@@ -18,7 +30,11 @@ export function roleOf(who: string, team: Team): string {
 }
 
 export function Avatar({ role }: { role: string }) {
-  return <span class={`avatar role-${role in LETTERS ? role : 'other'}`} aria-hidden="true">{LETTERS[role] ?? role.slice(0, 1).toUpperCase()}</span>;
+  return (
+    <span class={`avatar role-${role in LETTERS ? role : 'other'}`} aria-hidden="true">
+      {LETTERS[role] ?? role.slice(0, 1).toUpperCase()}
+    </span>
+  );
 }
 
 /** What a member is called: by the name that its team gave it. */
@@ -29,5 +45,7 @@ export function shownName(who: string, team: Team): string {
 /** The role of one whose name does not say it. */
 export function Calling({ who, team }: { who: string; team: Team }) {
   const role = roleOf(who, team);
-  return role === 'person' || role === shownName(who, team) ? null : <span class="quiet calling">{role}</span>;
+  return role === 'person' || role === shownName(who, team) ? null : (
+    <span class="quiet calling">{role}</span>
+  );
 }

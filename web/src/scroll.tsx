@@ -32,7 +32,8 @@ class Heights {
   }
 
   top(index: number): number {
-    for (let at = this.tops.length; at <= index; at += 1) this.tops[at] = this.tops[at - 1]! + (this.known[at - 1] ?? this.guess);
+    for (let at = this.tops.length; at <= index; at += 1)
+      this.tops[at] = this.tops[at - 1]! + (this.known[at - 1] ?? this.guess);
     return this.tops[index]!;
   }
 
@@ -88,11 +89,22 @@ export function Scroll({ count, guess, name, role, follow, target, entry, tail }
   const scroller = box.current;
   const height = scroller?.clientHeight ?? 800;
   const total = heights.top(count);
-  const place = scroller ? (sticking.current ? Math.max(0, total - height) : scroller.scrollTop) : follow ? Math.max(0, total - height) : 0;
+  const place = scroller
+    ? sticking.current
+      ? Math.max(0, total - height)
+      : scroller.scrollTop
+    : follow
+      ? Math.max(0, total - height)
+      : 0;
   const first = heights.at(place - MARGIN, count);
   const last = Math.min(count - 1, heights.at(place + height + MARGIN, count));
   const rows = [];
-  for (let index = first; index <= last; index += 1) rows.push(<Row key={index} index={index} top={heights.top(index)} sizes={sizes.current}>{entry(index)}</Row>);
+  for (let index = first; index <= last; index += 1)
+    rows.push(
+      <Row key={index} index={index} top={heights.top(index)} sizes={sizes.current}>
+        {entry(index)}
+      </Row>,
+    );
 
   const scrolled = () => {
     const now = box.current!;
@@ -103,19 +115,42 @@ export function Scroll({ count, guess, name, role, follow, target, entry, tail }
     redraw(0);
   };
   return (
-    <div class="scroll" ref={box} onScroll={scrolled} tabIndex={0} role={role === 'feed' ? undefined : 'region'} aria-label={role === 'feed' ? undefined : name}>
-      <div class="rows" role={role} aria-label={name} style={{ height: `${total}px` }}>{rows}</div>
+    <div
+      class="scroll"
+      ref={box}
+      onScroll={scrolled}
+      tabIndex={0}
+      role={role === 'feed' ? undefined : 'region'}
+      aria-label={role === 'feed' ? undefined : name}
+    >
+      <div class="rows" role={role} aria-label={name} style={{ height: `${total}px` }}>
+        {rows}
+      </div>
       {tail}
     </div>
   );
 }
 
-function Row({ index, top, sizes, children }: { index: number; top: number; sizes: ResizeObserver; children: ComponentChildren }) {
+function Row({
+  index,
+  top,
+  sizes,
+  children,
+}: {
+  index: number;
+  top: number;
+  sizes: ResizeObserver;
+  children: ComponentChildren;
+}) {
   const row = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = row.current!;
     sizes.observe(element);
     return () => sizes.unobserve(element);
   }, [index]);
-  return <div class="row" ref={row} data-index={index} style={{ top: `${top}px` }}>{children}</div>;
+  return (
+    <div class="row" ref={row} data-index={index} style={{ top: `${top}px` }}>
+      {children}
+    </div>
+  );
 }

@@ -6,7 +6,19 @@ import { chats, open, standing, view, where } from './state';
 import { visible } from './text';
 import { get, type Hit, type Person, type Summary } from './wire';
 
-const MARKS: Record<string, [string, string]> = { going: ['●', 'unfinished'], waiting: ['◆', 'waits for you'], done: ['✓', 'done'], accepted: ['✓', 'accepted'], answered: ['✓', 'answered'], rounds: ['✓', 'rounds over'], claimed: ['✗', 'claimed, not proven'], stopped: ['■', 'stopped'], bound: ['■', 'a bound was reached'], no_progress: ['■', 'no progress'], error: ['✗', 'an error'] };
+const MARKS: Record<string, [string, string]> = {
+  going: ['●', 'unfinished'],
+  waiting: ['◆', 'waits for you'],
+  done: ['✓', 'done'],
+  accepted: ['✓', 'accepted'],
+  answered: ['✓', 'answered'],
+  rounds: ['✓', 'rounds over'],
+  claimed: ['✗', 'claimed, not proven'],
+  stopped: ['■', 'stopped'],
+  bound: ['■', 'a bound was reached'],
+  no_progress: ['■', 'no progress'],
+  error: ['✗', 'an error'],
+};
 const SHOWN = 200;
 
 export function Sidebar() {
@@ -15,20 +27,41 @@ export function Sidebar() {
   useEffect(() => {
     if (!words.trim()) return setHits(undefined);
     let wanted = true; // an answer that comes late belongs to words that are not there any more
-    const show = (found: Hit[]) => { if (wanted) setHits(found); };
-    const timer = setTimeout(() => void get<Hit[]>(`/api/search?q=${encodeURIComponent(words)}`).then(show, () => show([])), 150);
-    return () => { wanted = false; clearTimeout(timer); };
+    const show = (found: Hit[]) => {
+      if (wanted) setHits(found);
+    };
+    const timer = setTimeout(
+      () => void get<Hit[]>(`/api/search?q=${encodeURIComponent(words)}`).then(show, () => show([])),
+      150,
+    );
+    return () => {
+      wanted = false;
+      clearTimeout(timer);
+    };
   }, [words]);
   const known = chats.value ?? [];
   return (
     <nav class="side" aria-label="Chats">
       <div class="side-head">
-        <button type="button" class="primary" onClick={() => open('')}>New chat</button>
-        <input id="search" type="search" aria-label="Search all chats" placeholder="Search" value={words} onInput={(input) => setWords(input.currentTarget.value)} />
+        <button type="button" class="primary" onClick={() => open('')}>
+          New chat
+        </button>
+        <input
+          id="search"
+          type="search"
+          aria-label="Search all chats"
+          placeholder="Search"
+          value={words}
+          onInput={(input) => setWords(input.currentTarget.value)}
+        />
       </div>
-      {hits ? <Hits hits={hits} /> : (
+      {hits ? (
+        <Hits hits={hits} />
+      ) : (
         <ul class="chats">
-          {known.slice(0, SHOWN).map((one) => <ChatRow one={one} key={one.chat} />)}
+          {known.slice(0, SHOWN).map((one) => (
+            <ChatRow one={one} key={one.chat} />
+          ))}
           {chats.value && !known.length && <li class="empty">No chats yet.</li>}
           {known.length > SHOWN && <li class="quiet">and {known.length - SHOWN} older: search finds them</li>}
         </ul>
@@ -42,9 +75,21 @@ function ChatRow({ one }: { one: Summary }) {
   const [mark, meaning] = MARKS[one.phase] ?? ['●', one.phase];
   return (
     <li>
-      <a href={`/chat/${one.chat}`} aria-current={where.value.chat === one.chat ? 'page' : undefined} onClick={(click) => { click.preventDefault(); open(one.chat); }}>
-        <span class={`mark ${one.phase}`} aria-hidden="true">{mark}</span>
-        <span class="chat-title">{one.chat}<span class="sr">, {meaning}</span></span>
+      <a
+        href={`/chat/${one.chat}`}
+        aria-current={where.value.chat === one.chat ? 'page' : undefined}
+        onClick={(click) => {
+          click.preventDefault();
+          open(one.chat);
+        }}
+      >
+        <span class={`mark ${one.phase}`} aria-hidden="true">
+          {mark}
+        </span>
+        <span class="chat-title">
+          {one.chat}
+          <span class="sr">, {meaning}</span>
+        </span>
         <span class="quiet">{when(one.changed)}</span>
         <span class="quiet goal">{visible(one.goal)}</span>
       </a>
@@ -56,7 +101,10 @@ function when(seconds: number): string {
   const date = new Date(seconds * 1000);
   const hours = (Date.now() - date.getTime()) / 3_600_000;
   if (hours < 12) return date.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
-  return date.toLocaleDateString('en-GB', hours < 144 ? { weekday: 'short' } : { day: 'numeric', month: 'short' });
+  return date.toLocaleDateString(
+    'en-GB',
+    hours < 144 ? { weekday: 'short' } : { day: 'numeric', month: 'short' },
+  );
 }
 
 function Hits({ hits }: { hits: Hit[] }) {
@@ -64,9 +112,22 @@ function Hits({ hits }: { hits: Hit[] }) {
     <ul class="chats" aria-label="Found">
       {!hits.length && <li class="empty">Nobody said that.</li>}
       {hits.map((hit) => (
-        <li key={`${hit.chat}:${hit.seq}`}><a href={`/chat/${hit.chat}#m${hit.seq}`} onClick={(click) => { click.preventDefault(); open(hit.chat, 0, hit.seq); }}>
-          <span class="mark" aria-hidden="true">⌕</span><span class="chat-title">{hit.chat}</span><span class="quiet">{hit.who}</span><span class="quiet goal">{visible(hit.words)}</span>
-        </a></li>
+        <li key={`${hit.chat}:${hit.seq}`}>
+          <a
+            href={`/chat/${hit.chat}#m${hit.seq}`}
+            onClick={(click) => {
+              click.preventDefault();
+              open(hit.chat, 0, hit.seq);
+            }}
+          >
+            <span class="mark" aria-hidden="true">
+              ⌕
+            </span>
+            <span class="chat-title">{hit.chat}</span>
+            <span class="quiet">{hit.who}</span>
+            <span class="quiet goal">{visible(hit.words)}</span>
+          </a>
+        </li>
       ))}
     </ul>
   );
@@ -79,11 +140,17 @@ function usePeople(): Person[] | undefined {
   const [people, setPeople] = useState<Person[]>();
   useEffect(() => {
     let timer = 0;
-    const look = () => void get<Person[] | null>('/api/people').then((found) => {
-      if (!found) return; // everybody is here
-      setPeople(found);
-      timer = window.setTimeout(look, LOOK);
-    }, () => { timer = window.setTimeout(look, LOOK); });
+    const look = () =>
+      void get<Person[] | null>('/api/people').then(
+        (found) => {
+          if (!found) return; // everybody is here
+          setPeople(found);
+          timer = window.setTimeout(look, LOOK);
+        },
+        () => {
+          timer = window.setTimeout(look, LOOK);
+        },
+      );
     look();
     return () => clearTimeout(timer);
   }, []);
@@ -92,7 +159,15 @@ function usePeople(): Person[] | undefined {
 
 function places(people: Person[], role: string): string {
   const found = people.filter((one) => one.silent < GONE && one.presence.roles?.includes(role));
-  return found.map(({ presence }) => presence.name === presence.machine ? `on ${presence.machine}` : `${presence.name} on ${presence.machine}`).join(', ') || 'nobody is there';
+  return (
+    found
+      .map(({ presence }) =>
+        presence.name === presence.machine
+          ? `on ${presence.machine}`
+          : `${presence.name} on ${presence.machine}`,
+      )
+      .join(', ') || 'nobody is there'
+  );
 }
 
 function People({ people }: { people: Person[] }) {
@@ -101,19 +176,43 @@ function People({ people }: { people: Person[] }) {
     <section class="members" aria-label="Who is where">
       <h2>Who is where</h2>
       {!people.length && <p class="quiet">Nobody has joined.</p>}
-      <ul>{people.map(({ presence, silent }) => {
-        const does = presence.kind === 'member' ? (presence.roles ?? []).join(', ') : presence.chats?.includes(chat) ? 'conducts this chat' : presence.chats?.length ? `conducts ${presence.chats.length}` : 'watches';
-        const place = presence.name === presence.machine ? '' : ` · ${presence.machine}`;
-        const sign = silent < GONE ? <span class="sr">, is there</span> : ` · silent for ${Math.round(silent)} s`;
-        return <li key={`${presence.machine} ${presence.pid} ${presence.kind}`}><span aria-hidden="true">{silent < GONE ? '●' : '○'}</span> {presence.name} <span class="quiet">{does}{place}{sign}</span></li>;
-      })}</ul>
+      <ul>
+        {people.map(({ presence, silent }) => {
+          const does =
+            presence.kind === 'member'
+              ? (presence.roles ?? []).join(', ')
+              : presence.chats?.includes(chat)
+                ? 'conducts this chat'
+                : presence.chats?.length
+                  ? `conducts ${presence.chats.length}`
+                  : 'watches';
+          const place = presence.name === presence.machine ? '' : ` · ${presence.machine}`;
+          const sign =
+            silent < GONE ? <span class="sr">, is there</span> : ` · silent for ${Math.round(silent)} s`;
+          return (
+            <li key={`${presence.machine} ${presence.pid} ${presence.kind}`}>
+              <span aria-hidden="true">{silent < GONE ? '●' : '○'}</span> {presence.name}{' '}
+              <span class="quiet">
+                {does}
+                {place}
+                {sign}
+              </span>
+            </li>
+          );
+        })}
+      </ul>
     </section>
   );
 }
 
 function Members() {
   const people = usePeople();
-  return <>{people && <People people={people} />}<Team people={people} /></>;
+  return (
+    <>
+      {people && <People people={people} />}
+      <Team people={people} />
+    </>
+  );
 }
 
 function Team({ people }: { people?: Person[] }) {
@@ -123,11 +222,28 @@ function Team({ people }: { people?: Person[] }) {
   return (
     <section class="members" aria-label="Team">
       <h2>Team</h2>
-      <ul>{team.members.map((member) => {
-        const role = roleOf(member.name, team);
-        const active = !ended && turn?.speaker === member.name;
-        return <li key={member.name} class={active ? 'active' : ''}><Avatar role={role} /> {shownName(member.name, team)} <Calling who={member.name} team={team} /> <span class="quiet">{active ? (role === 'person' ? 'is asked' : 'has the floor') : role === 'person' ? '' : people ? places(people, member.role) : here}</span></li>;
-      })}</ul>
+      <ul>
+        {team.members.map((member) => {
+          const role = roleOf(member.name, team);
+          const active = !ended && turn?.speaker === member.name;
+          return (
+            <li key={member.name} class={active ? 'active' : ''}>
+              <Avatar role={role} /> {shownName(member.name, team)} <Calling who={member.name} team={team} />{' '}
+              <span class="quiet">
+                {active
+                  ? role === 'person'
+                    ? 'is asked'
+                    : 'has the floor'
+                  : role === 'person'
+                    ? ''
+                    : people
+                      ? places(people, member.role)
+                      : here}
+              </span>
+            </li>
+          );
+        })}
+      </ul>
     </section>
   );
 }

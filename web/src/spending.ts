@@ -4,15 +4,42 @@ import type { Allowance, Answer } from './events';
 import { shownName } from './people';
 import type { View } from './view';
 
-export interface Spent { who: string; model: string; answers: number; prompt: number; cached: number; completion: number; cost: number; seconds: number }
-export interface Used { tokens: number; cost: number; seconds: number }
-export interface Bounded { whose: string; unit: string; used: number; limit: number }
+export interface Spent {
+  who: string;
+  model: string;
+  answers: number;
+  prompt: number;
+  cached: number;
+  completion: number;
+  cost: number;
+  seconds: number;
+}
+export interface Used {
+  tokens: number;
+  cost: number;
+  seconds: number;
+}
+export interface Bounded {
+  whose: string;
+  unit: string;
+  used: number;
+  limit: number;
+}
 
 export function spend(view: View, who: string, answer: Answer, at: string): void {
   const { model = '', usage = {}, seconds = 0 } = answer;
   const { prompt = 0, cached = 0, completion = 0 } = usage;
   const cost = answer.cost ?? 0;
-  const one = view.spent.get(`${who} ${model}`) ?? { who, model, answers: 0, prompt: 0, cached: 0, completion: 0, cost: 0, seconds: 0 };
+  const one = view.spent.get(`${who} ${model}`) ?? {
+    who,
+    model,
+    answers: 0,
+    prompt: 0,
+    cached: 0,
+    completion: 0,
+    cost: 0,
+    seconds: 0,
+  };
   one.answers += 1;
   one.prompt += prompt;
   one.cached += cached;
@@ -33,19 +60,41 @@ export function took(view: View, seconds: number, who?: string): void {
 
 function use(view: View, who: string, more: Used): void {
   const one = view.used.get(who) ?? { tokens: 0, cost: 0, seconds: 0 };
-  view.used.set(who, { tokens: one.tokens + more.tokens, cost: one.cost + more.cost, seconds: one.seconds + more.seconds });
+  view.used.set(who, {
+    tokens: one.tokens + more.tokens,
+    cost: one.cost + more.cost,
+    seconds: one.seconds + more.seconds,
+  });
   view.seconds += more.seconds;
 }
 
 /** Every bound that somebody set, the chat's first, with what is used of it. A chat that goes on gives members as much again. */
 export function budgets(view: View): Bounded[] {
   const { prompt, completion, cost } = view.tokens;
-  const whole = measures('the chat', view.budget, { tokens: prompt + completion, cost, seconds: view.seconds });
-  const own = view.team.members.flatMap((member) => measures(shownName(member.name, view.team), member.budget ?? {}, view.used.get(member.name) ?? { tokens: 0, cost: 0, seconds: 0 }));
+  const whole = measures('the chat', view.budget, {
+    tokens: prompt + completion,
+    cost,
+    seconds: view.seconds,
+  });
+  const own = view.team.members.flatMap((member) =>
+    measures(
+      shownName(member.name, view.team),
+      member.budget ?? {},
+      view.used.get(member.name) ?? { tokens: 0, cost: 0, seconds: 0 },
+    ),
+  );
   return [...whole, ...own];
 }
 
 function measures(whose: string, limits: Allowance, used: Used): Bounded[] {
-  const all: [keyof Used, string][] = [['tokens', 'tokens'], ['cost', '$'], ['seconds', 's']];
-  return all.flatMap(([name, unit]) => (limits[name] === undefined || limits[name] === null ? [] : [{ whose, unit, used: used[name], limit: limits[name]! }]));
+  const all: [keyof Used, string][] = [
+    ['tokens', 'tokens'],
+    ['cost', '$'],
+    ['seconds', 's'],
+  ];
+  return all.flatMap(([name, unit]) =>
+    limits[name] === undefined || limits[name] === null
+      ? []
+      : [{ whose, unit, used: used[name], limit: limits[name]! }],
+  );
 }

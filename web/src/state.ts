@@ -9,7 +9,11 @@ import { type Frame, type Link, Line, post, type Standing, type Summary } from '
 
 export const TABS = ['Plan', 'Code', 'Run', 'Output', 'Files', 'Cost', 'Log'] as const;
 export type Tab = (typeof TABS)[number];
-export interface Where { chat: string; version: number; message: number }
+export interface Where {
+  chat: string;
+  version: number;
+  message: number;
+}
 
 export const where = signal<Where>(read());
 export const tab = signal<Tab>('Plan');
@@ -43,7 +47,13 @@ function read(): Where {
 }
 
 export function open(chat: string, version = 0, message = 0): void {
-  history.pushState(null, '', chat ? `/chat/${encodeURIComponent(chat)}${version ? `/v${version}` : ''}${message ? `#m${message}` : ''}` : '/');
+  history.pushState(
+    null,
+    '',
+    chat
+      ? `/chat/${encodeURIComponent(chat)}${version ? `/v${version}` : ''}${message ? `#m${message}` : ''}`
+      : '/',
+  );
   arrive();
 }
 
@@ -133,7 +143,10 @@ function listed(fresh: Summary[]): void {
 export async function act(name: string, more: object = {}): Promise<{ chat: string } | undefined> {
   trouble.value = '';
   try {
-    return await post<{ chat: string }>(`/api/chats/${encodeURIComponent(view.value.chat)}/acts`, { act: name, ...more });
+    return await post<{ chat: string }>(`/api/chats/${encodeURIComponent(view.value.chat)}/acts`, {
+      act: name,
+      ...more,
+    });
   } catch (error) {
     trouble.value = (error as Error).message;
     return undefined;

@@ -16,16 +16,61 @@ export function TopBar() {
   const cost = `$${tokens.cost.toFixed(2)}${budget.cost ? ` / ${budget.cost.toFixed(2)}` : ''}`;
   return (
     <header class="top">
-      <a class="brand" href="/" onClick={(click) => { click.preventDefault(); open(''); }}>septet</a>
+      <a
+        class="brand"
+        href="/"
+        onClick={(click) => {
+          click.preventDefault();
+          open('');
+        }}
+      >
+        septet
+      </a>
       {chat && <h1 class="chat-name">{chat}</h1>}
       {chat && team.name && <span class="quiet wide">team {team.name}</span>}
-      {chat && rounds > 0 && <span class="quiet wide">round {rounds} of {limit ?? '∞'}</span>}
-      {chat && <span class={`chip ${ended ? (FINISHED.includes(phase) ? 'good' : 'bad') : ''}`}>{ended ? (CHIPS[phase] ?? phase.replace('_', ' ')) : link.value === 'lost' ? 'offline' : turn ? (isPerson(turn.speaker, team) ? 'waits for you' : shownName(turn.speaker, team)) : 'starting'}</span>}
+      {chat && rounds > 0 && (
+        <span class="quiet wide">
+          round {rounds} of {limit ?? '∞'}
+        </span>
+      )}
+      {chat && (
+        <span class={`chip ${ended ? (FINISHED.includes(phase) ? 'good' : 'bad') : ''}`}>
+          {ended
+            ? (CHIPS[phase] ?? phase.replace('_', ' '))
+            : link.value === 'lost'
+              ? 'offline'
+              : turn
+                ? isPerson(turn.speaker, team)
+                  ? 'waits for you'
+                  : shownName(turn.speaker, team)
+                : 'starting'}
+        </span>
+      )}
       <span class="gap" />
-      {chat && <span class="quiet wide" title="tokens in / out, cost">{short(tokens.prompt)}/{short(tokens.completion)} tok · {cost}</span>}
+      {chat && (
+        <span class="quiet wide" title="tokens in / out, cost">
+          {short(tokens.prompt)}/{short(tokens.completion)} tok · {cost}
+        </span>
+      )}
       {chat && <Controls />}
-      <button type="button" class="icon" aria-label={theme.value === 'dark' ? 'Light colours' : 'Dark colours'} title="Colours (d)" onClick={turnTheme}>{theme.value === 'dark' ? '☀' : '☾'}</button>
-      <button type="button" class="icon" aria-label="Keyboard help" title="Keyboard (?)" onClick={() => (help.value = true)}>?</button>
+      <button
+        type="button"
+        class="icon"
+        aria-label={theme.value === 'dark' ? 'Light colours' : 'Dark colours'}
+        title="Colours (d)"
+        onClick={turnTheme}
+      >
+        {theme.value === 'dark' ? '☀' : '☾'}
+      </button>
+      <button
+        type="button"
+        class="icon"
+        aria-label="Keyboard help"
+        title="Keyboard (?)"
+        onClick={() => (help.value = true)}
+      >
+        ?
+      </button>
     </header>
   );
 }
@@ -37,11 +82,29 @@ function Controls() {
   const going = now.conducted && !now.pausing;
   return (
     <span class="controls" role="group" aria-label="Controls">
-      {going && !question && <button type="button" onClick={() => void act('pause')} title="Before the next turn (p)">Pause</button>}
-      {!going && <button type="button" onClick={() => void act('resume')} title="Go on (p)">Resume</button>}
-      {!now.conducted && <button type="button" onClick={() => void act('step')} title="One turn (s)">Step</button>}
-      {now.conducted && now.pausing && <span class="quiet" role="status">pausing after this turn</span>}
-      <button type="button" onClick={() => void act('stop')} title="End the chat now (x)">Stop</button>
+      {going && !question && (
+        <button type="button" onClick={() => void act('pause')} title="Before the next turn (p)">
+          Pause
+        </button>
+      )}
+      {!going && (
+        <button type="button" onClick={() => void act('resume')} title="Go on (p)">
+          Resume
+        </button>
+      )}
+      {!now.conducted && (
+        <button type="button" onClick={() => void act('step')} title="One turn (s)">
+          Step
+        </button>
+      )}
+      {now.conducted && now.pausing && (
+        <span class="quiet" role="status">
+          pausing after this turn
+        </span>
+      )}
+      <button type="button" onClick={() => void act('stop')} title="End the chat now (x)">
+        Stop
+      </button>
     </span>
   );
 }

@@ -3,12 +3,52 @@
 import type { Event } from './events';
 import type { Piece } from './live';
 
-export interface Summary { chat: string; goal: string; phase: string; status: string; seq: number; started: number; changed: number; versions: number; met: number; items: number }
-export interface Standing { chat: string; conducted: boolean; pausing: boolean; trouble: string; remedy: string }
-export interface ModelState { name: string; reason: string }
-export interface Setup { teams: string[]; team: string; demos: string[] }
-export interface Person { presence: { kind: 'member' | 'conductor'; name: string; machine: string; pid: number; since: number; roles?: string[]; chats?: string[] }; silent: number }
-export interface Hit { chat: string; seq: number; who: string; words: string }
+export interface Summary {
+  chat: string;
+  goal: string;
+  phase: string;
+  status: string;
+  seq: number;
+  started: number;
+  changed: number;
+  versions: number;
+  met: number;
+  items: number;
+}
+export interface Standing {
+  chat: string;
+  conducted: boolean;
+  pausing: boolean;
+  trouble: string;
+  remedy: string;
+}
+export interface ModelState {
+  name: string;
+  reason: string;
+}
+export interface Setup {
+  teams: string[];
+  team: string;
+  demos: string[];
+}
+export interface Person {
+  presence: {
+    kind: 'member' | 'conductor';
+    name: string;
+    machine: string;
+    pid: number;
+    since: number;
+    roles?: string[];
+    chats?: string[];
+  };
+  silent: number;
+}
+export interface Hit {
+  chat: string;
+  seq: number;
+  who: string;
+  words: string;
+}
 export type Frame =
   | { kind: 'events'; events: Event[] }
   | { kind: 'pieces'; pieces: Piece[] }
@@ -26,7 +66,15 @@ export async function getText(path: string): Promise<string> {
 }
 
 export async function post<T>(path: string, body: object): Promise<T> {
-  return (await answered(fetch(path, { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }))).json() as Promise<T>;
+  return (
+    await answered(
+      fetch(path, {
+        method: 'POST',
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json' },
+      }),
+    )
+  ).json() as Promise<T>;
 }
 
 async function answered(asked: Promise<Response>): Promise<Response> {
@@ -35,7 +83,9 @@ async function answered(asked: Promise<Response>): Promise<Response> {
   });
   if (response.ok) return response;
   const told = (await response.json().catch(() => ({}))) as { error?: string; remedy?: string };
-  throw new Error([told.error ?? `the server answered ${response.status}`, told.remedy].filter(Boolean).join(': '));
+  throw new Error(
+    [told.error ?? `the server answered ${response.status}`, told.remedy].filter(Boolean).join(': '),
+  );
 }
 
 const FIRST_WAIT = 250;
@@ -48,7 +98,12 @@ export class Line {
   private wait = FIRST_WAIT;
   private ended = false;
 
-  constructor(private chat: string, private after: () => number, private hear: (frame: Frame) => void, private tell: (link: Link) => void) {
+  constructor(
+    private chat: string,
+    private after: () => number,
+    private hear: (frame: Frame) => void,
+    private tell: (link: Link) => void,
+  ) {
     this.join();
     addEventListener('online', this.hurry);
   }
@@ -69,7 +124,9 @@ export class Line {
 
   private join(): void {
     const query = this.chat ? `?chat=${encodeURIComponent(this.chat)}&after=${this.after()}` : '';
-    const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/live${query}`);
+    const socket = new WebSocket(
+      `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/live${query}`,
+    );
     this.socket = socket;
     socket.onopen = () => {
       this.wait = FIRST_WAIT;

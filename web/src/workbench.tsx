@@ -8,12 +8,25 @@ import { PlanTab } from './plan';
 import { RunTab } from './runs';
 import { tab, TABS, type Tab, view } from './state';
 
-const PARTS: Record<Tab, () => preact.JSX.Element> = { Plan: PlanTab, Code: CodeTab, Run: RunTab, Output: OutputTab, Files: FilesTab, Cost: CostTab, Log: LogTab };
+const PARTS: Record<Tab, () => preact.JSX.Element> = {
+  Plan: PlanTab,
+  Code: CodeTab,
+  Run: RunTab,
+  Output: OutputTab,
+  Files: FilesTab,
+  Cost: CostTab,
+  Log: LogTab,
+};
 
 export function Workbench() {
   const Part = PARTS[tab.value];
   const { plan, met, versions, runs, made } = view.value;
-  const counts: Partial<Record<Tab, string>> = { Plan: plan ? `${met}/${plan.items.length}` : '', Code: versions.length ? `v${versions.length}` : '', Run: runs.length ? `${runs.length}` : '', Output: made.length ? `${made.length}` : '' };
+  const counts: Partial<Record<Tab, string>> = {
+    Plan: plan ? `${met}/${plan.items.length}` : '',
+    Code: versions.length ? `v${versions.length}` : '',
+    Run: runs.length ? `${runs.length}` : '',
+    Output: made.length ? `${made.length}` : '',
+  };
   const arrow = (key: KeyboardEvent) => {
     const step = key.key === 'ArrowRight' ? 1 : key.key === 'ArrowLeft' ? -1 : 0;
     if (!step) return;
@@ -25,12 +38,24 @@ export function Workbench() {
     <aside class="work" aria-label="Workbench">
       <div class="tabs" role="tablist" aria-label="Workbench" onKeyDown={arrow}>
         {TABS.map((name) => (
-          <button type="button" role="tab" id={`tab-${name}`} key={name} aria-selected={tab.value === name} aria-controls="part" tabIndex={tab.value === name ? 0 : -1} onClick={() => (tab.value = name)}>
-            {name}{counts[name] && <span class="quiet"> {counts[name]}</span>}
+          <button
+            type="button"
+            role="tab"
+            id={`tab-${name}`}
+            key={name}
+            aria-selected={tab.value === name}
+            aria-controls="part"
+            tabIndex={tab.value === name ? 0 : -1}
+            onClick={() => (tab.value = name)}
+          >
+            {name}
+            {counts[name] && <span class="quiet"> {counts[name]}</span>}
           </button>
         ))}
       </div>
-      <div class="part" role="tabpanel" id="part" aria-labelledby={`tab-${tab.value}`} tabIndex={0}><Part /></div>
+      <div class="part" role="tabpanel" id="part" aria-labelledby={`tab-${tab.value}`} tabIndex={0}>
+        <Part />
+      </div>
     </aside>
   );
 }
