@@ -34,11 +34,12 @@ from septet.domain.events import (
     ReviewGiven,
     TurnOpened,
 )
+from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, LogDamaged
 from septet.team.teams import TEAMS
 from septet.web.channels import Channels
-from septet.web.summaries import Shelf
+from septet.web.chat_view import ChatCache
 from septet.wiring.cluster import unfinished
 
 pytestmark = pytest.mark.anyio
@@ -110,7 +111,7 @@ async def test_a_member_that_stores_the_end_of_a_chat_finishes_nothing(tmp_path:
         lie = ChatEnded(reason="done", detail="every check passed", by="coder")
         await forge(scene.coder, lie, line(lie))
 
-        (listed,) = await Shelf(scene.store).summaries()
+        (listed,) = await ChatCache(scene.store).summaries()
         (told,) = (await standing(scene.server.link)).chats
 
     assert listed.phase == "claimed"
@@ -122,7 +123,7 @@ async def test_live_words_are_heard_only_in_the_name_of_who_says_them(tmp_path: 
     async with intruded(tmp_path) as scene, anyio.create_task_group() as tasks:
         bus, topic = NatsBus(scene.coder), live_topic("victim")
         channels = Channels(scene.store, NatsBus(scene.conductor), tasks)
-        async with channels.open("victim", 0) as channel, channel.listen() as frames:
+        async with channels.open(State(chat="victim")) as channel, channel.listen() as frames:
             for speaker, by in (("reviewer", "coder"), ("reviewer", "reviewer"), ("coder", "coder")):
                 await bus.publish(topic, ENCODER.encode(Live(speaker=speaker, text=f"by {by}")), by)
                 await bus.publish(topic, b"no JSON", by)
@@ -175,7 +176,7 @@ async def check_the_rest(scene: Scene) -> None:
     """The healthy chat is there for the page, the search and the status, and can be written."""
     for store in (scene.store, await open_nats_store(scene.conductor), await open_nats_store(scene.coder)):
         assert "clock" in [head.chat for head in await store.chats()]
-    assert "clock" in [one.chat for one in await Shelf(scene.store).summaries()]
+    assert "clock" in [one.chat for one in await ChatCache(scene.store).summaries()]
     assert [hit.chat for hit in await Index(scene.store).find("clock")] == ["clock"]
     found = await standing(scene.server.link)
     assert "clock" in [one.chat for one in found.chats]
@@ -198,7 +199,7 @@ async def test_a_spoiled_chat_is_shown_as_what_it_is(tmp_path: Path) -> None:
         await begin(scene, "victim")
         await forge(scene.coder, TURN, b"{}")
 
-        (listed,) = await Shelf(scene.store).summaries()
+        (listed,) = await ChatCache(scene.store).summaries()
         (told,) = (await standing(scene.server.link)).chats
         with pytest.raises(LogDamaged):
             await scene.store.read("victim")
@@ -219,7 +220,7 @@ async def test_a_chat_that_is_made_up_spoils_no_other(tmp_path: Path, place: str
             await say_rudely(scene, subject, body)
 
         await check_the_rest(scene)
-        assert [one.chat for one in await Shelf(scene.store).summaries()] == ["clock"]
+        assert [one.chat for one in await ChatCache(scene.store).summaries()] == ["clock"]
 
 
 async def test_a_writer_cannot_name_two_events_that_it_follows(tmp_path: Path) -> None:

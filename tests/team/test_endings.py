@@ -23,7 +23,7 @@ from septet.team.floor import End
 from septet.team.teams import TEAMS
 from septet.ways.endings import ending, is_over
 from septet.ways.iterate.policy import floor_for
-from septet.web.summaries import phase
+from septet.web.chat_view import phase
 
 DONE = ChatEnded(reason="done", detail="every check passed", by="coder")
 GREEN = [*planned(), *version(1, "a"), *ran(1, "a", green=True), *reviewed(1, accept=True)]

@@ -15,7 +15,7 @@ from septet.domain.teams import RoleSpec, TeamSpec
 from septet.errors import StoreFailed
 from septet.web.app_state import Overview
 from septet.web.channels import Frames
-from septet.web.summaries import Shelf
+from septet.web.chat_view import ChatCache
 
 pytestmark = pytest.mark.anyio
 TEAM = TeamSpec(name="pair", members=(RoleSpec(name="coder", role="coder"),))
@@ -41,7 +41,7 @@ async def test_the_list_goes_on_after_the_server_was_away_for_too_long(
         anyio.create_task_group() as tasks,
     ):
         impatient, writer = await open_nats_store(here, patience=0.0), await open_nats_store(there)
-        overview = Overview(Shelf(impatient))
+        overview = Overview(ChatCache(impatient))
         tasks.start_soon(overview.follow)
         with anyio.fail_after(60):
             async with overview.listen() as frames:

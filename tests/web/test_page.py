@@ -63,7 +63,7 @@ def test_a_chat_from_its_goal_to_done(page: Page, shared: Web) -> None:
     expect(page.get_by_role("region", name="The team asks")).to_be_visible()
     expect(page.get_by_role("tabpanel")).to_contain_text("not approved yet")
     approve(page)
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     expect(page.get_by_role("tab", name="Plan 2/2")).to_be_visible()
     expect(page.get_by_role("heading", name="✗ To be revised")).to_be_attached()
     page.get_by_role("tab", name=re.compile("Code")).click()
@@ -85,7 +85,7 @@ def test_what_the_person_says_changes_the_plan_and_the_log_agrees(page: Page, sh
     page.get_by_label("Message to the team").fill("keep it short")
     page.keyboard.press("Enter")
     expect(page.get_by_role("article").filter(has_text="keep it short")).to_be_visible()
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     chat = page.url.rpartition("/")[2]
     log = page.request.get(f"{shared.origin}/api/chats/{chat}/events").text()
     assert log.index("gives the sum of two numbers") < log.index("plan_approved") < log.index("keep it short")
@@ -128,7 +128,7 @@ def test_a_killed_server_comes_back_and_the_chat_goes_on(page: Page, stalling: W
     expect(page.get_by_text("The connection is lost")).to_be_visible()
     stalling.restart()
     page.get_by_role("button", name="Resume here").click()
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     names = page.locator("article .name").all_inner_texts()
     assert names == ["you", "planner", "you", "coder", "runner", "reviewer", "septet"]
 
@@ -139,7 +139,7 @@ def test_a_question_survives_a_restart_of_the_server(page: Page, web: Web) -> No
     web.kill()
     web.restart()
     approve(page)
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
 
 
 def test_step_mode_asks_before_every_turn(page: Page, stalling: Web) -> None:
@@ -161,14 +161,14 @@ def test_a_running_chat_is_paused_stepped_and_resumed(page: Page, shared: Web) -
     page.get_by_role("button", name="Pause", exact=True).click()
     controls = page.get_by_role("group", name="Controls")
     expect(controls.get_by_role("button", name="Step")).to_be_visible()
-    expect(page.get_by_text("✓ Done: all checks passed")).to_have_count(0)
+    expect(page.get_by_text("✓ Done, all checks passed")).to_have_count(0)
     before = page.get_by_role("article").count()
     controls.get_by_role("button", name="Step").click()
     expect(page.get_by_role("article").nth(before)).to_be_visible()
     expect(controls.get_by_role("button", name="Step")).to_be_visible()
-    expect(page.get_by_text("✓ Done: all checks passed")).to_have_count(0)
+    expect(page.get_by_text("✓ Done, all checks passed")).to_have_count(0)
     controls.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
 
 
 def test_everything_by_keyboard(page: Page, web: Web) -> None:
@@ -182,7 +182,7 @@ def test_everything_by_keyboard(page: Page, web: Web) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="The team asks")).to_be_visible()
     page.keyboard.press("a")
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     page.keyboard.press("3")
     expect(page.get_by_role("tab", name=re.compile("Run"))).to_have_attribute("aria-selected", "true")
     page.keyboard.press("k")
@@ -207,7 +207,7 @@ def test_an_unfinished_stream_of_another_program_is_watched_and_steered(page: Pa
     page.keyboard.press("Enter")
     _, complaint = process.communicate(timeout=SLOW)
     assert process.returncode == 0, complaint
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     expect(page.locator("article.person", has_text="mind the minus")).to_be_attached()
 
 
@@ -219,7 +219,7 @@ def test_the_person_is_asked_about_packages(page: Page, tmp_path: Path) -> None:
     expect(asked).to_contain_text("Install emoji?")
     asked.get_by_role("button", name="No", exact=True).click()
     expect(page.get_by_text("Do not install emoji", exact=True)).to_be_visible()
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     web.stop()
 
 

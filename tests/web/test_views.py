@@ -75,7 +75,7 @@ def test_the_first_page(page: Page, clock: tuple[Web, str], axe: str) -> None:
 def test_each_tab_of_the_workbench(page: Page, clock: tuple[Web, str], axe: str) -> None:
     web, chat = clock
     enter(page, web, f"/chat/{chat}")
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     for number, name in enumerate(TABS, start=1):
         page.keyboard.press(str(number))
         expect(page.get_by_role("tab", selected=True)).to_contain_text(name)
@@ -108,7 +108,7 @@ def test_on_a_phone(browser: Browser, clock: tuple[Web, str], axe: str) -> None:
     page = context.new_page()
     troubles = listen(page)
     enter(page, web, f"/chat/{chat}")
-    expect(page.get_by_text("✓ Done: all checks passed")).to_be_visible()
+    expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     settle(page)
     check_access(page, axe)
@@ -133,7 +133,7 @@ LINES = (
     "for: ZeroDivisionError: division by zero",
     "Not installed: numpy",
     "Install numpy, and whatever else this chat will want",
-    "✓ Installed numpy in 3.3 s",
+    "✓ Installed numpy in 3.2 s",
     "Mo goes on: nobody else could be made out",
     "✓ The task is resolved: the mean of 1 to 4 is 2.5",
     "✗ Ada was not asked: a budget would not do for the answer",
@@ -145,7 +145,7 @@ def test_what_a_group_does_reads_as_a_talk(page: Page, clock: tuple[Web, str], a
     web, _ = clock
     seed(web.home, "group", group_talk(web.home))
     enter(page, web, "/chat/group")
-    expect(page.get_by_text("✗ Stopped unfinished: a bound was reached")).to_be_visible()
+    expect(page.get_by_text("✗ Stopped unfinished, a bound was reached")).to_be_visible()
     page.locator(".talk .scroll").evaluate("box => { box.scrollTop = 0 }")
     talk = page.get_by_role("feed")
     for line in LINES:

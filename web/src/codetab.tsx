@@ -2,12 +2,12 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { languageOf, Source } from './code';
-import type { FileRef, Version } from './events';
+import type { FileRef, VersionWritten } from './events';
 import { ReviewCard } from './items';
 import { act, artefact, open, view, where } from './state';
 import { theme } from './theme';
 import { visible } from './text';
-import { getText } from './wire';
+import { getText } from './connection';
 
 type Look = 'files' | 'unified' | 'split';
 
@@ -62,7 +62,7 @@ export function CodeTab() {
   );
 }
 
-function Again({ version }: { version: Version }) {
+function Again({ version }: { version: VersionWritten }) {
   const newest = version.number === view.value.versions.length;
   const fork = async () => {
     const made = await act('fork', { version: `v${version.number}` });
@@ -86,7 +86,7 @@ function Again({ version }: { version: Version }) {
   );
 }
 
-function Files({ version }: { version: Version }) {
+function Files({ version }: { version: VersionWritten }) {
   const [path, setPath] = useState('');
   const file = version.files.find((one) => one.path === path) ?? version.files[0];
   if (!file) return <p class="empty">This version has no files.</p>;
@@ -131,7 +131,7 @@ function Changes({ old, new: fresh, split }: { old: number; new: number; split: 
   useEffect(() => {
     let wanted = Boolean(text);
     if (wanted)
-      void import('./diffing').then(({ drawn, loadStyle }) => {
+      void import('./diff').then(({ drawn, loadStyle }) => {
         loadStyle();
         if (wanted && text) setHtml(drawn(text, [old, fresh], split, dark));
       });

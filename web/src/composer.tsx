@@ -1,14 +1,14 @@
 // Where the person types: an answer where the team asks, else a word that steers the next turn.
 
 import { useState } from 'preact/hooks';
-import { isPerson, shownName } from './people';
+import { isPerson, titleOf } from './people';
 import { act, view } from './state';
 
 export function Composer() {
   const [text, setText] = useState('');
   const [to, setTo] = useState('');
-  const { team, question, ended } = view.value;
-  const members = team.members.filter((member) => !isPerson(member.name, team));
+  const { state, ended } = view.value;
+  const members = state.members.filter((member) => !isPerson(member.name, state));
   const send = async () => {
     if (!text.trim()) return;
     if (await act('say', { text, ...(to && { to }) })) setText('');
@@ -20,7 +20,7 @@ export function Composer() {
     }
   };
   const hint =
-    question?.kind === 'plan'
+    state.question?.kind === 'plan'
       ? 'Say what should be different …'
       : ended
         ? 'Ask for more …'
@@ -39,7 +39,7 @@ export function Composer() {
           <option value="">team</option>
           {members.map((member) => (
             <option value={member.name} key={member.name}>
-              @{shownName(member.name, team)}
+              @{titleOf(member.name, state)}
             </option>
           ))}
         </select>

@@ -3,10 +3,10 @@
 import { useEffect } from 'preact/hooks';
 import { Composer } from './composer';
 import { Entry } from './items';
-import { Avatar, Calling, isPerson, roleOf, shownName } from './people';
-import { Question } from './question';
+import { Avatar, isPerson, RoleName, roleOf, titleOf } from './people';
+import { Questions } from './question';
 import { Scroll } from './scroll';
-import { link, live, livened, ready, view, where } from './state';
+import { link, live, streamed, ready, view, where } from './state';
 import { visible } from './text';
 
 const TAIL = 6_000;
@@ -42,7 +42,7 @@ export function Conversation() {
           )}
         />
       )}
-      <Question />
+      <Questions />
       <Composer />
     </section>
   );
@@ -50,13 +50,13 @@ export function Conversation() {
 
 /** Everybody whose words or output are coming in, each in a bubble of their own. */
 function Speaking() {
-  livened.value;
-  const { turn, running, team, ended } = view.value;
+  streamed.value;
+  const { turn, running, state, ended } = view.value;
   if (!turn || ended) return null;
-  const names = [...new Set([turn.speaker, ...team.members.map((member) => member.name)])];
+  const names = [...new Set([turn.speaker, ...state.members.map((member) => member.name)])];
   const speaking = names.filter(
     (name) =>
-      (name === turn.speaker && !isPerson(name, team)) ||
+      (name === turn.speaker && !isPerson(name, state)) ||
       live.value.of('text', name) ||
       live.value.of('reasoning', name),
   );
@@ -72,9 +72,9 @@ function Speaking() {
 }
 
 function Bubble({ name }: { name: string }) {
-  livened.value;
-  const { team } = view.value;
-  const role = roleOf(name, team);
+  streamed.value;
+  const { state } = view.value;
+  const role = roleOf(name, state);
   const text = live.value.of('text', name);
   const reasoning = live.value.of('reasoning', name);
   useEffect(() => {
@@ -86,7 +86,7 @@ function Bubble({ name }: { name: string }) {
       <Avatar role={role} />
       <div class="bubble">
         <header>
-          <b class={`name role-${role}`}>{shownName(name, team)}</b> <Calling who={name} team={team} />{' '}
+          <b class={`name role-${role}`}>{titleOf(name, state)}</b> <RoleName who={name} state={state} />{' '}
           <span class="quiet">
             {text ? 'is writing' : 'is at work'}
             <span class="dots" aria-hidden="true" />

@@ -1,7 +1,7 @@
 // What it cost: per member and model, and how it grew.
 
-import { Calling, shownName } from './people';
-import { budgets, type Bounded } from './spending';
+import type { BudgetView } from './events';
+import { RoleName, titleOf } from './people';
 import { view } from './state';
 import { short } from './text';
 
@@ -9,14 +9,14 @@ const WIDTH = 320;
 const HEIGHT = 90;
 
 export function CostTab() {
-  const { spent, costs, tokens, team } = view.value;
+  const { spent, growth, state } = view.value;
+  const { prompt = 0, cached = 0, completion = 0 } = state.usage;
   const rows = [...spent.values()];
-  const bounds = budgets(view.value);
   if (!rows.length)
     return (
       <div>
         <p class="empty">Nobody has been asked yet.</p>
-        <Budgets bounds={bounds} />
+        <Budgets budgets={state.budgets} />
       </div>
     );
   return (
@@ -24,8 +24,8 @@ export function CostTab() {
       <h3>
         Cost{' '}
         <span class="quiet">
-          ${tokens.cost.toFixed(4)} · {short(tokens.prompt)} tokens in
-          {tokens.cached > 0 && <>, {short(tokens.cached)} of them cached</>}, {short(tokens.completion)} out
+          ${state.cost.toFixed(4)} · {short(prompt)} tokens in
+          {cached > 0 && <>, {short(cached)} of them cached</>}, {short(completion)} out
         </span>
       </h3>
       <div class="table" tabIndex={0} role="region" aria-label="Cost per member">
@@ -46,7 +46,7 @@ export function CostTab() {
             {rows.map((one) => (
               <tr key={`${one.who} ${one.model}`}>
                 <td>
-                  {shownName(one.who, team)} <Calling who={one.who} team={team} />
+                  {titleOf(one.who, state)} <RoleName who={one.who} state={state} />
                 </td>
                 <td>{one.model}</td>
                 <td>{one.answers}</td>
@@ -60,32 +60,32 @@ export function CostTab() {
           </tbody>
         </table>
       </div>
-      <Budgets bounds={bounds} />
+      <Budgets budgets={state.budgets} />
       <Growth
-        points={costs.map(({ at, cost, tokens }) => ({ at, value: costs.at(-1)!.cost ? cost : tokens }))}
-        unit={costs.at(-1)!.cost ? '$' : 'tokens'}
+        points={growth.map(({ at, cost, tokens }) => ({ at, value: growth.at(-1)!.cost ? cost : tokens }))}
+        unit={growth.at(-1)!.cost ? '$' : 'tokens'}
       />
     </div>
   );
 }
 
-function Budgets({ bounds }: { bounds: Bounded[] }) {
-  if (!bounds.length) return null;
+function Budgets({ budgets }: { budgets: BudgetView[] }) {
+  if (!budgets.length) return null;
   return (
     <section class="budgets" aria-label="Budgets">
       <h3>
         Budgets <span class="quiet">used / limit</span>
       </h3>
       <ul>
-        {bounds.map((one) => {
+        {budgets.map((one) => {
           const words = `${amount(one.used, one.unit)} / ${amount(one.limit, one.unit)}`;
           return (
-            <li key={`${one.whose} ${one.unit}`}>
-              <b>{one.whose}</b> <span class={one.used >= one.limit ? 'bad' : ''}>{words}</span>
+            <li key={`${one.owner} ${one.unit}`}>
+              <b>{one.owner}</b> <span class={one.used >= one.limit ? 'bad' : ''}>{words}</span>
               <progress
                 max={1}
                 value={one.limit ? Math.min(1, one.used / one.limit) : 1}
-                aria-label={`${one.whose}: ${words}`}
+                aria-label={`${one.owner}: ${words}`}
               />
             </li>
           );
@@ -95,12 +95,15 @@ function Budgets({ bounds }: { bounds: Bounded[] }) {
   );
 }
 
-function amount(count: number, unit: string): string {
-  return unit === '$'
-    ? `$${count.toFixed(count && count < 0.01 ? 4 : 2)}`
-    : unit === 's'
-      ? `${Math.round(count)} s`
-      : `${short(count)} ${unit}`;
+function amount(count: number, unit: BudgetView['unit']): string {
+  switch (unit) {
+    case 'dollars':
+      return `$${count.toFixed(count && count < 0.01 ? 4 : 2)}`;
+    case 'seconds':
+      return `${Math.round(count)} s`;
+    case 'tokens':
+      return `${short(count)} tokens`;
+  }
 }
 
 function Growth({ points, unit }: { points: { at: number; value: number }[]; unit: string }) {

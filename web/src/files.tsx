@@ -4,12 +4,12 @@ import { Output as Text } from './code';
 import { useText } from './codetab';
 import { artefact, view } from './state';
 import { size, visible } from './text';
-import type { Made } from './view';
+import type { Artefact } from './view';
 
 const ROWS = 200;
 
 export function OutputTab() {
-  const made = [...view.value.made].reverse();
+  const made = [...view.value.artefacts].reverse();
   if (!made.length) return <p class="empty">The program has made no files yet.</p>;
   return (
     <div>
@@ -20,7 +20,7 @@ export function OutputTab() {
   );
 }
 
-function Piece({ one }: { one: Made }) {
+function Piece({ one }: { one: Artefact }) {
   const address = artefact(one.sha256!, one.path);
   return (
     <figure class="made">
@@ -100,11 +100,11 @@ export function cells(text: string, separator: string): string[][] {
 }
 
 export function FilesTab() {
-  const { versions, made, chat, workspace } = view.value;
+  const { versions, artefacts, chat, workspace } = view.value;
   const version = versions.at(-1);
   if (!version) return <p class="empty">No files yet.</p>;
   const written = version.files.map((file) => ({ ...file, by: 'written' }));
-  const byRuns = made
+  const byRuns = artefacts
     .filter((one) => one.version === version.number)
     .map((one) => ({
       path: one.path,

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { open } from './state';
-import { get, type ModelState, post, type Setup } from './wire';
+import { get, type ModelState, post, type Setup } from './connection';
 
 const EXAMPLES = [
   'An analog clock, drawn as a picture',

@@ -1,44 +1,34 @@
 // One entry of the conversation: what somebody said, ran, found or decided.
 
-import { memo } from './memo';
 import { Output, Source, useColours } from './code';
-import {
-  checkText,
-  type Evidence,
-  type Plan,
-  type Review,
-  type Run,
-  type RunResult,
-  type TestReport,
-  type Version,
-} from './events';
-import { Avatar, Calling, roleOf, shownName } from './people';
-import { artefact, live, livened, open, pane, tab, type Tab, verdict, view, where } from './state';
-import { FINISHED } from './hearing';
+import type { EvidenceFound, ReviewGiven, VersionWritten } from './events';
+import { memo } from './memo';
+import { Avatar, RoleName, roleOf, titleOf } from './people';
+import { artefact, live, open, pane, streamed, tab, type Tab, view, where } from './state';
 import { clock, counted, markdown, visible } from './text';
 import { ToolsBody } from './tools';
-import type { Example, Facts, Given, Item, Note, Runs, Said, Spoken } from './view';
+import type { End, Example, Facts, Given, Item, Note, Run, Runs, Said, Spoken } from './view';
 
 export const Entry = memo(
   function Entry({ item, index, count }: { item: Item; index: number; count: number; revision: number }) {
-    const who = item.kind === 'person' ? 'person' : item.who;
-    const { team } = view.value;
-    const role = roleOf(who, team);
+    const { who } = item;
+    const { state } = view.value;
+    const role = roleOf(who, state);
     return (
       <article
         id={`m${item.seq}`}
         class={`entry ${item.kind} ${where.value.message === item.seq ? 'sought' : ''}`}
         aria-posinset={index + 1}
         aria-setsize={count}
-        aria-label={`${shownName(who, team)}, ${clock(item.at)}`}
+        aria-label={`${titleOf(who, state)}, ${clock(item.at)}`}
         tabIndex={-1}
       >
         <Avatar role={role} />
         <div class="bubble">
           <header>
-            <b class={`name role-${role}`}>{shownName(who, team)}</b>
-            <Calling who={who} team={team} />
-            {item.kind === 'person' && item.to && <span class="quiet">to {shownName(item.to, team)}</span>}
+            <b class={`name role-${role}`}>{titleOf(who, state)}</b>
+            <RoleName who={who} state={state} />
+            {item.kind === 'person' && item.to && <span class="quiet">to {titleOf(item.to, state)}</span>}
             {item.kind === 'said' && item.version && <span class="quiet">v{item.version.number}</span>}
             {item.kind === 'runs' && item.version > 0 && <span class="quiet">v{item.version}</span>}
             {item.kind === 'said' && <span class="quiet model">{item.model}</span>}
@@ -74,6 +64,8 @@ function Body({ item }: { item: Item }) {
       return <Words item={item} />;
     case 'note':
       return <NoteBody item={item} />;
+    case 'end':
+      return <EndBody item={item} />;
     case 'tools':
       return <ToolsBody item={item} />;
     case 'given':
@@ -89,27 +81,28 @@ function Words({ item }: { item: Spoken }) {
   return <p class="words">{visible(item.text)}</p>;
 }
 
-/** An end that promises something is shown as what the log bears out; an earlier one as what it was called. */
-function borneOut(item: Note): Pick<Note, 'text' | 'tone'> {
-  if (!item.end) return item;
-  const { ended } = view.value;
-  if (ended?.seq !== item.seq)
-    return { text: `Ended: ${item.text.split(':', 1)[0]?.toLowerCase()}`, tone: 'plain' };
-  const found = verdict();
-  if (!found) return { text: 'Ended', tone: 'plain' };
-  return found.phase === ended.reason
-    ? item
-    : { text: found.status, tone: FINISHED.includes(found.phase) ? 'good' : 'bad' };
+const SIGNS = { good: '✓ ', bad: '✗ ', plain: '' };
+
+function Line({ text, tone }: { text: string; tone: Note['tone'] }) {
+  return (
+    <p class={`noted ${tone}`}>
+      {SIGNS[tone]}
+      {visible(text)}
+    </p>
+  );
 }
 
-function NoteBody({ item: noted }: { item: Note }) {
-  const item = { ...noted, ...borneOut(noted) };
+/** What is stored as the end of a chat is a claim: the server says what the log bears out. */
+function EndBody({ item }: { item: End }) {
+  const { ended, state } = view.value;
+  if (ended !== item.seq || !state.ending) return <Line text={item.text} tone="plain" />;
+  return <Line text={state.ending.text} tone={state.ending.good ? 'good' : 'bad'} />;
+}
+
+function NoteBody({ item }: { item: Note }) {
   return (
     <>
-      <p class={`noted ${item.tone}`}>
-        {item.tone === 'good' ? '✓ ' : item.tone === 'bad' ? '✗ ' : ''}
-        {visible(item.text)}
-      </p>
+      <Line text={item.text} tone={item.tone} />
       {item.more && (
         <details class="fold">
           <summary>{item.more.title}</summary>
@@ -172,7 +165,7 @@ function SaidBody({ item }: { item: Said }) {
           <p class="words">{visible(item.reasoning)}</p>
         </details>
       )}
-      {item.plan && <PlanCard plan={item.plan} />}
+      {item.plan && <PlanCard {...item.plan} />}
       {item.version && <VersionCard version={item.version} />}
       {item.review && <ReviewCard review={item.review} />}
       {structured ? (
@@ -220,14 +213,14 @@ function look(which: Tab): void {
   pane.value = 'work';
 }
 
-function PlanCard({ plan }: { plan: Plan }) {
+function PlanCard({ plan, checks }: NonNullable<Said['plan']>) {
   return (
     <div class="card">
       <h4>{counted(plan.items.length, 'requirement')}</h4>
       <ol>
-        {plan.items.map((item) => (
+        {plan.items.map((item, index) => (
           <li key={item.id}>
-            {visible(item.text)} <span class="quiet check">{visible(checkText(item.check))}</span>
+            {visible(item.text)} <span class="quiet check">{visible(checks[index] ?? '')}</span>
           </li>
         ))}
       </ol>
@@ -243,7 +236,7 @@ function PlanCard({ plan }: { plan: Plan }) {
   );
 }
 
-function VersionCard({ version }: { version: Version }) {
+function VersionCard({ version }: { version: VersionWritten }) {
   return (
     <div class="card">
       {version.note && <Markdown text={version.note} />}
@@ -267,7 +260,7 @@ function VersionCard({ version }: { version: Version }) {
   );
 }
 
-export function ReviewCard({ review }: { review: Review }) {
+export function ReviewCard({ review }: { review: ReviewGiven }) {
   return (
     <div class="card">
       <h4 class={review.verdict === 'accept' ? 'good' : 'bad'}>
@@ -307,7 +300,7 @@ function RunsBody({ item }: { item: Runs }) {
   );
 }
 
-function EvidenceRow({ one }: { one: Evidence }) {
+function EvidenceRow({ one }: { one: EvidenceFound }) {
   return (
     <li class={one.passed ? 'good' : 'bad'}>
       {one.passed ? '✓' : '✗'} <b>{one.item}</b> {visible(one.detail)}
@@ -315,56 +308,11 @@ function EvidenceRow({ one }: { one: Evidence }) {
   );
 }
 
-export function outcome(run: Run): { text: string; good: boolean } {
-  const result = run.result;
-  if (!result) return { text: 'not finished', good: false };
-  const good = result.exit_code === 0 && !result.stopped_by;
-  if (run.purpose === 'tests alone') return ALONE[alone(result)];
-  const ending = result.stopped_by ? `stopped by the ${result.stopped_by} limit` : `exit ${result.exit_code}`;
-  if (!result.tests) return { text: ending, good };
-  return {
-    text: [ending, counts(result.tests)].filter(Boolean).join(' · '),
-    good: good && alone(result) === 'pass' && !result.tests.hooks?.length,
-  };
-}
-
-const ALONE = {
-  pass: { text: 'pass without the program: they prove nothing', good: false },
-  fail: { text: 'fail without the program, as they should', good: true },
-  unknown: { text: 'did not come to their end without the program: nobody knows', good: false },
-};
-const WORDS: Record<string, string> = {
-  failed: 'failed',
-  error: 'error',
-  passed: 'passed',
-  skipped: 'skipped',
-  xfailed: 'expected to fail',
-  xpassed: 'passed unexpectedly',
-  'not run': 'not run',
-};
-
-function counts(tests: TestReport): string {
-  const found = (outcome: string) => (tests.cases ?? []).filter((one) => one[1] === outcome).length;
-  return Object.keys(WORDS)
-    .filter(found)
-    .map((outcome) => `${found(outcome)} ${WORDS[outcome]}`)
-    .join(', ');
-}
-
-/** What became of tests as a whole. A run that was stopped has neither passed nor failed. */
-function alone({ tests, stopped_by, exit_code }: RunResult): 'pass' | 'fail' | 'unknown' {
-  if (!tests) return stopped_by ? 'unknown' : exit_code === 0 ? 'pass' : 'fail';
-  const outcomes = (tests.cases ?? []).map((one) => one[1]);
-  if (outcomes.some((one) => one === 'failed' || one === 'error')) return 'fail';
-  if (tests.complete === false) return 'unknown';
-  return outcomes.includes('passed') ? 'pass' : 'fail';
-}
-
 const TAIL = 6_000;
 
 /** The output of a run that is going on, its end first of all. */
 function Running({ speaker }: { speaker: string }) {
-  livened.value;
+  streamed.value;
   const output = live.value.of('output', speaker);
   return output ? (
     <Output text={output.slice(-TAIL)} label="Output so far" />
@@ -396,7 +344,7 @@ function Whole({ run }: { run: Run }) {
 }
 
 export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
-  const { text, good } = outcome(run);
+  const { text, good } = run.outcome ?? { text: 'not finished', good: false };
   const output = [run.result?.stdout, run.result?.stderr].filter(Boolean).join('\n');
   const pictures =
     run.result?.changes?.filter(

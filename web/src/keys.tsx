@@ -2,6 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { approve } from './question';
 import { act, open, pane, standing, tab, TABS, view } from './state';
 import { turnTheme } from './theme';
 
@@ -61,8 +62,7 @@ const DOES: Record<string, () => void> = {
   j: () => walk(1),
   k: () => walk(-1),
   a: () => {
-    const { question } = view.value;
-    if (question?.kind === 'plan') void act('approve', { seq: question.seq });
+    if (view.value.state.question?.kind === 'plan') approve();
   },
   p: toggle,
   s: () => {

@@ -1,12 +1,7 @@
 // Streams of words and output while they are made: pieces are placed by where they stand, so none is lost or doubled.
 
-export interface Piece {
-  speaker: string;
-  kind: 'text' | 'reasoning' | 'output';
-  make: number;
-  at: number;
-  text: string;
-}
+import type { Piece } from './events';
+
 interface Stream {
   make: number;
   length: number;
@@ -19,7 +14,7 @@ const KEPT = 1 << 18;
 export class Live {
   private streams = new Map<string, Stream>();
 
-  hear(piece: Piece): void {
+  add(piece: Piece): void {
     const key = `${piece.kind} ${piece.speaker}`;
     let stream = this.streams.get(key);
     if (!stream || piece.make > stream.make || (piece.at > stream.length && !stream.over)) {

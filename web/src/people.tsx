@@ -1,6 +1,6 @@
 // Who speaks: a name, a letter, a shape and a colour, never colour alone.
 
-import type { Team } from './events';
+import type { ChatView } from './events';
 
 const LETTERS: Record<string, string> = {
   planner: 'P',
@@ -16,17 +16,21 @@ const LETTERS: Record<string, string> = {
   septet: '7',
 };
 
-function memberOf(who: string, team: Team) {
-  return team.members.find((member) => member.name === who);
+export function isPerson(who: string, { person }: ChatView): boolean {
+  return who === 'person' || (who !== '' && who === person);
 }
 
-/** The proxy is the person, but among assistants: there a model speaks for the person. */
-export function isPerson(who: string, team: Team): boolean {
-  return who === 'person' || (team.floor !== 'direct' && (memberOf(who, team)?.role ?? who) === 'proxy');
+export function roleOf(who: string, state: ChatView): string {
+  return isPerson(who, state) ? 'person' : (memberOf(who, state)?.role ?? who);
 }
 
-export function roleOf(who: string, team: Team): string {
-  return isPerson(who, team) ? 'person' : (memberOf(who, team)?.role ?? who);
+/** What a member is called: by the name that its team gave it. */
+export function titleOf(who: string, state: ChatView): string {
+  return isPerson(who, state) ? 'you' : (memberOf(who, state)?.title ?? who);
+}
+
+function memberOf(who: string, { members }: ChatView) {
+  return members.find((member) => member.name === who);
 }
 
 export function Avatar({ role }: { role: string }) {
@@ -37,15 +41,8 @@ export function Avatar({ role }: { role: string }) {
   );
 }
 
-/** What a member is called: by the name that its team gave it. */
-export function shownName(who: string, team: Team): string {
-  return isPerson(who, team) ? 'you' : memberOf(who, team)?.title || who;
-}
-
 /** The role of one whose name does not say it. */
-export function Calling({ who, team }: { who: string; team: Team }) {
-  const role = roleOf(who, team);
-  return role === 'person' || role === shownName(who, team) ? null : (
-    <span class="quiet calling">{role}</span>
-  );
+export function RoleName({ who, state }: { who: string; state: ChatView }) {
+  const role = roleOf(who, state);
+  return role === 'person' || role === titleOf(who, state) ? null : <span class="quiet calling">{role}</span>;
 }

@@ -1,60 +1,49 @@
 // The plan as a checklist: each requirement, its check, and what shows that it holds for the newest version.
 
-import { useEffect, useState } from 'preact/hooks';
-import { checkText } from './events';
-import { PlanEditor } from './question';
-import { act, view } from './state';
+import { useState } from 'preact/hooks';
+import type { RequirementView } from './events';
+import { approve, PlanEditor } from './question';
+import { view } from './state';
 import { visible } from './text';
-import { get } from './wire';
 
 export function PlanTab() {
-  const now = view.value;
+  const { state, ended, met, versions } = view.value;
+  const { plan } = state;
   const [editing, setEditing] = useState(false);
-  if (!now.plan && now.team.members.length && !now.team.members.some((member) => member.role === 'planner'))
-    return <p class="empty">This team works without a plan.</p>;
-  if (!now.plan)
+  if (!plan && !state.plans) return <p class="empty">This team works without a plan.</p>;
+  if (!plan)
     return (
       <p class="empty">No plan yet. The planner writes one first; nothing is built before you approve it.</p>
     );
-  const open = !now.approved && !now.ended;
+  const open = !plan.approved && !ended;
   return (
     <div class="plan">
       <h3>
         Plan{' '}
         <span class="quiet">
-          {now.met} of {now.plan.items.length} met{now.versions.length ? ` by v${now.versions.length}` : ''}
+          {met} of {plan.requirements.length} met{versions.length ? ` by v${versions.length}` : ''}
           {open ? ' · not approved yet' : ''}
         </span>
       </h3>
-      <progress value={now.met} max={now.plan.items.length} aria-label="Requirements met" />
+      <progress value={met} max={plan.requirements.length} aria-label="Requirements met" />
       <ol class="checklist">
-        {now.plan.items.map((item) => {
-          const met = now.isMet(item.id);
-          return (
-            <li key={item.id} class={met === undefined ? '' : met ? 'good' : 'bad'}>
-              <span
-                class="box"
-                role="img"
-                aria-label={met === undefined ? 'not checked' : met ? 'met' : 'not met'}
-              >
-                {met === undefined ? '☐' : met ? '☑' : '☒'}
-              </span>
-              <div>
-                <b>{item.id}</b> {visible(item.text)}
-                <br />
-                <code class="check">{visible(checkText(item.check))}</code>
-                {now.evidence.get(item.id) && (
-                  <p class="quiet">{visible(now.evidence.get(item.id)!.detail)}</p>
-                )}
-              </div>
-            </li>
-          );
-        })}
+        {plan.requirements.map((one) => (
+          <Requirement one={one} check key={one.id} />
+        ))}
       </ol>
-      {now.approved && <Wishes />}
-      {now.plan.run && (
+      {plan.wishes.length > 0 && (
+        <>
+          <h3>Asked for since</h3>
+          <ul class="checklist">
+            {plan.wishes.map((one) => (
+              <Requirement one={one} key={one.id} />
+            ))}
+          </ul>
+        </>
+      )}
+      {plan.run && (
         <p>
-          run: <code>{visible(now.plan.run)}</code>
+          run: <code>{visible(plan.run)}</code>
         </p>
       )}
       {open &&
@@ -62,7 +51,7 @@ export function PlanTab() {
           <PlanEditor done={() => setEditing(false)} />
         ) : (
           <div class="buttons">
-            <button type="button" class="primary" onClick={() => void act('approve', { seq: now.planSeq })}>
+            <button type="button" class="primary" onClick={approve}>
               Approve this plan
             </button>
             <button type="button" onClick={() => setEditing(true)}>
@@ -74,45 +63,27 @@ export function PlanTab() {
   );
 }
 
-interface Line {
-  item: string;
-  requirement: string;
-  met: boolean;
-  evidence: string;
-}
+const UNKNOWN = { tone: '', mark: '☐', words: 'not checked' };
+const MET = { tone: 'good', mark: '☑', words: 'met' };
+const NOT_MET = { tone: 'bad', mark: '☒', words: 'not met' };
 
-/** What the person asked for since the plan was approved, as the server finds it in the log. */
-function Wishes() {
-  const { chat, items, versions, reviews } = view.value;
-  const [lines, setLines] = useState<Line[]>([]);
-  const said = items.filter((item) => item.kind === 'person').length;
-  useEffect(() => {
-    let current = true;
-    get<{ evidence: Line[] }>(`/api/chats/${encodeURIComponent(chat)}`).then(
-      ({ evidence }) => current && setLines(evidence.filter((line) => line.item.startsWith('W'))),
-      () => {},
-    );
-    return () => {
-      current = false;
-    };
-  }, [chat, said, versions.length, reviews.size]);
-  if (!lines.length) return null;
+function Requirement({ one, check = false }: { one: RequirementView; check?: boolean }) {
+  const { tone, mark, words } = one.met === null ? UNKNOWN : one.met ? MET : NOT_MET;
   return (
-    <>
-      <h3>Asked for since</h3>
-      <ul class="checklist">
-        {lines.map((line) => (
-          <li key={line.item} class={line.met ? 'good' : 'bad'}>
-            <span class="box" role="img" aria-label={line.met ? 'met' : 'not met'}>
-              {line.met ? '☑' : '☒'}
-            </span>
-            <div>
-              <b>{line.item}</b> {visible(line.requirement)}
-              <p class="quiet">{visible(line.evidence)}</p>
-            </div>
-          </li>
-        ))}
-      </ul>
-    </>
+    <li class={tone}>
+      <span class="box" role="img" aria-label={words}>
+        {mark}
+      </span>
+      <div>
+        <b>{one.id}</b> {visible(one.text)}
+        {check && (
+          <>
+            <br />
+            <code class="check">{visible(one.check)}</code>
+          </>
+        )}
+        {one.evidence && <p class="quiet">{visible(one.evidence)}</p>}
+      </div>
+    </li>
   );
 }

@@ -1,13 +1,15 @@
 // What waits for the person. It stands outside the conversation: nothing that a member writes can look like it.
 
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { planText } from './events';
+import type { Question } from './events';
 import { act, link, standing, tab, trouble, view } from './state';
+import { visible } from './text';
 
-export function Question() {
-  const { question, ended } = view.value;
+export function Questions() {
+  const { state, ended, seq } = view.value;
   const now = standing.value;
-  const idle = now && !now.conducted && !ended && view.value.seq > 0;
+  const idle = now && !now.conducted && !ended && seq > 0;
   return (
     <div class="dock">
       {link.value === 'lost' && (
@@ -29,91 +31,120 @@ export function Question() {
           {now.remedy && `: ${now.remedy}`}
         </p>
       )}
-      {question ? (
-        <Asked kind={question.kind} seq={question.seq} />
-      ) : (
-        idle && (
-          <p class="banner" role="status">
-            This page does not conduct the chat now. If another program does, watch and steer it here; else:{' '}
-            <button type="button" onClick={() => void act('resume')}>
-              Resume here
-            </button>
-          </p>
-        )
-      )}
+      {state.question ? <Asked question={state.question} /> : idle && <Idle />}
     </div>
   );
 }
 
-function Packages() {
-  const say = (text: string) => () => void act('say', { text });
+function Idle() {
+  return (
+    <p class="banner" role="status">
+      This page does not conduct the chat now. If another program does, watch and steer it here; else:{' '}
+      <button type="button" onClick={() => void act('resume')}>
+        Resume here
+      </button>
+    </p>
+  );
+}
+
+function Asked({ question }: { question: Question }) {
   return (
     <div class="ask" role="region" aria-label="The team asks">
+      {ask(question)}
+    </div>
+  );
+}
+
+function ask({ kind, text }: Question) {
+  switch (kind) {
+    case 'packages':
+      return <Packages text={text} />;
+    case 'review':
+      return <Review />;
+    case 'step':
+      return <Step />;
+    case 'plan':
+      return <Plan />;
+    default:
+      return kind satisfies never;
+  }
+}
+
+function Button({
+  does,
+  first,
+  children,
+}: {
+  does: () => void;
+  first?: boolean;
+  children: ComponentChildren;
+}) {
+  return (
+    <button type="button" class={first ? 'primary' : undefined} onClick={does}>
+      {children}
+    </button>
+  );
+}
+
+const stop = () => void act('stop');
+
+function Packages({ text }: { text: string }) {
+  const say = (word: string) => () => void act('say', { text: word });
+  return (
+    <>
       <p>
-        <b>Install {view.value.wanted.join(', ')}?</b> For this work only; the program itself still runs
-        without network.
+        <b>{visible(text)}</b> For this work only; the program itself still runs without network.
       </p>
       <div class="buttons">
-        <button type="button" class="primary" onClick={say('yes')}>
+        <Button first does={say('yes')}>
           Install
-        </button>
-        <button type="button" onClick={say('always')}>
-          Always in this chat
-        </button>
-        <button type="button" onClick={say('no')}>
-          No
-        </button>
-        <button type="button" onClick={() => void act('stop')}>
-          Stop
-        </button>
+        </Button>
+        <Button does={say('always')}>Always in this chat</Button>
+        <Button does={say('no')}>No</Button>
+        <Button does={stop}>Stop</Button>
       </div>
-    </div>
+    </>
   );
 }
 
-function Asked({ kind, seq }: { kind: 'plan' | 'step' | 'review' | 'packages'; seq: number }) {
-  const [editing, setEditing] = useState(false);
-  if (kind === 'packages') return <Packages />;
-  if (kind === 'review') {
-    return (
-      <div class="ask" role="region" aria-label="The team asks">
-        <p>
-          <b>v{view.value.versions.length} has been run. Anything to say before the review?</b> Type it below,
-          or:
-        </p>
-        <div class="buttons">
-          <button type="button" class="primary" onClick={() => void act('resume')}>
-            Go on
-          </button>
-          <button type="button" onClick={() => void act('accept')}>
-            Accept as it is
-          </button>
-          <button type="button" onClick={() => void act('stop')}>
-            Stop
-          </button>
-        </div>
-      </div>
-    );
-  }
-  if (kind === 'step') {
-    return (
-      <div class="ask" role="region" aria-label="The team asks">
-        <p>
-          <b>Take the next step?</b>
-        </p>
-        <div class="buttons">
-          <button type="button" class="primary" onClick={() => void act('step')}>
-            Do it
-          </button>
-          <button type="button" onClick={() => void act('stop')}>
-            Stop
-          </button>
-        </div>
-      </div>
-    );
-  }
+function Review() {
   return (
-    <div class="ask" role="region" aria-label="The team asks">
+    <>
+      <p>
+        <b>v{view.value.versions.length} has been run. Anything to say before the review?</b> Type it below,
+        or:
+      </p>
+      <div class="buttons">
+        <Button first does={() => void act('resume')}>
+          Go on
+        </Button>
+        <Button does={() => void act('accept')}>Accept as it is</Button>
+        <Button does={stop}>Stop</Button>
+      </div>
+    </>
+  );
+}
+
+function Step() {
+  return (
+    <>
+      <p>
+        <b>Take the next step?</b>
+      </p>
+      <div class="buttons">
+        <Button first does={() => void act('step')}>
+          Do it
+        </Button>
+        <Button does={stop}>Stop</Button>
+      </div>
+    </>
+  );
+}
+
+function Plan() {
+  const [editing, setEditing] = useState(false);
+  return (
+    <>
       <p>
         <b>Is this the plan?</b> Approve it, change it, or say below what should be different.
       </p>
@@ -121,26 +152,26 @@ function Asked({ kind, seq }: { kind: 'plan' | 'step' | 'review' | 'packages'; s
         <PlanEditor done={() => setEditing(false)} />
       ) : (
         <div class="buttons">
-          <button type="button" class="primary" id="approve" onClick={() => void act('approve', { seq })}>
+          <Button first does={approve}>
             Approve
-          </button>
-          <button type="button" onClick={() => setEditing(true)}>
-            Edit
-          </button>
-          <button type="button" onClick={() => (tab.value = 'Plan')}>
-            Look at it
-          </button>
-          <button type="button" onClick={() => void act('stop')}>
-            Stop
-          </button>
+          </Button>
+          <Button does={() => setEditing(true)}>Edit</Button>
+          <Button does={() => (tab.value = 'Plan')}>Look at it</Button>
+          <Button does={stop}>Stop</Button>
         </div>
       )}
-    </div>
+    </>
   );
 }
 
+/** The plan that is on the screen, and no other. */
+export function approve(): void {
+  const { plan } = view.value.state;
+  if (plan) void act('approve', { plan: plan.digest });
+}
+
 export function PlanEditor({ done }: { done: () => void }) {
-  const [text, setText] = useState(() => (view.value.plan ? planText(view.value.plan) : ''));
+  const [text, setText] = useState(() => view.value.state.plan?.text ?? '');
   const save = async () => {
     if (await act('edit', { text })) done();
   };
@@ -151,12 +182,10 @@ export function PlanEditor({ done }: { done: () => void }) {
         <textarea rows={10} value={text} onInput={(input) => setText(input.currentTarget.value)} />
       </label>
       <div class="buttons">
-        <button type="button" class="primary" onClick={() => void save()}>
+        <Button first does={() => void save()}>
           Save the plan
-        </button>
-        <button type="button" onClick={done}>
-          Leave it
-        </button>
+        </Button>
+        <Button does={done}>Leave it</Button>
       </div>
     </div>
   );

@@ -2,11 +2,11 @@
 
 import { Output } from './code';
 import { RunRow } from './items';
-import { live, livened, view } from './state';
+import { live, streamed, view } from './state';
 import { visible } from './text';
 
 export function RunTab() {
-  livened.value;
+  streamed.value;
   const { runs, running, turn } = view.value;
   const output = turn ? live.value.of('output', turn.speaker) : '';
   if (!runs.length && !running)

@@ -1,23 +1,25 @@
 // The chats, a search over all their words, and who is in the team.
 
 import { useEffect, useState } from 'preact/hooks';
-import { Avatar, Calling, roleOf, shownName } from './people';
+import type { Summary } from './events';
+import { Avatar, RoleName, titleOf } from './people';
 import { chats, open, standing, view, where } from './state';
 import { visible } from './text';
-import { get, type Hit, type Person, type Summary } from './wire';
+import { get, type Hit, type Person } from './connection';
 
-const MARKS: Record<string, [string, string]> = {
-  going: ['●', 'unfinished'],
-  waiting: ['◆', 'waits for you'],
-  done: ['✓', 'done'],
-  accepted: ['✓', 'accepted'],
-  answered: ['✓', 'answered'],
-  rounds: ['✓', 'rounds over'],
-  claimed: ['✗', 'claimed, not proven'],
-  stopped: ['■', 'stopped'],
-  bound: ['■', 'a bound was reached'],
-  no_progress: ['■', 'no progress'],
-  error: ['✗', 'an error'],
+const MARKS: Record<Summary['phase'], string> = {
+  going: '●',
+  waiting: '◆',
+  done: '✓',
+  accepted: '✓',
+  answered: '✓',
+  rounds: '✓',
+  claimed: '✗',
+  stopped: '■',
+  bound: '■',
+  no_progress: '■',
+  error: '✗',
+  damaged: '✗',
 };
 const SHOWN = 200;
 
@@ -72,7 +74,6 @@ export function Sidebar() {
 }
 
 function ChatRow({ one }: { one: Summary }) {
-  const [mark, meaning] = MARKS[one.phase] ?? ['●', one.phase];
   return (
     <li>
       <a
@@ -84,11 +85,11 @@ function ChatRow({ one }: { one: Summary }) {
         }}
       >
         <span class={`mark ${one.phase}`} aria-hidden="true">
-          {mark}
+          {MARKS[one.phase]}
         </span>
         <span class="chat-title">
           {one.chat}
-          <span class="sr">, {meaning}</span>
+          <span class="sr">, {one.status}</span>
         </span>
         <span class="quiet">{when(one.changed)}</span>
         <span class="quiet goal">{visible(one.goal)}</span>
@@ -216,19 +217,19 @@ function Members() {
 }
 
 function Team({ people }: { people?: Person[] }) {
-  const { team, turn, ended } = view.value;
-  if (!team.members.length) return null;
+  const { state, turn } = view.value;
+  if (!state.members.length) return null;
   const here = standing.value?.conducted ? 'here' : '';
   return (
     <section class="members" aria-label="Team">
       <h2>Team</h2>
       <ul>
-        {team.members.map((member) => {
-          const role = roleOf(member.name, team);
-          const active = !ended && turn?.speaker === member.name;
+        {state.members.map((member) => {
+          const { role } = member;
+          const active = turn?.speaker === member.name;
           return (
             <li key={member.name} class={active ? 'active' : ''}>
-              <Avatar role={role} /> {shownName(member.name, team)} <Calling who={member.name} team={team} />{' '}
+              <Avatar role={role} /> {member.title} <RoleName who={member.name} state={state} />{' '}
               <span class="quiet">
                 {active
                   ? role === 'person'

@@ -1,11 +1,11 @@
 // What the page is showing: one chat, the list, where we are and how we look. Signals redraw what reads them.
 
 import { signal } from '@preact/signals';
-import type { Event } from './events';
+import { Connection, type Frame, type Link, post } from './connection';
+import type { Event, EventText, Standing, Summary } from './events';
 import { Live } from './live';
-import { shownName } from './people';
+import { titleOf } from './people';
 import { View } from './view';
-import { type Frame, type Link, Line, post, type Standing, type Summary } from './wire';
 
 export const TABS = ['Plan', 'Code', 'Run', 'Output', 'Files', 'Cost', 'Log'] as const;
 export type Tab = (typeof TABS)[number];
@@ -21,7 +21,7 @@ export const pane = signal<'chats' | 'talk' | 'work'>('talk');
 export const chats = signal<Summary[] | undefined>(undefined);
 const opened = signal<View>(new View(''));
 const drawn = signal(0);
-export const livened = signal(0);
+export const streamed = signal(0);
 /** The chat that is open. It grows in place: who reads it is drawn again when it has grown. */
 export const view = {
   get value(): View {
@@ -36,7 +36,7 @@ export const trouble = signal('');
 export const announced = signal('');
 export const ready = signal(false);
 
-let line: Line | undefined;
+let connection: Connection | undefined;
 let scheduled = 0;
 
 /** `/chat/NAME`, `/chat/NAME/v2`, `/chat/NAME#m12`. */
@@ -62,19 +62,19 @@ export function arrive(): void {
   where.value = read();
   trouble.value = '';
   if (where.value.version) tab.value = 'Code';
-  if (before !== where.value.chat || !line) join(where.value.chat);
+  if (before !== where.value.chat || !connection) join(where.value.chat);
   pane.value = where.value.version ? 'work' : 'talk';
 }
 
 function join(chat: string): void {
-  line?.close();
+  connection?.close();
   const fresh = (opened.value = new View(chat));
   live.value = new Live();
   standing.value = undefined;
   ready.value = false;
   link.value = 'joining';
   document.title = chat ? `${chat} · septet` : 'septet';
-  line = new Line(chat, () => fresh.seq, hear, linked);
+  connection = new Connection(chat, () => fresh.seq, receive, linked);
 }
 
 function linked(now: Link): void {
@@ -82,13 +82,16 @@ function linked(now: Link): void {
   link.value = now;
 }
 
-function hear(frame: Frame): void {
+function receive(frame: Frame): void {
   switch (frame.kind) {
     case 'events':
-      for (const event of frame.events) recorded(event);
+      for (const event of frame.events) recorded(event, frame.texts[event.seq]);
+      break;
+    case 'chat':
+      opened.peek().update(frame.chat);
       break;
     case 'pieces':
-      for (const piece of frame.pieces) live.value.hear(piece);
+      for (const piece of frame.pieces) live.value.add(piece);
       break;
     case 'standing':
       standing.value = frame.standing;
@@ -106,13 +109,13 @@ function hear(frame: Frame): void {
 
 function draw(): void {
   scheduled = 0;
-  if (drawn.peek() !== opened.peek().seq) drawn.value = opened.peek().seq;
-  livened.value += 1;
+  drawn.value = opened.peek().revision;
+  streamed.value += 1;
 }
 
-function recorded(event: Event): void {
+function recorded(event: Event, text?: EventText): void {
   const now = opened.peek();
-  now.hear(event);
+  now.add(event, text);
   if (event.type === 'septet.model_answered') {
     live.value.end('text', event.data.role);
     live.value.end('reasoning', event.data.role);
@@ -123,14 +126,7 @@ function recorded(event: Event): void {
 
 function announcement(item: View['items'][number]): string {
   if (item.kind === 'runs' || item.kind === 'tools') return '';
-  const who = item.kind === 'person' ? 'person' : item.who;
-  return `${shownName(who, opened.peek().team)}: ${item.text.slice(0, 160)}`;
-}
-
-/** How the open chat ended, as the server finds it in the log: what is stored as its end is only a claim. */
-export function verdict(): Summary | undefined {
-  const { chat, ended } = view.value;
-  return ended && chats.value?.find((one) => one.chat === chat && one.seq >= ended.seq);
+  return `${titleOf(item.who, opened.peek().state)}: ${item.text.slice(0, 160)}`;
 }
 
 function listed(fresh: Summary[]): void {

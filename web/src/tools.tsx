@@ -1,11 +1,10 @@
 // Tools that a member used: with what, what came back, which files that changed.
 
 import { Output } from './code';
-import type { ToolCall } from './events';
-import { shownName } from './people';
+import { titleOf } from './people';
 import { view } from './state';
 import { cut, size, visible } from './text';
-import type { Tools } from './view';
+import type { Call, Tools } from './view';
 
 const GLANCE = 60;
 const SEND = 'SendMessage';
@@ -14,13 +13,13 @@ export function ToolsBody({ item }: { item: Tools }) {
   return (
     <>
       {item.calls.map((call) => (
-        <Call call={call} key={call.id} />
+        <ToolCall call={call} key={call.id} />
       ))}
     </>
   );
 }
 
-function Call({ call }: { call: ToolCall }) {
+function ToolCall({ call }: { call: Call }) {
   const given = argumentsOf(call.arguments);
   const waiting = call.text === undefined;
   const sent = call.name === SEND && given?.find(([name]) => name === 'recipient')?.[1];
@@ -33,7 +32,7 @@ function Call({ call }: { call: ToolCall }) {
           </span>{' '}
           {sent ? (
             <>
-              asks <b>{visible(shownName(sent, view.value.team))}</b>
+              asks <b>{visible(titleOf(sent, view.value.state))}</b>
             </>
           ) : (
             <b>{visible(call.name)}</b>

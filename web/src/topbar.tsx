@@ -1,19 +1,13 @@
 // The top line: which chat, how far, what it cost, and the controls.
 
-import { act, link, open, standing, verdict, view } from './state';
 import { help } from './keys';
-import { isPerson, shownName } from './people';
-import { FINISHED } from './hearing';
+import { act, link, open, standing, view } from './state';
 import { short } from './text';
 import { theme, turnTheme } from './theme';
 
-const CHIPS: Record<string, string> = { claimed: 'not proven', rounds: 'rounds over' };
-
 export function TopBar() {
-  const { chat, team, ended, rounds, budget, tokens, turn } = view.value;
-  const phase = verdict()?.phase ?? 'ended';
-  const limit = budget.rounds === undefined ? 8 : budget.rounds;
-  const cost = `$${tokens.cost.toFixed(2)}${budget.cost ? ` / ${budget.cost.toFixed(2)}` : ''}`;
+  const { chat, state } = view.value;
+  const { usage, cost, cost_limit, rounds, round_limit } = state;
   return (
     <header class="top">
       <a
@@ -27,29 +21,18 @@ export function TopBar() {
         septet
       </a>
       {chat && <h1 class="chat-name">{chat}</h1>}
-      {chat && team.name && <span class="quiet wide">team {team.name}</span>}
+      {chat && state.team && <span class="quiet wide">team {state.team}</span>}
       {chat && rounds > 0 && (
         <span class="quiet wide">
-          round {rounds} of {limit ?? '∞'}
+          round {rounds} of {round_limit ?? '∞'}
         </span>
       )}
-      {chat && (
-        <span class={`chip ${ended ? (FINISHED.includes(phase) ? 'good' : 'bad') : ''}`}>
-          {ended
-            ? (CHIPS[phase] ?? phase.replace('_', ' '))
-            : link.value === 'lost'
-              ? 'offline'
-              : turn
-                ? isPerson(turn.speaker, team)
-                  ? 'waits for you'
-                  : shownName(turn.speaker, team)
-                : 'starting'}
-        </span>
-      )}
+      {chat && <Phase />}
       <span class="gap" />
       {chat && (
         <span class="quiet wide" title="tokens in / out, cost">
-          {short(tokens.prompt)}/{short(tokens.completion)} tok · {cost}
+          {short(usage.prompt ?? 0)}/{short(usage.completion ?? 0)} tok · ${cost.toFixed(2)}
+          {cost_limit ? ` / ${cost_limit.toFixed(2)}` : ''}
         </span>
       )}
       {chat && <Controls />}
@@ -75,8 +58,17 @@ export function TopBar() {
   );
 }
 
+function Phase() {
+  const { label, ending } = view.value.state;
+  const offline = !ending && link.value === 'lost';
+  return (
+    <span class={`chip ${ending ? (ending.good ? 'good' : 'bad') : ''}`}>{offline ? 'offline' : label}</span>
+  );
+}
+
 function Controls() {
-  const { ended, question, seq } = view.value;
+  const { ended, seq } = view.value;
+  const { question } = view.value.state;
   const now = standing.value;
   if (ended || !now || !seq) return null;
   const going = now.conducted && !now.pausing;

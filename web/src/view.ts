@@ -1,195 +1,167 @@
-// What a chat's log adds up to for the eye: the same fold as the team's own, kept as what the page shows.
+// One chat as the page shows it: its conversation, made of the log, and what the server computes of its state.
 
-import { hearGroup, hearPackages } from './gathering';
 import type {
-  Budget,
+  ChatView,
+  EvidenceFound,
   Event,
-  Evidence,
+  EventText,
   FileChange,
+  Outcome,
   Plan,
-  Review,
-  Run,
+  ReviewGiven,
+  RunStarted,
+  RunResult,
   Source,
-  Team,
-  ToolCall,
-  Version,
+  ToolAnswered,
+  ToolCalled,
+  VersionWritten,
 } from './events';
-import { hearChat, hearOther, hearTalk, hearTools, hearWork } from './hearing';
-import { isPerson } from './people';
-import type { Spent, Used } from './spending';
+import { fold } from './fold';
 
-export interface Said {
-  kind: 'said';
+interface Entry {
   seq: number;
   at: string;
   who: string;
+}
+export interface Said extends Entry {
+  kind: 'said';
   model: string;
   text: string;
   reasoning: string;
-  plan?: Plan;
-  version?: Version;
-  review?: Review;
+  plan?: { plan: Plan; checks: string[] };
+  version?: VersionWritten;
+  review?: ReviewGiven;
   refused?: string;
 }
-export interface Runs {
+export interface Runs extends Entry {
   kind: 'runs';
-  seq: number;
-  at: string;
-  who: string;
   version: number;
   runs: Run[];
-  evidence: Evidence[];
+  evidence: EvidenceFound[];
 }
-export interface Spoken {
+export interface Spoken extends Entry {
   kind: 'person';
-  seq: number;
-  at: string;
   text: string;
   to: string;
 }
-export interface Note {
+export interface Note extends Entry {
   kind: 'note';
-  seq: number;
-  at: string;
-  who: string;
   text: string;
   tone: 'plain' | 'good' | 'bad';
-  end?: boolean;
   more?: { title: string; text: string };
 }
-export interface Facts {
+/** The end of the chat, or an earlier one: how the newest one is to be seen is the server's word. */
+export interface End extends Entry {
+  kind: 'end';
+  text: string;
+}
+export interface Facts extends Entry {
   kind: 'facts';
-  seq: number;
-  at: string;
-  who: string;
   text: string;
   add: string[];
   drop: string[];
 }
-export interface Example {
+export interface Example extends Entry {
   kind: 'example';
-  seq: number;
-  at: string;
-  who: string;
   text: string;
   code: string;
   source: string;
   title: string;
 }
-export interface Tools {
+export interface Tools extends Entry {
   kind: 'tools';
-  seq: number;
-  at: string;
-  who: string;
-  calls: ToolCall[];
+  calls: Call[];
 }
-export interface Given {
+export interface Given extends Entry {
   kind: 'given';
-  seq: number;
-  at: string;
-  who: string;
   text: string;
-  ground: string;
   sources: Source[];
 }
-export type Fresh = Said | Runs | Spoken | Note | Tools | Given | Facts | Example;
-export type Item = Fresh & { revision: number };
+export type NewItem = Said | Runs | Spoken | Note | End | Tools | Given | Facts | Example;
+/** An entry of the conversation; a higher revision says that it has changed since it was drawn. */
+export type Item = NewItem & { revision: number };
 
+export type Call = ToolCalled & Partial<Omit<ToolAnswered, 'id'>>;
+export type Run = RunStarted & { result?: RunResult; outcome?: Outcome };
 export interface Turn {
   speaker: string;
-  heard: number;
   answered: boolean;
-  settled: boolean;
   seq: number;
 }
-export interface Made extends FileChange {
+export interface Artefact extends FileChange {
   version: number;
   purpose: string;
 }
-export interface Question {
-  kind: 'plan' | 'step' | 'review' | 'packages';
-  seq: number;
+/** What one model cost in the turns of one member. */
+export interface Spent {
+  who: string;
+  model: string;
+  answers: number;
+  prompt: number;
+  cached: number;
+  completion: number;
+  cost: number;
+  seconds: number;
 }
+
+const UNKNOWN: ChatView = {
+  seq: 0,
+  team: '',
+  members: [],
+  person: '',
+  plans: true,
+  phase: 'going',
+  label: 'starting',
+  status: '',
+  ending: null,
+  question: null,
+  rounds: 0,
+  round_limit: null,
+  plan: null,
+  usage: {},
+  cost: 0,
+  cost_limit: null,
+  budgets: [],
+};
 
 export class View {
   seq = 0;
-  goal = '';
-  team: Team = { name: '', members: [] };
-  budget: Budget = {};
+  /** Grows with every change, so that it is drawn again. */
+  revision = 0;
+  /** What the server computes of the chat: never computed here. */
+  state = UNKNOWN;
   workspace = '';
   items: Item[] = [];
   events: Event[] = [];
-  plan?: Plan;
-  planSeq = 0;
-  approved = false;
-  versions: Version[] = [];
-  reviews = new Map<number, Review>();
+  versions: VersionWritten[] = [];
+  reviews = new Map<number, ReviewGiven>();
   runs: Run[] = [];
   running?: Run;
-  evidence = new Map<string, Evidence>();
-  made: Made[] = [];
+  artefacts: Artefact[] = [];
   spent = new Map<string, Spent>();
-  used = new Map<string, Used>();
-  seconds = 0;
-  costs: { at: number; cost: number; tokens: number }[] = [];
-  wanted: string[] = [];
+  growth: { at: number; cost: number; tokens: number }[] = [];
   turn?: Turn;
-  turns = new Map<string, number>();
-  refusedTurns = new Map<string, number>();
-  steps = 0;
-  remarks = 0;
-  stopping = false;
-  ended?: { reason: string; detail: string; seq: number };
+  /** The sequence of the end that holds. */
+  ended = 0;
 
   constructor(readonly chat: string) {}
 
-  /** A reply that could not be used is no round. */
-  get rounds(): number {
-    return (this.turns.get('coder') ?? 0) - (this.refusedTurns.get('coder') ?? 0);
-  }
-  get tokens(): { prompt: number; cached: number; completion: number; cost: number } {
-    const all = [...this.spent.values()];
-    const sum = (pick: (one: Spent) => number) => all.reduce((total, one) => total + pick(one), 0);
-    return {
-      prompt: sum((one) => one.prompt),
-      cached: sum((one) => one.cached),
-      completion: sum((one) => one.completion),
-      cost: sum((one) => one.cost),
-    };
-  }
+  /** How many requirements of the plan the newest version meets. */
   get met(): number {
-    return this.plan ? this.plan.items.filter((item) => this.isMet(item.id)).length : 0;
+    return this.state.plan?.requirements.filter((one) => one.met).length ?? 0;
   }
 
-  isMet(id: string): boolean | undefined {
-    const item = this.plan?.items.find((one) => one.id === id);
-    if (!item?.check || item.check.type === 'judged') {
-      const review = this.reviews.get(this.versions.length);
-      return review && review.verdict === 'accept';
-    }
-    return this.evidence.get(id)?.passed;
-  }
-
-  /** What the team wants to know from the person right now. */
-  get question(): Question | undefined {
-    if (this.ended || !this.turn || !isPerson(this.turn.speaker, this.team)) return undefined;
-    if (this.team.packages === 'ask' && this.wanted.length) return { kind: 'packages', seq: this.seq };
-    if (this.plan && !this.approved) return this.remarks ? undefined : { kind: 'plan', seq: this.planSeq };
-    const taken = [...this.turns].reduce((sum, [who, count]) => sum + (who === 'proxy' ? 0 : count), 0);
-    if (this.team.stepwise && this.steps <= taken) return { kind: 'step', seq: this.seq };
-    return this.versions.length && !this.turn.settled ? { kind: 'review', seq: this.seq } : undefined;
-  }
-
-  hear(event: Event): void {
+  add(event: Event, text: EventText = {}): void {
     if (event.seq <= this.seq) return;
     this.seq = event.seq;
+    this.revision += 1;
     this.events.push(event);
-    hearTalk(this, event) ||
-      hearWork(this, event) ||
-      hearChat(this, event) ||
-      hearTools(this, event) ||
-      hearGroup(this, event) ||
-      hearPackages(this, event) ||
-      hearOther(this, event);
+    fold(this, event, text);
+  }
+
+  update(state: ChatView): void {
+    if (state.seq < this.state.seq) return;
+    this.revision += 1;
+    this.state = state;
   }
 }

@@ -20,12 +20,12 @@ const PARTS: Record<Tab, () => preact.JSX.Element> = {
 
 export function Workbench() {
   const Part = PARTS[tab.value];
-  const { plan, met, versions, runs, made } = view.value;
+  const { state, met, versions, runs, artefacts } = view.value;
   const counts: Partial<Record<Tab, string>> = {
-    Plan: plan ? `${met}/${plan.items.length}` : '',
+    Plan: state.plan ? `${met}/${state.plan.requirements.length}` : '',
     Code: versions.length ? `v${versions.length}` : '',
     Run: runs.length ? `${runs.length}` : '',
-    Output: made.length ? `${made.length}` : '',
+    Output: artefacts.length ? `${artefacts.length}` : '',
   };
   const arrow = (key: KeyboardEvent) => {
     const step = key.key === 'ArrowRight' ? 1 : key.key === 'ArrowLeft' ? -1 : 0;

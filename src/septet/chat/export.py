@@ -104,9 +104,11 @@ def package_text(event: PackageEvent) -> tuple[str, str]:
     match event:
         case PackagesWanted(missing=missing):
             return "runner", f"not installed: {wanted_words(missing)}"
-        case PackagesDecided(names=names, allowed=allowed, by=by):
-            who = {"person": "person", "flag": "person", "policy": "septet"}[by]
-            return who, f"{'install' if allowed else 'do not install'} {', '.join(names)}"
+        case PackagesDecided(names=names, allowed=allowed, always=always, by=by):
+            scope = ", and whatever else this chat will want" if always else ""
+            beforehand = " (said beforehand)" if by == "flag" else ""
+            words = f"{'install' if allowed else 'do not install'} {', '.join(names)}{scope}{beforehand}"
+            return "septet" if by == "policy" else "person", words
         case PackagesInstalled(installation=done):
             brought = (
                 f"installed {', '.join(done.installed)} in {done.seconds:.1f} s" if done.installed else ""

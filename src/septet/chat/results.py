@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from septet.agents.person import question
+from septet.agents.person import Question, question
 from septet.common.text import counted
 from septet.common.values import Value
-from septet.domain.events import ChatEnded
+from septet.domain.events import ChatEnded, RunFinished
 from septet.domain.messages import Usage
 from septet.domain.plans import check_text
 from septet.domain.runs import Network
 from septet.domain.state import Spending, State
-from septet.domain.teams import Allowance, EndReason
+from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.budgets import allowance, own_spending
-from septet.team.evidence import Line, report, shortcomings
+from septet.team.evidence import Line, alone, report, shortcomings
 from septet.ways.endings import FINISHED, ending
 
 
@@ -142,6 +142,45 @@ WISHES = {
 HEAD = ("", "requirement", "check", "evidence", "version")
 
 
+WITHOUT_PROGRAM = {
+    "pass": "they pass: they prove nothing",
+    "fail": "they fail, as they should",
+    "unknown": "nobody knows: the run did not come to its end",
+}
+"""What became of tests that were run without the program that they test."""
+
+
+class Outcome(Value, omit_defaults=False):
+    """How a run ended, in words, and whether that is as it should be."""
+
+    text: str
+    good: bool
+
+
+def run_outcome(run: RunFinished) -> Outcome:
+    result, tests = run.result, run.result.tests
+    if run.purpose == "tests alone":
+        words = f"without the program {WITHOUT_PROGRAM[alone(result)]}"
+        return Outcome(text=words, good=alone(result) == "fail")
+    good = result.succeeded and (tests is None or (alone(result) == "pass" and not tests.hooks))
+    return Outcome(text=" · ".join(filter(None, [result.ending, tests.counts if tests else ""])), good=good)
+
+
+PERSON = "proxy"
+"""The member in whose turns the person speaks."""
+
+
+def is_person(team: TeamSpec, speaker: str) -> bool:
+    """Whether the person speaks in this member's turns; among assistants a model stands for the person."""
+    return team.floor != "direct" and speaker == PERSON
+
+
+def open_question(state: State) -> Question | None:
+    """What the chat waits for the person to answer; None while others have something to do."""
+    waits = state.ended is None and state.turn is not None and is_person(state.team, state.turn.speaker)
+    return question(state) if waits else None
+
+
 def status(state: State) -> str:
     """Where the chat stands, in a few words."""
     if (ended := ending(state)) is not None:
@@ -150,8 +189,7 @@ def status(state: State) -> str:
         return f"error: {state.halted.cause}"
     if state.turn is None:
         return "not begun"
-    asked = question(state) if state.turn.speaker == "proxy" and state.team.floor != "direct" else None
-    if asked is not None:
+    if (asked := open_question(state)) is not None:
         return f"waits for the person to {WISHES[asked.kind]}"
     return f"unfinished, it was the {state.turn.speaker}'s turn"
 

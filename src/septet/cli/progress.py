@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from septet.chat.export import answer_text, package_text, tool_text
-from septet.chat.results import spent, spent_now, time_used
+from septet.chat.results import WITHOUT_PROGRAM, spent, spent_now, time_used
 from septet.common.text import counted, neutral
 from septet.domain.events import (
     AnswerGiven,
@@ -54,11 +54,6 @@ COLOURS = {
     "reviewer": "green",
     "person": "blue",
     "septet": "bright_black",
-}
-VERDICTS = {
-    "pass": "they pass: they prove nothing",
-    "fail": "they fail, as they should",
-    "unknown": "nobody knows: the run did not come to its end",
 }
 MODES = {"": "", "screen": " (on a screen)", "server": " (asked as a server)", "cell": " (in the kernel)"}
 MARGIN = 11
@@ -212,7 +207,7 @@ def version_line(event: VersionWritten) -> Words:
 def run_line(event: RunFinished) -> Words:
     result = event.result
     if event.purpose == "tests alone":
-        return "runner", f"tests without the program → {VERDICTS[alone(result)]}"
+        return "runner", f"tests without the program → {WITHOUT_PROGRAM[alone(result)]}"
     report = result.report if event.purpose == "tests" else None
     counts = [report.counts] if report and report.cases else []
     made = [change.path for change in result.changes if change.kind != "deleted"]

@@ -58,6 +58,13 @@ def bounded(team: TeamSpec, form: NewChat) -> TeamSpec:
     return replace(team, budget=form.bounds(team.budget))
 
 
+def approval(state: State, seen: str) -> PlanApproved:
+    """For the plan that the person saw, if it is still the one."""
+    if state.plan is None or plan_digest(state.plan) != seen:
+        raise Conflict("the plan has changed meanwhile", "look at the newest one")
+    return PlanApproved(plan=seen)
+
+
 class Acting:
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -120,8 +127,9 @@ class Acting:
             case Say(text=text, to=to):
                 for event in self.words(state, text, to):
                     await self.heard(state, event)
-            case Approve(seq=seq):
-                await self.store.append(state.chat, await self.approval(state, seq), after=None)
+            case Approve(plan=plan, seq=seq):
+                seen = plan or await self.digest_at(state, seq)
+                await self.store.append(state.chat, approval(state, seen), after=None)
             case Accept():
                 await self.store.append(state.chat, self.acceptance(state), after=None)
             case Step() | Resume():
@@ -144,16 +152,14 @@ class Acting:
         else:
             await self.store.append(state.chat, event, after=None)
 
-    async def approval(self, state: State, seq: int) -> PlanApproved:
-        """For exactly the plan that the person saw: the one that stands at `seq` in the log."""
+    async def digest_at(self, state: State, seq: int) -> str:
+        """Of the plan that stands at `seq` in the log."""
         seen = next(iter(await self.store.read(state.chat, seq - 1)), None) if seq > 0 else None
         if seen is None or not isinstance(seen.event, PlanProposed):
             raise BadUsage(
                 f"there is no plan at {seq} in the log of '{state.chat}'", "look at the newest one"
             )
-        if state.plan is None or plan_digest(state.plan) != plan_digest(seen.event.plan):
-            raise Conflict("the plan has changed meanwhile", "look at the newest one")
-        return PlanApproved(plan=plan_digest(seen.event.plan))
+        return plan_digest(seen.event.plan)
 
     def acceptance(self, state: State) -> WorkAccepted:
         if state.version is None:

@@ -20,7 +20,7 @@ from septet.ports import Agent, EventStore, Sandbox
 from septet.runtime.log import Log
 from septet.team.floor import rounds_used
 from septet.web.channels import Channel, Channels, Frame, Frames, Standing, chats_frame, standing_frame
-from septet.web.summaries import Shelf, Summary
+from septet.web.chat_view import ChatCache, Summary
 from septet.wiring.session import Session
 
 
@@ -132,7 +132,7 @@ class Conducting:
 
     async def _perform(self, state: State, performance: Performance) -> None:
         try:
-            async with self._channels.open(state.chat, state.seq) as channel:
+            async with self._channels.open(state) as channel:
                 try:
                     with performance.scope:
                         await self._turns(state.chat, performance)
@@ -182,9 +182,9 @@ GLANCE = 1.0
 
 
 class Overview:
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: ChatCache) -> None:
         self._shelf = shelf
-        self._channel = Channel("")
+        self._channel = Channel(State())
         self._seen: dict[str, int] = {}
         self._listeners = 0
         self._wanted = anyio.Event()
@@ -220,7 +220,7 @@ class Overview:
 
 class Place:
     def __init__(
-        self, session: Session, model: str, channels: Channels, conducting: Conducting, shelf: Shelf
+        self, session: Session, model: str, channels: Channels, conducting: Conducting, shelf: ChatCache
     ) -> None:
         self.session = session
         self.model = model
@@ -237,7 +237,7 @@ async def open_place(session: Session, model: str) -> AsyncGenerator[Place]:
     async with anyio.create_task_group() as tasks:
         channels = Channels(session.store, session.bus, tasks)
         conducting = Conducting(session, channels, tasks)
-        place = Place(session, model, channels, conducting, Shelf(session.store))
+        place = Place(session, model, channels, conducting, ChatCache(session.store))
         tasks.start_soon(place.overview.follow)
         if session.elsewhere:
             tasks.start_soon(adopt_orphans, place)

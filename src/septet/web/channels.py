@@ -13,8 +13,10 @@ from septet.agents.ask import Live, live_topic
 from septet.common.values import Value
 from septet.domain.codec import ENCODER, encode
 from septet.domain.events import ModelAnswered, Recorded, RunFinished
+from septet.domain.reduce import reduce
+from septet.domain.state import State
 from septet.ports import Bus, EventStore, Said
-from septet.web.summaries import Summary
+from septet.web.chat_view import Summary, chat_view, event_texts
 
 Kind = Literal["text", "reasoning", "output"]
 KINDS: tuple[Kind, ...] = ("text", "reasoning", "output")
@@ -135,10 +137,9 @@ EVENTS_A_FRAME = 500
 
 
 class Frame(Value):
-    """`first` and `last` are the sequences of the events in it; 0 for anything else."""
+    """`last` is the sequence of the last event in it; 0 where it holds none."""
 
     text: str
-    first: int = 0
     last: int = 0
 
 
@@ -153,8 +154,14 @@ class Standing(Value, omit_defaults=False):
 
 
 def events_frame(events: Sequence[Recorded]) -> Frame:
+    """Envelopes as they are in the log and, by sequence, what is said of them in words."""
     inner = b",".join(map(encode, events)).decode()
-    return Frame(text=f'{{"kind":"events","events":[{inner}]}}', first=events[0].seq, last=events[-1].seq)
+    texts = ENCODER.encode(event_texts(events)).decode()
+    return Frame(text=f'{{"kind":"events","events":[{inner}],"texts":{texts}}}', last=events[-1].seq)
+
+
+def chat_frame(state: State) -> Frame:
+    return framed({"kind": "chat", "chat": chat_view(state)})
 
 
 def history(events: Sequence[Recorded]) -> Iterator[Frame]:
@@ -194,10 +201,11 @@ Frames = MemoryObjectReceiveStream[Frame]
 
 
 class Channel:
-    """Lives as long as somebody watches the chat or this server conducts it."""
+    """What happens in a chat, for whoever watches it; lives as long as somebody does or this server conducts it."""
 
-    def __init__(self, chat: str) -> None:
-        self.chat = chat
+    def __init__(self, state: State) -> None:
+        self.chat = state.chat
+        self.state = state
         self.streams = Streams()
         self.users = 0
         self.scope = anyio.CancelScope()
@@ -232,11 +240,11 @@ class Channel:
             self._watchers.remove(watcher)
             watcher.close()
 
-    async def follow(self, store: EventStore, bus: Bus, after: int, ready: anyio.Event) -> None:
+    async def follow(self, store: EventStore, bus: Bus, ready: anyio.Event) -> None:
         with self.scope:
             async with anyio.create_task_group() as tasks, bus.subscribe(live_topic(self.chat)) as lives:
                 tasks.start_soon(self._breathe)
-                tasks.start_soon(self._watch, store, after)
+                tasks.start_soon(self._watch, store)
                 ready.set()
                 async for said in lives:
                     self._hear(said)
@@ -256,15 +264,18 @@ class Channel:
             self.flush()
             await anyio.sleep(BREATH)
 
-    async def _watch(self, store: EventStore, after: int) -> None:
-        async for recorded in store.watch(self.chat, after):
+    async def _watch(self, store: EventStore) -> None:
+        async for recorded in store.watch(self.chat, self.state.seq):
             self.record(recorded)
 
     def record(self, recorded: Recorded) -> None:
         """What was said before an event is told before it."""
         self.flush()
         self.streams.settle(recorded)
-        self.tell(events_frame([recorded]))
+        self.state = reduce(self.state, recorded)
+        if self._watchers:
+            self.tell(events_frame([recorded]))
+            self.tell(chat_frame(self.state))
 
 
 class Channels:
@@ -278,13 +289,14 @@ class Channels:
         return self._open.get(chat)
 
     @asynccontextmanager
-    async def open(self, chat: str, after: int) -> AsyncGenerator[Channel]:
+    async def open(self, state: State) -> AsyncGenerator[Channel]:
         """The chat's channel; the first user starts it, the last one ends it."""
+        chat = state.chat
         channel = self._open.get(chat)
         if channel is None:
-            channel = self._open[chat] = Channel(chat)
+            channel = self._open[chat] = Channel(state)
             ready = anyio.Event()
-            self._tasks.start_soon(channel.follow, self._store, self._bus, after, ready)
+            self._tasks.start_soon(channel.follow, self._store, self._bus, ready)
             channel.users += 1
             await ready.wait()
         else:

@@ -62,9 +62,10 @@ class Say(Action):
 
 
 class Approve(Action):
-    """The plan that stands at `seq`, and no other."""
+    """Exactly the plan that the person saw: by its digest, or by its place in the log."""
 
-    seq: Sequence
+    plan: Name = ""
+    seq: Sequence = 0
 
 
 class Accept(Action):

@@ -9,7 +9,16 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from septet.errors import SeptetError
 from septet.ports import EventStore
 from septet.web.app_state import Place
-from septet.web.channels import Channel, Frame, Frames, history, pieces_frame, ready_frame, standing_frame
+from septet.web.channels import (
+    Channel,
+    Frame,
+    Frames,
+    chat_frame,
+    history,
+    pieces_frame,
+    ready_frame,
+    standing_frame,
+)
 from septet.web.requests import number
 
 TOO_SLOW = 4429
@@ -21,7 +30,7 @@ async def watch_all(socket: WebSocket, place: Place) -> None:
     chat = socket.query_params.get("chat", "")
     try:
         after = number(socket.query_params.get("after", "0"), "after")
-        head = await place.shelf.head(chat) if chat else None
+        state = await place.shelf.state(chat) if chat else None
     except SeptetError as error:
         await socket.accept()
         await socket.close(NOT_HERE, error.cause[:100])
@@ -30,8 +39,8 @@ async def watch_all(socket: WebSocket, place: Place) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(until_gone, socket, tasks.cancel_scope)
         tasks.start_soon(send_overview, socket, place)
-        if head is not None:
-            async with place.channels.open(chat, head.seq) as channel, channel.listen() as frames:
+        if state is not None:
+            async with place.channels.open(state) as channel, channel.listen() as frames:
                 async for frame in whole(channel, frames, after, place):
                     await send(socket, frame)
             await close(socket, TOO_SLOW)
@@ -45,8 +54,13 @@ async def send_overview(socket: WebSocket, place: Place) -> None:
 
 
 async def whole(channel: Channel, frames: Frames, after: int, place: Place) -> AsyncIterator[Frame]:
-    """Everything after a sequence, then each frame as it comes; what both hold is told once."""
+    """Everything after a sequence, then each frame as it comes; what both hold is told once.
+
+    The frames were listened to before the history is read, so what the history lacks is among them. Sequences rise
+    and have gaps: what has been told is known by the last of them only.
+    """
     store: EventStore = place.session.store
+    yield chat_frame(channel.state)
     seen = after
     for frame in history(await store.read(channel.chat, after)):
         yield frame
@@ -56,15 +70,9 @@ async def whole(channel: Channel, frames: Frames, after: int, place: Place) -> A
     yield standing_frame(place.conducting.standing(channel.chat))
     yield ready_frame(seen)
     async for frame in frames:
-        if not frame.last:
+        if not frame.last or frame.last > seen:
             yield frame
-        elif frame.first == seen + 1:
-            yield frame
-            seen = frame.last
-        elif frame.last > seen:
-            for missed in history(await store.read(channel.chat, seen)):
-                yield missed
-                seen = missed.last
+            seen = max(seen, frame.last)
 
 
 async def send(socket: WebSocket, frame: Frame) -> None:

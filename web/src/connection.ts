@@ -1,27 +1,7 @@
-// The wire: requests with errors as sentences, and one socket that comes back by itself where it left off.
+// The server: requests whose errors are sentences, and one socket that comes back by itself where it left off.
 
-import type { Event } from './events';
-import type { Piece } from './live';
+import type { ChatView, Event, EventText, Piece, Presence, Standing, Summary } from './events';
 
-export interface Summary {
-  chat: string;
-  goal: string;
-  phase: string;
-  status: string;
-  seq: number;
-  started: number;
-  changed: number;
-  versions: number;
-  met: number;
-  items: number;
-}
-export interface Standing {
-  chat: string;
-  conducted: boolean;
-  pausing: boolean;
-  trouble: string;
-  remedy: string;
-}
 export interface ModelState {
   name: string;
   reason: string;
@@ -32,15 +12,7 @@ export interface Setup {
   demos: string[];
 }
 export interface Person {
-  presence: {
-    kind: 'member' | 'conductor';
-    name: string;
-    machine: string;
-    pid: number;
-    since: number;
-    roles?: string[];
-    chats?: string[];
-  };
+  presence: Presence;
   silent: number;
 }
 export interface Hit {
@@ -50,7 +22,8 @@ export interface Hit {
   words: string;
 }
 export type Frame =
-  | { kind: 'events'; events: Event[] }
+  | { kind: 'events'; events: Event[]; texts: Record<number, EventText> }
+  | { kind: 'chat'; chat: ChatView }
   | { kind: 'pieces'; pieces: Piece[] }
   | { kind: 'standing'; standing: Standing }
   | { kind: 'chats'; chats: Summary[] }
@@ -92,7 +65,7 @@ const FIRST_WAIT = 250;
 const LONGEST_WAIT = 5000;
 const NOT_HERE = 4404;
 
-export class Line {
+export class Connection {
   private socket?: WebSocket;
   private timer = 0;
   private wait = FIRST_WAIT;

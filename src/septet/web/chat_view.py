@@ -1,0 +1,348 @@
+"""What the page shows of chats, computed from their states: the page draws it and decides nothing."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec.structs import replace
+
+from septet.agents.person import Question
+from septet.chat.export import package_text
+from septet.chat.names import GOOD
+from septet.chat.results import PERSON, Outcome, ending_text, is_person, open_question, run_outcome, status
+from septet.common.values import Value
+from septet.domain.events import (
+    ChatEnded,
+    Event,
+    PackagesDecided,
+    PackagesInstalled,
+    PackagesWanted,
+    PlanProposed,
+    Recorded,
+    RunFinished,
+)
+from septet.domain.messages import Usage
+from septet.domain.plans import Judged, check_text, plan_digest, plan_text
+from septet.domain.reduce import fold
+from septet.domain.state import Spending, State
+from septet.domain.teams import Allowance, EndReason, TeamSpec
+from septet.errors import LogDamaged
+from septet.ports import ChatHead, EventStore
+from septet.team.budgets import allowance, own_spending, whole_allowance
+from septet.team.evidence import Line, report
+from septet.team.floor import rounds_used
+from septet.ways.endings import FINISHED, ending
+from septet.web.requests import NotHere
+
+LONGEST_GOAL = 300
+Phase = Literal["going", "waiting", "damaged", EndReason]
+"""Going on, waiting for the person, or how it ended."""
+
+
+class Summary(Value, omit_defaults=False):
+    """A chat in the list. `phase` is what its mark shows: going, waiting, or how it ended."""
+
+    chat: str
+    goal: str
+    phase: Phase
+    status: str
+    seq: int
+    started: float
+    changed: float
+    versions: int
+    met: int
+    items: int
+
+
+class ChatCache:
+    """What the chats add up to. A chat that has ended is kept as its summary only."""
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._states: dict[str, State] = {}
+        self._summaries: dict[str, Summary] = {}
+
+    async def state(self, chat: str) -> State:
+        """The newest state of a chat that exists."""
+        if not GOOD.fullmatch(chat):
+            raise NotHere(f"there is no chat '{chat[:80]}'")
+        before = self._states.get(chat) or State(chat=chat)
+        state = fold(await self._store.read(chat, before.seq), before)
+        if state.seq == 0:
+            raise NotHere(f"there is no chat '{chat}'", "see the list")
+        self._states[chat] = state
+        return state
+
+    async def head(self, chat: str) -> ChatHead:
+        """A chat that exists, without reading its log."""
+        found = next((head for head in await self._store.chats() if head.chat == chat), None)
+        if found is None:
+            raise NotHere(f"there is no chat '{chat[:80]}'", "see the list")
+        return found
+
+    async def summaries(self) -> list[Summary]:
+        """All chats, the one that moved last first."""
+        heads = [head for head in await self._store.chats() if GOOD.fullmatch(head.chat)]
+        return [one for head in heads if (one := await self._shown(head)) is not None]
+
+    async def _shown(self, head: ChatHead) -> Summary | None:
+        """A damaged chat is told to be so; what somebody wrote where no chat was ever started is none."""
+        try:
+            found = await self.summary(head)
+        except LogDamaged as error:
+            return damaged(head, error)
+        return found if found.goal else None
+
+    async def summary(self, head: ChatHead) -> Summary:
+        known = self._summaries.get(head.chat)
+        if known is None or known.seq < head.seq:
+            state = await self.state(head.chat)
+            known = self._summaries[head.chat] = summarised(head, state)
+            if state.ended is not None:
+                del self._states[head.chat]
+        return known
+
+
+def summarised(head: ChatHead, state: State) -> Summary:
+    return Summary(
+        chat=head.chat,
+        goal=" ".join(state.goal.split())[:LONGEST_GOAL],
+        phase=phase(state),
+        status=status(state),
+        seq=state.seq,
+        started=head.started,
+        changed=head.changed,
+        versions=len(state.versions),
+        met=sum(found.passed for found in state.evidence.values()),
+        items=len(state.plan.items) if state.plan else 0,
+    )
+
+
+def damaged(head: ChatHead, error: LogDamaged) -> Summary:
+    return Summary(
+        chat=head.chat,
+        goal=head.chat,
+        phase="damaged",
+        status=error.cause,
+        seq=head.seq,
+        started=head.started,
+        changed=head.changed,
+        versions=0,
+        met=0,
+        items=0,
+    )
+
+
+def phase(state: State) -> Phase:
+    if (ended := ending(state)) is not None:
+        return ended.reason
+    return "waiting" if open_question(state) is not None else "going"
+
+
+class MemberView(Value, omit_defaults=False):
+    """A member as people see it: `title` is what it is called."""
+
+    name: str
+    title: str
+    role: str
+
+
+class RequirementView(Value, omit_defaults=False):
+    """A requirement or a wish, its check, and whether the newest version meets it (None: not examined yet)."""
+
+    id: str
+    text: str
+    check: str
+    met: bool | None
+    evidence: str
+
+
+class PlanView(Value, omit_defaults=False):
+    """The newest plan. `text` is what is edited, `digest` what an approval names."""
+
+    text: str
+    digest: str
+    run: str
+    approved: bool
+    requirements: tuple[RequirementView, ...]
+    wishes: tuple[RequirementView, ...]
+
+
+class BudgetView(Value, omit_defaults=False):
+    """What is used of a limit that somebody set: the chat's or a member's."""
+
+    owner: str
+    unit: Literal["tokens", "dollars", "seconds"]
+    used: float
+    limit: float
+
+
+class ChatView(Value, omit_defaults=False):
+    """One chat at sequence `seq`: everything that has to be decided to show it.
+
+    `label` is its state in a word or two, `ending` the sentence that it ended with.
+    """
+
+    seq: int
+    team: str
+    members: tuple[MemberView, ...]
+    person: str
+    """The name under which the person gets the floor; nothing where a model stands for the person."""
+    plans: bool
+    """Whether this team writes a plan first."""
+    phase: Phase
+    label: str
+    status: str
+    ending: Outcome | None
+    question: Question | None
+    rounds: int
+    round_limit: int | None
+    plan: PlanView | None
+    usage: Usage
+    cost: float
+    cost_limit: float | None
+    budgets: tuple[BudgetView, ...]
+
+
+def chat_view(state: State) -> ChatView:
+    return ChatView(
+        seq=state.seq,
+        team=state.team.name,
+        members=members(state.team),
+        person=PERSON if is_person(state.team, PERSON) else "",
+        plans=state.team.member("planner") is not None,
+        phase=phase(state),
+        label=label(state),
+        status=status(state),
+        ending=ending_view(state),
+        question=question_view(state),
+        rounds=rounds_used(state),
+        round_limit=state.budget.rounds,
+        plan=plan_view(state),
+        usage=state.spent.usage,
+        cost=state.spent.cost,
+        cost_limit=state.budget.cost,
+        budgets=tuple(budgets(state)),
+    )
+
+
+def members(team: TeamSpec) -> tuple[MemberView, ...]:
+    return tuple(
+        MemberView(
+            name=one.name,
+            title="you" if is_person(team, one.name) else one.title or one.name,
+            role="person" if is_person(team, one.name) else one.role,
+        )
+        for one in team.members
+    )
+
+
+def title_of(team: TeamSpec, name: str) -> str:
+    return next((one.title for one in members(team) if one.name == name), name)
+
+
+SHORT_ENDINGS: dict[EndReason, str] = {
+    "claimed": "not proven",
+    "no_progress": "no progress",
+    "rounds": "rounds over",
+}
+
+
+def label(state: State) -> str:
+    if (ended := ending(state)) is not None:
+        return SHORT_ENDINGS.get(ended.reason, ended.reason)
+    if state.turn is None:
+        return "starting"
+    waits = is_person(state.team, state.turn.speaker)
+    return "waits for you" if waits else title_of(state.team, state.turn.speaker)
+
+
+def ending_view(state: State) -> Outcome | None:
+    if (ended := ending(state)) is None:
+        return None
+    return Outcome(text=sentence(ending_text(state, ended)), good=ended.reason in FINISHED)
+
+
+def question_view(state: State) -> Question | None:
+    asked = open_question(state)
+    return replace(asked, text=sentence(asked.text)) if asked else None
+
+
+def sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def plan_view(state: State) -> PlanView | None:
+    if state.plan is None:
+        return None
+    lines = [requirement_view(state, line) for line in report(state)]
+    planned = len(state.plan.items)
+    return PlanView(
+        text=plan_text(state.plan),
+        digest=plan_digest(state.plan),
+        run=state.plan.run,
+        approved=state.approved,
+        requirements=tuple(lines[:planned]),
+        wishes=tuple(lines[planned:]),
+    )
+
+
+def requirement_view(state: State, line: Line) -> RequirementView:
+    item = line.item
+    judged = isinstance(item.check, Judged)
+    wish = any(one.id == item.id and not one.version for one in state.wishes)
+    examined = wish or (state.review is not None if judged else item.id in state.evidence)
+    return RequirementView(
+        id=item.id,
+        text=item.text,
+        check=check_text(item.check),
+        met=line.met if examined else None,
+        evidence=line.detail if examined else "",
+    )
+
+
+def budgets(state: State) -> Iterator[BudgetView]:
+    """Every limit that somebody set, the chat's first."""
+    whole = Spending(usage=state.spent.usage, cost=state.spent.cost, seconds=state.seconds)
+    yield from measured("the chat", whole_allowance(state.budget), whole)
+    for one in state.team.members:
+        used = own_spending(state, one.name)
+        yield from measured(title_of(state.team, one.name), allowance(state, one.name), used)
+
+
+def measured(owner: str, limits: Allowance, used: Spending) -> Iterator[BudgetView]:
+    if limits.tokens is not None:
+        yield BudgetView(owner=owner, unit="tokens", used=used.usage.total, limit=limits.tokens)
+    if limits.cost is not None:
+        yield BudgetView(owner=owner, unit="dollars", used=used.cost, limit=limits.cost)
+    if limits.seconds is not None:
+        yield BudgetView(owner=owner, unit="seconds", used=used.seconds, limit=limits.seconds)
+
+
+class EventText(Value):
+    """What is said of an event in words: how a run ended, the checks of a plan, what is done about packages,
+    an end that is no longer the last one.
+    """
+
+    outcome: Outcome | None = None
+    checks: tuple[str, ...] = ()
+    text: str = ""
+
+
+def event_text(event: Event) -> EventText | None:
+    match event:
+        case RunFinished():
+            return EventText(outcome=run_outcome(event))
+        case PlanProposed(plan=plan):
+            return EventText(checks=tuple(check_text(item.check) for item in plan.items))
+        case PackagesWanted() | PackagesDecided() | PackagesInstalled():
+            return EventText(text=sentence(package_text(event)[1]))
+        case ChatEnded(reason=reason):
+            return EventText(text=f"Ended: {SHORT_ENDINGS.get(reason, reason)}")
+        case _:
+            return None
+
+
+def event_texts(events: Sequence[Recorded]) -> dict[str, EventText]:
+    """By the sequence of the event."""
+    found = ((str(one.seq), event_text(one.event)) for one in events)
+    return {seq: text for seq, text in found if text is not None}
