@@ -24,9 +24,9 @@ from septet.domain.messages import Answer, Delta, Message, Request
 from septet.domain.state import Spending, State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.models.credentials import bearer
-from septet.models.http import Wire
+from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.retry import Patience
+from septet.models.wrappers.retry import RetryPolicy
 from septet.ports import Agent, Model
 from septet.runtime.bus import MemoryBus
 from septet.runtime.conductor import conduct
@@ -35,7 +35,7 @@ from septet.team.floor import at_most
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
 from septet.ways.iterate.policy import round_robin
-from septet.wiring.models import sturdy
+from septet.wiring.models import resilient
 
 TURNS = 200
 TOKENS = 20_000
@@ -60,9 +60,9 @@ def serve() -> None:
     anyio.run(run)
 
 
-def opened(url: str, wire: Wire) -> Model:
+def opened(url: str, wire: HttpClient) -> Model:
     wired = OpenAIModel(f"{url}/chat/completions", "mock", bearer("k"), wire)
-    return sturdy([("url:http://127.0.0.1#mock", wired)], Patience(), print)
+    return resilient([("url:http://127.0.0.1#mock", wired)], RetryPolicy(), print)
 
 
 def speaker(name: str, model: Model, bus: MemoryBus) -> Agent:
@@ -88,7 +88,7 @@ async def ours_turns(url: str) -> float:
     names = ("writer", "editor")
     team = TeamSpec(name="pair", members=tuple(RoleSpec(name=name, role="coder") for name in names))
     with tempfile.TemporaryDirectory() as folder:
-        async with open_store(Path(folder) / "log.db") as store, Wire() as wire:
+        async with open_store(Path(folder) / "log.db") as store, HttpClient() as wire:
             await store.append("chat", ChatStarted(goal="talk", team=team, workspace="."), after=0)
             model, bus = opened(url, wire), MemoryBus()
             agents = {name: speaker(name, model, bus) for name in names}
@@ -102,7 +102,7 @@ async def ours_turns(url: str) -> float:
 async def ours_stream(url: str) -> float:
     bus = MemoryBus()
     used, length = 0.0, 0
-    async with Wire() as wire:
+    async with HttpClient() as wire:
         model = opened(url, wire)
         for text in ("warm up", "a long one"):
             request = Request(role="coder", step=1, messages=(Message(role="user", text=text),))

@@ -24,7 +24,7 @@ from septet.domain.plans import CommandSucceeds, Plan, Requirement, TestsPass, p
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn, words
+from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn, turn_text
 from septet.ports import Last
 from septet.runtime.bus import MemoryBus
 from septet.sandboxes.interpreters import Interpreters
@@ -100,7 +100,7 @@ def pair(code: str, tests: str) -> dict[str, str]:
 
 def answered(code: str, tests: str) -> ModelAnswered:
     """An answer that the log has already."""
-    text = words(ScriptedTurn(role="coder", files=pair(code, tests)))
+    text = turn_text(ScriptedTurn(role="coder", files=pair(code, tests)))
     return ModelAnswered(role="coder", answer=Answer(text=text, usage=Usage(prompt=100)))
 
 

@@ -12,7 +12,7 @@ from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, ToolAnswered
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
-from septet.tools.mcp import ForeignTool
+from septet.tools.mcp import McpTool
 
 SERVER = Path(__file__).parent / "mcp_server.py"
 
@@ -74,7 +74,7 @@ async def test_arguments_that_are_no_object_never_reach_the_tool() -> None:
     async def call(arguments: object) -> str:
         raise AssertionError(arguments)
 
-    tool = ForeignTool(ToolOffer(name="t", description="d", parameters={}), lambda _: "never fits", call)
+    tool = McpTool(ToolOffer(name="t", description="d", parameters={}), lambda _: "never fits", call)
     for text in ("[1]", "{", "__import__('os')", '{"a": 1}'):
         assert isinstance(await tool.use(text, NoHands()), Refusal)
 

@@ -11,7 +11,7 @@ from cli.commands import Septet, envelopes
 
 from septet.demos.ad_impressions import DICTIONARY
 from septet.demos.catalogue import fill, load_demo
-from septet.models.providers.scripted import ScriptedTurn, filled, words
+from septet.models.providers.scripted import ScriptedTurn, fill_in, turn_text
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
 from septet.workspace.files import Workspace
@@ -45,13 +45,13 @@ class Actor:
         pieces = {
             name: found[1] for name, pattern in turn.take.items() if (found := re.search(pattern, told))
         }
-        return Reply(text=filled(spoken(turn), pieces), piece=400)
+        return Reply(text=fill_in(spoken(turn), pieces), piece=400)
 
 
 def spoken(turn: ScriptedTurn) -> str:
     wishes = [{"name": call.name, "arguments": call.arguments} for call in turn.calls]
     blocks = [f"```tool\n{msgspec.json.encode(wish).decode()}\n```" for wish in wishes]
-    return "\n\n".join(filter(None, [words(turn), *blocks]))
+    return "\n\n".join(filter(None, [turn_text(turn), *blocks]))
 
 
 async def test_an_autocoder_without_tool_calls(septet: Septet, tmp_path: Path) -> None:

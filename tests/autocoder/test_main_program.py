@@ -123,7 +123,7 @@ async def test_a_window_is_photographed_and_closed(tmp_path: Path) -> None:
     assert ending(events) == "done"
     assert [(run.mode, run.result.stopped_by) for run in mains(events)] == [("screen", None)] * 2
     picture = (tmp_path / "project" / "screenshot.png").read_bytes()
-    assert not recognise(picture).trouble
+    assert not recognise(picture).error
     log = [
         Recorded(chat="c", seq=number, at=0.0, event=event) for number, event in enumerate(events, start=1)
     ]

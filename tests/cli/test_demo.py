@@ -32,7 +32,7 @@ def test_a_demo_leaves_a_program_that_runs_and_a_report_with_evidence(
     made = tmp_path / "made"
     (made / picture).unlink()
     subprocess.run([sys.executable, program], cwd=made, check=True, capture_output=True)
-    assert not recognise((made / picture).read_bytes()).trouble
+    assert not recognise((made / picture).read_bytes()).error
 
 
 def failed_tests(log: str) -> list[bool]:

@@ -141,7 +141,7 @@ def test_a_server_is_asked_and_a_window_leaves_its_picture(septet: Septet) -> No
     window = "import tkinter\nw = tkinter.Tk()\ntkinter.Label(w, text='hello', bg='red').pack()\nw.mainloop()"
     (Path(folder(septet)) / "window.py").write_text(window)
     assert septet("exec", "-C", folder(septet), "--as", "screen", "window.py").returncode == 0
-    assert recognise((Path(folder(septet)) / "screenshot.png").read_bytes()).trouble == ""
+    assert recognise((Path(folder(septet)) / "screenshot.png").read_bytes()).error == ""
 
 
 def test_secrets_of_the_person_are_not_there(septet: Septet, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def names(folder: Path) -> set[str]:
 
 
 def test_the_next_start_takes_away_what_a_killed_one_left(septet: Septet, temporary: Path) -> None:
-    for foreign in ("septet-notes", "septet-passing", "septet-passing-notes"):
+    for foreign in ("septet-notes", "septet-temporary", "septet-temporary-notes"):
         (temporary / foreign).mkdir()
     alone = names(temporary)
     living, killed = septet.start(*BUSY), None

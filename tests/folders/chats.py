@@ -93,7 +93,7 @@ async def play(
     """Start or resume the chat `c` in folder/project; `meanwhile` hears each event, and True leaves the chat."""
     requests: list[Request] = []
     async with open_session(home_in(folder)) as session:
-        session.models.overhear = requests.append
+        session.models.debug_listener = requests.append
         if not await session.log("c"):
             await session.start("do it", with_model(crew(name, rounds), model), folder / "project", "c")
         with said_all():

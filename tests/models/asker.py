@@ -9,7 +9,7 @@ import anyio
 from septet.domain.messages import Message, Request
 from septet.models.credentials import bearer
 from septet.models.faults import Fault
-from septet.models.http import Wire
+from septet.models.http import HttpClient
 from septet.models.providers.anthropic import AnthropicModel
 from septet.models.providers.openai import OpenAIModel
 from septet.ports import Model
@@ -18,7 +18,7 @@ LONGEST = 1 << 20
 QUESTION = Request(role="coder", step=1, messages=(Message(role="user", text="go"),))
 
 
-def opened(kind: str, url: str, wire: Wire) -> Model:
+def opened(kind: str, url: str, wire: HttpClient) -> Model:
     if kind == "pydantic-ai":
         import os
 
@@ -32,7 +32,7 @@ def opened(kind: str, url: str, wire: Wire) -> Model:
 
 
 async def told(kind: str, url: str) -> str:
-    async with Wire(longest_answer=LONGEST) as wire:
+    async with HttpClient(max_answer_bytes=LONGEST) as wire:
         try:
             async for _ in opened(kind, url, wire).answer(QUESTION):
                 pass

@@ -9,9 +9,9 @@ from azure.core.exceptions import ClientAuthenticationError
 from models.asking import ask, question
 
 from septet.errors import BadConfig
-from septet.models.credentials import Credentials, Token, renewed
-from septet.models.faults import Denied
-from septet.models.http import Wire
+from septet.models.credentials import Credentials, Token, refreshed_bearer
+from septet.models.faults import AccessDenied
+from septet.models.http import HttpClient
 from septet.models.providers.azure import azure_address, azure_credentials, azure_model
 from septet.testing.server import MockServer, serving
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def asked_with(credentials: Credentials) -> MockServer:
-    async with serving() as server, Wire() as wire:
+    async with serving() as server, HttpClient() as wire:
         address = azure_address(server.url.removesuffix("/v1"), "my deployment", "2024-10-21")
         await ask(azure_model(address, "my deployment", credentials, wire), question("go"))
     return server
@@ -46,7 +46,7 @@ async def test_a_providers_token_is_renewed_before_it_expires() -> None:
         given.append((f"token {len(given) + 1}", clock[0] + 3600))
         return given[-1]
 
-    credentials = renewed(fetch, lambda: clock[0])
+    credentials = refreshed_bearer(fetch, lambda: clock[0])
     headers: list[str] = []
     for moment in (0.0, 3000.0, 3400.0, 3500.0):
         clock[0] = moment
@@ -84,5 +84,5 @@ async def test_without_a_key_the_machines_own_identity_lets_us_in(monkeypatch: p
 
 async def test_a_machine_without_an_identity_is_not_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azure.identity.DefaultAzureCredential", NoIdentity)
-    with pytest.raises(Denied, match="Azure gave no token"):
+    with pytest.raises(AccessDenied, match="Azure gave no token"):
         await azure_credentials()()

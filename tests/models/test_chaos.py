@@ -6,23 +6,23 @@ from models.chatting import chat, expected, scripted, transcript
 
 from septet.domain.events import ModelAnswered
 from septet.errors import ModelFailed
-from septet.models.http import Wire
+from septet.models.http import HttpClient
 from septet.models.wrappers.chaos import Chaos
-from septet.models.wrappers.retry import Patience
+from septet.models.wrappers.retry import RetryPolicy
 from septet.stores.memory import MemoryStore
 from septet.testing.server import serving
-from septet.wiring.models import sturdy
+from septet.wiring.models import resilient
 
 pytestmark = pytest.mark.anyio
 
-QUICK = Patience(total=20.0, attempts=4, first=0.001, longest=0.002)
+QUICK = RetryPolicy(total_seconds=20.0, attempts=4, first_wait=0.001, max_wait=0.002)
 
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_chat_on_a_bad_day_is_resumed_until_it_is_whole(seed: int) -> None:
     store = MemoryStore()
-    async with serving(scripted) as server, Wire() as wire:
-        model = sturdy([("m", Chaos(open_openai(server, wire), seed, share=0.6))], QUICK, print)
+    async with serving(scripted) as server, HttpClient() as wire:
+        model = resilient([("m", Chaos(open_openai(server, wire), seed, probability=0.6))], QUICK, print)
         for _ in range(40):
             try:
                 state = await chat(store, model)

@@ -10,18 +10,18 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
 from septet.models.choice import choose
-from septet.models.http import Wire
-from septet.models.local.discovery import Found, LocalServer, probe
-from septet.models.names import Surroundings
+from septet.models.http import HttpClient
+from septet.models.local.discovery import LocalServer, ServerModels, find_servers
+from septet.models.names import ProviderSettings
 from septet.testing.server import serving
 
 pytestmark = pytest.mark.anyio
 
-OLLAMA = Found(
+OLLAMA = ServerModels(
     server=LocalServer(label="Ollama", url="http://127.0.0.1:11434/v1", scheme="ollama"),
     models=("llama3", "qwen2.5-coder:7b"),
 )
-VLLM = Found(server=LocalServer(label="vLLM", url="http://127.0.0.1:8000/v1"), models=("m",))
+VLLM = ServerModels(server=LocalServer(label="vLLM", url="http://127.0.0.1:8000/v1"), models=("m",))
 
 
 @pytest.mark.parametrize(
@@ -42,23 +42,28 @@ VLLM = Found(server=LocalServer(label="vLLM", url="http://127.0.0.1:8000/v1"), m
     ],
 )
 def test_the_choice_and_its_reason(
-    variables: dict[str, str], found: list[Found], embedded: list[str], name: str, reason: str
+    variables: dict[str, str], found: list[ServerModels], embedded: list[str], name: str, reason: str
 ) -> None:
-    choice = choose(Surroundings(environment=variables), found, embedded)
+    choice = choose(ProviderSettings(environment=variables), found, embedded)
     assert choice is not None
     assert choice.name.startswith(name)
     assert reason in choice.reason
 
 
 def test_with_nothing_at_all_nothing_is_chosen() -> None:
-    assert choose(Surroundings(environment={}), [], []) is None
+    assert choose(ProviderSettings(environment={}), [], []) is None
 
 
 async def test_servers_are_found_and_the_silent_and_the_foreign_are_passed_over() -> None:
-    async with serving() as server, listening(silent) as mute, listening(foreign) as other, Wire() as wire:
+    async with (
+        serving() as server,
+        listening(silent) as mute,
+        listening(foreign) as other,
+        HttpClient() as wire,
+    ):
         urls = [f"http://127.0.0.1:{free_port()}/v1", mute, other, server.url]
         started = monotonic()
-        found = await probe(wire, [LocalServer(label=url, url=url) for url in urls])
+        found = await find_servers(wire, [LocalServer(label=url, url=url) for url in urls])
     assert monotonic() - started < 5
     assert [one.server.url for one in found] == [server.url]
     assert found[0].models == ("mock",)

@@ -3,8 +3,8 @@
 import pytest
 from models.asking import ask, open_openai, question
 
-from septet.models.http import Wire
-from septet.models.wrappers.early_stop import ALIKE, Concise
+from septet.models.http import HttpClient
+from septet.models.wrappers.early_stop import REPEATED_LINES, EarlyStop
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 
@@ -14,8 +14,8 @@ CODE = "def f(n):\n    return n\n\n\ndef test_f():\n"
 
 
 async def answer_to(text: str) -> str:
-    async with serving(in_order(Reply(text=text, piece=9, pause=0.0001))) as server, Wire() as wire:
-        _, answer = await ask(Concise(open_openai(server, wire)), question("go"))
+    async with serving(in_order(Reply(text=text, piece=9, pause=0.0001))) as server, HttpClient() as wire:
+        _, answer = await ask(EarlyStop(open_openai(server, wire)), question("go"))
     assert answer.usage.completion > 0
     return answer.text
 
@@ -24,7 +24,7 @@ async def test_a_loop_of_asserts_is_cut_after_a_few() -> None:
     endless = "".join(f"    assert f({n}) == {n}\n" for n in range(200))
     text = await answer_to(CODE + endless)
     assert text.startswith(CODE + "    assert f(0) == 0\n")
-    assert ALIKE <= text.count("assert") <= ALIKE + 2
+    assert REPEATED_LINES <= text.count("assert") <= REPEATED_LINES + 2
 
 
 async def test_a_line_that_does_not_end_is_cut() -> None:

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Request, Usage, of_text
 from septet.models.credentials import bearer
-from septet.models.http import Wire
+from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.usage import LONGEST_TOKEN, MOST_TOKENS, Counted, counted
+from septet.models.wrappers.usage import MAX_TOKEN_BYTES, MAX_TOKENS, UsageCheck, check_usage
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 
@@ -24,7 +24,7 @@ SAID = Answer(text="y" * 300)
 
 @pytest.mark.parametrize(("prompt", "completion"), [(0, 0), (-5_000, -9), (1, 1), (10**15, 10**30)])
 def test_figures_that_cannot_be_true_are_estimated(prompt: int, completion: int) -> None:
-    found = counted(ASKED, replace(SAID, usage=Usage(prompt=prompt, completion=completion))).usage
+    found = check_usage(ASKED, replace(SAID, usage=Usage(prompt=prompt, completion=completion))).usage
 
     assert found.estimated
     assert 1000 <= found.prompt <= 1100
@@ -36,7 +36,7 @@ def test_figures_that_cannot_be_true_are_estimated(prompt: int, completion: int)
 )
 def test_likely_figures_stay_as_they_are(usage: Usage) -> None:
     """Reasoning that is not shown is paid for too."""
-    assert counted(ASKED, replace(SAID, usage=usage)).usage == usage
+    assert check_usage(ASKED, replace(SAID, usage=usage)).usage == usage
 
 
 @given(st.integers(), st.integers(), st.integers(), st.text(max_size=500))
@@ -44,17 +44,17 @@ def test_no_figure_makes_an_answer_cheaper_than_it_can_be(
     prompt: int, cached: int, completion: int, text: str
 ) -> None:
     usage = Usage(prompt=prompt, cached=cached, completion=completion)
-    found = counted(ASKED, Answer(text=text, usage=usage)).usage
+    found = check_usage(ASKED, Answer(text=text, usage=usage)).usage
 
-    assert 3000 // LONGEST_TOKEN <= found.prompt <= MOST_TOKENS
+    assert 3000 // MAX_TOKEN_BYTES <= found.prompt <= MAX_TOKENS
     assert 0 <= found.cached <= found.prompt
-    assert 3 * of_text(text) // LONGEST_TOKEN - 1 <= found.completion <= MOST_TOKENS
+    assert 3 * of_text(text) // MAX_TOKEN_BYTES - 1 <= found.completion <= MAX_TOKENS
 
 
 async def test_the_answer_of_a_server_that_lies_is_kept_and_its_figures_are_not() -> None:
     lying = in_order(Reply(text="hello", usage=Usage(prompt=-10, completion=-10)))
-    async with serving(lying) as server, Wire() as wire:
-        _, answer = await ask(Counted(open_openai(server, wire)), question("go"))
+    async with serving(lying) as server, HttpClient() as wire:
+        _, answer = await ask(UsageCheck(open_openai(server, wire)), question("go"))
 
     assert answer.text == "hello"
     assert answer.usage.estimated
@@ -73,7 +73,7 @@ async def test_of_several_choices_the_first_by_its_number_is_the_answer() -> Non
     async def body() -> AsyncIterator[bytes]:
         yield CHOICES
 
-    async with raw_server(EVENTS, body) as server, Wire() as wire:
+    async with raw_server(EVENTS, body) as server, HttpClient() as wire:
         model = OpenAIModel(f"{server.url}/chat/completions", "mock", bearer(""), wire)
         _, answer = await ask(model, question("go"))
 

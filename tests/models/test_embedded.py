@@ -17,24 +17,24 @@ from models.asking import ask, question
 from msgspec.structs import replace
 
 from septet.models.credentials import bearer
-from septet.models.faults import Denied
-from septet.models.http import Wire
-from septet.models.local.catalogue import weights
-from septet.models.local.download import Shelf
-from septet.models.local.embedded import EmbeddedModel, EmbeddedServer, runtime_is_here
-from septet.models.local.server import Card
+from septet.models.faults import AccessDenied
+from septet.models.http import HttpClient
+from septet.models.local.catalogue import find_weights
+from septet.models.local.download import ModelStore
+from septet.models.local.embedded import EmbeddedModel, EmbeddedServer, has_runtime
+from septet.models.local.server import ServerCard
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.retry import Patience
+from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import find_home
-from septet.wiring.models import sturdy
+from septet.wiring.models import resilient
 
-ENTRY = weights("qwen2.5-coder-0.5b")
-HERE = Shelf(find_home().cache / "models", Wire())
+ENTRY = find_weights("qwen2.5-coder-0.5b")
+HERE = ModelStore(find_home().cache / "models", HttpClient())
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.torture,
-    pytest.mark.skipif(not runtime_is_here(), reason="septet[local] is not installed"),
+    pytest.mark.skipif(not has_runtime(), reason="septet[local] is not installed"),
     pytest.mark.skipif(not HERE.has(ENTRY), reason=f"{ENTRY.name} was not fetched"),
 ]
 
@@ -47,8 +47,8 @@ SCHEMA: dict[str, object] = {
 
 
 @pytest.fixture
-async def wire() -> AsyncIterator[Wire]:
-    async with Wire() as wire:
+async def wire() -> AsyncIterator[HttpClient]:
+    async with HttpClient() as wire:
         yield wire
 
 
@@ -63,19 +63,21 @@ def file(tmp_path: Path) -> Path:
     return own
 
 
-def server(file: Path, wire: Wire, idle_seconds: float = 60.0) -> EmbeddedServer:
+def server(file: Path, wire: HttpClient, idle_seconds: float = 60.0) -> EmbeddedServer:
     return EmbeddedServer(ENTRY, file, wire, idle_seconds)
 
 
-def end(card: Card) -> None:
+def end(card: ServerCard) -> None:
     os.kill(card.pid, signal.SIGKILL)
     os.waitpid(card.pid, 0)
 
 
-async def test_it_answers_by_a_schema_and_survives_the_death_of_its_server(file: Path, wire: Wire) -> None:
+async def test_it_answers_by_a_schema_and_survives_the_death_of_its_server(
+    file: Path, wire: HttpClient
+) -> None:
     place = server(file, wire)
-    patience = Patience(total=300, first=0.1)
-    model = sturdy([("local/small", EmbeddedModel(ENTRY, place, wire))], patience, print)
+    patience = RetryPolicy(total_seconds=300, first_wait=0.1)
+    model = resilient([("local/small", EmbeddedModel(ENTRY, place, wire))], patience, print)
     request = replace(question("What is 2 + 3?"), schema=SCHEMA, max_tokens=30, temperature=0.0)
     _, first = await ask(model, request)
     assert isinstance(msgspec.json.decode(first.text)["answer"], int)
@@ -90,8 +92,8 @@ async def test_it_answers_by_a_schema_and_survives_the_death_of_its_server(file:
     end(again)
 
 
-async def test_all_agents_share_one_server_and_a_stranger_is_not_let_in(file: Path, wire: Wire) -> None:
-    cards: list[Card] = []
+async def test_all_agents_share_one_server_and_a_stranger_is_not_let_in(file: Path, wire: HttpClient) -> None:
+    cards: list[ServerCard] = []
 
     async def look() -> None:
         cards.append(await server(file, wire).card())
@@ -102,13 +104,13 @@ async def test_all_agents_share_one_server_and_a_stranger_is_not_let_in(file: Pa
     assert len({card.pid for card in cards}) == 1
     assert file.with_suffix(".server").stat().st_mode & 0o777 == 0o600
     address = f"{cards[0].url}/v1/chat/completions"
-    with pytest.raises(Denied):
+    with pytest.raises(AccessDenied):
         await ask(OpenAIModel(address, ENTRY.name, bearer("wrong"), wire), question("hi"))
     end(cards[0])
 
 
 async def test_it_ends_by_itself_when_nobody_asks_and_comes_back_when_somebody_does(
-    file: Path, wire: Wire
+    file: Path, wire: HttpClient
 ) -> None:
     card = await server(file, wire, idle_seconds=1.0).card()
     with anyio.fail_after(60):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from models.asking import Open, ask, open_anthropic, open_openai, question
 
 from septet.domain.messages import Message
-from septet.models.encoding import EncodedHistory
-from septet.models.http import Wire
+from septet.models.encoding import HistoryCache
+from septet.models.http import HttpClient
 from septet.testing.server import MockServer, serving
 
 pytestmark = pytest.mark.anyio
@@ -32,9 +32,9 @@ def plain(messages: tuple[Message, ...]) -> bytes:
 async def test_any_row_of_histories_is_encoded_as_if_each_were_the_first(
     histories: list[tuple[Message, ...]],
 ) -> None:
-    kept = EncodedHistory(encode)
+    kept = HistoryCache(encode)
     for messages in histories:
-        assert await kept.joined("coder", messages) == plain(messages)
+        assert await kept.encode("coder", messages) == plain(messages)
 
 
 async def test_only_new_messages_are_encoded() -> None:
@@ -44,17 +44,17 @@ async def test_only_new_messages_are_encoded() -> None:
         encoded.append(message.text)
         return await encode(before, message)
 
-    kept = EncodedHistory(count)
+    kept = HistoryCache(count)
     long = tuple(Message(role="user", text=str(n)) for n in range(100))
     for length in range(1, 101):
-        await kept.joined("coder", long[:length])
-        await kept.joined("reviewer", long[:1])
+        await kept.encode("coder", long[:length])
+        await kept.encode("reviewer", long[:1])
     assert len(encoded) == 101
 
 
 @pytest.mark.parametrize("opened", [open_openai, open_anthropic])
 async def test_two_roles_do_not_disturb_each_other(opened: Open) -> None:
-    async with serving() as server, Wire() as wire:
+    async with serving() as server, HttpClient() as wire:
         model = opened(server, wire, None)
         for texts in (("a",), ("a", "b", "c"), ("x",), ("a", "b", "c", "d", "e")):
             for role in ("coder", "reviewer"):

@@ -11,30 +11,30 @@ from septet.domain.events import ModelAnswered
 from septet.domain.messages import ToolCall
 from septet.errors import ModelFailed, NoModel
 from septet.models.credentials import bearer
-from septet.models.faults import Broken, Limited
-from septet.models.http import Wire
+from septet.models.faults import RateLimited, ServerError
+from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.retry import Patience
+from septet.models.wrappers.retry import RetryPolicy
 from septet.ports import Model
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Fault, Reply, Seen, in_order
 from septet.testing.server import MockServer, serving
-from septet.wiring.models import sturdy
+from septet.wiring.models import resilient
 
 pytestmark = pytest.mark.anyio
 
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 PASSING = tuple(fault for fault in FAULTS if fault != "filtered")
-QUICK = Patience(total=20.0, attempts=4, first=0.01, longest=0.02)
+QUICK = RetryPolicy(total_seconds=20.0, attempts=4, first_wait=0.01, max_wait=0.02)
 SILENT = 0.3
 
 
-def quick_wire() -> Wire:
-    return Wire(silent_seconds=SILENT)
+def quick_wire() -> HttpClient:
+    return HttpClient(read_timeout=SILENT)
 
 
-def opened(kind: str, server: MockServer, wire: Wire, patience: Patience = QUICK) -> Model:
-    return sturdy([(kind, WIRES[kind](server, wire, None))], patience, print)
+def opened(kind: str, server: MockServer, wire: HttpClient, patience: RetryPolicy = QUICK) -> Model:
+    return resilient([(kind, WIRES[kind](server, wire, None))], patience, print)
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "pydantic-ai"])
@@ -101,14 +101,14 @@ async def test_an_unknown_name_stops_the_chat_resumable() -> None:
     async with quick_wire() as wire:
         lost = OpenAIModel("http://nowhere.invalid/v1/chat/completions", "m", bearer("k"), wire)
         with pytest.raises(ModelFailed, match=r"nowhere\.invalid.*network"):
-            await chat(MemoryStore(), sturdy([("openai/m", lost)], QUICK, print))
+            await chat(MemoryStore(), resilient([("openai/m", lost)], QUICK, print))
 
 
 async def test_who_waits_for_a_service_that_stays_away_is_told_so() -> None:
     told: list[str] = []
     away: dict[int, Fault] = dict.fromkeys(range(5, 8), "unavailable")
     async with serving(scripted, faults=away, retry_after="0.01") as server, quick_wire() as wire:
-        state = await chat(MemoryStore(), sturdy([("m", open_openai(server, wire))], QUICK, told.append))
+        state = await chat(MemoryStore(), resilient([("m", open_openai(server, wire))], QUICK, told.append))
     assert transcript(state) == expected()
     assert len(told) == len(away) - 1, "a single hitch is not worth a word"
     assert all(line.startswith("no answer yet (") and line.endswith("asked again in 0 s") for line in told)
@@ -132,7 +132,7 @@ async def test_the_next_model_answers_when_the_first_cannot(fault: Fault) -> Non
         quick_wire() as wire,
     ):
         pair = [("strong", open_openai(strong, wire)), ("cheap", open_openai(cheap, wire))]
-        state = await chat(MemoryStore(), sturdy(pair, replace(QUICK, attempts=1), told.append))
+        state = await chat(MemoryStore(), resilient(pair, replace(QUICK, attempts=1), told.append))
     assert transcript(state) == expected()
     assert len(cheap.seen) == TURNS - 4
     assert told[0].startswith("strong failed (")
@@ -148,14 +148,17 @@ async def test_watchers_are_told_when_an_answer_starts_over(fault: Fault) -> Non
 
 
 def test_waits_double_with_jitter_and_keep_the_servers_wish() -> None:
-    patience = Patience(first=1.0, longest=5.0)
-    assert [patience.wait(n, Broken("x"), 1.0) for n in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 5.0]
-    assert patience.wait(3, Broken("x"), 0.0) == 2.0
-    assert patience.wait(1, Limited("x", after=20.0), 0.5) >= 20.0
+    patience = RetryPolicy(first_wait=1.0, max_wait=5.0)
+    assert [patience.wait(n, ServerError("x"), 1.0) for n in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 5.0]
+    assert patience.wait(3, ServerError("x"), 0.0) == 2.0
+    assert patience.wait(1, RateLimited("x", after=20.0), 0.5) >= 20.0
 
 
 async def test_a_wait_that_would_end_after_the_deadline_is_not_begun() -> None:
-    async with serving(scripted, faults={1: "rate limited"}, retry_after="3600") as server, Wire() as wire:
+    async with (
+        serving(scripted, faults={1: "rate limited"}, retry_after="3600") as server,
+        HttpClient() as wire,
+    ):
         with pytest.raises(ModelFailed, match="slow down"):
             await ask(opened("openai", server, wire), question("turn 1"))
     assert len(server.seen) == 1
@@ -165,4 +168,4 @@ async def test_a_server_that_drips_for_ever_meets_the_total_deadline() -> None:
     endless = Reply(text="x" * 10_000, piece=1, pause=0.02)
     async with serving(in_order(endless)) as server, quick_wire() as wire:
         with pytest.raises(ModelFailed, match="deadline"):
-            await ask(opened("openai", server, wire, replace(QUICK, total=0.2)), question("turn 1"))
+            await ask(opened("openai", server, wire, replace(QUICK, total_seconds=0.2)), question("turn 1"))

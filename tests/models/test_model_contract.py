@@ -8,8 +8,8 @@ import pytest
 from models.asking import KEY, WIRES, WRITE, Open, ask, question
 
 from septet.domain.messages import Message, Request, ToolCall, Usage
-from septet.models.faults import Denied, Filtered, Garbled
-from septet.models.http import Wire
+from septet.models.faults import AccessDenied, ContentFiltered, InvalidAnswer
+from septet.models.http import HttpClient
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 
@@ -19,8 +19,8 @@ TEXT = "Zwölf Boxkämpfer\njagen \U0001f98a quer über den Deich.\n" * 3
 
 
 @pytest.fixture
-async def wire() -> AsyncIterator[Wire]:
-    async with Wire() as wire:
+async def wire() -> AsyncIterator[HttpClient]:
+    async with HttpClient() as wire:
         yield wire
 
 
@@ -30,7 +30,7 @@ def opened(request: pytest.FixtureRequest) -> Open:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
-async def test_the_pieces_add_up_to_the_answer(opened: Open, wire: Wire, piece: int) -> None:
+async def test_the_pieces_add_up_to_the_answer(opened: Open, wire: HttpClient, piece: int) -> None:
     async with serving(in_order(Reply(text=TEXT, piece=piece))) as server:
         deltas, answer = await ask(opened(server, wire, None), question("go"))
     assert answer.text == TEXT
@@ -38,7 +38,7 @@ async def test_the_pieces_add_up_to_the_answer(opened: Open, wire: Wire, piece: 
     assert answer.stop == "finished"
 
 
-async def test_usage_says_how_much_came_from_the_cache(opened: Open, wire: Wire) -> None:
+async def test_usage_says_how_much_came_from_the_cache(opened: Open, wire: HttpClient) -> None:
     usage = Usage(prompt=120, cached=100, completion=9)
     async with serving(in_order(Reply(text="x", usage=usage))) as server:
         _, answer = await ask(opened(server, wire, None), question("go"))
@@ -46,7 +46,9 @@ async def test_usage_says_how_much_came_from_the_cache(opened: Open, wire: Wire)
     assert answer.model == "mock"
 
 
-async def test_parallel_calls_keep_their_order_ids_and_exact_arguments(opened: Open, wire: Wire) -> None:
+async def test_parallel_calls_keep_their_order_ids_and_exact_arguments(
+    opened: Open, wire: HttpClient
+) -> None:
     calls = tuple(
         ToolCall(id=f"call_{n}", name="write", arguments=f'{{"path": "{n}.py", "content": "ä"}}')
         for n in range(3)
@@ -60,20 +62,20 @@ async def test_parallel_calls_keep_their_order_ids_and_exact_arguments(opened: O
     assert "write" in str(server.seen[0].fields["tools"])
 
 
-async def test_reasoning_is_kept_apart(opened: Open, wire: Wire) -> None:
+async def test_reasoning_is_kept_apart(opened: Open, wire: HttpClient) -> None:
     async with serving(in_order(Reply(text="42", reasoning="six times seven"))) as server:
         deltas, answer = await ask(opened(server, wire, None), question("go"))
     assert (answer.text, answer.reasoning) == ("42", "six times seven")
     assert "".join(delta.reasoning for delta in deltas) == "six times seven"
 
 
-async def test_an_answer_that_hit_the_length_says_so(opened: Open, wire: Wire) -> None:
+async def test_an_answer_that_hit_the_length_says_so(opened: Open, wire: HttpClient) -> None:
     async with serving(in_order(Reply(text="cut he", stop="length"))) as server:
         _, answer = await ask(opened(server, wire, None), question("go"))
     assert answer.stop == "length"
 
 
-async def test_a_schema_is_sent_and_its_reply_is_the_text(opened: Open, wire: Wire) -> None:
+async def test_a_schema_is_sent_and_its_reply_is_the_text(opened: Open, wire: HttpClient) -> None:
     schema: dict[str, object] = {"type": "object", "properties": {"verdict": {"type": "string"}}}
     said = '{"verdict": "accept"}'
     forced = Reply(calls=(ToolCall(id="1", name="reply", arguments=said),))
@@ -88,7 +90,7 @@ async def test_a_schema_is_sent_and_its_reply_is_the_text(opened: Open, wire: Wi
     assert b'"verdict"' in server.seen[0].body
 
 
-async def test_images_travel_inside_the_message(opened: Open, wire: Wire) -> None:
+async def test_images_travel_inside_the_message(opened: Open, wire: HttpClient) -> None:
     picture = b"\x89PNG\r\n\x1a\n and so on"
     asked: list[str] = []
 
@@ -104,7 +106,7 @@ async def test_images_travel_inside_the_message(opened: Open, wire: Wire) -> Non
     assert b"image/png" in server.seen[0].body
 
 
-async def test_results_of_tools_go_back_under_the_id_of_their_call(opened: Open, wire: Wire) -> None:
+async def test_results_of_tools_go_back_under_the_id_of_their_call(opened: Open, wire: HttpClient) -> None:
     calls = tuple(ToolCall(id=f"call_{n}", name="write", arguments='{"path": "a"}') for n in (1, 2))
     messages = (
         *question("go").messages,
@@ -122,7 +124,7 @@ async def test_results_of_tools_go_back_under_the_id_of_their_call(opened: Open,
     assert body.index(b"call_1") < body.index(b"call_2") < body.rindex(b"call_1") < body.rindex(b"call_2")
 
 
-async def test_connections_are_used_again(opened: Open, wire: Wire) -> None:
+async def test_connections_are_used_again(opened: Open, wire: HttpClient) -> None:
     async with serving() as server:
         model = opened(server, wire, None)
         for step in range(1, 6):
@@ -131,30 +133,32 @@ async def test_connections_are_used_again(opened: Open, wire: Wire) -> None:
     assert server.connections == 1
 
 
-async def test_the_key_is_sent_and_a_wrong_one_is_denied(opened: Open, wire: Wire) -> None:
+async def test_the_key_is_sent_and_a_wrong_one_is_denied(opened: Open, wire: HttpClient) -> None:
     async with serving(key=KEY) as server:
         await ask(opened(server, wire, None), question("go"))
     async with serving(key="another") as server:
-        with pytest.raises(Denied, match="Incorrect API key"):
+        with pytest.raises(AccessDenied, match="Incorrect API key"):
             await ask(opened(server, wire, None), question("go"))
 
 
-async def test_a_filtered_answer_is_a_fault(opened: Open, wire: Wire) -> None:
+async def test_a_filtered_answer_is_a_fault(opened: Open, wire: HttpClient) -> None:
     async with serving(faults={1: "filtered"}) as server:
-        with pytest.raises(Filtered):
+        with pytest.raises(ContentFiltered):
             await ask(opened(server, wire, None), question("go"))
 
 
 @pytest.mark.parametrize(
     "fault", ["no finish reason", "null content", "no choices", "malformed", "truncated", "html"]
 )
-async def test_what_is_no_whole_answer_is_never_taken_for_one(opened: Open, wire: Wire, fault: str) -> None:
+async def test_what_is_no_whole_answer_is_never_taken_for_one(
+    opened: Open, wire: HttpClient, fault: str
+) -> None:
     async with serving(in_order(Reply(text=TEXT)), faults={1: fault}) as server:  # pyright: ignore[reportArgumentType]  # a parameter
-        with pytest.raises(Garbled):
+        with pytest.raises(InvalidAnswer):
             await ask(opened(server, wire, None), question("go"))
 
 
-async def test_stopping_early_frees_the_connection(opened: Open, wire: Wire) -> None:
+async def test_stopping_early_frees_the_connection(opened: Open, wire: HttpClient) -> None:
     async with serving(in_order(Reply(text=TEXT * 50, piece=1))) as server:
         model = opened(server, wire, None)
         stream = model.answer(question("go"))

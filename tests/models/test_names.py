@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.errors import BadConfig, NoModel, SeptetError
-from septet.models.names import Endpoint, Surroundings, ollama_address, resolve
+from septet.models.names import Endpoint, ProviderSettings, ollama_address, resolve
 
 KEYS = {
     "OPENAI_API_KEY": "sk-o",
@@ -18,8 +18,8 @@ KEYS = {
 }
 
 
-def around(**variables: str) -> Surroundings:
-    return Surroundings(environment=variables)
+def around(**variables: str) -> ProviderSettings:
+    return ProviderSettings(environment=variables)
 
 
 CASES: list[tuple[str, dict[str, str], Endpoint]] = [
@@ -83,8 +83,8 @@ def test_a_misspelt_provider_is_recognised() -> None:
 
 
 def test_a_kept_key_is_used_and_the_vendors_variable_wins() -> None:
-    kept = Surroundings(environment={}, keys={"openai": "kept"})
-    both = Surroundings(environment={"OPENAI_API_KEY": "given"}, keys={"openai": "kept"})
+    kept = ProviderSettings(environment={}, keys={"openai": "kept"})
+    both = ProviderSettings(environment={"OPENAI_API_KEY": "given"}, keys={"openai": "kept"})
     assert resolve("openai/x", kept).key == "kept"
     assert resolve("openai/x", both).key == "given"
 

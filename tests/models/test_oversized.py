@@ -74,7 +74,7 @@ async def test_an_answer_of_any_size_is_a_fault_and_takes_little_memory(kind: st
     found, peak = await asked(kind, *CASES.values())
 
     kinds = {name: one.partition(":")[0] for name, one in zip(CASES, found, strict=True)}
-    assert kinds == dict.fromkeys(CASES, "Oversized")
+    assert kinds == dict.fromkeys(CASES, "AnswerTooLarge")
     assert peak < MOST
 
 
@@ -82,7 +82,12 @@ async def test_so_is_one_that_comes_by_a_library() -> None:
     names = ("a packed answer", "a long answer", "an endless line", "endless words")
     found, peak = await asked("pydantic-ai", *(CASES[name] for name in names))
 
-    assert [one.partition(":")[0] for one in found] == ["Garbled", "Oversized", "Oversized", "Oversized"]
+    assert [one.partition(":")[0] for one in found] == [
+        "InvalidAnswer",
+        "AnswerTooLarge",
+        "AnswerTooLarge",
+        "AnswerTooLarge",
+    ]
     assert peak < MOST
 
 
@@ -100,4 +105,4 @@ NONSENSE: dict[str, tuple[bytes, Body]] = {
 async def test_an_answer_that_is_no_text_is_a_fault(kind: str) -> None:
     for name, (headers, body) in NONSENSE.items():
         async with raw_server(headers, body) as server:
-            assert (await told(kind, server.url)).startswith("Garbled: "), name
+            assert (await told(kind, server.url)).startswith("InvalidAnswer: "), name

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from septet.domain.messages import Price, Purse, Usage
 from septet.errors import BadUsage, Overdrawn
-from septet.models.http import Wire
-from septet.models.wrappers.pricing import Priced, is_free, price
+from septet.models.http import HttpClient
+from septet.models.wrappers.pricing import Pricing, is_free, price
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 
@@ -55,8 +55,8 @@ def test_only_models_on_this_machine_are_free(name: str, free: bool) -> None:
     ],
 )
 async def test_the_answer_says_what_it_cost(name: str, cost: float | None) -> None:
-    async with serving(in_order(Reply(text="x", usage=MILLION))) as server, Wire() as wire:
-        _, answer = await ask(Priced(open_openai(server, wire), name), question("go"))
+    async with serving(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
+        _, answer = await ask(Pricing(open_openai(server, wire), name), question("go"))
     assert answer.cost == cost
 
 
@@ -72,8 +72,8 @@ async def test_a_question_that_the_purse_would_not_do_for_is_not_asked(
     name: str, left: float, held: bool
 ) -> None:
     asking = replace(question("go"), purse=Purse(left=left, limit="1 US dollars"))
-    async with serving(in_order(Reply(text="x"))) as server, Wire() as wire:
-        model = Priced(open_openai(server, wire), name)
+    async with serving(in_order(Reply(text="x"))) as server, HttpClient() as wire:
+        model = Pricing(open_openai(server, wire), name)
         if held:
             with pytest.raises(
                 Overdrawn, match=r"^1 US dollars would not do for the .*1e-06 are left, about"
@@ -86,8 +86,8 @@ async def test_a_question_that_the_purse_would_not_do_for_is_not_asked(
 
 async def test_who_has_a_purse_must_know_the_price() -> None:
     asking = replace(question("go"), purse=Purse(left=1.0, limit="1 US dollars"))
-    async with serving(in_order(Reply(text="x", usage=MILLION))) as server, Wire() as wire:
-        model = Priced(open_openai(server, wire), "url:https://example.com#m")
+    async with serving(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
+        model = Pricing(open_openai(server, wire), "url:https://example.com#m")
         with pytest.raises(BadUsage, match="nobody knows the price"):
             await ask(model, asking)
         _, answer = await ask(model, replace(asking, price=Price(prompt=0.5, completion=1.5)))

@@ -22,23 +22,23 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from septet.domain.messages import ToolCall
 from septet.errors import BadConfig, NoModel
 from septet.models.faults import (
-    Broken,
-    Denied,
+    AccessDenied,
+    ConnectionFailed,
+    ContentFiltered,
     Fault,
-    Filtered,
-    Garbled,
-    Limited,
-    Refused,
-    Stalled,
-    Unreachable,
+    InvalidAnswer,
+    RateLimited,
+    RequestRejected,
+    ServerError,
+    TimedOut,
 )
-from septet.models.http import Wire
-from septet.models.providers.pydantic_ai import PydanticAIModel, faults_of_the_library
-from septet.models.wrappers.retry import Patience
+from septet.models.http import HttpClient
+from septet.models.providers.pydantic_ai import PydanticAIModel, library_faults
+from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
-from septet.wiring.models import Models, sturdy
+from septet.wiring.models import Models, resilient
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ NAME = "pydantic-ai:openai-chat:mock"
 
 def models(folder: Path) -> Models:
     home = Home(data=folder, config=folder / "config", cache=folder / "cache")
-    return Models(home, {}, patience=Patience(attempts=1))
+    return Models(home, {}, retry=RetryPolicy(attempts=1))
 
 
 async def test_a_name_with_its_provider_opens_a_model(
@@ -63,10 +63,10 @@ async def test_a_name_with_its_provider_opens_a_model(
 
 async def test_what_the_library_knows_to_be_missing_is_asked_for_in_words() -> None:
     said = '```tool\n{"name": "write", "arguments": {"path": "a"}}\n```'
-    async with serving(in_order(Reply(text=said))) as server, Wire() as wire:
+    async with serving(in_order(Reply(text=said))) as server, HttpClient() as wire:
         provider = OpenAIProvider(base_url=server.url, api_key="k")
         inner = OpenAIChatModel("mock", provider=provider, profile={"supports_tools": False})
-        model = sturdy([("m", PydanticAIModel(inner, wire))], Patience(attempts=1), print)
+        model = resilient([("m", PydanticAIModel(inner, wire))], RetryPolicy(attempts=1), print)
         _, answer = await ask(model, replace(question("go"), tools=(WRITE,)))
     assert answer.calls == (ToolCall(id="call_1", name="write", arguments='{"path":"a"}'),)
     assert b"Write a file." in server.seen[0].body
@@ -104,20 +104,20 @@ async def test_without_the_extra_the_remedy_is_named(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("error", "fault"),
     [
-        (ContentFilterError("no"), Filtered),
-        (ModelQuotaExceededError("m", "empty"), Denied),
-        (ModelRateLimitError("m", "slow", retry_after=7.0), Limited),
-        (ModelTimeoutError("m", "late"), Stalled),
-        (ModelConnectionError("m", "cut", phase="read"), Garbled),
-        (ModelConnectionError("m", "gone", phase="connect"), Unreachable),
-        (ModelAPIError("m", "what?"), Garbled),
-        (UserError("never"), Refused),
-        (ZeroDivisionError("in a provider's library"), Broken),
+        (ContentFilterError("no"), ContentFiltered),
+        (ModelQuotaExceededError("m", "empty"), AccessDenied),
+        (ModelRateLimitError("m", "slow", retry_after=7.0), RateLimited),
+        (ModelTimeoutError("m", "late"), TimedOut),
+        (ModelConnectionError("m", "cut", phase="read"), InvalidAnswer),
+        (ModelConnectionError("m", "gone", phase="connect"), ConnectionFailed),
+        (ModelAPIError("m", "what?"), InvalidAnswer),
+        (UserError("never"), RequestRejected),
+        (ZeroDivisionError("in a provider's library"), ServerError),
     ],
 )
 def test_every_error_of_the_library_is_a_fault(error: Exception, fault: type[Fault]) -> None:
-    with pytest.raises(fault) as raised, faults_of_the_library():
+    with pytest.raises(fault) as raised, library_faults():
         raise error
-    if isinstance(raised.value, Limited):
-        assert raised.value.after == 7.0
+    if isinstance(raised.value, RateLimited):
+        assert raised.value.retry_after == 7.0
     assert isinstance(error, AgentRunError | UserError | ZeroDivisionError)

@@ -9,12 +9,12 @@ from models.chatting import chat, expected, scripted, transcript
 from septet.domain.messages import Answer
 from septet.errors import BadConfig, BadUsage
 from septet.models.providers.replay import ReplayModel, load_recording
-from septet.models.wrappers.recording import Tape
+from septet.models.wrappers.recording import RecordingFile
 from septet.settings.home import Home
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
-from septet.wiring.models import Models, settled_name
+from septet.wiring.models import Models, absolute_name
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +58,7 @@ async def test_a_file_that_cannot_be_written_is_named_before_anything_is_paid(tm
 
 
 async def recorded_answer(tape: Path, answer: Answer) -> None:
-    await Tape(tape, []).add("coder", answer)
+    await RecordingFile(tape, []).add("coder", answer)
 
 
 async def test_played_back_with_its_timing_an_answer_takes_as_long_as_it_took(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ async def test_the_name_says_whether_the_timing_is_kept(tmp_path: Path, ending: 
     tape = tmp_path / "chat.jsonl"
     await recorded_answer(tape, Answer(text="one two", seconds=0.01))
     async with Models(home(tmp_path), {}) as models:
-        deltas, answer = await ask(models.open([settled_name(f"replay:{tape}{ending}")]), question("go"))
+        deltas, answer = await ask(models.open([absolute_name(f"replay:{tape}{ending}")]), question("go"))
     assert answer.text == "one two"
     assert len(deltas) == (2 if ending.endswith("original") else 1)
 

@@ -14,7 +14,7 @@ from septet.domain.runs import RunResult
 from septet.errors import BadConfig, ModelFailed, StoreFailed
 from septet.models.credentials import bearer
 from septet.models.embeddings import Embedder
-from septet.models.http import Wire
+from septet.models.http import HttpClient
 from septet.settings.home import find_home
 from septet.stores.examples import FullTextExamples, HybridExamples, fuse_rankings
 from septet.testing.replies import bag_of_words
@@ -122,8 +122,8 @@ def meaning(text: str) -> list[float]:
 
 @asynccontextmanager
 async def hybrid_examples(folder: Path) -> AsyncGenerator[tuple[HybridExamples, MockServer]]:
-    async with serving() as server, Wire() as wire:
-        embedder = Embedder(f"{server.url}/embeddings", "mock", bearer("k"), wire)
+    async with serving() as server, HttpClient() as http:
+        embedder = Embedder(f"{server.url}/embeddings", "mock", bearer("k"), http)
         yield HybridExamples(FullTextExamples(folder / "examples.db"), embedder, "mock"), server
 
 
@@ -152,8 +152,8 @@ async def test_vectors_are_kept_and_asked_for_once(tmp_path: Path) -> None:
 async def test_words_decide_where_there_are_no_vectors(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with Wire() as wire:
-        nowhere = Embedder("http://127.0.0.1:9/embeddings", "mock", bearer(""), wire)
+    async with HttpClient() as http:
+        nowhere = Embedder("http://127.0.0.1:9/embeddings", "mock", bearer(""), http)
         examples = HybridExamples(FullTextExamples(tmp_path / "examples.db"), nowhere, "mock")
         assert await examples.learn([ISO_DATES]) == 1
         assert await examples.find("parse the date") == ISO_DATES
@@ -161,8 +161,8 @@ async def test_words_decide_where_there_are_no_vectors(
 
 
 async def test_an_answer_without_vectors_is_named(tmp_path: Path) -> None:
-    async with serving() as server, Wire() as wire:
-        embed = Embedder(f"{server.url}/chat/completions", "mock", bearer(""), wire)
+    async with serving() as server, HttpClient() as http:
+        embed = Embedder(f"{server.url}/chat/completions", "mock", bearer(""), http)
         with pytest.raises(ModelFailed, match="holds no vectors"):
             await embed(["text"])
 

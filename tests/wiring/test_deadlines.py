@@ -15,7 +15,7 @@ from septet.domain.messages import Message
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import ModelFailed
-from septet.models.wrappers.retry import Patience
+from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import Home
 from septet.team.teams import TEAMS
 from septet.testing.replies import Reply, in_order
@@ -85,7 +85,7 @@ async def test_an_answer_that_takes_longer_than_its_member_may_is_asked_for_agai
     team = replace(team, members=(writer, *team.members[1:]))
     async with raw_server(EVENTS, nothing) as server:
         home = Home(data=tmp_path / "home", config=tmp_path / "config", cache=tmp_path / "cache")
-        async with Models(home, patience=Patience(attempts=2, first=0.01)) as models:
+        async with Models(home, retry=RetryPolicy(attempts=2, first_wait=0.01)) as models:
             model = models.open((f"url:{server.url}#m",))
             request = request_of(writer, State(team=team), (Message(role="user", text="write"),))
             with (

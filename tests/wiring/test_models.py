@@ -7,16 +7,16 @@ from models.asking import ask, question
 
 from septet.domain.teams import RoleSpec
 from septet.errors import NoModel, SeptetError
-from septet.models.wrappers.retry import Patience
+from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
-from septet.wiring.models import Models, settled_name, suited
+from septet.wiring.models import Models, absolute_name, adapt_to_model
 
 pytestmark = pytest.mark.anyio
 
 SECRET = "sk-very-secret-4711"
-ONCE = Patience(attempts=1)
+ONCE = RetryPolicy(attempts=1)
 
 
 def home(folder: Path) -> Home:
@@ -41,7 +41,7 @@ def variables(url: str) -> dict[str, str]:
 async def test_every_kind_of_name_reaches_its_server(name: str, tmp_path: Path) -> None:
     async with (
         serving(in_order(Reply(text="hello"))) as server,
-        Models(home(tmp_path), variables(server.url), patience=ONCE) as models,
+        Models(home(tmp_path), variables(server.url), retry=ONCE) as models,
     ):
         _, answer = await ask(models.open([name.format(server.url)]), question("go"))
     assert answer.text == "hello"
@@ -52,7 +52,7 @@ async def test_every_kind_of_name_reaches_its_server(name: str, tmp_path: Path) 
 async def test_a_refused_key_appears_in_no_error(name: str, tmp_path: Path) -> None:
     async with (
         serving(key="another") as server,
-        Models(home(tmp_path), variables(server.url), patience=ONCE) as models,
+        Models(home(tmp_path), variables(server.url), retry=ONCE) as models,
     ):
         with pytest.raises(SeptetError) as failed:
             await ask(models.open([name.format(server.url)]), question("go"))
@@ -65,7 +65,7 @@ async def test_a_refused_key_appears_in_no_error(name: str, tmp_path: Path) -> N
 async def test_a_kept_key_opens_a_model(tmp_path: Path) -> None:
     async with (
         serving(key=SECRET) as server,
-        Models(home(tmp_path), {"OPENAI_BASE_URL": server.url}, patience=ONCE) as models,
+        Models(home(tmp_path), {"OPENAI_BASE_URL": server.url}, retry=ONCE) as models,
     ):
         models.keys.set("openai", SECRET)
         await ask(models.open(["openai/m"]), question("go"))
@@ -76,7 +76,7 @@ async def test_the_first_name_answers_and_the_next_stands_in(tmp_path: Path) -> 
     async with (
         serving(faults={1: "server error"}) as strong,
         serving(in_order(Reply(text="stand-in"))) as cheap,
-        Models(home(tmp_path), {}, patience=ONCE) as models,
+        Models(home(tmp_path), {}, retry=ONCE) as models,
     ):
         _, answer = await ask(models.open([f"url:{strong.url}#a", f"url:{cheap.url}#b"]), question("go"))
     assert answer.text == "stand-in"
@@ -103,13 +103,13 @@ async def test_the_overview_names_embedded_models_and_servers(tmp_path: Path) ->
 
 
 def test_names_are_settled_before_they_go_into_the_log() -> None:
-    assert settled_name("local") == "local/qwen2.5-coder-1.5b"
-    assert settled_name("scripted:demo/clock") == "scripted:demo/clock"
-    assert settled_name("replay:x.jsonl") == f"replay:{Path('x.jsonl').absolute()}"
+    assert absolute_name("local") == "local/qwen2.5-coder-1.5b"
+    assert absolute_name("scripted:demo/clock") == "scripted:demo/clock"
+    assert absolute_name("replay:x.jsonl") == f"replay:{Path('x.jsonl').absolute()}"
 
 
 def test_small_models_are_helped_and_others_are_left_alone() -> None:
-    small = suited(RoleSpec(name="coder", role="coder", model=("local/x",)))
+    small = adapt_to_model(RoleSpec(name="coder", role="coder", model=("local/x",)))
     assert (small.form, small.candidates, small.temperature) == ("small", 3, 0.0)
     large = RoleSpec(name="coder", role="coder", model=("openai/x",))
-    assert suited(large) == large
+    assert adapt_to_model(large) == large

@@ -3,7 +3,7 @@
 from typing import Protocol, assert_never
 
 from septet.common.pictures import recognise
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import EvidenceFound, RunFinished
 from septet.domain.plans import (
@@ -116,7 +116,7 @@ def about_file(state: State, path: str) -> Observation:
         return Observation(passed=False, detail="no run made it")
     if not files[path]:
         return Observation(passed=False, detail="it is empty")
-    return Observation(passed=True, detail=counted(files[path], "byte"), run=maker(state, path))
+    return Observation(passed=True, detail=pluralize(files[path], "byte"), run=maker(state, path))
 
 
 async def about_picture(state: State, path: str, contents: Contents) -> Observation:
@@ -128,8 +128,8 @@ async def about_picture(state: State, path: str, contents: Contents) -> Observat
     if kept is None or len(kept) >= LARGEST:
         return Observation(passed=False, detail="it is too big to look at")
     picture = recognise(kept)
-    passed = not picture.trouble
-    return Observation(passed=passed, detail=picture.kind or picture.trouble, run=found.run)
+    passed = not picture.error
+    return Observation(passed=passed, detail=picture.kind or picture.error, run=found.run)
 
 
 async def about_window(state: State, contents: Contents) -> Observation:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from septet.agents.ask import ask
-from septet.common.text import listed
+from septet.common.text import join_words
 from septet.domain.events import Event, FactsChanged, PlanProposed, ReplyRefused, ReviewGiven, VersionWritten
 from septet.domain.facts import change_in
 from septet.domain.files import FileRef, tree_of
@@ -61,7 +61,7 @@ def misplaced_call(answer: Answer) -> Refusal | None:
     """A member that was offered no tools and calls one is told so, whatever else it says."""
     names = list(dict.fromkeys(call.name for call in answer.calls))
     were = "was" if len(names) == 1 else "were"
-    reason = f"you have no tools here: {listed(names)} {were} not called; reply in text"
+    reason = f"you have no tools here: {join_words(names)} {were} not called; reply in text"
     return Refusal(reason=reason) if names else None
 
 

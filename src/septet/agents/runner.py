@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from septet.agents.ask import ENCODER, Live, live_topic
 from septet.agents.checks import evidence
 from septet.agents.replies import sources
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.domain.events import (
     Event,
     EvidenceFound,
@@ -276,7 +276,7 @@ def needs_doubt(state: State) -> bool:
 @asynccontextmanager
 async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, None]:
     """A passing workspace that holds the tests and not the program."""
-    with passing_folder("tests") as folder:
+    with temporary_folder("tests") as folder:
         workspace = Workspace(folder)
         files = state.version.files if state.version else ()
         await workspace.show(Layout(files=tuple(file for file in files if is_test(file.path))), blobs)

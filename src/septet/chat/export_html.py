@@ -8,7 +8,7 @@ from html import escape
 from septet.chat.export import event_text
 from septet.chat.results import result_of, spent, status
 from septet.common.pictures import recognise
-from septet.common.text import neutral
+from septet.common.text import printable
 from septet.domain.events import Recorded
 from septet.domain.reduce import fold
 from septet.domain.state import State
@@ -54,7 +54,7 @@ def page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping[str,
 
 def safe(text: str) -> str:
     """Text for a page: nothing in it is markup, and nothing reorders what is read."""
-    return escape(neutral(text))
+    return escape(printable(text))
 
 
 def evidence(state: State) -> Iterator[str]:

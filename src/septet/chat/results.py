@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from septet.agents.person import Question, question
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import ChatEnded, RunFinished
 from septet.domain.messages import Usage
@@ -19,7 +19,7 @@ from septet.ways.endings import FINISHED, ending
 def spent(state: State) -> str:
     """The whole chat: answers, and what they cost where that is known."""
     limits = Allowance(tokens=state.budget.tokens, cost=state.budget.cost)
-    return " · ".join([counted(state.spent.answers, "answer"), *measures(state.spent, limits)])
+    return " · ".join([pluralize(state.spent.answers, "answer"), *measures(state.spent, limits)])
 
 
 def spent_by_member(state: State) -> list[str]:
@@ -27,7 +27,7 @@ def spent_by_member(state: State) -> list[str]:
     known = {name: one for name, one in state.spending.items() if one.usage.total}
     width = max(map(len, known), default=0)
     return [
-        f"  {name:<{width}}  {counted(one.answers, 'answer')} · {' · '.join(measures(one, allowance(state, name)))}"
+        f"  {name:<{width}}  {pluralize(one.answers, 'answer')} · {' · '.join(measures(one, allowance(state, name)))}"
         for name, one in known.items()
     ]
 
@@ -244,7 +244,7 @@ def summary(state: State) -> str:
         f"{state.chat}: {status(state)}",
         f"error: {state.halted.text} (then: septet resume {state.chat})" if state.halted else "",
         f"goal: {clip(' '.join(state.goal.split()), 200)}",
-        f"team: {state.team.name} · {counted(len(state.versions), 'version')} · {spent(state)}",
+        f"team: {state.team.name} · {pluralize(len(state.versions), 'version')} · {spent(state)}",
         *spent_by_member(state),
         *versions(state),
         report_table(state),
@@ -270,7 +270,7 @@ def versions(state: State) -> list[str]:
     for version in state.versions:
         files = ", ".join(file.path for file in version.files)
         review = reviews.get(version.number)
-        verdict = f"{review.verdict}, {counted(len(review.findings), 'finding')}" if review else "no review"
+        verdict = f"{review.verdict}, {pluralize(len(review.findings), 'finding')}" if review else "no review"
         lines.append(f"  v{version.number}  {version.tree[:8]}  {files}  ({verdict})")
     return lines
 

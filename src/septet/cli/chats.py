@@ -82,7 +82,7 @@ def show(name: str, output: str | None, as_json: bool) -> int:
 async def show_output(name: str, run: str, as_json: bool, session: "Session") -> str:
     """Foreign bytes as they are, made harmless where a terminal would obey them."""
     from septet.chat.export import output, run_named, whole
-    from septet.common.text import neutral
+    from septet.common.text import printable
     from septet.domain.codec import ENCODER
 
     chat = await session.find(name)
@@ -91,7 +91,7 @@ async def show_output(name: str, run: str, as_json: bool, session: "Session") ->
     if as_json:
         return ENCODER.encode(output(chat, found, streams)).decode()
     for sink, said in zip((sys.stdout, sys.stderr), streams, strict=True):
-        sink.buffer.write(neutral(said.decode(errors="replace")).encode() if sink.isatty() else said)
+        sink.buffer.write(printable(said.decode(errors="replace")).encode() if sink.isatty() else said)
         sink.flush()
     return ""
 

@@ -21,13 +21,13 @@ def show(as_json: bool) -> int:
     import anyio
 
     from septet.cli.config_values import settings
-    from septet.common.text import neutral
+    from septet.common.text import printable
     from septet.domain.codec import ENCODER
 
     found = anyio.run(settings)
     width = max(len(one.name) for one in found)
     for one in found:
-        said = f"{neutral(one.value)}  ({neutral(one.source)})" if one.value else "not set"
+        said = f"{printable(one.value)}  ({printable(one.source)})" if one.value else "not set"
         line = f"{one.name:<{width}}  {said}"
         put_exactly(ENCODER.encode(one).decode()) if as_json else put(line)
     sys.stdout.flush()

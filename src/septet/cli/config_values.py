@@ -9,16 +9,16 @@ import msgspec
 from septet.chat.redaction import SHORTEST_SECRET
 from septet.common.documents import read_document
 from septet.common.values import Value
-from septet.models.http import LONGEST_ANSWER
-from septet.models.local.catalogue import OwnWeights
+from septet.models.http import MAX_ANSWER_BYTES
+from septet.models.local.catalogue import WeightsFile
 from septet.models.local.download import PUBLIC_INDEX
 from septet.models.names import ANTHROPIC, KEY_VARIABLES, OLLAMA, OPENAI
 from septet.models.providers.azure import API_VERSION
 from septet.settings.group_chats import GroupChatForm
 from septet.settings.home import Home, find_home
 from septet.settings.team_files import TeamForm
-from septet.wiring.mcp import Named
-from septet.wiring.models import LONGEST, Models
+from septet.wiring.mcp import McpFile
+from septet.wiring.models import MAX_ANSWER_VARIABLE, Models
 
 SET = "set, not shown"
 DEFAULT = "default"
@@ -28,13 +28,13 @@ FORMS: Mapping[str, tuple[type[Value], str]] = {
         GroupChatForm,
         "config.yaml: a distributed group chat, for -t FILE and septet host --config",
     ),
-    "models": (OwnWeights, "models.yaml: embedded models of your own, in Septet's folder of settings"),
-    "mcp": (Named, "mcp.json: servers whose tools the assistants may use, in Septet's folder of settings"),
+    "models": (WeightsFile, "models.yaml: embedded models of your own, in Septet's folder of settings"),
+    "mcp": (McpFile, "mcp.json: servers whose tools the assistants may use, in Septet's folder of settings"),
 }
 VARIABLES = {
     "model": (("SEPTET_MODEL",), "what is found here (septet models)"),
     "sandbox": (("SEPTET_SANDBOX",), "the strongest that works here (septet doctor)"),
-    "longest_answer": ((LONGEST,), f"{LONGEST_ANSWER >> 20}"),
+    "longest_answer": ((MAX_ANSWER_VARIABLE,), f"{MAX_ANSWER_BYTES >> 20}"),
     "embeddings": (("SEPTET_EMBEDDINGS",), "off"),
     "index": (("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"), PUBLIC_INDEX),
     "openai.url": (("OPENAI_BASE_URL",), OPENAI),
@@ -103,8 +103,8 @@ def keys(models: Models, environment: Mapping[str, str]) -> Iterator[Setting]:
 def files(home: Home) -> Iterator[Setting]:
     """By the names in them: commands of servers may hold keys."""
     own, servers = home.config / "models.yaml", home.config / "mcp.json"
-    weights = read_document(own, OwnWeights).weights if own.exists() else ()
-    named = list(read_document(servers, Named).servers) if servers.exists() else []
+    weights = read_document(own, WeightsFile).weights if own.exists() else ()
+    named = list(read_document(servers, McpFile).servers) if servers.exists() else []
     for name, path, known in (("models", own, [one.name for one in weights]), ("mcp", servers, named)):
         yield Setting(name=name, value=", ".join(known), source=f"file {path}" if path.exists() else DEFAULT)
 

@@ -7,7 +7,7 @@ import sys
 import click
 
 from septet.cli.output import put, put_exactly
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.errors import SeptetError
 from septet.sandboxes.ladder import choose_sandbox
@@ -55,7 +55,7 @@ async def about_log(home: Home) -> Diagnosis:
             count = len(await store.chats())
     except SeptetError as error:
         return Diagnosis(what="log", well=False, detail=str(error), exit_code=error.exit_code)
-    return Diagnosis(what="log", well=True, detail=f"{counted(count, 'chat')} in {home.database}")
+    return Diagnosis(what="log", well=True, detail=f"{pluralize(count, 'chat')} in {home.database}")
 
 
 def about_folder(home: Home) -> Diagnosis:

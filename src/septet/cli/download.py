@@ -12,10 +12,10 @@ import msgspec
 from septet.cli.options import ModelOptions
 from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_line, at_terminal
-from septet.common.text import neutral
+from septet.common.text import printable
 from septet.common.values import Value
 from septet.errors import NoModel
-from septet.wiring.models import Choice, Models, amount
+from septet.wiring.models import Choice, Models, format_size
 
 MENU = """\
 nothing to think with was found. What would you like?
@@ -34,16 +34,16 @@ Tell = Callable[[str], None]
 
 async def fetch_embedded(models: Models, name: str) -> Path:
     """The file of an embedded model; its licence is shown before it is fetched."""
-    if models.is_here(name):
+    if models.is_downloaded(name):
         return await models.fetch(name, lambda _, __: None, notice)
-    notice(f"fetching {models.about(name)}")
+    notice(f"fetching {models.describe(name)}")
     with progress_bar() as (progress, tell):
         return await models.fetch(name, progress, tell)
 
 
 async def fetch_as_json(models: Models, name: str) -> Path:
     """The same for programs: a line of JSON for each hundredth, for each note, and for what came of it."""
-    was_here, entry = models.is_here(name), models.weights(name)
+    was_here, entry = models.is_downloaded(name), models.weights(name)
     progress = parts(100, lambda here, whole: put_event(Fetching(here=here, whole=whole)))
     path = await models.fetch(name, progress, lambda text: put_event(Noted(text=text)))
     put_event(Fetched(name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_here))
@@ -86,7 +86,9 @@ def progress_bar() -> Generator[tuple[Progress, Tell], None, None]:
         yield (
             parts(
                 10,
-                lambda here, whole: notice(f"{100 * here // whole:3} %, {amount(here)} of {amount(whole)}"),
+                lambda here, whole: notice(
+                    f"{100 * here // whole:3} %, {format_size(here)} of {format_size(whole)}"
+                ),
             ),
             notice,
         )
@@ -107,7 +109,7 @@ def progress_bar() -> Generator[tuple[Progress, Tell], None, None]:
         task = bar.add_task("model", total=None)
         yield (
             lambda here, whole: bar.update(task, completed=here, total=whole),
-            lambda text: bar.console.print(neutral(f"septet: {text}"), highlight=False, markup=False),
+            lambda text: bar.console.print(printable(f"septet: {text}"), highlight=False, markup=False),
         )
 
 

@@ -15,8 +15,8 @@ from septet.cli.output import confirm, notify, put_exactly
 from septet.cli.person import at_terminal
 from septet.common.documents import read_text
 from septet.common.languages import runner_of
-from septet.common.notebooks import cells_of, notebook_cells
-from septet.common.text import Pieces
+from septet.common.notebooks import notebook_cells, split_cells
+from septet.common.text import TerminalDecoder
 from septet.common.values import Value
 from septet.domain.codec import ENCODER
 from septet.domain.packages import Missing, Policy, wanted_words
@@ -94,16 +94,18 @@ class OutputRelay:
 
     silent: bool
     received: dict[Stream, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0})
-    pieces: dict[Stream, Pieces] = field(default_factory=lambda: {"stdout": Pieces(), "stderr": Pieces()})
+    pieces: dict[Stream, TerminalDecoder] = field(
+        default_factory=lambda: {"stdout": TerminalDecoder(), "stderr": TerminalDecoder()}
+    )
 
     def receive(self, stream: Stream, piece: bytes) -> None:
         self.received[stream] += len(piece)
         if not self.silent:
-            self.write(stream, self.pieces[stream].take(piece), piece)
+            self.write(stream, self.pieces[stream].decode(piece), piece)
 
     def flush(self) -> None:
         for stream, pieces in self.pieces.items():
-            self.write(stream, pieces.rest(), b"")
+            self.write(stream, pieces.flush(), b"")
 
     def write(self, stream: Stream, text: str, piece: bytes) -> None:
         sink = sys.stdout if stream == "stdout" else sys.stderr
@@ -201,7 +203,7 @@ def cells_in(path: Path) -> tuple[str, ...]:
     if path.suffix not in (".py", ".ipynb"):
         raise BadUsage(f"{path.name} has no cells of Python", "name a .py file or a .ipynb")
     try:
-        found = notebook_cells(path.read_bytes()) if path.suffix == ".ipynb" else cells_of(read_text(path))
+        found = notebook_cells(path.read_bytes()) if path.suffix == ".ipynb" else split_cells(read_text(path))
     except ValueError as error:
         raise BadUsage(f"{path} is no notebook ({error})", "name a .py file or a .ipynb") from error
     if not found:

@@ -29,7 +29,7 @@ from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from septet.cli.person import interrupted_error, terminal_closed, to_utf8
-from septet.common.text import neutral
+from septet.common.text import printable
 from septet.errors import SeptetError
 
 HINT = "type here what the next turn shall know"
@@ -130,7 +130,7 @@ class Footer:
         text = to_utf8(line.text)
         if self._question:
             with self.out_of_the_way():
-                sys.stderr.write(f"{self._question}{neutral(text)}\n")
+                sys.stderr.write(f"{self._question}{printable(text)}\n")
                 sys.stderr.flush()
             self._question = ""
             self._answer.send_nowait(text)

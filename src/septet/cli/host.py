@@ -30,7 +30,7 @@ from septet.cluster.hosts import (
     open_host,
 )
 from septet.cluster.status import ChatStanding, Standing, standing
-from septet.common.text import counted, neutral
+from septet.common.text import pluralize, printable
 from septet.domain.presence import Seen
 from septet.errors import BadUsage
 from septet.settings.group_chats import each_by_its_own
@@ -51,7 +51,7 @@ def lines(found: Standing) -> Iterable[str]:
     yield f"server   {found.address}, nats-server {found.version}"
     for stream in found.streams:
         copies = f", {stream.replicas} copies, led by {stream.leader}" if stream.replicas > 1 else ""
-        yield f"stream   {stream.name}: {counted(stream.messages, 'message')}, {stream.bytes / 1e6:.1f} MB{copies}"
+        yield f"stream   {stream.name}: {pluralize(stream.messages, 'message')}, {stream.bytes / 1e6:.1f} MB{copies}"
     yield from section("members", [person(one) for one in found.people if one.presence.kind == "member"])
     yield from section(
         "conductors", [person(one) for one in found.people if one.presence.kind == "conductor"]
@@ -69,7 +69,7 @@ def section(title: str, rows: list[tuple[str, ...]]) -> Iterable[str]:
 
 def person(one: Seen) -> tuple[str, ...]:
     who = one.presence
-    does = ", ".join(who.roles) or counted(len(who.chats), "chat")
+    does = ", ".join(who.roles) or pluralize(len(who.chats), "chat")
     sign = f"{one.silent:.0f} s ago" if one.there else f"silent for {one.silent:.0f} s"
     return (f"  {plain(who.name)}", plain(does), plain(f"{who.machine}, process {who.pid}"), sign)
 
@@ -86,7 +86,7 @@ def row(chat: ChatStanding) -> tuple[str, ...]:
 
 def plain(text: str) -> str:
     """What members say of themselves, and what they call chats, on one line that no terminal obeys."""
-    return " ".join(neutral(text).split())[:LONGEST]
+    return " ".join(printable(text).split())[:LONGEST]
 
 
 def ago(moment: float) -> str:

@@ -25,12 +25,12 @@ def learn(source: str) -> int:
 
     async def work(session: "Session") -> str:
         from septet.chat.example_sources import lessons_in
-        from septet.common.text import counted
+        from septet.common.text import pluralize
 
         if there:
             count = await session.examples.learn(lessons_in(path))
         else:
             count = await session.learn_from(await session.find(source))
-        return f"{counted(count, 'new example')} in {session.home.examples}"
+        return f"{pluralize(count, 'new example')} in {session.home.examples}"
 
     return in_session(work)

@@ -7,7 +7,7 @@ import click
 from septet.cli.chats import in_session
 
 if TYPE_CHECKING:
-    from septet.wiring.mcp import Foreign
+    from septet.wiring.mcp import McpServers
     from septet.wiring.session import Session
 
 
@@ -19,7 +19,7 @@ def mcp() -> None:
     """
 
 
-def servers_of(session: "Session") -> "Foreign":
+def servers_of(session: "Session") -> "McpServers":
     assert session.foreign is not None, "a session of this machine has them"
     return session.foreign
 
@@ -32,12 +32,12 @@ def add(name: str, command: tuple[str, ...]) -> int:
 
     async def work(session: "Session") -> str:
         from septet.chat.names import checked_name
-        from septet.wiring.mcp import Command
+        from septet.wiring.mcp import McpCommand
 
         foreign = servers_of(session)
-        added = Command(command=command[0], args=command[1:])
-        await foreign.try_out(checked_name(name), added)
-        foreign.name({**foreign.named(), name: added})
+        added = McpCommand(command=command[0], args=command[1:])
+        await foreign.check(checked_name(name), added)
+        foreign.write({**foreign.read(), name: added})
         return await listing(foreign)
 
     return in_session(work)
@@ -62,16 +62,16 @@ def rm(name: str) -> int:
         from septet.errors import BadUsage
 
         foreign = servers_of(session)
-        named = foreign.named()
+        named = foreign.read()
         if name not in named:
             raise BadUsage(f"there is no MCP server '{name}'", f"there are {', '.join(named) or 'none'}")
-        foreign.name({other: command for other, command in named.items() if other != name})
+        foreign.write({other: command for other, command in named.items() if other != name})
         return f"{name} is forgotten"
 
     return in_session(work)
 
 
-async def listing(foreign: "Foreign") -> str:
+async def listing(foreign: "McpServers") -> str:
     tools = await foreign.tools()
     first = [f"{tool.name}  {tool.offer().description.strip().splitlines()[0]}" for tool in tools.values()]
     return "\n".join(first)

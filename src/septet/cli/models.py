@@ -48,7 +48,7 @@ def get(name: str, as_json: bool) -> int:
         async with Models(find_home()) as known:
             wanted = known.weights(name.removeprefix("local/")).name
             path = await (fetch_as_json if as_json else fetch_embedded)(known, wanted)
-            if trouble := known.without_runtime():
+            if trouble := known.runtime_error():
                 notice(trouble)
         if not as_json:
             put(str(path))

@@ -5,18 +5,18 @@ import sys
 
 import click
 
-from septet.common.text import neutral
+from septet.common.text import printable
 
 
 def notify(text: str) -> None:
     """To the person, beside the result: on stderr, at once."""
-    sys.stderr.write(neutral(text) + "\n")
+    sys.stderr.write(printable(text) + "\n")
     sys.stderr.flush()
 
 
 def put(text: str) -> None:
     """The result, for people: on stdout, at once. Whoever reads the other end of a pipe may show it too."""
-    sys.stdout.write(neutral(text).removesuffix("\n") + "\n")
+    sys.stdout.write(printable(text).removesuffix("\n") + "\n")
     sys.stdout.flush()
 
 
@@ -32,7 +32,7 @@ def put_exactly(text: str) -> None:
 def put_bytes(content: bytes) -> None:
     """The same for a whole file: not a byte is added."""
     if sys.stdout.isatty():
-        sys.stdout.write(neutral(content.decode(errors="replace")))
+        sys.stdout.write(printable(content.decode(errors="replace")))
     else:
         sys.stdout.buffer.write(content)
     sys.stdout.flush()
@@ -40,7 +40,7 @@ def put_bytes(content: bytes) -> None:
 
 def confirm(question: str) -> bool:
     """Ask for a yes; anything else is a no."""
-    return click.confirm(neutral(question), err=True)
+    return click.confirm(printable(question), err=True)
 
 
 class Notices(logging.Handler):

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from septet.chat.export import answer_text, package_text, tool_text
 from septet.chat.results import WITHOUT_PROGRAM, spent, spent_now, time_used
-from septet.common.text import counted, neutral
+from septet.common.text import pluralize, printable
 from septet.domain.events import (
     AnswerGiven,
     DataDescribed,
@@ -92,8 +92,8 @@ class Screen:
 
     def say(self, who: str, text: str) -> None:
         titles = {one.name: one.title for one in self.state.team.members}
-        name = Text(f"{neutral(titles.get(who) or who):>9}  ", style=COLOURS.get(who, "white"))
-        lines = neutral(text).rstrip().splitlines() or [""]
+        name = Text(f"{printable(titles.get(who) or who):>9}  ", style=COLOURS.get(who, "white"))
+        lines = printable(text).rstrip().splitlines() or [""]
         with self.footer.out_of_the_way() if self.footer else nullcontext():
             for part in (part for line in lines for part in self.fitted(line)):
                 self.console.print(name + part, soft_wrap=True)
@@ -171,7 +171,7 @@ def tool_line(
 def talk_line(event: Event) -> Words:
     match event:
         case PlanProposed(plan=plan, by=by):
-            return by, f"{counted(len(plan.items), 'requirement')}\n{plan_text(plan)}"
+            return by, f"{pluralize(len(plan.items), 'requirement')}\n{plan_text(plan)}"
         case PlanApproved(by=by):
             return "person", "plan approved" + (" (without asking)" if by == "flag" else "")
         case PersonSpoke(text=text):
@@ -222,7 +222,7 @@ def changed_lines(diff: str, changes: Sequence[FileChange]) -> str:
     lines = [line for line in diff.splitlines() if not line.startswith(("+++", "---"))]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     return (
-        f"{', '.join(change.path for change in changes)}: {counted(added, 'line')} added, {removed} removed"
+        f"{', '.join(change.path for change in changes)}: {pluralize(added, 'line')} added, {removed} removed"
     )
 
 

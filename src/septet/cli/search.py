@@ -51,12 +51,12 @@ def hit_lines(hits: "Sequence[Hit]", width: int) -> str:
     """Chat, when, who and what; a line each on a terminal of that width."""
     from septet.chat.results import clip
     from septet.cli.tables import local_time
-    from septet.common.text import neutral
+    from septet.common.text import printable
 
     longest = max((len(hit.chat) for hit in hits), default=0)
     lines: list[str] = []
     for hit in hits:
-        said = " ".join(neutral(hit.words).split())
-        line = f"{hit.chat:<{longest}}  {local_time(hit.at)}  {neutral(hit.who):<9}  {said}"
+        said = " ".join(printable(hit.words).split())
+        line = f"{hit.chat:<{longest}}  {local_time(hit.at)}  {printable(hit.who):<9}  {said}"
         lines.append(clip(line, width) if width else line)
     return "\n".join(lines)

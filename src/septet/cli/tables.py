@@ -7,7 +7,7 @@ from typing import NamedTuple, TextIO
 
 from septet.chat.results import clip, result_of, status
 from septet.chat.versions import points
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.domain.codec import ENCODER
 from septet.domain.events import Recorded
 from septet.domain.state import State
@@ -85,7 +85,7 @@ def chat_objects(rows: Sequence[ChatRow]) -> str:
 def point_lines(log: Sequence[Recorded]) -> str:
     """Name, when it came about, how many files, what it is."""
     return "\n".join(
-        f"{point.point:<5}  {local_time(point.at)}  {counted(point.files, 'file'):>10}  {clip(point.note, 70)}"
+        f"{point.point:<5}  {local_time(point.at)}  {pluralize(point.files, 'file'):>10}  {clip(point.note, 70)}"
         for point in points(log)
     )
 

@@ -20,7 +20,7 @@ from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_after_interrupt, ask_by, ask_next, at_terminal
 from septet.cli.progress import Screen
 from septet.cli.result import print_result
-from septet.common.text import neutral
+from septet.common.text import printable
 from septet.domain.codec import encode
 from septet.domain.events import AnswerGiven, PersonSpoke, Recorded
 from septet.domain.messages import Request
@@ -119,7 +119,7 @@ def outcome_of_command() -> Outcome:
 
 async def prepare_to_watch(session: Session, chat: str, options: Options) -> None:
     if options.model.debug:
-        session.models.overhear = debug_log(session.home.data / "logs" / f"{chat}.log")
+        session.models.debug_listener = debug_log(session.home.data / "logs" / f"{chat}.log")
     if options.programs.unsafe_local:
         notify(f"septet: {UNSAFE}")
     if not options.output.quiet:
@@ -188,7 +188,7 @@ async def reopen_for(late: bool, typed: str, session: Session, chat: str, bounds
         await session.reopen(chat, more_budget(state, bounds))
         return True
     if typed.strip():
-        notify(f"septet: not sent: {neutral(typed)}")
+        notify(f"septet: not sent: {printable(typed)}")
     return False
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
-from septet.common.text import token
+from septet.common.text import encode_token
 from septet.common.values import Value
 from septet.errors import BadConfig
 from septet.settings.group_chats import GroupChatFile, adopted, read_group_chat
@@ -72,7 +72,7 @@ def token_of(meeting: Meeting, environment: Mapping[str, str] = os.environ) -> s
 def usual_token_file(meeting: Meeting, roles: Sequence[str]) -> Path:
     """On the host's own machine: that of the one role, or the one that opens everything."""
     folder = host_folder(meeting.store)
-    return folder / "tokens" / token(roles[0]) if len(roles) == 1 else folder / "token"
+    return folder / "tokens" / encode_token(roles[0]) if len(roles) == 1 else folder / "token"
 
 
 def adopt(config: Path) -> GroupChatFile:

@@ -7,7 +7,7 @@ the instance `writer/essay-1`: the topic's source is the agent's key.
 import re
 from collections.abc import Iterable
 
-from septet.common.text import token
+from septet.common.text import encode_token
 from septet.common.values import Value
 from septet.errors import BadUsage
 
@@ -38,7 +38,7 @@ class TypeSubscription(Value, tag="type"):
 
     @property
     def id(self) -> str:
-        return f"type.{token(self.topic)}.{token(self.agent)}"
+        return f"type.{encode_token(self.topic)}.{encode_token(self.agent)}"
 
     def covers(self, topic_type: str) -> bool:
         return topic_type == self.topic
@@ -52,7 +52,7 @@ class PrefixSubscription(Value, tag="prefix"):
 
     @property
     def id(self) -> str:
-        return f"prefix.{token(self.prefix)}.{token(self.agent)}"
+        return f"prefix.{encode_token(self.prefix)}.{encode_token(self.agent)}"
 
     def covers(self, topic_type: str) -> bool:
         return topic_type.startswith(self.prefix)

@@ -10,7 +10,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
-from septet.common.text import text_of, token
+from septet.common.text import decode_token, encode_token
 from septet.errors import BadUsage, Unreachable
 from septet.ports import Said
 
@@ -24,7 +24,7 @@ class NatsBus:
     async def publish(self, topic: str, message: bytes, by: str = "") -> None:
         """While the server is away, messages wait in a bounded buffer and are dropped beyond it."""
         try:
-            await self._client.publish(f"{PREFIX}.{token(topic)}.{token(by)}", message)
+            await self._client.publish(f"{PREFIX}.{encode_token(topic)}.{encode_token(by)}", message)
         except nats.errors.OutboundBufferLimitError:
             return
         except nats.errors.MaxPayloadError as error:
@@ -37,7 +37,7 @@ class NatsBus:
     @asynccontextmanager
     async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[Said]]:
         try:
-            subject = f"{PREFIX}.{token(topic)}.*"
+            subject = f"{PREFIX}.{encode_token(topic)}.*"
             heard = await self._client.subscribe(subject, pending_msgs_limit=0, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
             await self._client.flush()  # from here on nothing is missed, whoever publishes it
         except nats.errors.Error as error:
@@ -52,4 +52,4 @@ class NatsBus:
 async def contents(heard: Subscription) -> AsyncIterator[Said]:
     async for message in heard.messages:
         with suppress(UnicodeDecodeError):  # no name of ours
-            yield Said(text_of(message.subject.rpartition(".")[2]), message.data)
+            yield Said(decode_token(message.subject.rpartition(".")[2]), message.data)

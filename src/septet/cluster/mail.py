@@ -15,7 +15,7 @@ from nats.js.client import JetStreamContext
 from nats.js.kv import KeyValue
 
 from septet.cluster.addresses import AgentId, Subscription, TopicId
-from septet.common.text import text_of, token
+from septet.common.text import decode_token, encode_token
 from septet.errors import BadUsage, Unreachable
 
 
@@ -114,17 +114,23 @@ class Mail:
 
     async def send_to_topic(self, topic: TopicId, parcel: Parcel) -> None:
         await self._store(
-            f"{TOPICS}.{token(topic.type)}.{token(topic.source)}", ENCODER.encode(parcel), parcel.id
+            f"{TOPICS}.{encode_token(topic.type)}.{encode_token(topic.source)}",
+            ENCODER.encode(parcel),
+            parcel.id,
         )
 
     async def send_to_agent(self, agent: AgentId, parcel: Parcel) -> None:
         await self._store(
-            f"{DIRECT}.{token(agent.type)}.{token(agent.key)}", ENCODER.encode(parcel), parcel.id
+            f"{DIRECT}.{encode_token(agent.type)}.{encode_token(agent.key)}",
+            ENCODER.encode(parcel),
+            parcel.id,
         )
 
     async def bury(self, letter: DeadLetter, agent: AgentId) -> None:
         identity = f"{letter.parcel.id}:dead:{agent}"
-        await self._store(f"{DEAD}.{token(agent.type)}.{token(agent.key)}", ENCODER.encode(letter), identity)
+        await self._store(
+            f"{DEAD}.{encode_token(agent.type)}.{encode_token(agent.key)}", ENCODER.encode(letter), identity
+        )
 
     async def dead_letters(self) -> list[DeadLetter]:
         """All that nobody could handle, oldest first."""
@@ -141,12 +147,12 @@ class Mail:
 
     async def keys(self, agent_type: str) -> tuple[set[str], set[tuple[str, str]]]:
         """The keys that agents of the type are written to directly, and all topics that were written to."""
-        direct = await self._subjects(f"{DIRECT}.{token(agent_type)}.*")
+        direct = await self._subjects(f"{DIRECT}.{encode_token(agent_type)}.*")
         topics = await self._subjects(f"{TOPICS}.>")
         parts = [subject.split(".") for subject in topics]
         return (
-            {text_of(subject.split(".")[-1]) for subject in direct},
-            {(text_of(part[-2]), text_of(part[-1])) for part in parts},
+            {decode_token(subject.split(".")[-1]) for subject in direct},
+            {(decode_token(part[-2]), decode_token(part[-1])) for part in parts},
         )
 
     async def _subjects(self, pattern: str) -> list[str]:
@@ -165,11 +171,11 @@ class Mail:
             max_deliver=-1,
             inactive_threshold=UNUSED,
             filter_subjects=[
-                f"{TOPICS}.*.{token(agent.key)}",
-                f"{DIRECT}.{token(agent.type)}.{token(agent.key)}",
+                f"{TOPICS}.*.{encode_token(agent.key)}",
+                f"{DIRECT}.{encode_token(agent.type)}.{encode_token(agent.key)}",
             ],
         )
-        name = f"agent-{token(agent.type)}-{token(agent.key)}"
+        name = f"agent-{encode_token(agent.type)}-{encode_token(agent.key)}"
         return await self._stream.pull_subscribe("", durable=name, stream=STREAM, config=config)
 
     async def _store(self, subject: str, body: bytes, identity: str) -> None:
@@ -203,14 +209,14 @@ class Registry:
         self._known: set[str] = set()
 
     async def add_type(self, agent_type: str) -> None:
-        await self._entries.put(f"agent.{token(agent_type)}", b"")
+        await self._entries.put(f"agent.{encode_token(agent_type)}", b"")
 
     async def knows(self, agent_type: str) -> bool:
         """A type that was seen once is known for good: its process may be away, but will be back."""
         if agent_type in self._known:
             return True
         try:
-            await self._entries.get(f"agent.{token(agent_type)}")
+            await self._entries.get(f"agent.{encode_token(agent_type)}")
         except nats.js.errors.KeyNotFoundError:
             return False
         self._known.add(agent_type)

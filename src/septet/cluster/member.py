@@ -20,7 +20,7 @@ from septet.cluster.connection import patiently
 from septet.cluster.stream import last_of
 from septet.cluster.turns import ENCODER, LEASE, ORDERS, WORK, Beat, Left, Say, failed, said
 from septet.cluster.users import opened
-from septet.common.text import text_of
+from septet.common.text import decode_token
 from septet.domain.events import Recorded
 from septet.domain.state import State
 from septet.errors import Conflict
@@ -79,7 +79,7 @@ class Member:
     async def _hearing(self, role: str) -> AsyncGenerator[None]:
         def hear_opened(message: Msg) -> None:
             opened = last_of(int((message.headers or {}).get("Nats-Sequence", "0")))
-            self._take(Call(text_of(message.subject.split(".")[2]), opened, message))
+            self._take(Call(decode_token(message.subject.split(".")[2]), opened, message))
 
         def hear_order(message: Msg) -> None:
             with suppress(msgspec.MsgspecError):  # not from a conductor

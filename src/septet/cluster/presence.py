@@ -17,7 +17,7 @@ from nats.js.client import JetStreamContext
 
 from septet.cluster.client import Connection
 from septet.cluster.users import PRESENCE, PRESENCE_STREAM
-from septet.common.text import token
+from septet.common.text import encode_token
 from septet.domain.presence import BEAT, Kind, Presence, Seen
 
 KEPT = 86_400.0
@@ -51,7 +51,7 @@ class Sign:
 
     def __init__(self, client: Connection, kind: Kind, name: str, roles: tuple[str, ...] = ()) -> None:
         self._client = client
-        self.key = f"$KV.{PRESENCE}.{kind}.{token(client.user)}.{token_hex(6)}"
+        self.key = f"$KV.{PRESENCE}.{kind}.{encode_token(client.user)}.{token_hex(6)}"
         self._presence = Presence(
             kind=kind, name=name, machine=socket.gethostname(), pid=os.getpid(), since=time(), roles=roles
         )

@@ -35,7 +35,7 @@ from septet.cluster.stream import (
     unpacked,
     whole_chat,
 )
-from septet.common.text import token
+from septet.common.text import encode_token
 from septet.domain.events import Event, Recorded
 from septet.errors import LogDamaged, StoreFailed
 from septet.ports import ChatHead, Sequel
@@ -218,7 +218,7 @@ class NatsStore:
         The server does what it is told in order: it listens for us before it answers what we ask next.
         """
         feed = Feed(chat)
-        heard = await listen(self._client, f"{STORED}.{token(chat)}.>", feed.hear)
+        heard = await listen(self._client, f"{STORED}.{encode_token(chat)}.>", feed.hear)
         try:
             yield feed
         finally:

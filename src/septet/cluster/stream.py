@@ -17,7 +17,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.cluster.client import listen
-from septet.common.text import text_of, token
+from septet.common.text import decode_token, encode_token
 from septet.common.values import Value
 from septet.domain.codec import actor, decode, encode, kind_of
 from septet.domain.events import Event, Recorded
@@ -51,7 +51,7 @@ FENCED, SPOKEN = "t", "ev"
 
 
 def whole_chat(chat: str) -> str:
-    return f"{LOG}.{token(chat)}.>"
+    return f"{LOG}.{encode_token(chat)}.>"
 
 
 def subject_of(chat: str, events: Sequence[Event], fenced: bool) -> str:
@@ -60,19 +60,19 @@ def subject_of(chat: str, events: Sequence[Event], fenced: bool) -> str:
     Of two events the last comes first, `….t.turn_opened.coder.review_given.reviewer`: it says whose turn it is.
     """
     branch = FENCED if fenced else SPOKEN
-    told = [f"{kind_of(event)}.{token(actor(event))}" for event in reversed(events)]
-    return f"{LOG}.{token(chat)}.{branch}.{'.'.join(told)}"
+    told = [f"{kind_of(event)}.{encode_token(actor(event))}" for event in reversed(events)]
+    return f"{LOG}.{encode_token(chat)}.{branch}.{'.'.join(told)}"
 
 
 def chat_of(subject: str) -> str:
-    return text_of(subject.split(".")[2])
+    return decode_token(subject.split(".")[2])
 
 
 def is_ours(subject: str) -> bool:
     """Whether it names a chat as we do: a member may store under names that stand for none, or for another one."""
     name = subject.split(".")[2]
     try:
-        return token(text_of(name)) == name
+        return encode_token(decode_token(name)) == name
     except UnicodeDecodeError:
         return False
 

@@ -46,7 +46,7 @@ from septet.cluster.mail import (
     new_parcel,
     open_registry,
 )
-from septet.common.text import text_of, token
+from septet.common.text import decode_token, encode_token
 from septet.errors import BadUsage, RemoteFailed, Unreachable
 
 Answer = Callable[[Parcel], Awaitable[Answered]]
@@ -240,7 +240,7 @@ class Host:
             await self._post.client.subscribe(subject, cb=hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
             for subject, hear in (
                 (f"{TOPICS}.>", self._hear_topic),
-                (f"{DIRECT}.{token(self._type)}.*", self._hear_direct),
+                (f"{DIRECT}.{encode_token(self._type)}.*", self._hear_direct),
                 (CHANGED, self._hear_change),
             )
         ]
@@ -264,11 +264,11 @@ class Host:
 
     async def _hear_topic(self, message: Msg) -> None:
         *_, kind, source = message.subject.split(".")
-        if self.hears(text_of(kind)):
-            self._open(text_of(source))
+        if self.hears(decode_token(kind)):
+            self._open(decode_token(source))
 
     async def _hear_direct(self, message: Msg) -> None:
-        self._open(text_of(message.subject.rsplit(".", 1)[1]))
+        self._open(decode_token(message.subject.rsplit(".", 1)[1]))
 
     async def _hear_change(self, _: Msg) -> None:
         with suppress(nats.errors.Error):

@@ -12,7 +12,7 @@ refused: the fence lets one of two go on.
 
 import msgspec
 
-from septet.common.text import token
+from septet.common.text import encode_token
 from septet.common.values import Value
 from septet.errors import RemoteFailed, SeptetError
 
@@ -50,7 +50,7 @@ ORDERS = msgspec.json.Decoder(Order)
 
 def said(chat: str) -> str:
     """Where members tell what becomes of the chat's turn."""
-    return f"{SAID}.{token(chat)}"
+    return f"{SAID}.{encode_token(chat)}"
 
 
 def failed(error: Exception) -> Failed:

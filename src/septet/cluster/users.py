@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from septet.common.text import token
+from septet.common.text import encode_token
 from septet.common.values import Value
 from septet.errors import BadUsage, StoreFailed
 
@@ -83,7 +83,7 @@ class Rights(Value):
 
 def inbox(name: str) -> str:
     """Answers to a user come to a place of its own, which no other member can hear."""
-    return f"_INBOX_{token(name)}"
+    return f"_INBOX_{encode_token(name)}"
 
 
 def conductor_rights() -> Rights:
@@ -104,9 +104,9 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
             PAGES,
             f"{BLOB}.*.*.*.*",
             *(f"{LOG}.*.t.{what}" for what in storing(roles, called)),
-            *(f"septet.bus.*.{token(one)}" for one in called),
+            *(f"septet.bus.*.{encode_token(one)}" for one in called),
             "septet.said.*",
-            f"$KV.{PRESENCE}.member.{token(name)}.*",
+            f"$KV.{PRESENCE}.member.{encode_token(name)}.*",
         ),
         subscribe=tuple(subject for role in roles for subject in hearing(role)),
         inbox=(f"{inbox(name)}.>",),
@@ -115,10 +115,10 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
 
 def storing(roles: Sequence[str], called: Sequence[str]) -> Iterator[str]:
     """Its own events, and moves: alone, or together with an event of its own."""
-    named = [f"{kind}.{token(one)}" for kind in NAMED for one in called]
+    named = [f"{kind}.{encode_token(one)}" for kind in NAMED for one in called]
     own = [*named, *sorted({made(kind) for role in roles for kind in MADE.get(role, ())})]
     yield from own
-    for move in ("turn_opened.*", *(f"chat_ended.{token(one)}" for one in called)):
+    for move in ("turn_opened.*", *(f"chat_ended.{encode_token(one)}" for one in called)):
         yield move
         yield from (f"{move}.{one}" for one in own)
 
@@ -135,7 +135,7 @@ def hearing(role: str) -> tuple[str, ...]:
 
 def opened(role: str) -> tuple[str, str]:
     """Turns of the role: by a move alone, and by one that was stored together with what led to it."""
-    subject = f"septet.stored.*.t.turn_opened.{token(role)}"
+    subject = f"septet.stored.*.t.turn_opened.{encode_token(role)}"
     return subject, f"{subject}.>"
 
 
@@ -207,7 +207,7 @@ class Users:
         self.token_file(name).unlink(missing_ok=True)
 
     def token_file(self, name: str) -> Path:
-        return self._folder / "token" if name == CONDUCTOR else self._folder / "tokens" / token(name)
+        return self._folder / "token" if name == CONDUCTOR else self._folder / "tokens" / encode_token(name)
 
     def _write(self, users: dict[str, User]) -> None:
         """The list for us, and the same for the server, which reads it anew when it is told to."""

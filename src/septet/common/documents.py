@@ -49,7 +49,7 @@ def parse_document(text: str, form: type[T], name: str) -> T:
     try:
         return msgspec.yaml.decode(text, type=form)
     except msgspec.ValidationError as error:
-        raise misfit(str(error), root, form, name) from error
+        raise validation_error(str(error), root, form, name) from error
 
 
 def has_alias(root: "Node | None") -> bool:
@@ -76,7 +76,7 @@ def children_of(node: "Node | None") -> "dict[str, tuple[Node, Node]]":
     return {}
 
 
-def misfit(message: str, root: "Node | None", form: type, name: str) -> BadConfig:
+def validation_error(message: str, root: "Node | None", form: type, name: str) -> BadConfig:
     """The library's words, with the line that they are about and the nearest right name."""
     found = PLACE.search(message)
     unknown = UNKNOWN.search(message)

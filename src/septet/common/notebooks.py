@@ -7,7 +7,7 @@ import msgspec
 from septet.common.values import Value
 
 MARK = re.compile(r"^#\s*%%.*$", re.MULTILINE)
-FOR_A_NOTEBOOK = re.compile(r"^\s*%(?:matplotlib|config|load_ext|autoreload)\b.*$", re.MULTILINE)
+NOTEBOOK_MAGICS = re.compile(r"^\s*%(?:matplotlib|config|load_ext|autoreload)\b.*$", re.MULTILINE)
 """Lines that only tell a notebook how to show things."""
 
 
@@ -20,7 +20,7 @@ class Notebook(Value):
     cells: list[NotebookCell]
 
 
-def cells_of(text: str) -> tuple[str, ...]:
+def split_cells(text: str) -> tuple[str, ...]:
     """The parts between `# %%` lines; the whole text where there are none."""
     return tuple(part.strip("\n") + "\n" for part in MARK.split(text) if part.strip())
 
@@ -32,5 +32,5 @@ def notebook_cells(content: bytes) -> tuple[str, ...]:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from error
     texts = ["".join(cell.source) for cell in cells if cell.cell_type == "code"]
-    plain = [FOR_A_NOTEBOOK.sub("", text) for text in texts]
+    plain = [NOTEBOOK_MAGICS.sub("", text) for text in texts]
     return tuple(text.strip("\n") + "\n" for text in plain if text.strip())

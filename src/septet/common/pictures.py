@@ -17,7 +17,7 @@ class Picture(Value):
     """What was recognised: `kind` in words, or the `trouble` why it shows nothing."""
 
     kind: str = ""
-    trouble: str = ""
+    error: str = ""
 
 
 def recognise(content: bytes) -> Picture:
@@ -29,30 +29,30 @@ def recognise(content: bytes) -> Picture:
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         kind = "WebP"
     if not kind:
-        return Picture(trouble="it is not a picture" if content else "it is empty")
+        return Picture(error="it is not a picture" if content else "it is empty")
     whole = b"</svg>" in content if kind == "SVG" else len(content) > 100
-    return Picture(kind=kind) if whole else Picture(trouble="the picture is cut short")
+    return Picture(kind=kind) if whole else Picture(error="the picture is cut short")
 
 
 def recognise_png(content: bytes) -> Picture:
     try:
         chunks = list(png_chunks(content))
         if chunks[0][0] != b"IHDR" or chunks[-1][0] != b"IEND":
-            return Picture(trouble="the picture is cut short")
+            return Picture(error="the picture is cut short")
         width, height, depth, colour = struct.unpack(">IIBB", chunks[0][1][:10])
-        lines = inflated(b"".join(body for kind, body in chunks if kind == b"IDAT"))
+        lines = inflate(b"".join(body for kind, body in chunks if kind == b"IDAT"))
     except (ValueError, IndexError, zlib.error, struct.error):
-        return Picture(trouble="the picture is damaged")
+        return Picture(error="the picture is damaged")
     channels = CHANNELS.get(colour, 1)
     stride = 1 + (width * channels * depth + 7) // 8
     if not width or not height or len(lines) < stride * height:
-        return Picture(trouble="the picture is cut short")
-    if blank(lines[: stride * height], stride, max(1, channels * depth // 8)):
-        return Picture(trouble="the picture is blank")
+        return Picture(error="the picture is cut short")
+    if is_blank(lines[: stride * height], stride, max(1, channels * depth // 8)):
+        return Picture(error="the picture is blank")
     return Picture(kind=f"{width}×{height} PNG")
 
 
-def inflated(packed: bytes) -> bytes:
+def inflate(packed: bytes) -> bytes:
     """A few kilobytes can unpack to gigabytes: more than a large picture is not unpacked."""
     lines = zlib.decompressobj().decompress(packed, LARGEST)
     if len(lines) == LARGEST:
@@ -73,7 +73,7 @@ def png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
         place += 12 + length
 
 
-def blank(lines: bytes, stride: int, pixel: int) -> bool:
+def is_blank(lines: bytes, stride: int, pixel: int) -> bool:
     """All pixels are alike: rows repeat one pixel, or differ by nothing from what stands before them."""
     rows = [lines[start : start + stride] for start in range(0, len(lines), stride)]
     first = rows[0][1:]

@@ -20,13 +20,30 @@ TOKENS = (
 MIXED = r"(?=[A-Za-z_-]{0,80}\d)(?=[a-z0-9_-]{0,80}[A-Z])[A-Za-z0-9_-]{20,}"
 LIKELY = rf"(?:sk|rk|gsk|xai|nvapi|glpat|pypi|dop_v1|hf|npm)[-_]{MIXED}"
 PRIVATE_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:\s|\\[nrt])+[A-Za-z0-9+/=]{8,}"
-HELD = re.compile(f"{PRIVATE_KEY}|{BEGINS}(?:{'|'.join([*TOKENS, LIKELY])})")
+SECRET_TEXT = re.compile(f"{PRIVATE_KEY}|{BEGINS}(?:{'|'.join([*TOKENS, LIKELY])})")
 
-MODELS = ("example", "sample", "template", "dist", "defaults")
+EXAMPLE_ENDINGS = ("example", "sample", "template", "dist", "defaults")
 """Ends of names of files that show how such a file looks."""
-CODE = ("py", "pyi", "js", "ts", "jsx", "tsx", "go", "rs", "java", "rb", "c", "h", "cpp", "sh", "md", "html")
-FOLDERS = frozenset({".ssh", ".aws", ".azure", ".gnupg", ".kube"})
-NAMES = re.compile(
+CODE_ENDINGS = (
+    "py",
+    "pyi",
+    "js",
+    "ts",
+    "jsx",
+    "tsx",
+    "go",
+    "rs",
+    "java",
+    "rb",
+    "c",
+    "h",
+    "cpp",
+    "sh",
+    "md",
+    "html",
+)
+SECRET_FOLDERS = frozenset({".ssh", ".aws", ".azure", ".gnupg", ".kube"})
+SECRET_NAME = re.compile(
     r"""(?ix)
     \.env (\..+)? | .+\.env | \.envrc
     | .+\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate)
@@ -42,11 +59,11 @@ def is_secret_name(path: str) -> bool:
     """Whether a file of that name usually holds something that nobody else should see."""
     *folders, name = path.split("/")
     ending = name.rpartition(".")[2].lower()
-    if any(folder in FOLDERS for folder in folders):
+    if any(folder in SECRET_FOLDERS for folder in folders):
         return True
-    return NAMES.fullmatch(name) is not None and ending not in (*MODELS, *CODE)
+    return SECRET_NAME.fullmatch(name) is not None and ending not in (*EXAMPLE_ENDINGS, *CODE_ENDINGS)
 
 
 def holds_secret(text: str) -> bool:
     """Whether a private key or an access token plainly stands in it."""
-    return HELD.search(text) is not None
+    return SECRET_TEXT.search(text) is not None

@@ -17,12 +17,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_OURS = re.compile(r"septet-passing-[a-z]+-[a-z0-9_]{8}")
+_OURS = re.compile(r"septet-(?:temporary|passing)-[a-z]+-[a-z0-9_]{8}")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class PassingFolder:
+class TemporaryFolder:
     """A folder, and the open descriptor that holds its lock."""
 
     path: Path
@@ -34,33 +34,33 @@ class PassingFolder:
             os.close(self.lock)
 
 
-def make_passing(kind: str) -> PassingFolder:
+def make_temporary_folder(kind: str) -> TemporaryFolder:
     """A new one. Whoever sweeps may have seen it before it was locked: then it is gone, and another is made."""
     while True:
-        path = Path(tempfile.mkdtemp(prefix=f"septet-passing-{kind}-"))
+        path = Path(tempfile.mkdtemp(prefix=f"septet-temporary-{kind}-"))
         with suppress(FileNotFoundError, BlockingIOError):
-            return PassingFolder(path, _locked(path, fcntl.LOCK_SH))
+            return TemporaryFolder(path, _lock(path, fcntl.LOCK_SH))
 
 
 @contextmanager
-def passing_folder(kind: str) -> Generator[Path]:
+def temporary_folder(kind: str) -> Generator[Path]:
     """One for as long as the context lasts."""
-    made = make_passing(kind)
+    made = make_temporary_folder(kind)
     try:
         yield made.path
     finally:
         made.remove()
 
 
-def lasting_folder(kind: str) -> Path:
+def process_folder(kind: str) -> Path:
     """One for as long as this process lasts, which others may read."""
-    made = make_passing(kind)
+    made = make_temporary_folder(kind)
     atexit.register(made.remove)
     made.path.chmod(0o755)
     return made.path
 
 
-def sweep_passing() -> None:
+def sweep_temporary_folders() -> None:
     """Take away the folders of this user that nobody holds."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
@@ -75,14 +75,14 @@ def _sweep(path: Path) -> None:
         return
     if not seen.st_mode & stat.S_IRUSR:
         path.chmod(0o700)  # a program that ran there may have shut it
-    lock = _locked(path, fcntl.LOCK_EX)
+    lock = _lock(path, fcntl.LOCK_EX)
     try:
         remove_folder(path)
     finally:
         os.close(lock)
 
 
-def _locked(path: Path, kind: int) -> int:
+def _lock(path: Path, kind: int) -> int:
     """Its descriptor, locked, if the folder is still there then; an OSError otherwise."""
     lock = os.open(path, _FOLDER)
     try:

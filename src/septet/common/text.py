@@ -1,4 +1,4 @@
-"""How many of something and which, in words: one answer, two answers; a, b and c."""
+"""Text for people and terminals: plurals, lists of names, output without escape sequences, tokens of any text."""
 
 import codecs
 import re
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def pluralize(number: int, one: str, many: str = "") -> str:
     """The number with its noun; `many` is for nouns that do more than take an s."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def listed(names: Sequence[str], last: str = "and") -> str:
+def join_words(names: Sequence[str], last: str = "and") -> str:
     """The names as a sentence has them."""
     *others, final = names or [""]
     return f"{', '.join(others)} {last} {final}" if others else final
@@ -32,36 +32,36 @@ _LONGEST = 4096
 _REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
 
-def neutral(text: str) -> str:
+def printable(text: str) -> str:
     """The text without escape sequences; other control characters become visible signs.
 
     A carriage return before a line's end is dropped and any other starts a new line, as a log would show it.
     Characters that reorder what is read (bidirectional controls) are shown as their code.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(map(_shown, _SEQUENCE.sub("", lines)))
+    return "".join(map(_printable_character, _SEQUENCE.sub("", lines)))
 
 
-class Pieces:
+class TerminalDecoder:
     """Foreign bytes as they come: what may be the beginning of a sequence waits for the rest of it."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._waiting = ""
 
-    def take(self, piece: bytes) -> str:
+    def decode(self, piece: bytes) -> str:
         text = self._waiting + self._decode(piece)
         begun = _BEGUN.search(text)
         cut = begun.start() if begun and len(text) - begun.start() < _LONGEST else len(text)
         self._waiting = text[cut:]
-        return neutral(text[:cut])
+        return printable(text[:cut])
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """What is left when nothing more comes."""
-        return neutral(self._waiting + self._decode(b"", final=True))
+        return printable(self._waiting + self._decode(b"", final=True))
 
 
-def _shown(character: str) -> str:
+def _printable_character(character: str) -> str:
     if character in _KEPT or (character >= " " and character != "\x7f" and not "\x80" <= character <= "\x9f"):
         return f"<U+{ord(character):04X}>" if character in _REORDERING else character
     if character < " ":
@@ -70,13 +70,13 @@ def _shown(character: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def token(text: str) -> str:
+def encode_token(text: str) -> str:
     """Letters, digits, _ and - stay; every other byte is written as =XX, and nothing at all as =."""
     return re.sub(rb"[^A-Za-z0-9_-]", lambda found: b"=%02X" % ord(found[0]), text.encode()).decode() or "="
 
 
 @lru_cache(maxsize=4096)
-def text_of(encoded: str) -> str:
+def decode_token(encoded: str) -> str:
     """The text back from its token."""
     if encoded == "=":
         return ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.patches import is_patch, patched, patched_path
 from septet.domain.plans import Refusal
@@ -220,7 +220,7 @@ def without_name(blocks: Sequence[Block]) -> Refusal:
     first = next((line.strip() for line in blocks[0].text.splitlines() if line.strip()), "")
     if any(is_change(block) for block in blocks):
         return Refusal(reason=f"a diff names no file ('{first}'); start each with ```diff NAME.py")
-    count = counted(len(blocks), "code block")
+    count = pluralize(len(blocks), "code block")
     return Refusal(
         reason=f"{count} without a file name ('{first}'); start each with ```python NAME.py, or leave it out"
     )

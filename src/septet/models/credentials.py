@@ -17,7 +17,7 @@ Credentials = Callable[[], Awaitable[Mapping[str, str]]]
 Token = tuple[str, float]
 """The token and the moment (seconds since 1970) at which it expires."""
 
-RENEWED_BEFORE = 300.0
+REFRESH_MARGIN = 300.0
 
 
 def header(name: str, value: str) -> Credentials:
@@ -34,12 +34,14 @@ def bearer(key: str) -> Credentials:
     return header("Authorization", f"Bearer {key}" if key else "")
 
 
-def renewed(fetch: Callable[[], Awaitable[Token]], now: Callable[[], float] = time.time) -> Credentials:
+def refreshed_bearer(
+    fetch: Callable[[], Awaitable[Token]], now: Callable[[], float] = time.time
+) -> Credentials:
     """A bearer token that is fetched anew some minutes before it expires."""
     held: list[Token] = []
 
     async def give() -> Mapping[str, str]:
-        if not held or held[0][1] - now() < RENEWED_BEFORE:
+        if not held or held[0][1] - now() < REFRESH_MARGIN:
             held[:] = [await fetch()]
         return {"Authorization": f"Bearer {held[0][0]}"}
 
@@ -57,15 +59,15 @@ class KeyFile:
         self.path = path
 
     def read(self) -> Mapping[str, str]:
-        kept = self._kept()
+        kept = self._stored_keys()
         return {name: from_keyring(name) if key == IN_KEYRING else key for name, key in kept.items()}
 
     def names(self) -> list[str]:
-        return sorted(self._kept())
+        return sorted(self._stored_keys())
 
     def set(self, provider: str, key: str, keyring: bool = False) -> None:
         """Keep a key; an empty one removes what was kept."""
-        before = self._kept()
+        before = self._stored_keys()
         kept = {name: value for name, value in before.items() if name != provider}
         if before.get(provider) == IN_KEYRING and not (keyring and key):
             out_of_keyring(provider)
@@ -75,7 +77,7 @@ class KeyFile:
             kept[provider] = IN_KEYRING if keyring else key
         self._write(kept)
 
-    def _kept(self) -> dict[str, str]:
+    def _stored_keys(self) -> dict[str, str]:
         try:
             if os.name == "posix" and stat.S_IMODE(self.path.stat().st_mode) & 0o077:
                 raise BadConfig(f"others can read your keys in {self.path}", f"chmod 600 {self.path}")

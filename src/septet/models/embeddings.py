@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.errors import ModelFailed
 from septet.models.credentials import Credentials
-from septet.models.faults import UNREADABLE, Fault
-from septet.models.http import Wire
+from septet.models.faults import DECODE_ERRORS, Fault
+from septet.models.http import HttpClient
 from septet.models.wrappers.errors import error_for
 
 BATCH = 64
@@ -17,19 +17,19 @@ LONGEST = 8_000
 """Characters of a text; services refuse longer ones."""
 
 
-class Embedded(Value):
+class EmbeddingItem(Value):
     embedding: tuple[float, ...]
     index: int = 0
 
 
 class Embeddings(Value):
-    data: tuple[Embedded, ...]
+    data: tuple[EmbeddingItem, ...]
 
 
 class Embedder:
     """`url` is the whole address of the embeddings."""
 
-    def __init__(self, url: str, model: str, credentials: Credentials, wire: Wire) -> None:
+    def __init__(self, url: str, model: str, credentials: Credentials, wire: HttpClient) -> None:
         self.model = model
         self._url = url
         self._credentials = credentials
@@ -39,10 +39,10 @@ class Embedder:
         """A vector for each text. Raises ModelFailed or NoModel."""
         found: list[tuple[float, ...]] = []
         for start in range(0, len(texts), BATCH):
-            found += await self._embedded([text[:LONGEST] for text in texts[start : start + BATCH]])
+            found += await self._embed_batch([text[:LONGEST] for text in texts[start : start + BATCH]])
         return found
 
-    async def _embedded(self, texts: list[str]) -> list[tuple[float, ...]]:
+    async def _embed_batch(self, texts: list[str]) -> list[tuple[float, ...]]:
         body = msgspec.json.encode({"model": self.model, "input": texts})
         try:
             async with self._wire.post(self._url, await self._credentials(), body) as incoming:
@@ -51,11 +51,11 @@ class Embedder:
             raise error_for(fault, self.model) from fault
         try:
             given = msgspec.json.decode(content, type=Embeddings).data
-        except UNREADABLE as error:
+        except DECODE_ERRORS as error:
             raise ModelFailed(f"{self.model}: the answer holds no vectors ({error})", "check it") from error
         if len(given) != len(texts):
             raise ModelFailed(
-                f"{self.model}: {counted(len(given), 'vector')} came for {counted(len(texts), 'text')}",
+                f"{self.model}: {pluralize(len(given), 'vector')} came for {pluralize(len(texts), 'text')}",
                 "check it",
             )
         return [one.embedding for one in sorted(given, key=lambda one: one.index)]

@@ -12,7 +12,7 @@ Encode = Callable[[Message | None, Message], Awaitable[bytes]]
 Loader = Callable[[str], Awaitable[bytes]]
 """The content of a blob by its address."""
 
-KEPT_ROLES = 64
+MAX_ROLES = 64
 
 MAGIC = (
     (b"\x89PNG", "image/png"),
@@ -22,27 +22,27 @@ MAGIC = (
 )
 
 
-class EncodedHistory:
+class HistoryCache:
     """What the last request of each role looked like, so that only new messages cost anything."""
 
     def __init__(self, encode: Encode) -> None:
         self._encode = encode
-        self._kept: dict[str, _Kept] = {}
+        self._prefixes: dict[str, _Prefix] = {}
 
-    async def joined(self, role: str, messages: tuple[Message, ...]) -> bytes:
-        kept = self._kept.pop(role, None) or _Kept()
+    async def encode(self, role: str, messages: tuple[Message, ...]) -> bytes:
+        kept = self._prefixes.pop(role, None) or _Prefix()
         # A parallel request of the same role finds nothing here and encodes afresh: nobody shares a buffer.
-        kept.shorten(messages)
+        kept.truncate(messages)
         for message in messages[len(kept.messages) :]:
             before = kept.messages[-1] if kept.messages else None
             kept.add(message, await self._encode(before, message))
-        self._kept[role] = kept
-        if len(self._kept) > KEPT_ROLES:
-            del self._kept[next(iter(self._kept))]
+        self._prefixes[role] = kept
+        if len(self._prefixes) > MAX_ROLES:
+            del self._prefixes[next(iter(self._prefixes))]
         return bytes(kept.text)
 
 
-class _Kept:
+class _Prefix:
     """The messages that `text` encodes, and where in it each of them ends."""
 
     def __init__(self) -> None:
@@ -50,11 +50,11 @@ class _Kept:
         self.ends: list[int] = []
         self.text = bytearray()
 
-    def shorten(self, messages: tuple[Message, ...]) -> None:
+    def truncate(self, messages: tuple[Message, ...]) -> None:
         """Keep only what the new messages begin with too."""
         count = len(self.messages)
         if list(messages[:count]) != self.messages:
-            count = shared(self.messages, messages)
+            count = common_length(self.messages, messages)
         del self.messages[count:]
         del self.ends[count:]
         del self.text[self.ends[-1] if self.ends else 0 :]
@@ -65,13 +65,13 @@ class _Kept:
         self.ends.append(len(self.text))
 
 
-def shared(one: Sequence[Message], other: Sequence[Message]) -> int:
+def common_length(one: Sequence[Message], other: Sequence[Message]) -> int:
     """How many messages two histories have in common at the start."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
 
 
-class Picture:
+class EncodedImage:
     """An image as a wire wants it: its media type and its content in base64."""
 
     def __init__(self, content: bytes) -> None:
@@ -83,11 +83,11 @@ def media_type(content: bytes) -> str:
     return next((kind for magic, kind in MAGIC if content.startswith(magic)), "image/png")
 
 
-async def pictures(load: Loader | None, message: Message) -> list[Picture]:
-    return [Picture(content) for content in await contents(load, message)]
+async def encoded_images(load: Loader | None, message: Message) -> list[EncodedImage]:
+    return [EncodedImage(content) for content in await load_images(load, message)]
 
 
-async def contents(load: Loader | None, message: Message) -> list[bytes]:
+async def load_images(load: Loader | None, message: Message) -> list[bytes]:
     """The images of a message."""
     if not message.images:
         return []

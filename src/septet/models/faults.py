@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises for JSON that is none: malformed, not in UTF-8, or nested beyond all measure."""
 
 Feature = Literal["tools", "schema", "images"]
@@ -39,45 +39,45 @@ class Fault(Exception):
         self.cause = cause
 
 
-class Passing(Fault):
+class TransientFault(Fault):
     pass
 
 
-class Limited(Passing):
+class RateLimited(TransientFault):
     def __init__(self, cause: str, after: float | None = None) -> None:
         super().__init__(cause)
-        self.after = after
+        self.retry_after = after
 
 
-class Broken(Passing):
+class ServerError(TransientFault):
     pass
 
 
-class Unreachable(Passing):
+class ConnectionFailed(TransientFault):
     remedy = "check the address and the network, then resume the chat"
 
 
-class Stalled(Passing):
+class TimedOut(TransientFault):
     pass
 
 
-class Garbled(Passing):
+class InvalidAnswer(TransientFault):
     pass
 
 
-class Oversized(Passing):
+class AnswerTooLarge(TransientFault):
     remedy = "resume the chat, or let answers be larger (SEPTET_LONGEST_ANSWER, in MiB)"
 
 
-class TooLong(Fault):
+class ContextExceeded(Fault):
     remedy = "resume the chat with a model that has a larger context"
 
 
-class Filtered(Fault):
+class ContentFiltered(Fault):
     remedy = "say it differently or resume the chat with another model"
 
 
-class Lacking(Fault):
+class FeatureMissing(Fault):
     remedy = "resume the chat with another model"
 
     def __init__(self, feature: Feature, cause: str) -> None:
@@ -85,15 +85,15 @@ class Lacking(Fault):
         self.feature: Feature = feature
 
 
-class Refused(Fault):
+class RequestRejected(Fault):
     remedy = "check the model's name and address"
 
 
-class Denied(Fault):
+class AccessDenied(Fault):
     remedy = "set a valid key (`septet keys set`)"
 
 
-LONGEST_CAUSE = 300
+MAX_CAUSE = 300
 
 TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length|context (length|window|size)"
@@ -103,7 +103,7 @@ TOO_LONG = re.compile(
 FILTERED = re.compile(r"content_filter|content management policy|ResponsibleAIPolicy", re.IGNORECASE)
 EXHAUSTED = re.compile(r"insufficient_quota|credit balance|billing", re.IGNORECASE)
 BUSY = re.compile(r"overloaded|rate.?limit|too many requests|server is busy", re.IGNORECASE)
-WITHOUT = re.compile(
+NOT_SUPPORTED = re.compile(
     r"not support|n't support|unsupported|does not have|not enabled|requires --|not available|unknown|unrecognized"
     r"|only supported by|missing data required|no endpoints found|not allowed|not a multimodal|at most 0|text.only",
     re.IGNORECASE,
@@ -125,69 +125,69 @@ class ErrorAnswer(msgspec.Struct):
     message: str = ""
 
 
-def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Fault:
+def fault_of_response(status: int, headers: Mapping[str, str], body: bytes) -> Fault:
     """The fault behind an answer whose status is not 200."""
-    cause = f"the server answered {status}: {said(body)}"
+    cause = f"the server answered {status}: {error_text(body)}"
     text = body[:20_000].decode(errors="replace")
     if status in (429, 503, 529):
-        return Denied(cause) if EXHAUSTED.search(text) else Limited(cause, waiting(headers))
+        return AccessDenied(cause) if EXHAUSTED.search(text) else RateLimited(cause, retry_after(headers))
     if status >= 500 or status in (408, 409, 425):
-        found = meaning(text, cause)
-        return found if isinstance(found, TooLong | Lacking) else Broken(cause)
+        found = fault_of_rejection(text, cause)
+        return found if isinstance(found, ContextExceeded | FeatureMissing) else ServerError(cause)
     if status in (401, 402, 403):
-        return Denied(cause)
-    return meaning(text, cause)
+        return AccessDenied(cause)
+    return fault_of_rejection(text, cause)
 
 
-def meaning(text: str, cause: str) -> Fault:
+def fault_of_rejection(text: str, cause: str) -> Fault:
     """What a request was refused for, by the words of the refusal."""
     if TOO_LONG.search(text):
-        return TooLong(cause)
+        return ContextExceeded(cause)
     if FILTERED.search(text):
-        return Filtered(cause)
-    if WITHOUT.search(text):
+        return ContentFiltered(cause)
+    if NOT_SUPPORTED.search(text):
         if SCHEMA.search(text):
-            return Lacking("schema", cause)
+            return FeatureMissing("schema", cause)
         if IMAGES.search(text):
-            return Lacking("images", cause)
+            return FeatureMissing("images", cause)
         if TOOLS.search(text):
-            return Lacking("tools", cause)
-    return Refused(cause)
+            return FeatureMissing("tools", cause)
+    return RequestRejected(cause)
 
 
-def interruption(error: ErrorBody | str) -> Fault:
+def fault_in_stream(error: ErrorBody | str) -> Fault:
     """The fault behind an error that comes inside a stream that had begun well."""
     body = ErrorBody(message=error) if isinstance(error, str) else error
     text = f"{body.message} {body.code} {body.type}"
-    cause = f"the server broke off: {body.message or text}"[:LONGEST_CAUSE]
+    cause = f"the server broke off: {body.message or text}"[:MAX_CAUSE]
     if BUSY.search(text):
-        return Limited(cause)
-    found = meaning(text, cause)
-    return Broken(cause) if isinstance(found, Refused) else found
+        return RateLimited(cause)
+    found = fault_of_rejection(text, cause)
+    return ServerError(cause) if isinstance(found, RequestRejected) else found
 
 
-def said(body: bytes) -> str:
+def error_text(body: bytes) -> str:
     """What an error answer says, on one short line."""
     try:
         answer = msgspec.json.decode(body, type=ErrorAnswer)
-    except UNREADABLE:
-        return shortened(body.decode(errors="replace"))
+    except DECODE_ERRORS:
+        return one_line(body.decode(errors="replace"))
     error = answer.error
     if isinstance(error, ErrorBody):
-        return shortened(error.message or str(error.code or error.type))
-    return shortened(error or answer.message or str(answer.detail or "") or body.decode(errors="replace"))
+        return one_line(error.message or str(error.code or error.type))
+    return one_line(error or answer.message or str(answer.detail or "") or body.decode(errors="replace"))
 
 
-def shortened(text: str) -> str:
-    return " ".join(re.sub(r"<[^>]*>", " ", text).split())[:LONGEST_CAUSE] or "nothing"
+def one_line(text: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", text).split())[:MAX_CAUSE] or "nothing"
 
 
-def waiting(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
     """How many seconds the server asks to wait: milliseconds, seconds or a date."""
-    if milliseconds := number(headers.get("retry-after-ms", "")):
+    if milliseconds := parse_number(headers.get("retry-after-ms", "")):
         return milliseconds / 1000
     after = headers.get("retry-after", "")
-    if (seconds := number(after)) is not None:
+    if (seconds := parse_number(after)) is not None:
         return seconds
     try:
         moment = parsedate_to_datetime(after)
@@ -196,5 +196,5 @@ def waiting(headers: Mapping[str, str], now: datetime | None = None) -> float | 
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
 
 
-def number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\d+(\.\d+)?", text.strip()) else None

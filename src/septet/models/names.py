@@ -38,7 +38,7 @@ class Endpoint(Value):
     version: str = ""
 
 
-class Surroundings(Value):
+class ProviderSettings(Value):
     """What a name is read with: the environment's variables and the keys that were set before."""
 
     environment: Mapping[str, str]
@@ -57,7 +57,7 @@ class Surroundings(Value):
         return self.environment.get(name, "").strip() or default
 
 
-def resolve(name: str, around: Surroundings) -> Endpoint:
+def resolve(name: str, around: ProviderSettings) -> Endpoint:
     """The endpoint that a name stands for. Raises NoModel where its key is missing, BadConfig for no name."""
     if name.startswith("url:"):
         return from_url(name, around)
@@ -67,21 +67,21 @@ def resolve(name: str, around: Surroundings) -> Endpoint:
     if provider == "local":
         return Endpoint(wire="local", url="", model=model)
     if provider not in PROVIDERS or not model:
-        raise unknown(name, provider)
+        raise unknown_name(name, provider)
     return {"openai": openai, "azure": azure, "anthropic": anthropic, "ollama": ollama}[provider](
         model, around
     )
 
 
-def openai(model: str, around: Surroundings) -> Endpoint:
+def openai(model: str, around: ProviderSettings) -> Endpoint:
     url = around.variable("OPENAI_BASE_URL", OPENAI)
     key = around.key("openai")
     if not key and url == OPENAI:
-        raise missing("openai")
+        raise missing_key("openai")
     return Endpoint(wire="openai", url=url.rstrip("/"), model=model, key=key)
 
 
-def azure(model: str, around: Surroundings) -> Endpoint:
+def azure(model: str, around: ProviderSettings) -> Endpoint:
     url = around.variable("AZURE_OPENAI_ENDPOINT")
     if not url:
         raise NoModel(
@@ -98,19 +98,19 @@ def azure(model: str, around: Surroundings) -> Endpoint:
     )
 
 
-def anthropic(model: str, around: Surroundings) -> Endpoint:
+def anthropic(model: str, around: ProviderSettings) -> Endpoint:
     key = around.key("anthropic")
     if not key:
-        raise missing("anthropic")
+        raise missing_key("anthropic")
     url = around.variable("ANTHROPIC_BASE_URL", ANTHROPIC)
     return Endpoint(wire="anthropic", url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
 
 
-def ollama(model: str, around: Surroundings) -> Endpoint:
+def ollama(model: str, around: ProviderSettings) -> Endpoint:
     return Endpoint(wire="openai", url=f"{ollama_address(around)}/v1", model=model)
 
 
-def ollama_address(around: Surroundings) -> str:
+def ollama_address(around: ProviderSettings) -> str:
     """OLLAMA_HOST is a host, perhaps with a port, or an address; 0.0.0.0 is only where it listens."""
     host = around.variable("OLLAMA_HOST", OLLAMA).rstrip("/")
     parts = urlsplit(host if "//" in host else f"http://{host}")
@@ -118,7 +118,7 @@ def ollama_address(around: Surroundings) -> str:
     return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{parts.port or 11434}"
 
 
-def from_url(name: str, around: Surroundings) -> Endpoint:
+def from_url(name: str, around: ProviderSettings) -> Endpoint:
     url, _, model = name.removeprefix("url:").partition("#")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not model:
@@ -126,14 +126,14 @@ def from_url(name: str, around: Surroundings) -> Endpoint:
     return Endpoint(wire="openai", url=url.rstrip("/"), model=model, key=around.key("url"))
 
 
-def missing(provider: str) -> NoModel:
+def missing_key(provider: str) -> NoModel:
     return NoModel(
         f"no key for {provider} is known",
         f"set {KEY_VARIABLES[provider]} or run: septet keys set {provider}",
     )
 
 
-def unknown(name: str, provider: str) -> BadConfig:
+def unknown_name(name: str, provider: str) -> BadConfig:
     near = get_close_matches(provider, PROVIDERS, n=1)
     remedy = f"did you mean '{near[0]}/…'?" if near and near[0] != provider else f"use {FORMS}"
     return BadConfig(f"'{name[:80]}' names no model", remedy)

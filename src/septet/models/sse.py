@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from septet.domain.messages import Delta
-from septet.models.faults import Garbled
-from septet.models.http import LONGEST_ANSWER, Incoming, oversized
+from septet.models.faults import InvalidAnswer
+from septet.models.http import MAX_ANSWER_BYTES, HttpResponse, answer_too_large
 
 
 class EventStream:
@@ -36,7 +36,7 @@ class EventStream:
             text = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *blocks, rest = text.split(b"\n\n")
         self._pending = [rest + held]
-        return [data for block in blocks if (data := data_of(block)) is not None]
+        return [data for block in blocks if (data := event_data(block)) is not None]
 
     def end(self) -> list[bytes]:
         """The last event, where the server left out only the blank line after it."""
@@ -44,7 +44,7 @@ class EventStream:
         return self.feed(b"\n\n") if whole_lines else []
 
 
-def data_of(block: bytes) -> bytes | None:
+def event_data(block: bytes) -> bytes | None:
     """The data lines of one event; None where it has none (a comment, a name alone)."""
     if block.startswith(b"data: ") and b"\n" not in block:
         return block[6:]
@@ -59,7 +59,7 @@ def data_of(block: bytes) -> bytes | None:
 STREAMS = ("text/event-stream", "application/octet-stream", "text/plain")
 
 
-class Reader(Protocol):
+class AnswerReader(Protocol):
     """What gathers an answer from the data of its events; `done` once the wire has said the last word.
 
     `size` is how much it has gathered: characters of text, reasoning and calls.
@@ -68,37 +68,37 @@ class Reader(Protocol):
     done: bool
     size: int
 
-    def take(self, data: bytes) -> None: ...
-    def fresh(self) -> Delta | None: ...
+    def feed(self, data: bytes) -> None: ...
+    def take_delta(self) -> Delta | None: ...
 
 
-async def deltas(incoming: Incoming, reader: Reader) -> AsyncGenerator[Delta, None]:
+async def read_deltas(incoming: HttpResponse, reader: AnswerReader) -> AsyncGenerator[Delta, None]:
     """What is new after each piece from the network, however many events it held.
 
     An empty delta is a sign of life: bytes came, but nothing to show. Raises Oversized where it becomes too much.
     """
-    longest = incoming.longest or LONGEST_ANSWER
-    if incoming.kind == "application/json":
-        reader.take(b"".join([piece async for piece in incoming]))
-        yield reader.fresh() or Delta()
+    longest = incoming.max_bytes or MAX_ANSWER_BYTES
+    if incoming.content_type == "application/json":
+        reader.feed(b"".join([piece async for piece in incoming]))
+        yield reader.take_delta() or Delta()
         return
-    if incoming.kind not in STREAMS:
-        raise Garbled(f"the server sent {incoming.kind} instead of an answer")
+    if incoming.content_type not in STREAMS:
+        raise InvalidAnswer(f"the server sent {incoming.content_type} instead of an answer")
     events = EventStream()
     async for piece in incoming:
         for data in events.feed(piece):
-            reader.take(data)
+            reader.feed(data)
         check_size(max(reader.size, events.pending), longest)
-        yield reader.fresh() or Delta()
+        yield reader.take_delta() or Delta()
         if reader.done:
-            await incoming.finish()
+            await incoming.drain()
             return
     for data in events.end():
-        reader.take(data)
-    if delta := reader.fresh():
+        reader.feed(data)
+    if delta := reader.take_delta():
         yield delta
 
 
 def check_size(size: int, longest: int) -> None:
     if size > longest:
-        raise oversized(longest)
+        raise answer_too_large(longest)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from septet.common.temporary import lasting_folder
+from septet.common.temporary import process_folder
 
 HOME = "/tmp/home"  # noqa: S108  the sandbox's own /tmp
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -16,7 +16,7 @@ _PASSED_ON = ("TZ",)
 @cache
 def plain_environment() -> Path:
     """An interpreter with its standard library and nothing else: what is installed beside Septet is Septet's own."""
-    folder = lasting_folder("python")
+    folder = process_folder("python")
     make_environment(folder, base_interpreter())
     return folder
 

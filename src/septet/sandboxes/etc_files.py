@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from septet.common.temporary import lasting_folder
+from septet.common.temporary import process_folder
 
 _ETC = Path("/etc")
 _COPIED = (
@@ -39,7 +39,7 @@ OPEN_SETTINGS = tuple(str(_ETC / name) for name in (*_COPIED, *_OWN))
 @cache
 def settings_folder() -> Path:
     """A folder to mount as /etc; removed when this process ends."""
-    folder = lasting_folder("etc")
+    folder = process_folder("etc")
     for name in _COPIED:
         with suppress(OSError, shutil.Error):
             _copy(_ETC / name, folder / name)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from septet.common.temporary import lasting_folder
+from septet.common.temporary import process_folder
 from septet.domain.pytest_report import PYTEST_OPTIONS
 from septet.domain.runs import Job
 from septet.errors import SandboxFailed
@@ -174,7 +174,7 @@ def pytest_folder(cache: Path) -> Path:
         cache.mkdir(parents=True, exist_ok=True)
         return _kept(_made(distributions, Path(tempfile.mkdtemp(prefix=".pytest-", dir=cache))), cache / name)
     except OSError:
-        return _made(distributions, lasting_folder("pytest"))
+        return _made(distributions, process_folder("pytest"))
 
 
 def _kept(made: Path, wanted: Path) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 from anyio import Lock
 from anyio.lowlevel import RunVar
 
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.common.values import Value
 from septet.domain.runs import Job, Limits
 from septet.errors import BadUsage, NoSandbox, SeptetError
@@ -150,7 +150,7 @@ async def _looked_at(name: str) -> Rung:
 
 async def tried_out(sandbox: Sandbox, rung: str = "bubblewrap") -> Sandbox:
     """Not by version but by running something, with every flag that a real run has."""
-    with passing_folder("probe") as folder:
+    with temporary_folder("probe") as folder:
         job = Job(command=("echo", "works"), workspace=str(folder), limits=Limits(seconds=20.0))
         try:
             result = await sandbox.run(job)

@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream
 from msgspec.structs import replace
 
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.domain.runs import Job, Network
 from septet.sandboxes.environment import launcher
 
@@ -146,7 +146,7 @@ async def reaching(job: Job) -> AsyncGenerator[Job]:
     if not job.network or job.network == "off":
         yield job
         return
-    with passing_folder("proxy") as place:
+    with temporary_folder("proxy") as place:
         socket = place / "proxy"
         async with proxy(socket, hosts_of(job.network)):
             command = relayed(socket, direct(job.network), *job.command)

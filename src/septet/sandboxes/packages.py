@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.domain.packages import Installation, Missing
 from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
 from septet.errors import SandboxFailed, SeptetError
@@ -166,7 +166,7 @@ class Packages:
     async def _uv(self, home: Path, *words: str) -> RunResult:
         cache = home / ".cache"
         options = ["--only-binary", ":all:", "--link-mode", "copy", "--cache-dir", str(cache)]
-        with passing_folder("proxy") as place:
+        with temporary_folder("proxy") as place:
             socket = place / "proxy"
             async with proxy(socket, self.index.hosts):
                 program = _uv_program()

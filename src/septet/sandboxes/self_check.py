@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.common.values import Value
 from septet.domain.runs import Job, Limits
 from septet.ports import Sandbox
@@ -84,7 +84,7 @@ class SelfCheck(Value):
 async def self_check(sandbox: Sandbox) -> SelfCheck:
     """Makes the canaries, runs the program, and looks at what became of them, not at what it says of itself."""
     token = secrets.token_hex()
-    with passing_folder("check") as folder, _listener() as listener:
+    with temporary_folder("check") as folder, _listener() as listener:
         secret, outside, workspace = folder / "secret", folder / "outside", folder / "workspace"
         secret.write_text(token)
         hook = _hook_of(workspace)

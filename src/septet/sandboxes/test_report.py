@@ -10,7 +10,7 @@ from io import FileIO
 import anyio
 from msgspec.structs import replace
 
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.domain.pytest_report import TestReport, read_report
 from septet.domain.runs import Job
 
@@ -69,7 +69,7 @@ def pipe_channel() -> Generator[ReportChannel]:
 @contextmanager
 def path_channel() -> Generator[ReportChannel]:
     """A pipe with a name, for programs that cannot inherit anything."""
-    with passing_folder("report") as folder:
+    with temporary_folder("report") as folder:
         place = folder / "report"
         os.mkfifo(place)
         with suppress(OSError):

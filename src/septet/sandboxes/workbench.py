@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from septet.common.temporary import PassingFolder, make_passing
+from septet.common.temporary import TemporaryFolder, make_temporary_folder
 from septet.domain.runs import Cell, Job, RunResult
 from septet.errors import SandboxFailed, SeptetError
 from septet.ports import Listener, Sandbox
@@ -31,7 +31,7 @@ class KeptKernel:
 
     kernel: Kernel
     job: Job
-    place: PassingFolder
+    place: TemporaryFolder
 
     async def run(self, cell: Cell, listen: Listener | None) -> RunResult:
         if tuple(self.kernel.succeeded) != cell.earlier:
@@ -111,7 +111,7 @@ def _real(workspace: str) -> Path:
 def _made(rung: Sandbox, job: Job) -> KeptKernel:
     if not isinstance(rung, Bubblewrap):
         raise SandboxFailed("only bubblewrap has a kernel", "run the code as files")
-    place = make_passing("kernel")
+    place = make_temporary_folder("kernel")
     if job.network == "off":
         return KeptKernel(Kernel(rung, job), job, place)
     seen = replace(job, readable=(*job.readable, str(place.path)))

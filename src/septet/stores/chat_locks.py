@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from septet.common.text import token
+from septet.common.text import encode_token
 from septet.errors import Conflict
 
 LONGEST = 200
@@ -40,7 +40,7 @@ class ChatLocks:
             self.release(chat)
 
     def _path(self, chat: str) -> Path:
-        return self._folder / token(chat)
+        return self._folder / encode_token(chat)
 
     def _lock(self, chat: str) -> int:
         while True:

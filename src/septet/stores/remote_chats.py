@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from septet.common.text import token
+from septet.common.text import encode_token
 from septet.ports import RemoteChat
 from septet.workspace.delivery import replace_file
 
@@ -33,4 +33,4 @@ class RemoteChats:
         self._path(chat).unlink(missing_ok=True)
 
     def _path(self, chat: str) -> Path:
-        return self._folder / f"{token(chat)}.json"
+        return self._folder / f"{encode_token(chat)}.json"

@@ -6,7 +6,7 @@ newest review and the newest run results; and whatever the person has asked for 
 
 from collections.abc import Iterable, Mapping
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.domain.events import RunFinished
 from septet.domain.messages import Message
 from septet.domain.plans import Wish, plan_text
@@ -216,7 +216,7 @@ def shortened(text: str, limit: int = SHOWN_OUTPUT) -> str:
     if len(text) <= limit:
         return text
     head, tail = limit // 3, limit - limit // 3
-    return f"{text[:head]}\n… {counted(len(text) - limit, 'character')} left out …\n{text[-tail:]}"
+    return f"{text[:head]}\n… {pluralize(len(text) - limit, 'character')} left out …\n{text[-tail:]}"
 
 
 def remarks(state: State, title: str) -> list[str]:

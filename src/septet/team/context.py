@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import RunFinished
 from septet.domain.files import is_test
@@ -216,7 +216,7 @@ def main_text(main: RunFinished) -> str:
     how = {"screen": " on a screen", "server": " as a server"}.get(main.mode, "")
     ending = trouble_of(main) or f"succeeded\n{shortened(main.result.stdout)}".rstrip()
     made = [
-        f"{one.path} ({counted(one.size, 'byte')})" for one in main.result.changes if one.kind != "deleted"
+        f"{one.path} ({pluralize(one.size, 'byte')})" for one in main.result.changes if one.kind != "deleted"
     ]
     left = f"\nit left {', '.join(made)}" if made else ""
     return f"`{main.command}`{how}: {ending}{left}"

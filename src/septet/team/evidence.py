@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
 from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves, Wish
@@ -143,7 +143,7 @@ def test_troubles(state: State) -> list[str]:
     tests, run = tests_of(state), run_for(state, "tests")
     if tests.failed:
         failed = len(tests.failed)
-        total = counted(len(tests.cases), "test")
+        total = pluralize(len(tests.cases), "test")
         return [f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"]
     if run is not None and (why := untold(tests, run)):
         return [f"what became of the tests is {why}"]

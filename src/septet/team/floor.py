@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import ChatEnded, TurnOpened
 from septet.domain.state import State
@@ -68,7 +68,7 @@ def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
         if turns is None or isinstance(move, End) or used < turns or of not in ("", move.speaker):
             return move
         return End(
-            reason="bound", detail=f"{counted(turns, 'round')} {'is' if turns == 1 else 'are'} used up"
+            reason="bound", detail=f"{pluralize(turns, 'round')} {'is' if turns == 1 else 'are'} used up"
         )
 
     return bounded
@@ -83,7 +83,7 @@ def unless_refused(times: int, floor: Floor) -> Floor:
         who, why = state.refused.role, state.refused.reason.partition("\n\n")[0]
         return End(
             reason="error",
-            detail=f"{counted(times, 'reply', 'replies')} of the {who} in a row could not be used: {why}",
+            detail=f"{pluralize(times, 'reply', 'replies')} of the {who} in a row could not be used: {why}",
         )
 
     return bounded
@@ -101,9 +101,9 @@ def unless_stuck(times: int, floor: Floor) -> Floor:
         if tries(state) < times + HELPED:
             return floor(state)
         if state.repeats + 1 == tries(state):
-            detail = f"the same code came {counted(tries(state), 'time')} in a row"
+            detail = f"the same code came {pluralize(tries(state), 'time')} in a row"
         else:
-            detail = f"the same failure came {counted(state.failing, 'time')} in a row: {state.failure}"
+            detail = f"the same failure came {pluralize(state.failing, 'time')} in a row: {state.failure}"
         return End(reason="no_progress", detail=detail)
 
     return bounded
@@ -134,7 +134,7 @@ def unless_never_pleased(times: int, floor: Floor) -> Floor:
             return floor(state)
         return End(
             reason="bound",
-            detail=f"all checks passed, but the reviewer wanted more {counted(times, 'time')} in a row",
+            detail=f"all checks passed, but the reviewer wanted more {pluralize(times, 'time')} in a row",
         )
 
     return bounded

@@ -12,7 +12,7 @@ Check = Callable[[Mapping[str, object]], str]
 """What is wrong with the arguments; nothing where they fit."""
 
 
-class ForeignTool:
+class McpTool:
     """Never used twice for one call: what it does is not known here."""
 
     repeatable = False

@@ -13,7 +13,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.errors import BadUsage, StoreFailed
 
 COOKIE_SECONDS = 30 * 24 * 3600
@@ -102,7 +102,7 @@ def token_from(path: Path) -> str:
         raise BadUsage(f"the token file {path} cannot be read", "name a text file with one line") from error
     if len(token) < SHORTEST_TOKEN:
         raise BadUsage(
-            f"the token in {path} has {counted(len(token), 'character')}",
+            f"the token in {path} has {pluralize(len(token), 'character')}",
             f"use at least {SHORTEST_TOKEN}, e.g. python -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     return token

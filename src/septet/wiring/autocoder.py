@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from septet.chat.export import event_text
 from septet.chat.names import named_after
 from septet.chat.results import Result, clip, result_of
-from septet.common.text import neutral
+from septet.common.text import printable
 from septet.common.values import Value
 from septet.domain.events import ChatEnded, Event, Recorded, StopRequested, ToolAnswered
 from septet.domain.messages import Request
@@ -72,7 +72,7 @@ def whole_name(model: str) -> str:
 async def build(project: Project, handle: Handle) -> Result:
     async with open_session(environment=surroundings(project)) as session:
         if project.log_level == "debug":
-            session.models.overhear = tell_request
+            session.models.debug_listener = tell_request
         sandbox = await session.sandbox()
         chat = await chat_for(project, session)
         await handle.follow(session.perform(chat, sandbox), teller(project.log_level))
@@ -114,7 +114,7 @@ def teller(level: str) -> Callable[[Recorded], None]:
         who, text = event_text(recorded)
         if text:
             line = f"{who}: {text if level == 'debug' else brief(recorded.event, text)}"
-            sys.stderr.write(f"{neutral(line)}\n")
+            sys.stderr.write(f"{printable(line)}\n")
 
     return tell if level != "quiet" else lambda _: None
 
@@ -128,4 +128,4 @@ def brief(event: Event, text: str) -> str:
 
 def tell_request(request: Request) -> None:
     for message in request.messages:
-        sys.stderr.write(neutral(f"[{request.role} {request.step}, {message.role}]\n{message.text}\n"))
+        sys.stderr.write(printable(f"[{request.role} {request.step}, {message.role}]\n{message.text}\n"))

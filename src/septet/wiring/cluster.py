@@ -36,7 +36,7 @@ from septet.settings.home import find_home
 from septet.team.floor import Floor
 from septet.team.layouts import layout_of
 from septet.ways.iterate.policy import floor_for
-from septet.wiring.models import Models, settled_name, suited
+from septet.wiring.models import Models, absolute_name, adapt_to_model
 from septet.wiring.session import Session, thinking, with_model
 from septet.workspace.files import Workspace
 from septet.workspace.snapshots import hidden_in, taken
@@ -275,7 +275,7 @@ def check_rights(client: Connection, joining: Membership) -> None:
 async def own_model(models: Models, name: str) -> tuple[str, ...]:
     """What a member thinks with where it may choose; nothing where there is nothing."""
     try:
-        return (settled_name(name or (await models.choose()).name),)
+        return (absolute_name(name or (await models.choose()).name),)
     except NoModel:
         return ()
 
@@ -296,7 +296,7 @@ def casting(session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple
     """The same agents as at home, on this machine's own workspace."""
 
     def turns_of(member: RoleSpec) -> Agent:
-        spec = suited(replace(member, model=own)) if member.model == (OWN,) else member
+        spec = adapt_to_model(replace(member, model=own)) if member.model == (OWN,) else member
 
         def turn(state: State) -> Acts:
             here = replace(state, workspace=str(session.home.workspaces / state.chat))

@@ -12,12 +12,12 @@ from septet.ways.assistant.members import assisting
 from septet.ways.autocoder.members import acting, reasoning
 from septet.ways.group_chat.members import briefed_for_talk, talking
 from septet.ways.pair.members import briefed, managing, pairing, running_newest
-from septet.wiring.mcp import Foreign
+from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models
 
 
 def craft(
-    member: RoleSpec, team: TeamSpec, models: Models, bench: Bench, foreign: Foreign | None = None
+    member: RoleSpec, team: TeamSpec, models: Models, bench: Bench, foreign: McpServers | None = None
 ) -> Agent | None:
     """The agent for such a member; None for one that works as in any team."""
     if team.floor == "reason_and_act":
@@ -55,7 +55,7 @@ def pair_craft(member: RoleSpec, models: Models, bench: Bench) -> Agent | None:
     return None
 
 
-def assistant_craft(member: RoleSpec, models: Models, bench: Bench, foreign: Foreign | None) -> Agent:
+def assistant_craft(member: RoleSpec, models: Models, bench: Bench, foreign: McpServers | None) -> Agent:
     """The proxy talks and does nothing else; the others have the toolbox, with the tools of foreign servers."""
     from septet.ways.assistant.tools import assistant_tools
 

@@ -17,18 +17,18 @@ from septet.common.values import Value
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
 from septet.errors import BadConfig
-from septet.tools.mcp import ForeignTool
+from septet.tools.mcp import McpTool
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult, Tool
 
 SECONDS = 60.0
-ODD = re.compile(r"[^A-Za-z0-9_-]+")
+INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
 """Model services take no other signs in the name of a tool."""
 
 
-class Command(Value):
+class McpCommand(Value):
     """A server that speaks MCP on its standard input and output."""
 
     command: str
@@ -36,65 +36,65 @@ class Command(Value):
     env: Mapping[str, str] = {}
 
 
-class Named(Value, rename={"servers": "mcpServers"}):
+class McpFile(Value, rename={"servers": "mcpServers"}):
     """The file that other programs of this kind use too: mcp.json."""
 
-    servers: Mapping[str, Command] = {}
+    servers: Mapping[str, McpCommand] = {}
 
 
-class Foreign:
+class McpServers:
     """The servers of one session. They live on a loop of their own: turns come and go in other tasks."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._opened = ExitStack()
-        self._tools: dict[str, ForeignTool] | None = None
+        self._tools: dict[str, McpTool] | None = None
 
     def close(self) -> None:
         self._opened.close()
 
-    def named(self) -> Mapping[str, Command]:
-        return read_document(self._path, Named).servers if self._path.exists() else {}
+    def read(self) -> Mapping[str, McpCommand]:
+        return read_document(self._path, McpFile).servers if self._path.exists() else {}
 
-    def name(self, servers: Mapping[str, Command]) -> None:
+    def write(self, servers: Mapping[str, McpCommand]) -> None:
         """Write the file anew; only its owner may read it, for commands may hold keys."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = self._path.with_suffix(".new")
         draft.touch(mode=0o600)
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(Named(servers=servers))) + b"\n")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(McpFile(servers=servers))) + b"\n")
         draft.replace(self._path)
 
-    async def try_out(self, server: str, command: Command) -> None:
+    async def check(self, server: str, command: McpCommand) -> None:
         """Raises BadConfig where it does not start or does not speak MCP."""
-        with closing(Foreign(self._path)) as passing:
+        with closing(McpServers(self._path)) as passing:
             await to_thread.run_sync(passing._start, {server: command})
 
-    async def tools(self) -> Mapping[str, ForeignTool]:
+    async def tools(self) -> Mapping[str, McpTool]:
         """By name, which begins with the server's; nothing is started where no server is named."""
         if self._tools is None:
-            named = self.named()
+            named = self.read()
             self._tools = await to_thread.run_sync(self._start, named) if named else {}
         return self._tools
 
-    def _start(self, named: Mapping[str, Command]) -> dict[str, ForeignTool]:
+    def _start(self, named: Mapping[str, McpCommand]) -> dict[str, McpTool]:
         portal = self._opened.enter_context(start_blocking_portal())
-        found = [self._listed(portal, name, command) for name, command in named.items()]
+        found = [self._list_tools(portal, name, command) for name, command in named.items()]
         return {tool.name: tool for tools in found for tool in tools}
 
-    def _listed(self, portal: BlockingPortal, server: str, command: Command) -> list[ForeignTool]:
+    def _list_tools(self, portal: BlockingPortal, server: str, command: McpCommand) -> list[McpTool]:
         silence = self._opened.enter_context(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # closed with the rest
-        client = opened(server, command, silence)
+        client = make_client(server, command, silence)
         try:
             entered: AbstractContextManager[Client] = portal.wrap_async_context_manager(client)
             self._opened.enter_context(entered)
             listed = portal.call(client.list_tools).tools
         except Exception as error:  # whatever a stranger's program does, the person hears of it in one line
-            cause = f"the MCP server '{server}' does not work ({shortly(error)})"
+            cause = f"the MCP server '{server}' does not work ({one_line(error)})"
             raise BadConfig(cause, f"try `{command.command}` yourself, or: septet mcp rm {server}") from error
-        return [fitted(server, one, portal, client) for one in listed]
+        return [make_tool(server, one, portal, client) for one in listed]
 
 
-def opened(server: str, command: Command, errors: TextIO) -> "Client":
+def make_client(server: str, command: McpCommand, errors: TextIO) -> "Client":
     """Not started yet; what it says on its standard error goes there."""
     try:
         from mcp import Client, StdioServerParameters, stdio_client
@@ -107,22 +107,22 @@ def opened(server: str, command: Command, errors: TextIO) -> "Client":
     return Client(stdio_client(started, errlog=errors), read_timeout_seconds=SECONDS)
 
 
-def fitted(server: str, tool: "Tool", portal: BlockingPortal, client: "Client") -> ForeignTool:
+def make_tool(server: str, tool: "Tool", portal: BlockingPortal, client: "Client") -> McpTool:
     async def call(arguments: Mapping[str, object]) -> str | Refusal:
         async def ask() -> "CallToolResult":
             return await client.call_tool(tool.name, dict(arguments))
 
         try:
-            return told(await to_thread.run_sync(portal.call, ask, abandon_on_cancel=True))
+            return result_text(await to_thread.run_sync(portal.call, ask, abandon_on_cancel=True))
         except Exception as error:  # a stranger's program: what it raises is told to the model
-            return Refusal(reason=f"{tool.name} failed: {shortly(error)}")
+            return Refusal(reason=f"{tool.name} failed: {one_line(error)}")
 
-    name = ODD.sub("_", f"{server}_{tool.name}")[:64]
+    name = INVALID_CHARACTERS.sub("_", f"{server}_{tool.name}")[:64]
     offered = ToolOffer(name=name, description=tool.description or tool.name, parameters=tool.input_schema)
-    return ForeignTool(offered, checking(tool.input_schema), call)
+    return McpTool(offered, make_validator(tool.input_schema), call)
 
 
-def checking(schema: Mapping[str, object]) -> Callable[[Mapping[str, object]], str]:
+def make_validator(schema: Mapping[str, object]) -> Callable[[Mapping[str, object]], str]:
     from jsonschema.validators import validator_for
 
     validator = validator_for(schema)(schema)
@@ -137,7 +137,7 @@ def checking(schema: Mapping[str, object]) -> Callable[[Mapping[str, object]], s
     return check
 
 
-def told(result: "CallToolResult") -> str | Refusal:
+def result_text(result: "CallToolResult") -> str | Refusal:
     """Text as it is, structures as JSON, the rest by kind."""
     parts = [getattr(part, "text", None) or f"({part.type})" for part in result.content]
     if not parts and result.structured_content is not None:
@@ -146,6 +146,6 @@ def told(result: "CallToolResult") -> str | Refusal:
     return Refusal(reason=text or "it failed") if result.is_error else text
 
 
-def shortly(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
-    return shortly(inner[0]) if inner else f"{type(error).__name__}: {error}"[:300]
+    return one_line(inner[0]) if inner else f"{type(error).__name__}: {error}"[:300]

@@ -14,38 +14,46 @@ from septet.common.documents import read_document
 from septet.domain.messages import Usage
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, NoModel
-from septet.models.choice import Choice, Known, Overview, amount, choose, nothing, unfetched
+from septet.models.choice import (
+    Choice,
+    ModelEntry,
+    Overview,
+    choose,
+    choose_download,
+    format_size,
+    no_model_found,
+)
 from septet.models.credentials import KeyFile, bearer, header
 from septet.models.embeddings import Embedder
 from septet.models.encoding import Loader
-from septet.models.http import LONGEST_ANSWER, Wire
-from septet.models.local.catalogue import CATALOGUE, OwnWeights, Weights, weights, with_own
-from septet.models.local.discovery import Found, known_servers, probe
-from septet.models.local.download import PUBLIC_INDEX, Progress, Shelf
-from septet.models.local.embedded import EmbeddedModel, EmbeddedServer, check_runtime, runtime_is_here
-from septet.models.names import KEY_VARIABLES, Endpoint, Surroundings, resolve
+from septet.models.http import MAX_ANSWER_BYTES, HttpClient
+from septet.models.local.catalogue import CATALOGUE, Weights, WeightsFile, extend_catalogue, find_weights
+from septet.models.local.discovery import ServerModels, find_servers, known_servers
+from septet.models.local.download import PUBLIC_INDEX, ModelStore, Progress
+from septet.models.local.embedded import EmbeddedModel, EmbeddedServer, check_runtime, has_runtime
+from septet.models.names import KEY_VARIABLES, Endpoint, ProviderSettings, resolve
 from septet.models.providers.anthropic import AnthropicModel
 from septet.models.providers.azure import API_VERSION, azure_address, azure_credentials, azure_model
 from septet.models.providers.openai import OpenAIModel
 from septet.models.providers.replay import open_replay
 from septet.models.providers.scripted import ScriptedModel, load_script
-from septet.models.wrappers.argument_repair import RepairingArguments
-from septet.models.wrappers.context_limit import Briefer
-from septet.models.wrappers.debug_tap import Overhear, Overheard
-from septet.models.wrappers.early_stop import Concise
-from septet.models.wrappers.errors import Reporting
-from septet.models.wrappers.fallback import Fallback, Tell
-from septet.models.wrappers.pricing import Priced, listed_price, unpriced
-from septet.models.wrappers.recording import Recording, Tape
-from septet.models.wrappers.retry import Patience, Retrying, Timed
-from septet.models.wrappers.text_protocol import InWords
-from septet.models.wrappers.usage import Counted
+from septet.models.wrappers.argument_repair import ArgumentRepair
+from septet.models.wrappers.context_limit import ContextLimit
+from septet.models.wrappers.debug_tap import DebugTap, RequestListener
+from septet.models.wrappers.early_stop import EarlyStop
+from septet.models.wrappers.errors import ErrorBoundary
+from septet.models.wrappers.fallback import Fallback, Notify
+from septet.models.wrappers.pricing import Pricing, listed_price, unknown_price
+from septet.models.wrappers.recording import Recording, RecordingFile
+from septet.models.wrappers.retry import RequestTimeout, Retry, RetryPolicy
+from septet.models.wrappers.text_protocol import TextProtocol
+from septet.models.wrappers.usage import UsageCheck
 from septet.ports import Model
 from septet.settings.group_chats import adopted, read_group_chat
 from septet.settings.home import Home
 
 
-def sturdy(models: Sequence[tuple[str, Model]], patience: Patience, tell: Tell) -> Model:
+def resilient(models: Sequence[tuple[str, Model]], patience: RetryPolicy, tell: Notify) -> Model:
     """A model that finishes undamaged or stops resumable, whatever its service does.
 
     Every attempt at a smaller or repaired request is itself retried; only a model that still fails gives
@@ -54,19 +62,22 @@ def sturdy(models: Sequence[tuple[str, Model]], patience: Patience, tell: Tell) 
     each = [
         (
             name,
-            Priced(
-                RepairingArguments(Briefer(Retrying(Timed(InWords(Counted(model))), patience, tell))), name
+            Pricing(
+                ArgumentRepair(
+                    ContextLimit(Retry(RequestTimeout(TextProtocol(UsageCheck(model))), patience, tell))
+                ),
+                name,
             ),
         )
         for name, model in models
     ]
     first = each[0][1] if len(each) == 1 else Fallback(each, tell)
-    return Reporting(first, models[0][0])
+    return ErrorBoundary(first, models[0][0])
 
 
 CANDIDATES = 3
 EMBEDDINGS = "SEPTET_EMBEDDINGS"
-LONGEST = "SEPTET_LONGEST_ANSWER"
+MAX_ANSWER_VARIABLE = "SEPTET_LONGEST_ANSWER"
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 """Variables whose values are in no recording: those of every provider are named so."""
 DEMOS = Path(__file__).parents[1] / "demos"
@@ -83,30 +94,30 @@ class Models:
         home: Home,
         environment: Mapping[str, str] = os.environ,
         load: Loader | None = None,
-        patience: Patience | None = None,
+        retry: RetryPolicy | None = None,
     ) -> None:
         self._environment = environment
-        self.overhear: Overhear | None = None
-        self._tape: Tape | None = None
+        self.debug_listener: RequestListener | None = None
+        self._tape: RecordingFile | None = None
         self._load = load
-        self._patience = patience or Patience()
+        self._retry = retry or RetryPolicy()
         self.keys = KeyFile(home.config / "keys.json")
         self._own_weights = home.config / "models.yaml"
-        self._wire = Wire(longest_answer=longest_answer(environment))
+        self._http = HttpClient(max_answer_bytes=max_answer_bytes(environment))
         index = environment.get("UV_DEFAULT_INDEX") or environment.get("PIP_INDEX_URL") or PUBLIC_INDEX
-        self.shelf = Shelf(home.cache / "models", self._wire, index)
+        self.store = ModelStore(home.cache / "models", self._http, index)
 
     async def __aenter__(self) -> "Models":
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._wire.aclose()
+        await self._http.aclose()
 
     @cached_property
     def catalogue(self) -> tuple[Weights, ...]:
         """The embedded models: those that are known here, and those of the person's own file."""
         path = self._own_weights
-        return with_own(read_document(path, OwnWeights).weights if path.exists() else ())
+        return extend_catalogue(read_document(path, WeightsFile).weights if path.exists() else ())
 
     def adopt(self, config: Path) -> None:
         """What a group chat's file says of its provider holds where the environment says nothing."""
@@ -118,68 +129,70 @@ class Models:
         """The model that these names stand for: the first one answers, the others stand in for it."""
         if not any(names):
             raise NoModel("no model was chosen", "pass -m NAME, or watch one at work: septet demo")
-        model = rehearsal(names[0]) or sturdy(
-            [(name, self._opened(name)) for name in names], self._patience, warn
+        model = open_rehearsal(names[0]) or resilient(
+            [(name, self._open_one(name)) for name in names], self._retry, warn
         )
         model = Recording(model, self._tape) if self._tape else model
-        return Overheard(model, self.overhear) if self.overhear else model
+        return DebugTap(model, self.debug_listener) if self.debug_listener else model
 
     async def check_price(self, names: Iterable[str]) -> None:
         """Raises BadUsage where somebody has to say what a model costs."""
         for name in names:
-            known = rehearsal_of(name) or await to_thread.run_sync(listed_price, Usage(), name) is not None
+            known = is_rehearsal(name) or await to_thread.run_sync(listed_price, Usage(), name) is not None
             if not known:
-                raise unpriced(name)
+                raise unknown_price(name)
 
     def record(self, path: Path) -> None:
         """Write every answer of models that are opened from now on to a file that `replay:` reads."""
-        self._tape = Tape(path, self.secrets())
+        self._tape = RecordingFile(path, self.secrets())
 
     def secrets(self) -> list[str]:
         """What must not be given away: the keys that are kept, and variables that are named like one."""
         named = (value for name, value in self._environment.items() if SECRET_NAME.search(name))
-        return [*self._around().keys.values(), *named]
+        return [*self._settings().keys.values(), *named]
 
-    def _opened(self, name: str) -> Model:
-        endpoint = resolve(name, self._around())
+    def _open_one(self, name: str) -> Model:
+        endpoint = resolve(name, self._settings())
         if endpoint.wire == "pydantic-ai":
-            return self._by_library(endpoint.model)
-        return self._embedded(endpoint.model) if endpoint.wire == "local" else self._wired(endpoint)
+            return self._open_pydantic_ai(endpoint.model)
+        return (
+            self._open_embedded(endpoint.model) if endpoint.wire == "local" else self._open_endpoint(endpoint)
+        )
 
-    def _by_library(self, name: str) -> Model:
+    def _open_pydantic_ai(self, name: str) -> Model:
         try:
             from septet.models.providers.pydantic_ai import open_pydantic_ai
         except ImportError as error:
             raise NoModel("pydantic-ai is not installed", "install 'septet[providers]'") from error
-        return open_pydantic_ai(name, self._wire, self._load)
+        return open_pydantic_ai(name, self._http, self._load)
 
-    def _wired(self, endpoint: Endpoint) -> Model:
+    def _open_endpoint(self, endpoint: Endpoint) -> Model:
         if endpoint.wire == "anthropic":
             credentials = header("x-api-key", endpoint.key)
             return AnthropicModel(
-                f"{endpoint.url}/v1/messages", endpoint.model, credentials, self._wire, self._load
+                f"{endpoint.url}/v1/messages", endpoint.model, credentials, self._http, self._load
             )
         if endpoint.wire == "azure":
             address = azure_address(endpoint.url, endpoint.model, endpoint.version or API_VERSION)
             credentials = azure_credentials(endpoint.key, endpoint.token)
-            return azure_model(address, endpoint.model, credentials, self._wire, self._load)
+            return azure_model(address, endpoint.model, credentials, self._http, self._load)
         address = f"{endpoint.url}/chat/completions"
-        return OpenAIModel(address, endpoint.model, bearer(endpoint.key), self._wire, self._load)
+        return OpenAIModel(address, endpoint.model, bearer(endpoint.key), self._http, self._load)
 
-    def _embedded(self, name: str) -> Model:
+    def _open_embedded(self, name: str) -> Model:
         entry = self.weights(name)
         check_runtime()
-        if not self.shelf.has(entry):
-            size = f"{amount(entry.size)}, {entry.licence}"
+        if not self.store.has(entry):
+            size = f"{format_size(entry.size)}, {entry.licence}"
             raise NoModel(f"{entry.name} is not here yet ({size})", f"septet models get {entry.name}")
-        server = EmbeddedServer(entry, self.shelf.path(entry), self._wire)
-        return Concise(EmbeddedModel(entry, server, self._wire))
+        server = EmbeddedServer(entry, self.store.path(entry), self._http)
+        return EarlyStop(EmbeddedModel(entry, server, self._http))
 
     def check_embedded(self) -> None:
         """Raises NoModel where no embedded model could run, before anything is fetched."""
         check_runtime()
 
-    def without_runtime(self) -> str:
+    def runtime_error(self) -> str:
         """Why no embedded model could run here now; nothing where one could."""
         try:
             check_runtime()
@@ -192,85 +205,89 @@ class Models:
         name = self._environment.get(EMBEDDINGS, "").strip()
         if not name:
             return None
-        endpoint = resolve(name, self._around())
+        endpoint = resolve(name, self._settings())
         if endpoint.wire != "openai":
             raise BadConfig(
                 f"{EMBEDDINGS} names '{name}', which has no vectors", "use openai/…, ollama/… or url:…"
             )
-        return Embedder(f"{endpoint.url}/embeddings", endpoint.model, bearer(endpoint.key), self._wire)
+        return Embedder(f"{endpoint.url}/embeddings", endpoint.model, bearer(endpoint.key), self._http)
 
     def weights(self, name: str) -> Weights:
         """The embedded model of that name; the best small one for no name."""
-        return weights(name, self.catalogue)
+        return find_weights(name, self.catalogue)
 
-    async def fetch(self, name: str, progress: Progress, tell: Tell) -> Path:
+    async def fetch(self, name: str, progress: Progress, tell: Notify) -> Path:
         """The file of an embedded model, fetched unless it is here."""
-        return await self.shelf.fetch(self.weights(name), progress, tell)
+        return await self.store.fetch(self.weights(name), progress, tell)
 
-    def fetched(self) -> list[str]:
-        return [entry.name for entry in self.catalogue if self.shelf.has(entry)]
+    def downloaded(self) -> list[str]:
+        return [entry.name for entry in self.catalogue if self.store.has(entry)]
 
-    async def found(self) -> list[Found]:
+    async def servers(self) -> list[ServerModels]:
         """The model servers of this machine."""
-        return await probe(self._wire, known_servers(self._around()))
+        return await find_servers(self._http, known_servers(self._settings()))
 
     async def choose(self, offer_embedded: bool = False) -> Choice:
         """What to think with when nobody said, and why. Raises NoModel where there is nothing.
 
         `offer_embedded` lets an embedded model be chosen that has yet to be fetched.
         """
-        around = self._around()
-        choice = choose(around, (), ()) or choose(around, await self.found(), self.fetched())
-        if choice is None and offer_embedded and runtime_is_here():
-            choice = unfetched(CATALOGUE[0].name)
+        around = self._settings()
+        choice = choose(around, (), ()) or choose(around, await self.servers(), self.downloaded())
+        if choice is None and offer_embedded and has_runtime():
+            choice = choose_download(CATALOGUE[0].name)
         if choice is None:
-            raise nothing()
+            raise no_model_found()
         return choice
 
-    def is_here(self, name: str) -> bool:
-        return self.shelf.has(self.weights(name))
+    def is_downloaded(self, name: str) -> bool:
+        return self.store.has(self.weights(name))
 
-    def about(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         entry = self.weights(name)
-        return f"{entry.title}: {amount(entry.size)}, {entry.licence}"
+        return f"{entry.title}: {format_size(entry.size)}, {entry.licence}"
 
     async def overview(self) -> Overview:
         """What there is to think with, and what would be chosen."""
-        found, around = await self.found(), self._around()
+        found, around = await self.servers(), self._settings()
         served = [
-            Known(name=one.server.name(model), about=one.server.label)
+            ModelEntry(name=one.server.name(model), about=one.server.label)
             for one in found
             for model in one.models
         ]
         embedded = [
-            Known(name=f"local/{entry.name}", about=self.about(entry.name), here=self.shelf.has(entry))
+            ModelEntry(
+                name=f"local/{entry.name}", about=self.describe(entry.name), here=self.store.has(entry)
+            )
             for entry in self.catalogue
         ]
         return Overview(
             models=(*served, *embedded),
             keys=tuple(provider for provider in KEY_VARIABLES if around.key(provider)),
-            chosen=choose(around, found, self.fetched()),
+            chosen=choose(around, found, self.downloaded()),
         )
 
-    def _around(self) -> Surroundings:
-        return Surroundings(environment=self._environment, keys=self.keys.read())
+    def _settings(self) -> ProviderSettings:
+        return ProviderSettings(environment=self._environment, keys=self.keys.read())
 
 
-def longest_answer(environment: Mapping[str, str]) -> int:
+def max_answer_bytes(environment: Mapping[str, str]) -> int:
     """Bytes, by a variable that counts in MiB."""
-    given = environment.get(LONGEST, "").strip()
+    given = environment.get(MAX_ANSWER_VARIABLE, "").strip()
     if not given:
-        return LONGEST_ANSWER
+        return MAX_ANSWER_BYTES
     if not given.isdecimal() or not 0 < int(given) <= 1024:
-        raise BadConfig(f"{LONGEST} is '{given[:40]}'", "write how many MiB an answer may have, 1 to 1024")
+        raise BadConfig(
+            f"{MAX_ANSWER_VARIABLE} is '{given[:40]}'", "write how many MiB an answer may have, 1 to 1024"
+        )
     return int(given) << 20
 
 
-def rehearsal_of(name: str) -> bool:
+def is_rehearsal(name: str) -> bool:
     return name.partition(":")[0] in ("scripted", "replay")
 
 
-def rehearsal(name: str) -> Model | None:
+def open_rehearsal(name: str) -> Model | None:
     """A model whose words are written already; it needs no wrappers."""
     scheme, _, rest = name.partition(":")
     if scheme == "scripted" and rest:
@@ -284,7 +301,7 @@ def script_path(rest: str) -> Path:
     return DEMOS / f"{rest.removeprefix('demo/')}.yaml" if rest.startswith("demo/") else Path(rest)
 
 
-def settled_name(name: str) -> str:
+def absolute_name(name: str) -> str:
     """A name that means the same from any folder and after any restart: it goes into the log."""
     scheme, _, rest = name.partition(":")
     if scheme in ("scripted", "replay") and rest and not rest.startswith("demo/"):
@@ -292,7 +309,7 @@ def settled_name(name: str) -> str:
     return f"local/{CATALOGUE[0].name}" if name in ("local", "local/") else name
 
 
-def suited(member: RoleSpec) -> RoleSpec:
+def adapt_to_model(member: RoleSpec) -> RoleSpec:
     """A member with the help that its model needs: short forms, and several draws for a coder."""
     if not any(name.startswith("local/") for name in member.model):
         return member

@@ -6,7 +6,7 @@ from pathlib import Path
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.common.temporary import sweep_passing
+from septet.common.temporary import sweep_temporary_folders
 from septet.domain.packages import Installation, Missing
 from septet.domain.runs import Cell, Job, RunResult
 from septet.ports import Listener, Sandbox
@@ -19,7 +19,7 @@ from septet.settings.home import Home, find_home
 
 async def workbench(home: Home, unsafe: bool = False) -> Workbench:
     """The best rung of this machine, proven before its first run; NoSandbox is raised before anything has run."""
-    await to_thread.run_sync(sweep_passing)
+    await to_thread.run_sync(sweep_temporary_folders)
     rung = await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home))
     return Workbench(rung, (Interpreters(home.cache).applied, packages_on(rung, home).applied))
 

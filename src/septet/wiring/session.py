@@ -20,7 +20,7 @@ from septet.chat.artefact_files import ArtefactFiles
 from septet.chat.example_sources import from_chat
 from septet.chat.names import checked_name, find_name, new_names
 from septet.chat.redaction import Redaction
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.domain.events import (
     ChatContinued,
     ChatHalted,
@@ -54,8 +54,8 @@ from septet.team.teams import TEAMS
 from septet.ways.iterate.best_of_n import Outcomes, Trials, drawing
 from septet.ways.iterate.policy import floor_for
 from septet.wiring.crafts import craft
-from septet.wiring.mcp import Foreign
-from septet.wiring.models import Models, settled_name, suited
+from septet.wiring.mcp import McpServers
+from septet.wiring.models import Models, absolute_name, adapt_to_model
 from septet.wiring.sandbox import keep_checked, packages_on, workbench
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
@@ -86,7 +86,7 @@ class Session:
         """Renames and deletes chats, where the store can."""
         self.blobs = blobs
         self.bus = bus
-        self.foreign: Foreign | None = None
+        self.foreign: McpServers | None = None
         """Servers whose tools the assistants have too."""
         self.teams: Mapping[str, TeamSpec] = TEAMS
         self.team = "iterate"
@@ -365,7 +365,7 @@ class Session:
 
         @contextmanager
         def bench() -> Generator[Bench, None, None]:
-            with passing_folder("trial") as folder:
+            with temporary_folder("trial") as folder:
                 yield Bench(Workspace(folder), sandbox, self.blobs, MemoryBus(), mirror=True)
 
         async def rehearse(state: State, version: VersionWritten) -> State:
@@ -388,7 +388,7 @@ async def open_session(
     with closing(FolderBlobs(home.blobs)) as blobs:
         async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
             session = Session(home, store, blobs, MemoryBus(), models, store)
-            with closing(session.locks), closing(Foreign(home.config / "mcp.json")) as session.foreign:
+            with closing(session.locks), closing(McpServers(home.config / "mcp.json")) as session.foreign:
                 yield session
 
 
@@ -401,7 +401,9 @@ async def left(sandbox: Sandbox, workspace: str) -> None:
 def with_model(team: TeamSpec, model: str) -> TeamSpec:
     """The team as it goes into the log: members that think and have no model of their own get this one."""
     chosen = {
-        member.name: suited(replace(member, model=tuple(map(settled_name, member.model or (model,)))))
+        member.name: adapt_to_model(
+            replace(member, model=tuple(map(absolute_name, member.model or (model,))))
+        )
         for member in thinking(team)
     }
     return replace(team, members=tuple(chosen.get(member.name, member) for member in team.members))

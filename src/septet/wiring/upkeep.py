@@ -8,7 +8,7 @@ from anyio import to_thread
 
 from septet.chat.names import checked_name
 from septet.chat.versions import version_named
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.state import State
 from septet.errors import BadUsage
@@ -75,7 +75,7 @@ async def remove(session: Session, chat: str) -> str:
     await catalog_of(session).delete(chat)
     await to_thread.run_sync(lambda: shutil.rmtree(session.home.artefacts / chat, ignore_errors=True))
     freed = await to_thread.run_sync(free_blobs, session.home)
-    told = "" if freed is None else f" ({counted(freed, 'byte')} of contents freed)"
+    told = "" if freed is None else f" ({pluralize(freed, 'byte')} of contents freed)"
     if not folder.is_relative_to(session.home.workspaces):
         return f"{chat} is gone{told}; its folder {folder} is yours and stays"
     await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from septet.common.documents import read_text
-from septet.common.temporary import passing_folder
-from septet.common.text import counted
+from septet.common.temporary import temporary_folder
+from septet.common.text import pluralize
 from septet.domain.events import DataDescribed
 from septet.errors import BadUsage
 
@@ -56,7 +56,7 @@ def card(path: Path, size: int, dictionary: Mapping[str, str]) -> str:
     kind, reader = READERS.get(
         suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:]), PLAIN
     )
-    with passing_folder("data") as scratch:
+    with temporary_folder("data") as scratch:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": MEMORY,
             "temp_directory": str(scratch),
@@ -85,8 +85,9 @@ def text_of(
     samples = connection.execute(f"SELECT * FROM {reader} LIMIT {SAMPLES}", source).fetchall()  # noqa: S608  # as above
     rows = int(columns[0][10]) if columns else 0
     table = [HEAD, *(row(column, dictionary) for column in columns)]
+    shape = f"{pluralize(rows, 'row')}, {pluralize(len(columns), 'column')}, {pluralize(size, 'byte')}"
     lines = [
-        f"{path.name}: {kind}, {counted(rows, 'row')}, {counted(len(columns), 'column')}, {counted(size, 'byte')}",
+        f"{path.name}: {kind}, {shape}",
         *aligned(table),
         "first rows:",
     ]

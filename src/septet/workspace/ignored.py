@@ -12,7 +12,7 @@ from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 
 PATIENCE = 20.0
 LONGEST_RULES = 1 << 20
@@ -44,7 +44,7 @@ def listed(folder: Path, top: Path, *, with_index: bool) -> list[str] | None:
     git = shutil.which("git")
     if git is None or not folder.is_dir():
         return None
-    with passing_folder("git") as made:
+    with temporary_folder("git") as made:
         surroundings = {**os.environ, "GIT_DIR": str(made), "GIT_WORK_TREE": str(top)}
         surroundings |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
         index = prepare(made, top)

@@ -12,7 +12,7 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import SnapshotTaken
 from septet.errors import LogDamaged
@@ -178,4 +178,6 @@ def read_words(event: SnapshotTaken) -> str:
         else "",
     ]
     out = ", ".join(filter(None, left))
-    return f"reads {counted(event.files, 'file')} of {event.folder}" + (f"; leaves out {out}" if out else "")
+    return f"reads {pluralize(event.files, 'file')} of {event.folder}" + (
+        f"; leaves out {out}" if out else ""
+    )

@@ -39,7 +39,7 @@ class Weights(Value, forbid_unknown_fields=True):
     context: int = 16384
 
 
-class OwnWeights(Value, forbid_unknown_fields=True):
+class WeightsFile(Value, forbid_unknown_fields=True):
     """The file of a person who has other models, or the same ones from elsewhere."""
 
     weights: tuple[Weights, ...] = ()
@@ -76,13 +76,13 @@ CATALOGUE = (
 )
 
 
-def with_own(own: Sequence[Weights]) -> tuple[Weights, ...]:
+def extend_catalogue(own: Sequence[Weights]) -> tuple[Weights, ...]:
     """What is known and what the person adds; an entry of the same name takes the place of ours."""
     entries = {entry.name: entry for entry in (*CATALOGUE, *own)}
     return tuple(entries.values())
 
 
-def weights(name: str, known_entries: Sequence[Weights] = CATALOGUE) -> Weights:
+def find_weights(name: str, known_entries: Sequence[Weights] = CATALOGUE) -> Weights:
     """The entry of that name; the first one for no name."""
     for entry in known_entries:
         if name in ("", entry.name):

@@ -6,9 +6,9 @@ import anyio
 import msgspec
 
 from septet.common.values import Value
-from septet.models.faults import UNREADABLE, Fault
-from septet.models.http import Wire
-from septet.models.names import Surroundings, ollama_address
+from septet.models.faults import DECODE_ERRORS, Fault
+from septet.models.http import HttpClient
+from septet.models.names import ProviderSettings, ollama_address
 
 SECONDS = 0.3
 
@@ -24,7 +24,7 @@ class LocalServer(Value):
         return f"{self.scheme}/{model}" if self.scheme else f"url:{self.url}#{model}"
 
 
-class Found(Value):
+class ServerModels(Value):
     server: LocalServer
     models: tuple[str, ...]
 
@@ -37,7 +37,7 @@ class Listing(msgspec.Struct):
     data: list[Entry]
 
 
-def known_servers(around: Surroundings) -> tuple[LocalServer, ...]:
+def known_servers(around: ProviderSettings) -> tuple[LocalServer, ...]:
     return (
         LocalServer(label="Ollama", url=f"{ollama_address(around)}/v1", scheme="ollama"),
         LocalServer(label="LM Studio", url="http://127.0.0.1:1234/v1"),
@@ -46,17 +46,17 @@ def known_servers(around: Surroundings) -> tuple[LocalServer, ...]:
     )
 
 
-async def probe(
-    wire: Wire, servers: Sequence[LocalServer], key: str = "", seconds: float = SECONDS
-) -> list[Found]:
+async def find_servers(
+    wire: HttpClient, servers: Sequence[LocalServer], key: str = "", seconds: float = SECONDS
+) -> list[ServerModels]:
     """The servers that answered in time, in the order they were given, with the models they have."""
-    found: dict[str, Found] = {}
+    found: dict[str, ServerModels] = {}
 
     async def look(server: LocalServer) -> None:
         with anyio.move_on_after(seconds):
-            models = await listed(wire, server.url, key)
+            models = await list_models(wire, server.url, key)
             if models:
-                found[server.url] = Found(server=server, models=models)
+                found[server.url] = ServerModels(server=server, models=models)
 
     async with anyio.create_task_group() as tasks:
         for server in servers:
@@ -64,10 +64,10 @@ async def probe(
     return [found[server.url] for server in servers if server.url in found]
 
 
-async def listed(wire: Wire, url: str, key: str) -> tuple[str, ...]:
+async def list_models(wire: HttpClient, url: str, key: str) -> tuple[str, ...]:
     """The models that a server lists; none where something else listens there."""
     try:
         body = await wire.get(f"{url}/models", {"Authorization": f"Bearer {key}"} if key else {})
         return tuple(entry.id for entry in msgspec.json.decode(body, type=Listing).data)
-    except (Fault, *UNREADABLE):
+    except (Fault, *DECODE_ERRORS):
         return ()

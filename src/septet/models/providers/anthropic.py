@@ -9,16 +9,16 @@ from msgspec import Struct
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, Usage
 from septet.models.credentials import Credentials
-from septet.models.encoding import EncodedHistory, Loader, Picture, pictures
-from septet.models.faults import UNREADABLE, ErrorBody, Filtered, Garbled, interruption
-from septet.models.http import Wire
-from septet.models.sse import deltas
+from septet.models.encoding import EncodedImage, HistoryCache, Loader, encoded_images
+from septet.models.faults import DECODE_ERRORS, ContentFiltered, ErrorBody, InvalidAnswer, fault_in_stream
+from septet.models.http import HttpClient
+from septet.models.sse import read_deltas
 
 ENCODER = msgspec.json.Encoder()
 REPLY_TOOL = "reply"
 """The tool that a model must use to answer by a schema: its input is the answer."""
 MAX_TOKENS = 8192
-KEPT = {"type": "ephemeral"}
+CACHE_CONTROL = {"type": "ephemeral"}
 STOPS: dict[str, StopReason] = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 
 Fields = dict[str, object]
@@ -65,7 +65,7 @@ class Event(Struct):
 EVENTS = msgspec.json.Decoder(Event)
 
 
-class Reading:
+class AnthropicReader:
     """Gathers an answer from its events."""
 
     def __init__(self) -> None:
@@ -79,14 +79,14 @@ class Reading:
         self._model = ""
         self._given = (0, 0)
 
-    def take(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Read one event's data. Raises a fault if it is none of this wire."""
         try:
             event = EVENTS.decode(data)
-        except UNREADABLE as error:
-            raise Garbled(f"an event of the answer cannot be read ({error})") from error
+        except DECODE_ERRORS as error:
+            raise InvalidAnswer(f"an event of the answer cannot be read ({error})") from error
         if event.error is not None:
-            raise interruption(event.error)
+            raise fault_in_stream(event.error)
         if event.delta is not None:
             self._take_change(event.index, event.delta)
         if event.content_block is not None:
@@ -120,13 +120,13 @@ class Reading:
         """Later figures replace earlier ones, field by field; for nonsense no answer is lost."""
         try:
             usage = msgspec.json.decode(raw, type=UsagePiece | None) if raw else None
-        except UNREADABLE:
+        except DECODE_ERRORS:
             return
         for field in UsagePiece.__struct_fields__ if usage is not None else ():
             if (count := getattr(usage, field)) is not None:
                 setattr(self._usage, field, count)
 
-    def fresh(self) -> Delta | None:
+    def take_delta(self) -> Delta | None:
         """What has come since the last time this was asked."""
         texts, reasons = self._given
         if len(self._texts) == texts and len(self._reasons) == reasons:
@@ -137,9 +137,9 @@ class Reading:
     def answer(self, model: str, seconds: float) -> Answer:
         """The whole answer, if it is one."""
         if self._stop is None:
-            raise Garbled("the stream ended without a stop reason")
+            raise InvalidAnswer("the stream ended without a stop reason")
         if self._stop == "refusal":
-            raise Filtered("the provider's filter refused to answer")
+            raise ContentFiltered("the provider's filter refused to answer")
         calls = [
             ToolCall(id=block.id, name=block.name, arguments="".join(parts) or "{}")
             for _, (block, parts) in sorted(self._calls.items())
@@ -149,26 +149,26 @@ class Reading:
         others = tuple(call for call in calls if call.name != REPLY_TOOL)
         stop: StopReason = "calls" if others else STOPS.get(self._stop, "finished")
         if not text and not others and stop == "finished":
-            raise Garbled("the answer was empty")
+            raise InvalidAnswer("the answer was empty")
         return Answer(
             text=text,
             model=self._model or model,
             calls=others,
             reasoning="".join(self._reasons),
             stop=stop,
-            usage=used(self._usage),
+            usage=usage_of(self._usage),
             seconds=seconds,
         )
 
 
-def used(piece: UsagePiece) -> Usage:
+def usage_of(piece: UsagePiece) -> Usage:
     """Anthropic counts what it read from the cache apart from the input; we count it in."""
     cached = piece.cache_read_input_tokens or 0
     prompt = (piece.input_tokens or 0) + cached + (piece.cache_creation_input_tokens or 0)
     return Usage(prompt=prompt, cached=cached, completion=piece.output_tokens or 0)
 
 
-def blocks_of(message: Message, images: Sequence[Picture]) -> list[Fields]:
+def blocks_of(message: Message, images: Sequence[EncodedImage]) -> list[Fields]:
     """The content blocks of a message."""
     pictures: list[Fields] = [
         {"type": "image", "source": {"type": "base64", "media_type": image.kind, "data": image.text}}
@@ -178,13 +178,13 @@ def blocks_of(message: Message, images: Sequence[Picture]) -> list[Fields]:
     if message.role == "tool":
         return [{"type": "tool_result", "tool_use_id": message.call, "content": texts + pictures}]
     uses: list[Fields] = [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": input_of(call.arguments)}
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": parse_arguments(call.arguments)}
         for call in message.calls
     ]
     return (texts + pictures + uses) or [{"type": "text", "text": "(nothing)"}]
 
 
-def input_of(arguments: str) -> Fields:
+def parse_arguments(arguments: str) -> Fields:
     """This wire wants an object where ours keeps the text; what is none is shown as it came."""
     try:
         return msgspec.json.decode(arguments or "{}", type=Fields)
@@ -192,7 +192,7 @@ def input_of(arguments: str) -> Fields:
         return {"unreadable": arguments}
 
 
-def speaker(message: Message) -> str:
+def wire_role(message: Message) -> str:
     return "assistant" if message.role == "assistant" else "user"
 
 
@@ -201,7 +201,7 @@ def options(request: Request, model: str, max_tokens: int) -> Fields:
     fields: Fields = {"model": model, "stream": True, "max_tokens": request.max_tokens or max_tokens}
     system = [message.text for message in request.messages if message.role == "system" and message.text]
     if system:
-        fields["system"] = [{"type": "text", "text": "\n\n".join(system), "cache_control": KEPT}]
+        fields["system"] = [{"type": "text", "text": "\n\n".join(system), "cache_control": CACHE_CONTROL}]
     if request.temperature is not None:
         fields["temperature"] = min(1.0, request.temperature)
     tools: list[Fields] = [
@@ -217,30 +217,30 @@ def options(request: Request, model: str, max_tokens: int) -> Fields:
     return fields
 
 
-VERSION = "2023-06-01"
+API_VERSION = "2023-06-01"
 
 
 class AnthropicModel:
     """`url` is the whole address of the messages; `load` gives images by their blob address."""
 
     def __init__(
-        self, url: str, model: str, credentials: Credentials, wire: Wire, load: Loader | None = None
+        self, url: str, model: str, credentials: Credentials, wire: HttpClient, load: Loader | None = None
     ) -> None:
         self._url = url
         self._model = model
         self._credentials = credentials
         self._wire = wire
         self._load = load
-        self._history = EncodedHistory(self._encoded)
+        self._history = HistoryCache(self._encode)
 
     async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
         body = await self._body(request)
-        headers = {"anthropic-version": VERSION, **await self._credentials()}
+        headers = {"anthropic-version": API_VERSION, **await self._credentials()}
         started = time.monotonic()
-        reading = Reading()
+        reading = AnthropicReader()
         async with (
             self._wire.post(self._url, headers, body) as incoming,
-            aclosing(deltas(incoming, reading)) as pieces,
+            aclosing(read_deltas(incoming, reading)) as pieces,
         ):
             async for delta in pieces:
                 yield delta
@@ -252,22 +252,22 @@ class AnthropicModel:
         match said:
             case (*earlier, last):
                 before = earlier[-1] if earlier else None
-                history = await self._history.joined(request.role, tuple(earlier))
+                history = await self._history.encode(request.role, tuple(earlier))
                 return b"".join((head, history, await self._content(before, last, kept=True), b"]}]}"))
             case _:
                 return head + b"]}"
 
-    async def _encoded(self, before: Message | None, message: Message) -> bytes:
+    async def _encode(self, before: Message | None, message: Message) -> bytes:
         return await self._content(before, message, kept=False)
 
     async def _content(self, before: Message | None, message: Message, kept: bool) -> bytes:
         """The blocks of a message; those of one speaker in a row are one message, closed by the next."""
-        blocks = blocks_of(message, await pictures(self._load, message))
+        blocks = blocks_of(message, await encoded_images(self._load, message))
         if kept:
-            blocks[-1]["cache_control"] = KEPT
+            blocks[-1]["cache_control"] = CACHE_CONTROL
         inner = ENCODER.encode(blocks)[1:-1]
-        who = speaker(message)
-        if before is not None and speaker(before) == who:
+        who = wire_role(message)
+        if before is not None and wire_role(before) == who:
             return b"," + inner
         opening = b'{"role":"%b","content":[' % who.encode()
         return (b"]}," if before is not None else b"") + opening + inner

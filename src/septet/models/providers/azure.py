@@ -6,10 +6,10 @@ from urllib.parse import quote
 from anyio import to_thread
 
 from septet.errors import BadConfig
-from septet.models.credentials import Credentials, Token, bearer, header, renewed
+from septet.models.credentials import Credentials, Token, bearer, header, refreshed_bearer
 from septet.models.encoding import Loader
-from septet.models.faults import Denied
-from septet.models.http import Wire
+from septet.models.faults import AccessDenied
+from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
 
 API_VERSION = "2024-10-21"
@@ -27,7 +27,7 @@ def azure_credentials(key: str = "", token: str = "") -> Credentials:
         return header("api-key", key)
     if token:
         return bearer(token)
-    return renewed(identity_token)
+    return refreshed_bearer(identity_token)
 
 
 async def identity_token() -> Token:
@@ -44,11 +44,11 @@ async def identity_token() -> Token:
     try:
         token = await to_thread.run_sync(lambda: DefaultAzureCredential().get_token(SCOPE))
     except Exception as error:  # the library raises many kinds, each means "not let in"
-        raise Denied(f"Azure gave no token ({type(error).__name__})") from error
+        raise AccessDenied(f"Azure gave no token ({type(error).__name__})") from error
     return token.token, float(token.expires_on)
 
 
 def azure_model(
-    address: str, deployment: str, credentials: Credentials, wire: Wire, load: Loader | None = None
+    address: str, deployment: str, credentials: Credentials, wire: HttpClient, load: Loader | None = None
 ) -> OpenAIModel:
     return OpenAIModel(address, deployment, credentials, wire, load)

@@ -9,10 +9,17 @@ from msgspec import UNSET, Struct, UnsetType
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, ToolOffer, Usage
 from septet.models.credentials import Credentials
-from septet.models.encoding import EncodedHistory, Loader, Picture, pictures
-from septet.models.faults import UNREADABLE, ErrorBody, Filtered, Garbled, Refused, interruption
-from septet.models.http import Wire
-from septet.models.sse import deltas
+from septet.models.encoding import EncodedImage, HistoryCache, Loader, encoded_images
+from septet.models.faults import (
+    DECODE_ERRORS,
+    ContentFiltered,
+    ErrorBody,
+    InvalidAnswer,
+    RequestRejected,
+    fault_in_stream,
+)
+from septet.models.http import HttpClient
+from septet.models.sse import read_deltas
 
 ENCODER = msgspec.json.Encoder()
 STOPS: dict[str, StopReason] = {"length": "length", "max_tokens": "length"}
@@ -70,7 +77,7 @@ class Chunk(Struct):
 CHUNKS = msgspec.json.Decoder(Chunk)
 
 
-class Reading:
+class OpenAIReader:
     """Gathers an answer from its chunks."""
 
     def __init__(self) -> None:
@@ -84,18 +91,18 @@ class Reading:
         self._model: str | None = None
         self._given = (0, 0)
 
-    def take(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Read one event's data. Raises a fault if it is none of this wire."""
         if data == b"[DONE]":
             self.done = True
             return
         try:
             chunk = CHUNKS.decode(data)
-        except UNREADABLE as error:
-            raise Garbled(f"a chunk of the answer cannot be read ({error})") from error
+        except DECODE_ERRORS as error:
+            raise InvalidAnswer(f"a chunk of the answer cannot be read ({error})") from error
         if chunk.error is not None:
-            raise interruption(chunk.error)
-        self._usage = counts(chunk.usage) or self._usage
+            raise fault_in_stream(chunk.error)
+        self._usage = parse_usage(chunk.usage) or self._usage
         # We ask for one choice; a server that gives more may tell them in any order.
         for choice in chunk.choices or ():
             if not choice.index:
@@ -131,7 +138,7 @@ class Reading:
             call.name = call.name or piece.function.name or ""
             self._gather(call.arguments, piece.function.arguments or "")
 
-    def fresh(self) -> Delta | None:
+    def take_delta(self) -> Delta | None:
         """What has come since the last time this was asked."""
         texts, reasons = self._given
         if len(self._texts) == texts and len(self._reasons) == reasons:
@@ -142,9 +149,9 @@ class Reading:
     def answer(self, model: str, seconds: float) -> Answer:
         """The whole answer, if it is one."""
         if self._finish is None:
-            raise Garbled("the stream ended without a finish reason")
+            raise InvalidAnswer("the stream ended without a finish reason")
         if self._finish == "content_filter":
-            raise Filtered("the provider's content filter stopped the answer")
+            raise ContentFiltered("the provider's content filter stopped the answer")
         calls = tuple(
             ToolCall(id=call.id or f"call_{index}", name=call.name, arguments="".join(call.arguments))
             for index, call in sorted(self._calls.items())
@@ -152,14 +159,14 @@ class Reading:
         text = "".join(self._texts)
         stop: StopReason = "calls" if calls else STOPS.get(self._finish, "finished")
         if not text and not calls and stop == "finished":
-            raise Garbled("the answer was empty")
+            raise InvalidAnswer("the answer was empty")
         return Answer(
             text=text,
             model=self._model or model,
             calls=calls,
             reasoning="".join(self._reasons),
             stop=stop,
-            usage=used(self._usage),
+            usage=usage_of(self._usage),
             seconds=seconds,
         )
 
@@ -173,15 +180,15 @@ class CallParts:
         self.arguments: list[str] = []
 
 
-def counts(raw: msgspec.Raw) -> UsagePiece | None:
+def parse_usage(raw: msgspec.Raw) -> UsagePiece | None:
     """The server's figures; none where there are none, or nonsense: an answer is not lost for that."""
     try:
         return msgspec.json.decode(raw, type=UsagePiece | None) if raw else None
-    except UNREADABLE:
+    except DECODE_ERRORS:
         return None
 
 
-def used(piece: UsagePiece | None) -> Usage:
+def usage_of(piece: UsagePiece | None) -> Usage:
     if piece is None:
         return Usage()
     details = piece.prompt_tokens_details
@@ -207,7 +214,7 @@ class MessageForm(Struct):
     tool_call_id: str | UnsetType = UNSET
 
 
-def message_bytes(message: Message, images: list[Picture]) -> bytes:
+def message_bytes(message: Message, images: list[EncodedImage]) -> bytes:
     calls = [
         CallForm(id=call.id, function=FunctionForm(name=call.name, arguments=call.arguments or "{}"))
         for call in message.calls
@@ -221,7 +228,7 @@ def message_bytes(message: Message, images: list[Picture]) -> bytes:
     return ENCODER.encode(form)
 
 
-def content_form(message: Message, images: list[Picture]) -> str | list[dict[str, object]] | None:
+def content_form(message: Message, images: list[EncodedImage]) -> str | list[dict[str, object]] | None:
     if not images:
         return message.text or (None if message.calls else "")
     parts: list[dict[str, object]] = [{"type": "text", "text": message.text}] if message.text else []
@@ -279,7 +286,7 @@ class OpenAIModel:
     """`url` is the whole address of the chat completions; `load` gives images by their blob address."""
 
     def __init__(
-        self, url: str, model: str, credentials: Credentials, wire: Wire, load: Loader | None = None
+        self, url: str, model: str, credentials: Credentials, wire: HttpClient, load: Loader | None = None
     ) -> None:
         self._url = url
         self._model = model
@@ -287,7 +294,7 @@ class OpenAIModel:
         self._wire = wire
         self._load = load
         self._quirks: frozenset[str] = frozenset()
-        self._history = EncodedHistory(self._encoded)
+        self._history = HistoryCache(self._encode)
 
     async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
         while True:
@@ -296,12 +303,12 @@ class OpenAIModel:
                     async for item in items:
                         yield item
                 return
-            except Refused as refused:
+            except RequestRejected as refused:
                 refusal = refused
             # Outside of the handler: nothing has been yielded yet, so asking again repeats nothing.
-            self._learn(refusal)
+            self._learn_quirk(refusal)
 
-    def _learn(self, refusal: Refused) -> None:
+    def _learn_quirk(self, refusal: RequestRejected) -> None:
         """Remember what the server does not take, or give up."""
         quirk = next((name for name in OPTIONAL if name in refusal.cause and name not in self._quirks), None)
         if quirk is None:
@@ -312,20 +319,20 @@ class OpenAIModel:
         body = await self._body(request)
         headers = await self._credentials()
         started = time.monotonic()
-        reading = Reading()
+        reading = OpenAIReader()
         async with (
             self._wire.post(self._url, headers, body) as incoming,
-            aclosing(deltas(incoming, reading)) as pieces,
+            aclosing(read_deltas(incoming, reading)) as pieces,
         ):
             async for delta in pieces:
                 yield delta
         yield reading.answer(self._model, time.monotonic() - started)
 
     async def _body(self, request: Request) -> bytes:
-        messages = await self._history.joined(request.role, request.messages)
+        messages = await self._history.encode(request.role, request.messages)
         fields = ENCODER.encode(options(request, self._model, self._quirks))
         return b"".join((fields[:-1], b',"messages":[', messages, b"]}"))
 
-    async def _encoded(self, before: Message | None, message: Message) -> bytes:
-        encoded = message_bytes(message, await pictures(self._load, message))
+    async def _encode(self, before: Message | None, message: Message) -> bytes:
+        encoded = message_bytes(message, await encoded_images(self._load, message))
         return encoded if before is None else b"," + encoded

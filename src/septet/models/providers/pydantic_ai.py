@@ -56,103 +56,103 @@ from pydantic_ai.tools import ToolDefinition
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, ToolOffer, Usage
 from septet.errors import BadConfig, NoModel
-from septet.models.encoding import Loader, contents, media_type
+from septet.models.encoding import Loader, load_images, media_type
 from septet.models.faults import (
-    Broken,
-    Denied,
+    AccessDenied,
+    ConnectionFailed,
+    ContentFiltered,
+    ContextExceeded,
     Fault,
-    Filtered,
-    Garbled,
-    Lacking,
-    Limited,
-    Refused,
-    Stalled,
-    TooLong,
-    Unreachable,
-    refusal,
-    shortened,
+    FeatureMissing,
+    InvalidAnswer,
+    RateLimited,
+    RequestRejected,
+    ServerError,
+    TimedOut,
+    fault_of_response,
+    one_line,
 )
-from septet.models.http import STREAMED, UNPACKED, Wire, oversized
+from septet.models.http import STREAM_OVERHEAD, UNCOMPRESSED, HttpClient, answer_too_large
 
-OLDER = ("cohere", "github", "groq")
+WITHOUT_HTTPX2 = ("cohere", "github", "groq")
 """Providers whose libraries take no client of the newer kind: what they answer is bounded when it has been read."""
 
 
-def bounded_provider(wire: Wire) -> Callable[[str], Provider[object]]:
+def bounded_provider(wire: HttpClient) -> Callable[[str], Provider[object]]:
     """Makes providers whose client reads no more of an answer than it may be; closed with the wire."""
 
     def make(name: str) -> Provider[object]:
-        if name.startswith("gateway/") or name in OLDER:
+        if name.startswith("gateway/") or name in WITHOUT_HTTPX2:
             return infer_provider(name)
         kind = infer_provider_class(name)
         if "http_client" not in inspect.signature(kind).parameters:
             return infer_provider(name)
         client = bounded_client(wire)
-        wire.at_the_end(client.aclose)
+        wire.on_close(client.aclose)
         return kind(http_client=client)  # pyright: ignore[reportCallIssue]  # its signature was asked
 
     return make
 
 
-def bounded_client(wire: Wire) -> httpx2.AsyncClient:
+def bounded_client(wire: HttpClient) -> httpx2.AsyncClient:
     client = create_async_httpx2_client()
-    client.headers.update(UNPACKED)
+    client.headers.update(UNCOMPRESSED)
 
     async def bound(response: httpx2.Response) -> None:
         packing = response.headers.get("content-encoding", "identity").strip().lower()
         if packing != "identity":
-            raise Garbled(f"the answer is packed, which was not asked for ({packing[:40]})")
+            raise InvalidAnswer(f"the answer is packed, which was not asked for ({packing[:40]})")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = Bounded(response.stream, wire.longest_answer)
+        response.stream = BoundedStream(response.stream, wire.max_answer_bytes)
 
     client.event_hooks = {**client.event_hooks, "response": [bound]}
     return client
 
 
-class Bounded(httpx2.AsyncByteStream):
+class BoundedStream(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream, longest: int) -> None:
         self._stream = stream
         self._longest = longest
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._longest * STREAMED
+        left = self._longest * STREAM_OVERHEAD
         async for piece in self._stream:
             left -= len(piece)
             if left < 0:
-                raise oversized(self._longest)
+                raise answer_too_large(self._longest)
             yield piece
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
-KINDS: tuple[tuple[type[AgentRunError], type[Fault]], ...] = (
-    (ContentFilterError, Filtered),
-    (ModelContextWindowExceededError, TooLong),
-    (ModelQuotaExceededError, Denied),
-    (ModelAuthenticationError, Denied),
-    (ModelRateLimitError, Limited),
-    (ModelUnavailableError, Limited),
-    (ModelServerError, Broken),
-    (ModelTimeoutError, Stalled),
-    (ModelRequestTimeout, Stalled),
-    (ModelRequestRejectedError, Refused),
+FAULTS: tuple[tuple[type[AgentRunError], type[Fault]], ...] = (
+    (ContentFilterError, ContentFiltered),
+    (ModelContextWindowExceededError, ContextExceeded),
+    (ModelQuotaExceededError, AccessDenied),
+    (ModelAuthenticationError, AccessDenied),
+    (ModelRateLimitError, RateLimited),
+    (ModelUnavailableError, RateLimited),
+    (ModelServerError, ServerError),
+    (ModelTimeoutError, TimedOut),
+    (ModelRequestTimeout, TimedOut),
+    (ModelRequestRejectedError, RequestRejected),
 )
 """The first that fits; a provider's HTTP answer is read by its words before."""
 
 
 @contextmanager
-def faults_of_the_library() -> Generator[None, None, None]:
+def library_faults() -> Generator[None, None, None]:
     """Its own tree, and what a provider's library lets through, as faults."""
     try:
         yield
     except Fault:
         raise
     except Exception as error:  # any provider's library may be behind it, each raises its own kinds
-        raise fault_behind(error) from error
+        raise find_fault(error) from error
 
 
-def fault_behind(error: BaseException) -> Fault:
+def find_fault(error: BaseException) -> Fault:
     """Ours, which a provider's library may have wrapped in its own; else by the kind of the library's."""
     cause: BaseException | None = error
     while cause is not None:
@@ -161,26 +161,26 @@ def fault_behind(error: BaseException) -> Fault:
         cause = cause.__cause__ or cause.__context__
     match error:
         case UserError():
-            return Refused(shortened(str(error)))
+            return RequestRejected(one_line(str(error)))
         case AgentRunError():
             return fault_of(error)
         case _:
-            return Broken(shortened(f"{type(error).__name__}: {error}"))
+            return ServerError(one_line(f"{type(error).__name__}: {error}"))
 
 
 def fault_of(error: AgentRunError) -> Fault:
-    cause = shortened(error.message)
+    cause = one_line(error.message)
     if isinstance(error, ModelHTTPError) and not isinstance(error, ModelContextWindowExceededError):
-        return refusal(error.status_code, error.headers or {}, body_of(error))
-    kind = next((fault for known, fault in KINDS if isinstance(error, known)), None)
-    if kind is Limited and isinstance(error, ModelAPIError):
-        return Limited(cause, error.retry_after)
+        return fault_of_response(error.status_code, error.headers or {}, body_of(error))
+    kind = next((fault for known, fault in FAULTS if isinstance(error, known)), None)
+    if kind is RateLimited and isinstance(error, ModelAPIError):
+        return RateLimited(cause, error.retry_after)
     if kind is not None:
         return kind(cause)
     if isinstance(error, ModelConnectionError):
         # A request that was read from has begun an answer: it was cut off.
-        return Garbled(cause) if error.phase == "read" else Unreachable(cause)
-    return Garbled(cause)
+        return InvalidAnswer(cause) if error.phase == "read" else ConnectionFailed(cause)
+    return InvalidAnswer(cause)
 
 
 def body_of(error: ModelHTTPError) -> bytes:
@@ -194,13 +194,13 @@ async def history(messages: Iterable[Message], load: Loader | None) -> list[Mode
     for message in messages:
         names |= {call.id: call.name for call in message.calls}
         if message.role == "assistant":
-            found.append(ModelResponse(parts=said(message)))
+            found.append(ModelResponse(parts=response_parts(message)))
         else:
-            found.append(ModelRequest(parts=[await told(message, names, load)]))
+            found.append(ModelRequest(parts=[await request_part(message, names, load)]))
     return found
 
 
-def said(message: Message) -> list[ModelResponsePart]:
+def response_parts(message: Message) -> list[ModelResponsePart]:
     calls = [
         ToolCallPart(tool_name=call.name, args=call.arguments or "{}", tool_call_id=call.id)
         for call in message.calls
@@ -208,13 +208,13 @@ def said(message: Message) -> list[ModelResponsePart]:
     return [*([TextPart(content=message.text)] if message.text or not calls else []), *calls]
 
 
-async def told(message: Message, names: dict[str, str], load: Loader | None) -> ModelRequestPart:
+async def request_part(message: Message, names: dict[str, str], load: Loader | None) -> ModelRequestPart:
     if message.role == "system":
         return SystemPromptPart(content=message.text)
     if message.role == "tool":
         name = names.get(message.call, "")
         return ToolReturnPart(tool_name=name, content=message.text, tool_call_id=message.call)
-    shown = await contents(load, message)
+    shown = await load_images(load, message)
     if not shown:
         return UserPromptPart(content=message.text)
     parts: list[UserContent] = [BinaryContent(data=one, media_type=media_type(one)) for one in shown]
@@ -222,7 +222,7 @@ async def told(message: Message, names: dict[str, str], load: Loader | None) -> 
 
 
 def parameters(request: Request) -> ModelRequestParameters:
-    offers = [definition(offer) for offer in request.tools]
+    offers = [tool_definition(offer) for offer in request.tools]
     if request.schema is None:
         return ModelRequestParameters(function_tools=offers)
     wanted = OutputObjectDefinition(json_schema=request.schema, name="reply")
@@ -231,7 +231,7 @@ def parameters(request: Request) -> ModelRequestParameters:
     )
 
 
-def definition(offer: ToolOffer) -> ToolDefinition:
+def tool_definition(offer: ToolOffer) -> ToolDefinition:
     return ToolDefinition(
         name=offer.name, description=offer.description, parameters_json_schema=offer.parameters
     )
@@ -247,7 +247,7 @@ def settings(request: Request, silent_seconds: float) -> ModelSettings:
     return found
 
 
-def piece(event: ModelResponseStreamEvent) -> Delta | None:
+def delta_of(event: ModelResponseStreamEvent) -> Delta | None:
     """What an event adds to the text or to the reasoning."""
     match event:
         case PartStartEvent(part=TextPart(content=text)) if text:
@@ -262,17 +262,17 @@ def piece(event: ModelResponseStreamEvent) -> Delta | None:
             return None
 
 
-def answered(response: ModelResponse, seconds: float) -> Answer:
+def answer_of(response: ModelResponse, seconds: float) -> Answer:
     """The whole answer, if it is one."""
     if response.finish_reason is None or response.state != "complete":
-        raise Garbled("the stream ended without a finish reason")
+        raise InvalidAnswer("the stream ended without a finish reason")
     if response.finish_reason == "content_filter":
-        raise Filtered("the provider's content filter stopped the answer")
-    calls = tuple(wish(part) for part in response.parts if isinstance(part, ToolCallPart))
+        raise ContentFiltered("the provider's content filter stopped the answer")
+    calls = tuple(tool_call(part) for part in response.parts if isinstance(part, ToolCallPart))
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     cut: StopReason = "length" if response.finish_reason == "length" else "finished"
     if not text and not calls and cut == "finished":
-        raise Garbled("the answer was empty")
+        raise InvalidAnswer("the answer was empty")
     return Answer(
         text=text,
         model=response.model_name or "",
@@ -288,7 +288,7 @@ def answered(response: ModelResponse, seconds: float) -> Answer:
     )
 
 
-def wish(part: ToolCallPart) -> ToolCall:
+def tool_call(part: ToolCallPart) -> ToolCall:
     arguments = part.args if isinstance(part.args, str) else msgspec.json.encode(part.args or {}).decode()
     return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments)
 
@@ -300,7 +300,11 @@ class PydanticAIModel:
     """Its connections are opened by the first request and closed with the wire; `load` gives images."""
 
     def __init__(
-        self, inner: Inner, wire: Wire, load: Loader | None = None, silent_seconds: float = SILENT_SECONDS
+        self,
+        inner: Inner,
+        wire: HttpClient,
+        load: Loader | None = None,
+        silent_seconds: float = SILENT_SECONDS,
     ) -> None:
         self._inner = inner
         self._wire = wire
@@ -314,53 +318,53 @@ class PydanticAIModel:
         messages = await history(request.messages, self._load)
         chosen = settings(request, self._silent_seconds)
         started = time.monotonic()
-        with faults_of_the_library():
+        with library_faults():
             async with model_request_stream(
                 self._inner, messages, model_settings=chosen, model_request_parameters=parameters(request)
             ) as stream:
                 events, size = aiter(stream), 0
                 while (event := await self._next(events)) is not None:
-                    delta = piece(event) or Delta()
+                    delta = delta_of(event) or Delta()
                     size += len(delta.text) + len(delta.reasoning)
-                    if size > self._wire.longest_answer:
-                        raise oversized(self._wire.longest_answer)
+                    if size > self._wire.max_answer_bytes:
+                        raise answer_too_large(self._wire.max_answer_bytes)
                     yield delta
             whole = stream.get()
-            if isinstance(self._inner, OpenAIChatModel) and not said_why_it_ended(whole):
-                raise Garbled("the stream ended without a finish reason")
-            yield answered(whole, time.monotonic() - started)
+            if isinstance(self._inner, OpenAIChatModel) and not has_finish_reason(whole):
+                raise InvalidAnswer("the stream ended without a finish reason")
+            yield answer_of(whole, time.monotonic() - started)
 
     async def _next(self, events: AsyncIterator[ModelResponseStreamEvent]) -> ModelResponseStreamEvent | None:
         with anyio.move_on_after(self._silent_seconds):
             return await anext(events, None)
-        raise Stalled("the provider has been silent for too long")
+        raise TimedOut("the provider has been silent for too long")
 
     def _check(self, request: Request) -> None:
         """What the library knows that this model cannot do is said in words from the start."""
         profile = self._inner.profile
         if request.tools and not profile.get("supports_tools", True):
-            raise Lacking("tools", f"{self._inner.model_name} has no tools")
+            raise FeatureMissing("tools", f"{self._inner.model_name} has no tools")
         if request.schema is not None and not profile.get("supports_json_schema_output", False):
-            raise Lacking("schema", f"{self._inner.model_name} has no JSON schemas")
+            raise FeatureMissing("schema", f"{self._inner.model_name} has no JSON schemas")
 
     async def _open(self) -> None:
         if not self._is_open:
             self._is_open = True
             await self._inner.__aenter__()
-            self._wire.at_the_end(self._close)
+            self._wire.on_close(self._close)
 
     async def _close(self) -> None:
         self._is_open = False
         await self._inner.__aexit__(None, None, None)
 
 
-def said_why_it_ended(response: ModelResponse) -> bool:
+def has_finish_reason(response: ModelResponse) -> bool:
     """The library makes up a finish reason where this wire gave none; the server's own is in the details."""
     own = (response.provider_details or {}).get("finish_reason")
     return own is not None or response.finish_reason == "content_filter"
 
 
-def open_pydantic_ai(name: str, wire: Wire, load: Loader | None = None) -> PydanticAIModel:
+def open_pydantic_ai(name: str, wire: HttpClient, load: Loader | None = None) -> PydanticAIModel:
     """`name` is PROVIDER:MODEL as the library spells it; keys are in the providers' own variables."""
     provider, _, model = name.partition(":")
     if not provider or not model:

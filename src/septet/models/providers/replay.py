@@ -36,20 +36,20 @@ class ReplayModel:
         if found is None:
             cause = f"the recording {self.name} has no answer {request.step} of the {request.role}"
             raise BadConfig(cause, "the run goes another way than the recorded one did")
-        for seconds, piece in paced(found) if self._sleep else at_once(found):
+        for seconds, piece in timed_deltas(found) if self._sleep else whole_deltas(found):
             if self._sleep is not None:
                 await self._sleep(seconds)
             yield piece
         yield found
 
 
-def at_once(answer: Answer) -> Iterable[tuple[float, Delta]]:
+def whole_deltas(answer: Answer) -> Iterable[tuple[float, Delta]]:
     if answer.reasoning:
         yield 0.0, Delta(reasoning=answer.reasoning)
     yield 0.0, Delta(text=answer.text)
 
 
-def paced(answer: Answer) -> Iterable[tuple[float, Delta]]:
+def timed_deltas(answer: Answer) -> Iterable[tuple[float, Delta]]:
     """The words of an answer, each with its share of the answer's time before it."""
     reasons, words = WORDS.findall(answer.reasoning), WORDS.findall(answer.text)
     share = answer.seconds / max(1, len(reasons) + len(words))

@@ -64,15 +64,15 @@ class ScriptedModel:
 
     async def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
         turn = self.turn(request)
-        taken = self.taken(turn, request)
-        text = filled(words(turn), taken)
+        taken = self.captures(turn, request)
+        text = fill_in(turn_text(turn), taken)
         for piece in PIECES.findall(text):
             yield Delta(text=piece)
         calls = tuple(
             ToolCall(
                 id=f"{request.role}-{request.step}-{number}",
                 name=call.name,
-                arguments=filled(json(call), taken),
+                arguments=fill_in(arguments_text(call), taken),
             )
             for number, call in enumerate(turn.calls, start=1)
         )
@@ -86,38 +86,38 @@ class ScriptedModel:
                 f"the script {self.name} runs dry at step {request.step} of the {request.role} (it has {has})"
             )
             raise BadConfig(cause, "add the step, or lower --rounds")
-        if turn.expect not in told(request):
-            raise self.disagreement(request, turn.expect)
+        if turn.expect not in request_text(request):
+            raise self.mismatch(request, turn.expect)
         return turn
 
-    def taken(self, turn: ScriptedTurn, request: Request) -> Mapping[str, str]:
-        found = {name: re.search(pattern, told(request)) for name, pattern in turn.take.items()}
+    def captures(self, turn: ScriptedTurn, request: Request) -> Mapping[str, str]:
+        found = {name: re.search(pattern, request_text(request)) for name, pattern in turn.take.items()}
         for name, match in found.items():
             if match is None:
-                raise self.disagreement(request, turn.take[name])
+                raise self.mismatch(request, turn.take[name])
         return {name: match[1] for name, match in found.items() if match}
 
-    def disagreement(self, request: Request, expected: str) -> BadConfig:
+    def mismatch(self, request: Request, expected: str) -> BadConfig:
         cause = f"the script {self.name} and the run disagree at step {request.step} of the {request.role}"
         return BadConfig(cause, f"'{expected}' was expected in what it is told")
 
 
-def told(request: Request) -> str:
+def request_text(request: Request) -> str:
     return "\n".join(message.text for message in request.messages)
 
 
-def filled(text: str, taken: Mapping[str, str]) -> str:
+def fill_in(text: str, taken: Mapping[str, str]) -> str:
     for name, piece in taken.items():
         text = text.replace("{{" + name + "}}", piece)
     return text
 
 
-def words(turn: ScriptedTurn) -> str:
+def turn_text(turn: ScriptedTurn) -> str:
     blocks = [f"```python {path}\n{code.rstrip()}\n```" for path, code in turn.files.items()]
     return "\n\n".join(filter(None, [turn.say.strip(), *blocks]))
 
 
-def json(call: ScriptedCall) -> str:
+def arguments_text(call: ScriptedCall) -> str:
     return call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
 
 

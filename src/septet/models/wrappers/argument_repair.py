@@ -6,15 +6,15 @@ import msgspec
 from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Message, Request, ToolCall
-from septet.models.faults import UNREADABLE
-from septet.models.wrappers.ask import Item, asked
+from septet.models.faults import DECODE_ERRORS
+from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
 BROKEN = "The arguments of this call are not a JSON object ({}). Nothing was done. Send the whole call again."
 SOUND = "Nothing was done, because another call was broken. Send this call again too."
 
 
-class RepairingArguments:
+class ArgumentRepair:
     """Still broken the second time, the answer goes on as it is: whoever has the tools refuses the call."""
 
     def __init__(self, model: Model) -> None:
@@ -22,47 +22,51 @@ class RepairingArguments:
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         first: Answer | None = None
-        async with asked(self._model, request) as items:
+        async with open_answer(self._model, request) as items:
             async for item in items:
-                if isinstance(item, Answer) and broken(item):
+                if isinstance(item, Answer) and has_broken_call(item):
                     first = item
                 else:
                     yield item
         if first is not None:
-            async with asked(self._model, repair(request, first)) as items:
+            async with open_answer(self._model, repair_request(request, first)) as items:
                 async for item in items:
-                    yield paid_for_both(first, item) if isinstance(item, Answer) else item
+                    yield add_usage(first, item) if isinstance(item, Answer) else item
 
 
-def broken(answer: Answer) -> bool:
-    return any(trouble(call) for call in answer.calls)
+def has_broken_call(answer: Answer) -> bool:
+    return any(arguments_error(call) for call in answer.calls)
 
 
-def trouble(call: ToolCall) -> str:
+def arguments_error(call: ToolCall) -> str:
     """What is wrong with the arguments of a call; nothing for a sound one."""
     try:
         msgspec.json.decode(call.arguments or "{}", type=dict[str, object])
-    except UNREADABLE as error:
+    except DECODE_ERRORS as error:
         return str(error)
     return ""
 
 
-def repair(request: Request, answer: Answer) -> Request:
+def repair_request(request: Request, answer: Answer) -> Request:
     """The same question, with the broken calls and what is wrong with them."""
-    said = Message(role="assistant", text=answer.text, calls=tuple(readable(call) for call in answer.calls))
+    said = Message(
+        role="assistant", text=answer.text, calls=tuple(quote_broken(call) for call in answer.calls)
+    )
     results = [
-        Message(role="tool", text=BROKEN.format(why) if (why := trouble(call)) else SOUND, call=call.id)
+        Message(
+            role="tool", text=BROKEN.format(why) if (why := arguments_error(call)) else SOUND, call=call.id
+        )
         for call in answer.calls
     ]
     return replace(request, messages=(*request.messages, said, *results))
 
 
-def readable(call: ToolCall) -> ToolCall:
+def quote_broken(call: ToolCall) -> ToolCall:
     """Some servers refuse a history with broken arguments: they are quoted."""
-    if not trouble(call):
+    if not arguments_error(call):
         return call
     return replace(call, arguments=msgspec.json.encode({"unreadable": call.arguments}).decode())
 
 
-def paid_for_both(first: Answer, second: Answer) -> Answer:
+def add_usage(first: Answer, second: Answer) -> Answer:
     return replace(second, usage=first.usage.plus(second.usage), seconds=first.seconds + second.seconds)

@@ -10,7 +10,7 @@ Item = Delta | Answer
 
 
 @asynccontextmanager
-async def asked(model: Model, request: Request) -> AsyncGenerator[AsyncIterator[Item], None]:
+async def open_answer(model: Model, request: Request) -> AsyncGenerator[AsyncIterator[Item], None]:
     items = model.answer(request)
     try:
         yield items
@@ -19,16 +19,16 @@ async def asked(model: Model, request: Request) -> AsyncGenerator[AsyncIterator[
             await items.aclose()
 
 
-class Shown:
+class ShownPieces:
     """Whether a watcher has seen a piece of an answer that may have to be made once more."""
 
     def __init__(self) -> None:
         self._pieces = False
 
-    def see(self, item: Item) -> None:
+    def add(self, item: Item) -> None:
         self._pieces = self._pieces or (isinstance(item, Delta) and bool(item.text or item.reasoning))
 
-    def void(self) -> list[Delta]:
+    def restart(self) -> list[Delta]:
         """What a watcher must be told before the answer starts over."""
         told = [Delta(restarted=True)] if self._pieces else []
         self._pieces = False

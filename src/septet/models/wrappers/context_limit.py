@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator
 from msgspec.structs import replace
 
 from septet.domain.messages import Message, Request
-from septet.models.faults import TooLong
-from septet.models.wrappers.ask import Item, Shown, asked
+from septet.models.faults import ContextExceeded
+from septet.models.wrappers.ask import Item, ShownPieces, open_answer
 from septet.ports import Model
 
 SHARES = (0.6, 0.35, 0.2, 0.1)
@@ -16,29 +16,29 @@ LEFT_OUT = "\n… {} characters left out to fit the model's context …\n"
 EARLIER = Message(role="user", text="(earlier messages are left out to fit the model's context)")
 
 
-class Briefer:
+class ContextLimit:
     def __init__(self, model: Model) -> None:
         self._model = model
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        shown = Shown()
+        shown = ShownPieces()
         for share in (1.0, *SHARES):
-            smaller = shortened(request, share)
+            smaller = shorten(request, share)
             try:
-                async with asked(self._model, smaller) as items:
+                async with open_answer(self._model, smaller) as items:
                     async for item in items:
-                        shown.see(item)
+                        shown.add(item)
                         yield item
                 return
-            except TooLong as too_long:
+            except ContextExceeded as too_long:
                 fault = too_long
             if share == SHARES[-1]:
                 raise fault
-            for delta in shown.void():
+            for delta in shown.restart():
                 yield delta
 
 
-def shortened(request: Request, share: float) -> Request:
+def shorten(request: Request, share: float) -> Request:
     """The request within a share of its length: older turns go first, then the middle of long texts.
 
     What the role is told to do (the system text) stays whole, and so does the newest message's end.

@@ -3,19 +3,19 @@
 from collections.abc import AsyncGenerator, Callable
 
 from septet.domain.messages import Request
-from septet.models.wrappers.ask import Item, asked
+from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
-Overhear = Callable[[Request], None]
+RequestListener = Callable[[Request], None]
 
 
-class Overheard:
-    def __init__(self, model: Model, overhear: Overhear) -> None:
+class DebugTap:
+    def __init__(self, model: Model, listen: RequestListener) -> None:
         self._model = model
-        self._overhear = overhear
+        self._listen = listen
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        self._overhear(request)
-        async with asked(self._model, request) as items:
+        self._listen(request)
+        async with open_answer(self._model, request) as items:
             async for item in items:
                 yield item

@@ -5,10 +5,10 @@ import time
 from collections.abc import AsyncGenerator
 
 from septet.domain.messages import Answer, Delta, Request, Usage
-from septet.models.wrappers.ask import Item, asked
+from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
-ALIKE = 7
+REPEATED_LINES = 7
 """So many lines of one shape in a row are a loop: tests of a small model rarely need more."""
 
 LONGEST_LINE = 500
@@ -16,7 +16,7 @@ VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\b(?:True|False|None)\b|[-+]?\d[\d.]*")
 CHARACTERS_A_TOKEN = 4
 
 
-class Concise:
+class EarlyStop:
     """The answer is what came until then. Its usage is estimated: the server counts only what it finishes."""
 
     def __init__(self, model: Model) -> None:
@@ -25,24 +25,24 @@ class Concise:
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         started = time.monotonic()
         text = ""
-        async with asked(self._model, request) as items:
+        async with open_answer(self._model, request) as items:
             async for item in items:
                 yield item
                 if isinstance(item, Answer):
                     return
                 text = "" if item.restarted else text + item.text
-                if loops(text, item) or is_complete(text, item):
+                if is_repeating(text, item) or is_complete(text, item):
                     break
-        yield cut(request, text, time.monotonic() - started)
+        yield partial_answer(request, text, time.monotonic() - started)
 
 
-def loops(text: str, newest: Delta) -> bool:
+def is_repeating(text: str, newest: Delta) -> bool:
     """Whether the text has begun to repeat itself; looked at when a line ends or grows too long."""
     if "\n" not in newest.text:
         return bool(newest.text) and len(text) - text.rfind("\n") > LONGEST_LINE
-    lines = text.split("\n")[-ALIKE - 1 : -1]
+    lines = text.split("\n")[-REPEATED_LINES - 1 : -1]
     shapes = {VALUES.sub("#", line) for line in lines}
-    return len(lines) == ALIKE and len(shapes) == 1 and "#" in shapes.pop()
+    return len(lines) == REPEATED_LINES and len(shapes) == 1 and "#" in shapes.pop()
 
 
 def is_complete(text: str, newest: Delta) -> bool:
@@ -53,7 +53,7 @@ def is_complete(text: str, newest: Delta) -> bool:
     return "def test" in code and after.startswith("\n") and text.count("```") % 2 == 0
 
 
-def cut(request: Request, text: str, seconds: float) -> Answer:
+def partial_answer(request: Request, text: str, seconds: float) -> Answer:
     asked_for = sum(len(message.text) for message in request.messages)
     usage = Usage(
         prompt=asked_for // CHARACTERS_A_TOKEN, completion=len(text) // CHARACTERS_A_TOKEN, estimated=True

@@ -4,26 +4,26 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from septet.domain.messages import Request
 from septet.models.faults import Fault
-from septet.models.wrappers.ask import Item, Shown, asked
+from septet.models.wrappers.ask import Item, ShownPieces, open_answer
 from septet.ports import Model
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class Fallback:
     """`tell` hears why the next model was taken."""
 
-    def __init__(self, models: Sequence[tuple[str, Model]], tell: Tell) -> None:
+    def __init__(self, models: Sequence[tuple[str, Model]], tell: Notify) -> None:
         self._models = tuple(models)
         self._tell = tell
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        shown = Shown()
+        shown = ShownPieces()
         for place, (name, model) in enumerate(self._models, start=1):
             try:
-                async with asked(model, request) as items:
+                async with open_answer(model, request) as items:
                     async for item in items:
-                        shown.see(item)
+                        shown.add(item)
                         yield item
                 return
             except Fault as failed:
@@ -31,5 +31,5 @@ class Fallback:
             if place == len(self._models):
                 raise fault
             self._tell(f"{name} failed ({fault.cause}); {self._models[place][0]} answers instead")
-            for delta in shown.void():
+            for delta in shown.restart():
                 yield delta

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from septet.domain.messages import Answer, Price, Purse, Request, Usage, estimated
 from septet.errors import BadUsage, Overdrawn
 from septet.models.names import LIBRARY
-from septet.models.wrappers.ask import Item, asked
+from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
 FREE = ("local", "ollama")
@@ -25,7 +25,7 @@ PRICED_AS = {
 HERE = ("localhost", "127.0.0.1", "::1")
 
 
-class Priced:
+class Pricing:
     """`name` is the model's whole name: its provider and what the provider calls it."""
 
     def __init__(self, model: Model, name: str) -> None:
@@ -35,7 +35,7 @@ class Priced:
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         if request.purse is not None:
             await self._check(request, request.purse)
-        async with asked(self._model, request) as items:
+        async with open_answer(self._model, request) as items:
             async for item in items:
                 yield await self._priced(item, request.price) if isinstance(item, Answer) else item
 
@@ -43,7 +43,7 @@ class Priced:
         """Whoever asks for the first time is told before it is paid."""
         cost = await self._cost(estimated(request), request.price)
         if cost is None:
-            raise unpriced(self._name)
+            raise unknown_price(self._name)
         if cost > purse.left:
             figures = f"{purse.left:.6g} are left, about {cost:.6g} would be used"
             raise Overdrawn(f"{purse.limit} would not do for the {request.role}'s next turn ({figures})")
@@ -63,12 +63,12 @@ def listed_price(usage: Usage, name: str, answering: str = "") -> float | None:
     """What a model of that whole name asks for the usage; None where nobody knows."""
     if is_free(name):
         return 0.0
-    provider, model = vendor(name)
+    provider, model = price_list_entry(name)
     names = filter(None, (answering, model)) if provider else ()
     return next((cost for one in names if (cost := price(usage, provider, one)) is not None), None)
 
 
-def unpriced(name: str) -> BadUsage:
+def unknown_price(name: str) -> BadUsage:
     return BadUsage(
         f"a bound on the cost would bound nothing: nobody knows the price of {name}",
         "say it with --price IN/OUT (US dollars per million tokens), or use --max-tokens",
@@ -81,7 +81,7 @@ def is_free(name: str) -> bool:
     return re.split("[/:]", name.removeprefix(LIBRARY))[0] in FREE
 
 
-def vendor(name: str) -> tuple[str, str]:
+def price_list_entry(name: str) -> tuple[str, str]:
     """Who asks for money under which name; nobody known for a bare address."""
     mark = ":" if name.startswith(LIBRARY) else "/"
     provider, _, model = name.removeprefix(LIBRARY).partition(mark)

@@ -10,14 +10,14 @@ from septet.domain.codec import encode
 from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.messages import Answer, Request
 from septet.errors import BadUsage
-from septet.models.wrappers.ask import Item, asked
+from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
 REDACTED = "[redacted]"
 SHORTEST_SECRET = 6
 
 
-class Tape:
+class RecordingFile:
     """The file of a recording, one for all models of a chat; it begins empty."""
 
     def __init__(self, path: Path, secrets: Iterable[str]) -> None:
@@ -45,12 +45,12 @@ class Tape:
 class Recording:
     """An answer is on the tape before it is used."""
 
-    def __init__(self, model: Model, tape: Tape) -> None:
+    def __init__(self, model: Model, tape: RecordingFile) -> None:
         self._model = model
         self._tape = tape
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        async with asked(self._model, request) as items:
+        async with open_answer(self._model, request) as items:
             async for item in items:
                 if isinstance(item, Answer):
                     await self._tape.add(request.role, item)

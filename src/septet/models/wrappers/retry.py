@@ -8,74 +8,74 @@ import anyio
 
 from septet.common.values import Value
 from septet.domain.messages import Request
-from septet.models.faults import Limited, Passing, Stalled
-from septet.models.wrappers.ask import Item, Shown, asked
-from septet.models.wrappers.fallback import Tell
+from septet.models.faults import RateLimited, TimedOut, TransientFault
+from septet.models.wrappers.ask import Item, ShownPieces, open_answer
+from septet.models.wrappers.fallback import Notify
 from septet.ports import Model
 
 SOON = 2.0
 
 
-class Patience(Value):
+class RetryPolicy(Value):
     """How long one answer may take in all, and the waits between attempts: doubled each time, with jitter.
 
     Who asks may have less time: then what would come too late is not waited for.
     """
 
-    total: float = 900.0
+    total_seconds: float = 900.0
     attempts: int = 8
-    first: float = 0.5
-    longest: float = 30.0
+    first_wait: float = 0.5
+    max_wait: float = 30.0
 
-    def wait(self, attempt: int, fault: Passing, chance: float) -> float:
+    def wait(self, attempt: int, fault: TransientFault, chance: float) -> float:
         """Seconds until the next attempt; a server's own wish is a floor, or all clients return at once."""
-        backoff = min(self.longest, self.first * 2 ** (attempt - 1)) * (0.5 + chance / 2)
-        if isinstance(fault, Limited) and fault.after is not None:
-            return fault.after + min(backoff, 0.1 * fault.after)
+        backoff = min(self.max_wait, self.first_wait * 2 ** (attempt - 1)) * (0.5 + chance / 2)
+        if isinstance(fault, RateLimited) and fault.retry_after is not None:
+            return fault.retry_after + min(backoff, 0.1 * fault.retry_after)
         return backoff
 
 
-class Retrying:
+class Retry:
     """`tell` hears what a person who waits would like to know: not of a first hitch that is soon over."""
 
     def __init__(
-        self, model: Model, patience: Patience, tell: Tell, chance: Callable[[], float] = random.random
+        self, model: Model, policy: RetryPolicy, tell: Notify, chance: Callable[[], float] = random.random
     ) -> None:
         self._model = model
-        self._patience = patience
+        self._policy = policy
         self._tell = tell
         self._chance = chance
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        end = min(anyio.current_time() + self._patience.total, anyio.current_effective_deadline())
-        shown = Shown()
+        end = min(anyio.current_time() + self._policy.total_seconds, anyio.current_effective_deadline())
+        shown = ShownPieces()
         attempt = 0
         while True:
             attempt += 1
             try:
-                async with asked(self._model, request) as items:
+                async with open_answer(self._model, request) as items:
                     async for item in items:
-                        in_time(end)
-                        shown.see(item)
+                        check_deadline(end)
+                        shown.add(item)
                         yield item
                 return
-            except Passing as passing:
+            except TransientFault as passing:
                 fault = passing
             await self._rest(attempt, fault, end)
-            for delta in shown.void():
+            for delta in shown.restart():
                 yield delta
 
-    async def _rest(self, attempt: int, fault: Passing, end: float) -> None:
+    async def _rest(self, attempt: int, fault: TransientFault, end: float) -> None:
         """Wait for the next attempt, or give up at once if it would come too late."""
-        seconds = self._patience.wait(attempt, fault, self._chance())
-        if attempt >= self._patience.attempts or anyio.current_time() + seconds > end:
+        seconds = self._policy.wait(attempt, fault, self._chance())
+        if attempt >= self._policy.attempts or anyio.current_time() + seconds > end:
             raise fault
         if attempt > 1 or seconds > SOON:
             self._tell(f"no answer yet ({fault.cause}); asked again in {seconds:.0f} s")
         await anyio.sleep(seconds)
 
 
-class Timed:
+class RequestTimeout:
     """A model whose every try ends when the request's own time is over: it is then asked again, as for any hitch."""
 
     def __init__(self, model: Model) -> None:
@@ -84,20 +84,20 @@ class Timed:
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         limit = math.inf if request.timeout is None else request.timeout
         end = anyio.current_time() + limit
-        async with asked(self._model, request) as items:
+        async with open_answer(self._model, request) as items:
             while True:
                 item = None
                 # One scope for each piece: none may be open while this generator waits for its caller.
                 with anyio.CancelScope(deadline=end) as scope:
                     item = await anext(items, None)
                 if scope.cancelled_caught:
-                    raise Stalled(f"no whole answer within {limit:g} s")
+                    raise TimedOut(f"no whole answer within {limit:g} s")
                 if item is None:
                     return
                 yield item
 
 
-def in_time(end: float) -> None:
+def check_deadline(end: float) -> None:
     """A server that drips for ever is silent never; the total deadline ends that too."""
     if anyio.current_time() > end:
-        raise Stalled("the answer took longer than its deadline")
+        raise TimedOut("the answer took longer than its deadline")

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator
 import msgspec
 from msgspec.structs import replace
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.domain.messages import Answer, Delta, Message, Request, ToolCall, ToolOffer
-from septet.models.faults import UNREADABLE, Garbled, Lacking, Refused
-from septet.models.wrappers.argument_repair import paid_for_both
-from septet.models.wrappers.ask import Item, asked
+from septet.models.faults import DECODE_ERRORS, FeatureMissing, InvalidAnswer, RequestRejected
+from septet.models.wrappers.argument_repair import add_usage
+from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
 TOOL_BLOCK = re.compile(r"^```tool[ \t]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -23,17 +23,17 @@ You have tools. To use one, write a block like this, one for each use, and nothi
 The tools, with the JSON schema of their arguments:
 {}"""
 SCHEMA = "Reply with one ```json block and nothing else. It must fit this JSON schema:\n{}"
-AGAIN = "That could not be read ({}). Reply again, with one whole block in the form that was described."
+REPAIR = "That could not be read ({}). Reply again, with one whole block in the form that was described."
 
 
-class Wish(msgspec.Struct):
+class ToolBlock(msgspec.Struct):
     """A tool use as a block spells it."""
 
     name: str
     arguments: dict[str, object] = {}
 
 
-class InWords:
+class TextProtocol:
     """Asks as usual until the server says what it lacks; from then on that is asked for in words.
 
     A request with pictures that is refused for whatever else goes again without them, this once: servers have too many
@@ -47,23 +47,25 @@ class InWords:
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         lacks = self._lacks
         while True:
-            said = in_words(request, lacks)
-            model = self._model if said is request else Read(self._model, request, lacks)
+            said = as_text(request, lacks)
+            model = self._model if said is request else BlockReader(self._model, request, lacks)
             try:
-                async with asked(model, said) as items:
+                async with open_answer(model, said) as items:
                     async for item in items:
                         yield item
                 return
-            except (Lacking, Refused) as refused:
+            except (FeatureMissing, RequestRejected) as refused:
                 fault = refused
-            missing = fault.feature if isinstance(fault, Lacking) else "images" if pictured(said) else ""
+            missing = (
+                fault.feature if isinstance(fault, FeatureMissing) else "images" if has_images(said) else ""
+            )
             if not missing or missing in lacks:
                 raise fault
             lacks |= {missing}
-            self._lacks |= {missing} if isinstance(fault, Lacking) else set[str]()
+            self._lacks |= {missing} if isinstance(fault, FeatureMissing) else set[str]()
 
 
-class Read:
+class BlockReader:
     """Reads what came back in words; what cannot be read is asked for once more."""
 
     def __init__(self, model: Model, request: Request, lacks: frozenset[str]) -> None:
@@ -74,7 +76,7 @@ class Read:
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         first: Answer | None = None
         trouble = ""
-        async with asked(self._model, request) as items:
+        async with open_answer(self._model, request) as items:
             async for item in items:
                 read = self._read(item)
                 if isinstance(read, str):
@@ -84,21 +86,21 @@ class Read:
                     yield read
         if first is not None:
             yield Delta(restarted=True)
-            async with asked(self._model, repair(request, first, trouble)) as items:
+            async with open_answer(self._model, repair_request(request, first, trouble)) as items:
                 async for item in items:
                     yield self._second(first, item)
 
     def _second(self, first: Answer, item: Item) -> Item:
         read = self._read(item)
         if isinstance(read, str):
-            raise Garbled(f"the answer is not in the form that was asked for ({read})")
-        return paid_for_both(first, read) if isinstance(read, Answer) else read
+            raise InvalidAnswer(f"the answer is not in the form that was asked for ({read})")
+        return add_usage(first, read) if isinstance(read, Answer) else read
 
     def _read(self, item: Item) -> Item | str:
         """The item as the caller expects it, or what is wrong with it."""
         if isinstance(item, Delta):
             return item
-        calls = calls_in(item.text, self._tools) if self._tools else []
+        calls = parse_calls(item.text, self._tools) if self._tools else []
         if isinstance(calls, str):
             return calls
         if calls:
@@ -106,19 +108,19 @@ class Read:
             return replace(item, text=text, calls=tuple(calls), stop="calls")
         if self._schema is None:
             return item
-        found = json_in(item.text, self._schema)
+        found = parse_json(item.text, self._schema)
         return replace(item, text=found) if found.startswith("{") else found
 
 
-def in_words(request: Request, lacks: frozenset[str]) -> Request:
+def as_text(request: Request, lacks: frozenset[str]) -> Request:
     """The same request without what the server lacks; the very same where it needs none of it."""
     rules: list[str] = []
-    if "images" in lacks and pictured(request):
-        request = replace(request, messages=tuple(map(unseen, request.messages)))
+    if "images" in lacks and has_images(request):
+        request = replace(request, messages=tuple(map(without_images, request.messages)))
     messages = request.messages
     if "tools" in lacks and (request.tools or any(message.calls or message.call for message in messages)):
         rules += [TOOLS.format("\n".join(map(offer_text, request.tools)))] if request.tools else []
-        messages = tuple(plain(message) for message in messages)
+        messages = tuple(plain_message(message) for message in messages)
         request = replace(request, tools=())
     if "schema" in lacks and request.schema is not None:
         rules.append(SCHEMA.format(msgspec.json.encode(request.schema).decode()))
@@ -130,15 +132,15 @@ def in_words(request: Request, lacks: frozenset[str]) -> Request:
     return replace(request, messages=head + tuple(one for one in messages if one.role != "system"))
 
 
-def pictured(request: Request) -> bool:
+def has_images(request: Request) -> bool:
     return any(message.images for message in request.messages)
 
 
-def unseen(message: Message) -> Message:
+def without_images(message: Message) -> Message:
     """A message without its pictures, for who cannot see: that there were some is said."""
     if not message.images:
         return message
-    note = f"({counted(len(message.images), 'picture')} that you cannot see)"
+    note = f"({pluralize(len(message.images), 'picture')} that you cannot see)"
     return replace(message, text="\n\n".join(filter(None, [message.text, note])), images=())
 
 
@@ -150,7 +152,7 @@ def offer_text(offer: ToolOffer) -> str:
     return f"- {offer.name}: {offer.description} {msgspec.json.encode(offer.parameters).decode()}"
 
 
-def plain(message: Message) -> Message:
+def plain_message(message: Message) -> Message:
     """A message with calls or results as a message of words."""
     if message.role == "tool":
         return Message(role="user", text=f"Result of {message.call}:\n{message.text}", images=message.images)
@@ -160,13 +162,13 @@ def plain(message: Message) -> Message:
     return replace(message, text="\n\n".join(filter(None, [message.text, *uses])), calls=())
 
 
-def calls_in(text: str, known: set[str]) -> list[ToolCall] | str:
+def parse_calls(text: str, known: set[str]) -> list[ToolCall] | str:
     """The tool uses of an answer, or what is wrong with one of them."""
     calls: list[ToolCall] = []
     for number, block in enumerate(TOOL_BLOCK.finditer(text), start=1):
         try:
-            wish = msgspec.json.decode(block["body"], type=Wish)
-        except UNREADABLE as error:
+            wish = msgspec.json.decode(block["body"], type=ToolBlock)
+        except DECODE_ERRORS as error:
             return str(error)
         if wish.name not in known:
             return f"there is no tool '{wish.name}', only {', '.join(sorted(known))}"
@@ -175,21 +177,21 @@ def calls_in(text: str, known: set[str]) -> list[ToolCall] | str:
     return calls
 
 
-def json_in(text: str, schema: dict[str, object]) -> str:
+def parse_json(text: str, schema: dict[str, object]) -> str:
     """The JSON object of an answer, or what is wrong with it."""
     block = JSON_BLOCK.search(text)
     body = (block["body"] if block else text[text.find("{") : text.rfind("}") + 1]).strip()
     try:
         found = msgspec.json.decode(body, type=dict[str, object])
-    except UNREADABLE as error:
+    except DECODE_ERRORS as error:
         return f"no JSON object: {error}"
     required = msgspec.convert(schema.get("required", []), list[str])
     missing = [name for name in required if name not in found]
     return f"'{missing[0]}' is missing" if missing else body
 
 
-def repair(request: Request, answer: Answer, trouble: str) -> Request:
+def repair_request(request: Request, answer: Answer, trouble: str) -> Request:
     said = Message(role="assistant", text=answer.text or "(nothing)")
     return replace(
-        request, messages=(*request.messages, said, Message(role="user", text=AGAIN.format(trouble)))
+        request, messages=(*request.messages, said, Message(role="user", text=REPAIR.format(trouble)))
     )

@@ -5,32 +5,32 @@ from collections.abc import AsyncGenerator, Iterable
 from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Request, Usage, estimated, of_text
-from septet.models.wrappers.ask import Item, asked
+from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
-LONGEST_TOKEN = 32
+MAX_TOKEN_BYTES = 32
 """Bytes that a token stands for at most, taken over a whole text: 3 to 4 are usual, blanks make it more."""
-MOST_TOKENS = 100_000_000
+MAX_TOKENS = 100_000_000
 """No answer takes more than that."""
 
 
-class Counted:
+class UsageCheck:
     """Figures that cannot be true are replaced by an estimate, and marked as such."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        async with asked(self._model, request) as items:
+        async with open_answer(self._model, request) as items:
             async for item in items:
-                yield counted(request, item) if isinstance(item, Answer) else item
+                yield check_usage(request, item) if isinstance(item, Answer) else item
 
 
-def counted(request: Request, answer: Answer) -> Answer:
+def check_usage(request: Request, answer: Answer) -> Answer:
     told = answer.usage
-    prompt = told.prompt if is_likely(told.prompt, asked_texts(request)) else estimated(request).prompt
+    prompt = told.prompt if is_plausible(told.prompt, request_texts(request)) else estimated(request).prompt
     said = [answer.text, *(call.arguments for call in answer.calls)]
-    likely = is_likely(told.completion, said)
+    likely = is_plausible(told.completion, said)
     completion = told.completion if likely else sum(map(of_text, [*said, answer.reasoning]))
     usage = Usage(
         prompt=prompt,
@@ -41,10 +41,10 @@ def counted(request: Request, answer: Answer) -> Answer:
     return answer if usage == told else replace(answer, usage=usage)
 
 
-def asked_texts(request: Request) -> Iterable[str]:
+def request_texts(request: Request) -> Iterable[str]:
     return [message.text for message in request.messages]
 
 
-def is_likely(tokens: int, texts: Iterable[str]) -> bool:
+def is_plausible(tokens: int, texts: Iterable[str]) -> bool:
     size = sum(len(text.encode(errors="replace")) for text in texts)
-    return size // LONGEST_TOKEN <= tokens <= MOST_TOKENS and tokens >= min(1, size)
+    return size // MAX_TOKEN_BYTES <= tokens <= MAX_TOKENS and tokens >= min(1, size)

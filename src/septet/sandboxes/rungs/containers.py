@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from septet.common.temporary import lasting_folder
+from septet.common.temporary import process_folder
 from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
@@ -250,7 +250,7 @@ def _asked(program: str, words: tuple[str, ...], given: bytes = b"") -> subproce
 @cache
 def _profile() -> Path:
     """A file with the filter; removed when this process ends."""
-    path = lasting_folder("calls") / "calls.json"
+    path = process_folder("calls") / "calls.json"
     path.write_text(profile())
     return path
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
@@ -76,7 +76,7 @@ class Landlock:
 async def _launch(
     job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
 ) -> AsyncGenerator[Started]:
-    with passing_folder("run") as made, caged(job.limits) as cage:
+    with temporary_folder("run") as made, caged(job.limits) as cage:
         home = str(made)
         _check_that_it_holds(cage)
         command = by_shell(cage.entering(), _command(job, workspace, home))

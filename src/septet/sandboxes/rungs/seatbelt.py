@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox
 from septet.ports import Listener
@@ -62,7 +62,7 @@ def _quoted(path: str) -> str:
 async def _launch(
     job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
 ) -> AsyncGenerator[Started]:
-    with passing_folder("run") as made:
+    with temporary_folder("run") as made:
         home = str(
             made.resolve()
         )  # profiles know real paths only, and macOS reaches this folder through a link

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from septet.common.temporary import passing_folder
+from septet.common.temporary import temporary_folder
 from septet.domain.runs import Job, RunResult
 from septet.ports import Listener
 from septet.sandboxes.cgroups import Cage, caged
@@ -32,7 +32,7 @@ class UnsafeLocal:
 async def _launch(
     job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
 ) -> AsyncGenerator[Started]:
-    with passing_folder("run") as home, caged(job.limits) as cage:
+    with temporary_folder("run") as home, caged(job.limits) as cage:
         variables = environment(job.environment, str(home), str(home))
         with spawned(_command(job, cage), variables, workspace, inherited) as process:
             yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.domain.events import DecisionRecorded
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
@@ -38,7 +38,7 @@ def unless_circling(times: int, floor: Floor) -> Floor:
         trees = [version.tree for version in state.versions]
         if not trees or trees.count(trees[-1]) < times or state.remarks:
             return floor(state)
-        return End(reason="no_progress", detail=f"the code was the same {counted(times, 'time')} in all")
+        return End(reason="no_progress", detail=f"the code was the same {pluralize(times, 'time')} in all")
 
     return bounded
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from septet.agents.ask import ask, request_of
 from septet.agents.replies import misplaced_call, sources, write_version
-from septet.common.text import counted
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import DecisionRecorded, Event, ModelAnswered, ReplyRefused, VersionWritten
 from septet.domain.files import FileRef, is_test, tree_of
@@ -198,7 +198,7 @@ class Draw:
         counts = [alike(one, other) for one, other in combinations(outcomes, 2)]
         if counts and all(counts):
             self._best = green[0]
-            self._agreed = f"{len(green)} {AGREED} on {counted(min(counts), 'call')}"
+            self._agreed = f"{len(green)} {AGREED} on {pluralize(min(counts), 'call')}"
         else:
             self._dissent = difference(self._calls, outcomes)
 
@@ -211,7 +211,7 @@ class Draw:
         outcomes = await self._trials.compare(self._state, [only.version, before], self._calls)
         if len(outcomes) == 2 and (count := alike(*outcomes)):
             self._best = only
-            self._agreed = f"this and the version before: {AGREED} on {counted(count, 'call')}"
+            self._agreed = f"this and the version before: {AGREED} on {pluralize(count, 'call')}"
 
     def result(self, speaker: str) -> list[Event]:
         """The best of them, with the reason; a refusal where none could be read."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
 
-from septet.common.text import counted, listed
+from septet.common.text import join_words, pluralize
 from septet.common.values import Value
 from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished, Terminated, ToolAnswered, ToolCalled
 from septet.domain.messages import Message
@@ -108,7 +108,7 @@ def parse_manager(text: str, legal: list[str]) -> Choice | Terminated | Refusal:
     speaker = chosen[-1]["speaker"]
     meant = next((name for name in legal if name.lower() == speaker.lower()), None)
     if meant is None:
-        return Refusal(reason=f"'{speaker[:80]}' may not speak now, only {listed(legal, 'or')}")
+        return Refusal(reason=f"'{speaker[:80]}' may not speak now, only {join_words(legal, 'or')}")
     return Choice(speaker=meant)
 
 
@@ -158,7 +158,7 @@ def left_out(messages: list[Spoken]) -> str:
     code = [block.text for blocks in said if not isinstance(blocks, Refusal) for block in blocks]
     known = definitions(code)[-MOST_DEFINITIONS:]
     lines = [
-        f"… {counted(len(messages), 'message')} left out; what ran well in them:",
+        f"… {pluralize(len(messages), 'message')} left out; what ran well in them:",
         *bulleted(dict.fromkeys(done)),
     ]
     return "\n".join([*lines, *(["what the code in them defines:", *bulleted(known)] if known else [])])

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from septet.common.temporary import make_passing, passing_folder, remove_folder, sweep_passing
+from septet.common.temporary import (
+    make_temporary_folder,
+    remove_folder,
+    sweep_temporary_folders,
+    temporary_folder,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -19,15 +24,15 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def abandoned(kind: str) -> Path:
     """A folder whose owner is no more."""
-    made = make_passing(kind)
+    made = make_temporary_folder(kind)
     os.close(made.lock)
     return made.path
 
 
 def test_a_folder_lasts_as_long_as_its_context() -> None:
-    with passing_folder("run") as folder:
+    with temporary_folder("run") as folder:
         (folder / "file").write_text("x")
-        sweep_passing()
+        sweep_temporary_folders()
         assert (folder / "file").exists()
         assert folder.stat().st_mode & 0o777 == 0o700
     assert not folder.exists()
@@ -36,7 +41,7 @@ def test_a_folder_lasts_as_long_as_its_context() -> None:
 def test_what_nobody_holds_is_swept() -> None:
     left = abandoned("run")
     (left / "deep" / "er").mkdir(parents=True)
-    sweep_passing()
+    sweep_temporary_folders()
     assert not left.exists()
 
 
@@ -44,17 +49,17 @@ def test_foreign_names_and_things_stay(temporary: Path) -> None:
     target = temporary / "mine"
     target.mkdir()
     (target / "letter").write_text("dear")
-    (temporary / "septet-passing-run-abcdefgh").symlink_to(target)
-    (temporary / "septet-passing-run-12345678").write_text("a file")
+    (temporary / "septet-temporary-run-abcdefgh").symlink_to(target)
+    (temporary / "septet-temporary-run-12345678").write_text("a file")
     for name in (
-        "septet-passing-run",
-        "septet-passing-run-abc",
+        "septet-temporary-run",
+        "septet-temporary-run-abc",
         "septet-run-abcdefgh",
-        "septet-passing-RUN-abcdefgh",
+        "septet-temporary-RUN-abcdefgh",
     ):
         (temporary / name).mkdir()
     before = set(temporary.iterdir())
-    sweep_passing()
+    sweep_temporary_folders()
     assert set(temporary.iterdir()) == before
     assert (target / "letter").read_text() == "dear"
 
@@ -63,7 +68,7 @@ def test_foreign_names_and_things_stay(temporary: Path) -> None:
 def test_a_folder_of_another_user_stays() -> None:
     left = abandoned("run")
     os.chown(left, 4242, 4242)
-    sweep_passing()
+    sweep_temporary_folders()
     assert left.exists()
 
 
@@ -86,13 +91,13 @@ def test_what_a_program_has_shut_goes_too_and_links_lead_nowhere(tmp_path: Path)
 OWNER = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from septet.common.temporary import make_passing, passing_folder, sweep_passing
+from septet.common.temporary import make_temporary_folder, temporary_folder, sweep_temporary_folders
 for _ in range(150):
-    with passing_folder("race") as folder:
+    with temporary_folder("race") as folder:
         (folder / "file").write_text("x")
-        sweep_passing()
+        sweep_temporary_folders()
         assert (folder / "file").read_text() == "x"
-make_passing("last")
+make_temporary_folder("last")
 """
 
 
@@ -102,15 +107,15 @@ def test_makers_and_sweepers_do_not_disturb_each_other(temporary: Path) -> None:
     for owner in owners:
         _, complaint = owner.communicate(timeout=60)
         assert (owner.returncode, complaint) == (0, "")
-    sweep_passing()
+    sweep_temporary_folders()
     assert list(temporary.iterdir()) == []
 
 
 def test_one_for_the_whole_process_can_be_read_by_others(temporary: Path) -> None:
     source = (
         "import sys, tempfile; tempfile.tempdir = sys.argv[1];"
-        "from septet.common.temporary import lasting_folder, sweep_passing;"
-        "folder = lasting_folder('etc'); sweep_passing(); print(oct(folder.stat().st_mode & 0o777))"
+        "from septet.common.temporary import process_folder, sweep_temporary_folders;"
+        "folder = process_folder('etc'); sweep_temporary_folders(); print(oct(folder.stat().st_mode & 0o777))"
     )
     words = [sys.executable, "-c", source, str(temporary)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)

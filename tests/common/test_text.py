@@ -1,4 +1,4 @@
-"""Text for a person's terminal: whatever goes in, nothing that commands a terminal comes out."""
+"""Text for people: numbers with their nouns, lists of names, terminals that obey no program, tokens of any text."""
 
 import unicodedata
 from itertools import pairwise
@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.common.text import Pieces, neutral
+from septet.common.text import (
+    TerminalDecoder,
+    decode_token,
+    encode_token,
+    join_words,
+    pluralize,
+    printable,
+)
 
 _ANY = (
     st.text(st.sampled_from("\x1b[]0;mHJ\x07\\\x9b\x9d\x90\x9cP+q8:/x \n\r\t\x00\x7f\u202ea漢")) | st.text()
@@ -16,18 +23,18 @@ _ANY = (
 
 @given(_ANY)
 def test_no_control_character_but_newline_and_tab_comes_out(text: str) -> None:
-    left = {character for character in neutral(text) if unicodedata.category(character) == "Cc"}
+    left = {character for character in printable(text) if unicodedata.category(character) == "Cc"}
     assert left <= {"\n", "\t"}
 
 
 @given(_ANY)
 def test_what_is_neutral_stays_as_it_is(text: str) -> None:
-    assert neutral(neutral(text)) == neutral(text)
+    assert printable(printable(text)) == printable(text)
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs"])))
 def test_ordinary_text_is_untouched(text: str) -> None:
-    assert neutral(text) == text
+    assert printable(text) == text
 
 
 @pytest.mark.parametrize(
@@ -45,15 +52,15 @@ def test_ordinary_text_is_untouched(text: str) -> None:
     ],
 )
 def test_what_becomes_of_known_tricks(text: str, shown: str) -> None:
-    assert neutral(text) == shown
+    assert printable(text) == shown
 
 
 def piecewise(text: str, cuts: list[int]) -> str:
     content = text.encode()
     edges = [0, *sorted(cut % (len(content) + 1) for cut in cuts), len(content)]
-    pieces = Pieces()
-    said = [pieces.take(content[start:end]) for start, end in pairwise(edges)]
-    return "".join([*said, pieces.rest()])
+    pieces = TerminalDecoder()
+    said = [pieces.decode(content[start:end]) for start, end in pairwise(edges)]
+    return "".join([*said, pieces.flush()])
 
 
 CUTS = st.lists(st.integers(0, 200), max_size=6)
@@ -61,7 +68,7 @@ CUTS = st.lists(st.integers(0, 200), max_size=6)
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"], include_characters="\r\n\t")), CUTS)
 def test_pieces_say_the_same_as_the_whole(text: str, cuts: list[int]) -> None:
-    assert piecewise(text, cuts) == neutral(text)
+    assert piecewise(text, cuts) == printable(text)
 
 
 @given(_ANY, CUTS)
@@ -75,6 +82,35 @@ def test_no_control_character_comes_out_of_pieces(text: str, cuts: list[int]) ->
 )
 def test_a_sequence_in_two_pieces_is_still_one(text: str) -> None:
     for cut in range(len(text)):
-        pieces = Pieces()
-        said = pieces.take(text[:cut].encode()) + pieces.take(text[cut:].encode()) + pieces.rest()
-        assert said == neutral(text)
+        pieces = TerminalDecoder()
+        said = pieces.decode(text[:cut].encode()) + pieces.decode(text[cut:].encode()) + pieces.flush()
+        assert said == printable(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0 answers"), (1, "1 answer"), (2, "2 answers"), (1234, "1,234 answers")]
+)
+def test_one_is_singular(number: int, said: str) -> None:
+    assert pluralize(number, "answer") == said
+
+
+def test_a_noun_may_have_a_plural_of_its_own() -> None:
+    assert pluralize(1, "reply", "replies") == "1 reply"
+    assert pluralize(3, "reply", "replies") == "3 replies"
+
+
+def test_names_stand_as_in_a_sentence() -> None:
+    assert [join_words(names) for names in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
+    assert join_words(["a", "b"], "or") == "a or b"
+
+
+@given(text=st.text(st.characters(codec="utf-8")))
+def test_a_text_is_one_token_and_comes_back(text: str) -> None:
+    assert decode_token(encode_token(text)) == text
+    assert not set(encode_token(text)) & set(" .*>\t\r\n")
+    assert encode_token(text)

@@ -43,7 +43,7 @@ def test_a_picture_is_recognised_with_its_size() -> None:
     ],
 )
 def test_what_shows_nothing_is_named(content: bytes, trouble: str) -> None:
-    assert trouble in recognise(content).trouble
+    assert trouble in recognise(content).error
 
 
 def test_an_svg_is_a_picture() -> None:
@@ -54,4 +54,4 @@ def test_an_svg_is_a_picture() -> None:
 def test_any_bytes_get_an_answer(content: bytes) -> None:
     for candidate in (content, SQUARE[:8] + content, SQUARE[:33] + content):
         found = recognise(candidate)
-        assert bool(found.kind) != bool(found.trouble)
+        assert bool(found.kind) != bool(found.error)

@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.common.notebooks import cells_of, notebook_cells
+from septet.common.notebooks import notebook_cells, split_cells
 
 CODE = st.from_regex(r"[a-z]{1,5} = [0-9]{1,3}\n", fullmatch=True)
 
 
 @given(st.lists(CODE, min_size=1, max_size=5), st.sampled_from(["# %%", "#%%", "# %% [markdown] title"]))
 def test_marked_cells_come_back_in_order(cells: list[str], mark: str) -> None:
-    assert cells_of("".join(f"{mark}\n{cell}" for cell in cells)) == tuple(cells)
+    assert split_cells("".join(f"{mark}\n{cell}" for cell in cells)) == tuple(cells)
 
 
 @given(st.text())
 def test_any_text_is_cells_that_hold_all_of_its_code(text: str) -> None:
-    assert all(cell.strip() for cell in cells_of(text))
+    assert all(cell.strip() for cell in split_cells(text))
 
 
 @given(st.binary())
