@@ -1,6 +1,7 @@
 """Talks to a socket of the machine that has no file."""
 
-import os, socket
+import os
+import socket
 
 try:
     socket.socket(socket.AF_UNIX).connect("\0" + os.environ["ABSTRACT"])

@@ -1,6 +1,8 @@
 """Becomes another user."""
 
-import ctypes, os, subprocess
+import ctypes
+import os
+import subprocess
 
 for user in (0, 1, 1001, 65534):
     for action in (lambda: os.setuid(user), lambda: os.setresuid(user, user, user), lambda: os.setgid(user), lambda: os.setgroups([user])):

@@ -2,7 +2,8 @@
 
 # limits: cpu_seconds=2 seconds=20
 # stopped by: cpu
-import os, time
+import os
+import time
 
 for _ in range(300):
     if os.fork() == 0:

@@ -1,6 +1,8 @@
 """Sets the machine's clock and name."""
 
-import ctypes, socket, time
+import ctypes
+import socket
+import time
 
 for action in (lambda: time.clock_settime(time.CLOCK_REALTIME, time.time()), lambda: socket.sethostname("owned")):
     try:

@@ -2,7 +2,8 @@
 
 # limits: seconds=1
 # stopped by: time
-import os, time
+import os
+import time
 
 for fd in range(3):
     os.close(fd)

@@ -1,6 +1,7 @@
 """Talks to whoever could start containers or services."""
 
-import glob, socket
+import glob
+import socket
 
 for name in [
     "/var/run/docker.sock",

@@ -1,6 +1,8 @@
 """Looks for control groups to change its own limits."""
 
-import ctypes, glob, os
+import ctypes
+import glob
+import os
 
 library = ctypes.CDLL(None)
 for kind in (b"cgroup", b"cgroup2"):

@@ -1,6 +1,7 @@
 """Leaves a daemon in a session of its own."""
 
-import os, time
+import os
+import time
 
 if os.fork() == 0:
     os.setsid()

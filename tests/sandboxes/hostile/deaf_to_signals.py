@@ -2,7 +2,8 @@
 
 # limits: seconds=1
 # stopped by: time
-import signal, time
+import signal
+import time
 
 for number in range(1, 65):
     try:

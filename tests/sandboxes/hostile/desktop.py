@@ -1,6 +1,7 @@
 """Looks at the person's screen and desktop."""
 
-import os, socket
+import os
+import socket
 
 for name in ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "XAUTHORITY"):
     if name in os.environ:

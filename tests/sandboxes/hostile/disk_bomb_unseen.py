@@ -2,7 +2,8 @@
 
 # limits: disk=16777216 seconds=20
 # stopped by: disk
-import os, time
+import os
+import time
 
 file = open("unseen", "wb", buffering=0)
 os.unlink("unseen")

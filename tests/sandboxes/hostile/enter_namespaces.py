@@ -1,6 +1,8 @@
 """Enters the namespaces of other processes."""
 
-import ctypes, glob, os
+import ctypes
+import glob
+import os
 
 library = ctypes.CDLL(None)
 for name in glob.glob("/proc/[0-9]*/ns/*"):

@@ -2,7 +2,8 @@
 
 # limits: disk=33554432 seconds=30
 # stopped by: disk
-import os, time
+import os
+import time
 
 for number in range(3_000):
     if number % 1000 == 0:

@@ -2,7 +2,8 @@
 
 # limits: processes=64 seconds=10
 # stopped by: processes
-import os, time
+import os
+import time
 
 failures = 0
 for number in range(400):

@@ -2,7 +2,8 @@
 
 # limits: processes=64 seconds=10
 # stopped by: processes
-import os, time
+import os
+import time
 
 for _ in range(8):
     try:

@@ -2,7 +2,8 @@
 
 # limits: memory=134217728 seconds=10
 # stopped by: memory, None
-import ctypes, mmap
+import ctypes
+import mmap
 
 library = ctypes.CDLL(None)
 if library.mlockall(3) == 0 and int(open("/proc/self/status").read().split("VmLck:")[1].split()[0]) > 128 << 10:

@@ -1,6 +1,7 @@
 """Makes a file that nobody can remove."""
 
-import array, fcntl
+import array
+import fcntl
 
 open("stone", "w").write("x")
 for flags in (0x10, 0x20):

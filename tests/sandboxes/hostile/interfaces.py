@@ -1,6 +1,8 @@
 """Has no network but its own loopback, and can make none."""
 
-import os, socket, subprocess
+import os
+import socket
+import subprocess
 
 if [name for _, name in socket.if_nameindex() if name != "lo"]:
     print("ESCAPED")

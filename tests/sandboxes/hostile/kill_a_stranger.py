@@ -1,6 +1,7 @@
 """Kills a process of the machine by its number."""
 
-import os, signal
+import os
+import signal
 
 pid = int(os.environ["VICTIM"])
 for action in (

@@ -1,6 +1,7 @@
 """Kills all it can reach."""
 
-import os, signal
+import os
+import signal
 
 for number in (signal.SIGTERM, signal.SIGKILL):
     try:

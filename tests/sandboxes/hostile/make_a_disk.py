@@ -1,6 +1,7 @@
 """Makes device nodes of its own."""
 
-import os, stat
+import os
+import stat
 
 for kind in (stat.S_IFBLK, stat.S_IFCHR):
     for major, minor in ((254, 0), (8, 0), (259, 0), (1, 1), (7, 0)):

@@ -1,6 +1,8 @@
 """Leaves thirty daemons that ignore every signal they can."""
 
-import os, signal, time
+import os
+import signal
+import time
 
 for _ in range(30):
     if os.fork() == 0:

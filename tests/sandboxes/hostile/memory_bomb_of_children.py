@@ -2,7 +2,8 @@
 
 # limits: memory=134217728 seconds=10
 # stopped by: memory
-import os, time
+import os
+import time
 
 for _ in range(5):
     os.fork()

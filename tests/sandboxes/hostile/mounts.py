@@ -1,6 +1,7 @@
 """Mounts and unmounts, the old and the new way."""
 
-import ctypes, os
+import ctypes
+import os
 
 library = ctypes.CDLL(None)
 here = os.getcwdb()

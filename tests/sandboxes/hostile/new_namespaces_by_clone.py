@@ -1,6 +1,7 @@
 """Makes namespaces by cloning, the old and the new way."""
 
-import ctypes, os
+import ctypes
+import os
 
 call = ctypes.CDLL(None).syscall
 for flag in (0x10000000, 0x10020000, 0x50000000):

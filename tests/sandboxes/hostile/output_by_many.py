@@ -1,7 +1,8 @@
 """Children talk while the parent has ended."""
 
 # stopped by: None
-import os, time
+import os
+import time
 
 for _ in range(5):
     if os.fork() == 0:

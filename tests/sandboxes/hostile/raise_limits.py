@@ -1,6 +1,7 @@
 """Raises its own limits and priority."""
 
-import os, resource
+import os
+import resource
 
 for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE):
     try:

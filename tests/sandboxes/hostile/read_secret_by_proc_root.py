@@ -1,6 +1,7 @@
 """Looks for the machine's root behind other processes and its own descriptors."""
 
-import glob, os
+import glob
+import os
 
 for root in ["/proc/self/root", "/proc/self/cwd/../../../../../..", *glob.glob("/proc/[0-9]*/root")]:
     try:

@@ -1,6 +1,7 @@
 """Asks for input and looks for a terminal."""
 
-import os, sys
+import os
+import sys
 
 if sys.stdin.read():
     print("ESCAPED")

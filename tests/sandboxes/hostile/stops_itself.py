@@ -2,6 +2,7 @@
 
 # limits: seconds=1
 # stopped by: time
-import os, signal
+import os
+import signal
 
 os.kill(os.getpid(), signal.SIGSTOP)

@@ -2,7 +2,8 @@
 
 # limits: processes=64 seconds=10
 # stopped by: processes
-import threading, time
+import threading
+import time
 
 for _ in range(400):
     try:

@@ -1,6 +1,7 @@
 """Traces and reads its parents."""
 
-import ctypes, os
+import ctypes
+import os
 
 library = ctypes.CDLL(None)
 buffer = ctypes.create_string_buffer(64)

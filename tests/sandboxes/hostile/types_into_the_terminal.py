@@ -1,6 +1,8 @@
 """Puts words into somebody's terminal."""
 
-import fcntl, os, termios
+import fcntl
+import os
+import termios
 
 for fd in range(3):
     for request, argument in ((termios.TIOCSTI, b"x"), (0x541C, b"\x02")):

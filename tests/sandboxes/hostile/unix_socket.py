@@ -1,6 +1,7 @@
 """Talks to a socket of the machine by its file."""
 
-import os, socket
+import os
+import socket
 
 try:
     socket.socket(socket.AF_UNIX).connect(os.environ["SOCKET"])

@@ -1,6 +1,7 @@
 """Sets the kernel's own knobs."""
 
-import glob, os
+import glob
+import os
 
 for name in [
     "/proc/sysrq-trigger",

@@ -1,6 +1,9 @@
 """Plants code in the interpreter that Septet itself runs on, or opens it to others."""
 
-import os, stat, sys, sysconfig
+import os
+import stat
+import sys
+import sysconfig
 
 for folder in {
     sys.prefix,
