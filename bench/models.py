@@ -12,14 +12,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from time import process_time
 
 import anyio
 import httpx2
 
-from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.events import ChatStarted, ModelAnswered
 from septet.domain.messages import Answer, Delta, Message, Request
 from septet.domain.state import Spending, State
 from septet.domain.teams import RoleSpec, TeamSpec
@@ -27,9 +26,10 @@ from septet.models.credentials import bearer
 from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
 from septet.models.wrappers.retry import RetryPolicy
-from septet.ports import Agent, Model
+from septet.ports import Agent, Model, Record
 from septet.runtime.bus import MemoryBus
-from septet.runtime.conductor import conduct
+from septet.runtime.conductor import perform
+from septet.runtime.log import Log
 from septet.stores.sqlite import open_store
 from septet.team.floor import at_most
 from septet.testing.replies import Reply, Seen
@@ -69,7 +69,7 @@ def speaker(name: str, model: Model, bus: MemoryBus) -> Agent:
     """Says one thing each turn, told everything that was said before, its pieces on the bus."""
     history: list[Message] = [Message(role="system", text="You write together.")]
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State, record: Record) -> None:
         said = [one for one in state.messages[len(history) - 1 :] if isinstance(one, ModelAnswered)]
         history.extend(
             Message(role="assistant" if one.role == name else "user", text=one.answer.text) for one in said
@@ -77,7 +77,7 @@ def speaker(name: str, model: Model, bus: MemoryBus) -> Agent:
         step = state.spending.get(name, Spending()).answers + 1
         async for item in model.answer(Request(role=name, step=step, messages=tuple(history))):
             if isinstance(item, Answer):
-                yield ModelAnswered(role=name, answer=item)
+                await record(ModelAnswered(role=name, answer=item))
             else:
                 await bus.publish("live.chat", item.text.encode())
 
@@ -93,9 +93,10 @@ async def ours_turns(url: str) -> float:
             model, bus = opened(url, wire), MemoryBus()
             agents = {name: speaker(name, model, bus) for name in names}
             started = process_time()
-            state = await conduct("chat", store, at_most(TURNS, round_robin(names)), agents)
+            log = await Log.open(store, "chat")
+            await perform(log, at_most(TURNS, round_robin(names)), agents)
             used = process_time() - started
-    assert len(state.messages) == TURNS
+    assert len(log.state.messages) == TURNS
     return used / TURNS * 1e3
 
 

@@ -20,12 +20,12 @@ from septet.cluster.connection import Link, connect
 from septet.cluster.member import Member, taking
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.cluster.topics import Desk, Handlers, open_post, serve_agents
-from septet.domain.events import ChatEnded, ChatStarted, ModelAnswered, TurnOpened
+from septet.domain.events import ChatEnded, ChatStarted, Event, ModelAnswered, TurnOpened
 from septet.domain.messages import Answer
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.ports import Acts, Last
+from septet.ports import Record
 from septet.runtime.conductor import Agents, perform
 from septet.runtime.log import Log
 from septet.team.floor import Floor
@@ -45,10 +45,10 @@ class Given(NamedTuple):
     follow: bool
 
 
-async def speak(state: State) -> Acts:
+async def speak(state: State, record: Record) -> Event:
     assert state.turn is not None
     assert not state.turn.answers
-    yield Last(event=ModelAnswered(role=state.turn.speaker, answer=Answer(text="x" * 200)))
+    return ModelAnswered(role=state.turn.speaker, answer=Answer(text="x" * 200))
 
 
 async def be_member(client: Client, store: NatsStore, role: str, address: str) -> None:
@@ -94,8 +94,7 @@ class Conductor:
             async with room:
                 log = Log(self._store, State(chat=chat))
                 await log.record(ChatStarted(goal=chat, team=self._team, workspace=""))
-                async for _ in perform_together(self._client, log, self._floor, {}):
-                    pass
+                await perform_together(self._client, log, self._floor, {})
                 assert len(log.state.messages) == self._turns
 
         async with anyio.create_task_group() as tasks:
@@ -111,8 +110,7 @@ class Conductor:
                 started = ChatStarted(goal=chat, team=self._team, workspace="")
                 log = Log(self._store, State(chat=chat))
                 await log.record(started)
-                async for _ in perform(log, self._floor, {}):
-                    pass
+                await perform(log, self._floor, {})
 
         async with anyio.create_task_group() as tasks:
             for number in range(chats):

@@ -1,6 +1,6 @@
 """The ports: what the core needs from the world. Adapters prove that they fit in a contract suite."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, NamedTuple, Protocol
 
@@ -12,17 +12,13 @@ from septet.domain.packages import Installation, Missing
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 
+Record = Callable[[Event], Awaitable[State]]
+"""Stores one event, and returns the state after it: what the person said meanwhile is in it too."""
 
-class Last(Value):
-    """An event that ends its turn: it is stored together with the move that follows it, as one step."""
+Agent = Callable[[State, Record], Awaitable[Event | None]]
+"""A member: given the chat so far, it takes its turn: `state = await record(event)` for each thing that it does.
 
-    event: Event
-
-
-Acts = AsyncGenerator[Event | Last, None]
-Agent = Callable[[State], Acts]
-"""A member: given the chat so far, it yields what it does. Each event is stored before it goes on.
-
+The event that it returns ends the turn: it is stored together with the move that follows it, as one step.
 Called again for a turn that a crash cut short, it does only what the turn still lacks.
 """
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from septet.agents.records import Rehearsal
 from septet.agents.runner import Bench, compared, rehearsed
 from septet.domain.events import (
     ChatStarted,
@@ -25,7 +26,6 @@ from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn, turn_text
-from septet.ports import Last
 from septet.runtime.bus import MemoryBus
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
@@ -83,7 +83,9 @@ async def turn(
         return await compared(state, versions, calls, bench())
 
     agent = drawing(CODER, model, MemoryBus(), blobs, Trials(rehearse=rehearse, compare=compare))
-    return [event async for event in agent(state) if not isinstance(event, Last)]
+    rehearsal = Rehearsal(state)
+    await rehearsal.play(agent)
+    return rehearsal.events
 
 
 async def no_rehearsal(state: State, version: VersionWritten) -> State:

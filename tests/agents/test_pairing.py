@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from septet.agents.records import Rehearsal
 from septet.domain.events import (
     ChatStarted,
     Event,
@@ -20,7 +21,6 @@ from septet.domain.runs import Cell, RunResult
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn
-from septet.ports import Last
 from septet.runtime.bus import MemoryBus
 from septet.stores.blobs import FolderBlobs
 from septet.team.teams import TEAMS
@@ -69,7 +69,9 @@ async def first_turn(words: str, folder: Path) -> list[Event]:
     state = fold(Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(begun, start=1))
     model = ScriptedModel(Script(turns=(ScriptedTurn(role="coder", say=words),)), "first")
     agent = pairing(RoleSpec(name="coder", role="coder"), model, MemoryBus(), FolderBlobs(folder))
-    return [one.event if isinstance(one, Last) else one async for one in agent(state)]
+    rehearsal = Rehearsal(state)
+    await rehearsal.play(agent)
+    return rehearsal.events
 
 
 async def test_the_first_message_may_be_a_plan_but_code_in_it_is_not_passed_over(tmp_path: Path) -> None:

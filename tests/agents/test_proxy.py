@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat
 
 from septet.agents.person import Question, agreeing_to_work, away, question, understood
+from septet.agents.records import Rehearsal
 from septet.domain.approvals import approves
 from septet.domain.events import (
     FactsChanged,
@@ -121,12 +122,12 @@ def test_approval_at_a_review_lets_the_team_go_on_and_other_words_are_heard(word
 @pytest.mark.anyio
 async def test_who_agreed_to_the_work_is_still_asked_what_is_installed() -> None:
     agent = agreeing_to_work(away("septet resume c"))
-    assert [event async for event in agent(PLANNED)] == [PlanApproved(plan=plan_digest(PLAN), by="flag")]
+    assert await agent(PLANNED, Rehearsal(PLANNED).record) == PlanApproved(plan=plan_digest(PLAN), by="flag")
     team = replace(PLANNED.team, packages="ask")
     wanted = Provisions(wanted=Missing(distributions=("rich",)))
     wanting = replace(PLANNED, chat="c", team=team, provisions=wanted)
     with pytest.raises(NeedsPerson, match="septet resume c 'yes'"):
-        assert [event async for event in agent(wanting)] == []
+        await agent(wanting, Rehearsal(wanting).record)
 
 
 def test_facts_beside_other_words_lose_neither() -> None:

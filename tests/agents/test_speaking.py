@@ -3,6 +3,7 @@
 import pytest
 from team.states import STARTED, chat, planned
 
+from septet.agents.records import Rehearsal
 from septet.agents.replies import kept, speaking, write_version
 from septet.domain.events import Event, ModelAnswered, ReplyRefused, TurnOpened, VersionWritten
 from septet.domain.files import tree_of
@@ -11,7 +12,7 @@ from septet.domain.replies import CodeFile
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.models.providers.scripted import Script, ScriptedCall, ScriptedModel, ScriptedTurn
-from septet.ports import Agent, Last
+from septet.ports import Agent
 from septet.runtime.bus import MemoryBus
 from septet.stores.memory import MemoryBlobs
 from septet.ways.group_chat.members import talking
@@ -34,7 +35,9 @@ def agent_of(member: RoleSpec, turn: ScriptedTurn) -> Agent:
 
 
 async def events_of(agent: Agent, state: State) -> list[Event]:
-    return [event.event if isinstance(event, Last) else event async for event in agent(state)]
+    rehearsal = Rehearsal(state)
+    await rehearsal.play(agent)
+    return rehearsal.events
 
 
 @pytest.mark.parametrize("role", ["planner", "coder", "reviewer", "manager", "writer"])

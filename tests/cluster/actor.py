@@ -12,12 +12,12 @@ from septet.cluster.conductor import perform_together
 from septet.cluster.connection import Link, connect
 from septet.cluster.member import Member, taking
 from septet.cluster.store import NatsStore, open_nats_store
-from septet.domain.events import ChatStarted, ModelAnswered
+from septet.domain.events import ChatStarted, Event, ModelAnswered
 from septet.domain.messages import Answer
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import Conflict
-from septet.ports import Acts, Last
+from septet.ports import Record
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
 from septet.team.floor import Floor
@@ -33,14 +33,18 @@ PAIR = TeamSpec(
 )
 
 
-async def speak(state: State) -> Acts:
+async def speak(state: State, record: Record) -> Event | None:
     """The editor's answers are one step with the move that follows, the writer's are not."""
     assert state.turn is not None
-    if not state.turn.answers:
-        await anyio.sleep(0.02)  # a model that thinks, so that kills hit it while it does
-        name = state.turn.speaker
-        said = ModelAnswered(role=name, answer=Answer(text=f"{name} {state.turn.number}"))
-        yield Last(event=said) if name == "editor" else said
+    if state.turn.answers:
+        return None
+    await anyio.sleep(0.02)  # a model that thinks, so that kills hit it while it does
+    name = state.turn.speaker
+    said = ModelAnswered(role=name, answer=Answer(text=f"{name} {state.turn.number}"))
+    if name == "editor":
+        return said
+    await record(said)
+    return None
 
 
 def cast(state: State) -> tuple[Floor, Agents]:
@@ -62,8 +66,7 @@ async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> No
             if not await store.read(chat):
                 await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
             log = await Log.open(store, chat)
-            async for _ in perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE):
-                pass
+            await perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
         except Conflict:  # an append of a killed predecessor came in late: look again
             await run(chat)
 

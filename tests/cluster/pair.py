@@ -11,11 +11,11 @@ from septet.cluster.connection import connect
 from septet.cluster.member import Cast, Member, Perform, taking
 from septet.cluster.server import Server
 from septet.cluster.store import NatsStore, open_nats_store
-from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.events import ChatStarted, ModelAnswered
 from septet.domain.messages import Answer
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.ports import EventStore
+from septet.ports import EventStore, Record
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
 from septet.team.floor import Floor
@@ -38,8 +38,7 @@ async def start(store: EventStore, chat: str) -> int:
 async def conduct(client: Client, chat: str) -> State:
     """The loop of every chat, with nobody here."""
     log = await Log.open(await open_nats_store(client), chat)
-    async for _ in perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE):
-        pass
+    await perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
     return log.state
 
 
@@ -53,13 +52,13 @@ EXPECTED = [f"{name} {number}" for number, name in enumerate(["writer", "editor"
 def saying(name: str, taken: list[str] | None = None) -> Cast:
     """A member that says its name and the number of its turn, unless the log has it already."""
 
-    async def speak(state: State) -> AsyncGenerator[Event, None]:
+    async def speak(state: State, record: Record) -> None:
         assert state.turn is not None
         if taken is not None:
             taken.append(f"{name}:{state.chat}:{state.turn.number}")
         if not state.turn.answers:
             speaker = state.turn.speaker
-            yield ModelAnswered(role=speaker, answer=Answer(text=f"{speaker} {state.turn.number}"))
+            await record(ModelAnswered(role=speaker, answer=Answer(text=f"{speaker} {state.turn.number}")))
 
     def cast(state: State) -> tuple[Floor, Agents]:
         """One turn at a time, so that others can have the next."""

@@ -1,6 +1,5 @@
 """Turns whose member or server died, was slow, or heard of them twice: each is taken once."""
 
-from collections.abc import AsyncGenerator
 from functools import partial
 
 import anyio
@@ -17,6 +16,7 @@ from septet.domain.messages import Answer
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.errors import Conflict
+from septet.ports import Record
 from septet.runtime.conductor import Agents
 from septet.team.floor import Floor
 from septet.ways.iterate.policy import floor_for
@@ -56,10 +56,10 @@ async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
     """It took the turn, was believed dead, and has something to say when another has said it."""
     took, go_on = anyio.Event(), anyio.Event()
 
-    async def wake(state: State) -> AsyncGenerator[Event, None]:
+    async def wake(state: State, record: Record) -> Event:
         took.set()
         await go_on.wait()
-        yield ModelAnswered(role="writer", answer=Answer(text="from the grave"))
+        return ModelAnswered(role="writer", answer=Answer(text="from the grave"))
 
     def sleepy(state: State) -> tuple[Floor, Agents]:
         return floor_for(state.team, state.budget), {"writer": wake}

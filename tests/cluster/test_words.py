@@ -25,8 +25,7 @@ CHATS = 16
 async def conduct(client: Client, store: NatsStore, chat: str) -> None:
     await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
     log = await Log.open(store, chat)
-    async for _ in perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE):
-        pass
+    await perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
 
 
 async def say_after(store: NatsStore, chat: str, answers: int, words: Event) -> None:

@@ -1,15 +1,14 @@
 """A real ten-turn chat between two members over a real socket: what the fault tests break."""
 
-from collections.abc import AsyncGenerator
-
 import msgspec
 
-from septet.domain.events import ChatStarted, Event, ModelAnswered
+from septet.domain.events import ChatStarted, ModelAnswered
 from septet.domain.messages import Answer, Message, Request, ToolOffer
 from septet.domain.state import Spending, State
 from septet.domain.teams import RoleSpec, TeamSpec
-from septet.ports import Agent, EventStore, Model
-from septet.runtime.conductor import conduct
+from septet.ports import Agent, EventStore, Model, Record
+from septet.runtime.conductor import perform
+from septet.runtime.log import Log
 from septet.team.floor import at_most
 from septet.testing.replies import Reply, Seen
 from septet.ways.iterate.policy import round_robin
@@ -37,7 +36,7 @@ def texts(seen: Seen) -> list[str]:
 def member(name: str, model: Model, tools: tuple[ToolOffer, ...] = ()) -> Agent:
     """Says one thing each turn, told everything that was said before."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State, record: Record) -> None:
         assert state.turn is not None
         if state.turn.answers:
             return
@@ -45,7 +44,7 @@ def member(name: str, model: Model, tools: tuple[ToolOffer, ...] = ()) -> Agent:
         request = Request(role=name, step=step, messages=told(state), tools=tools)
         async for item in model.answer(request):
             if isinstance(item, Answer):
-                yield ModelAnswered(role=name, answer=item)
+                await record(ModelAnswered(role=name, answer=item))
 
     return turn
 
@@ -81,7 +80,9 @@ async def chat(store: EventStore, model: Model, tools: tuple[ToolOffer, ...] = (
     if not await store.read("chat"):
         await start(store)
     agents = {name: member(name, model, tools) for name in SPEAKERS}
-    return await conduct("chat", store, at_most(TURNS, round_robin(SPEAKERS)), agents)
+    log = await Log.open(store, "chat")
+    await perform(log, at_most(TURNS, round_robin(SPEAKERS)), agents)
+    return log.state
 
 
 def transcript(state: State) -> list[str]:

@@ -9,6 +9,8 @@ from septet.domain.events import (
     DecisionRecorded,
     Event,
     ModelAnswered,
+    PersonSpoke,
+    Recorded,
     StopRequested,
     TurnOpened,
 )
@@ -16,8 +18,9 @@ from septet.domain.messages import Answer
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig, Conflict
-from septet.ports import Acts, EventStore, Last
-from septet.runtime.conductor import Agents, conduct
+from septet.ports import EventStore, Record
+from septet.runtime.conductor import Agents, check_ended, perform
+from septet.runtime.log import Listen, Log, ignore
 from septet.stores.memory import MemoryStore
 from septet.ways.iterate.policy import floor_for
 
@@ -32,15 +35,22 @@ def said(name: str) -> ModelAnswered:
     return ModelAnswered(role=name, answer=Answer(text=f"I am {name}"))
 
 
-async def speak(state: State) -> Acts:
+async def speak(state: State, record: Record) -> Event:
     assert state.turn is not None
-    yield Last(event=said(state.turn.speaker))
+    return said(state.turn.speaker)
 
 
-async def speak_and_stop(state: State) -> Acts:
+async def speak_and_stop(state: State, record: Record) -> None:
     """The same, by one who does not say that nothing more will come."""
     assert state.turn is not None
-    yield said(state.turn.speaker)
+    await record(said(state.turn.speaker))
+
+
+async def conduct(store: EventStore, agents: Agents, listen: Listen = ignore) -> State:
+    log = await Log.open(store, "talk", listen)
+    await perform(log, FLOOR, agents)
+    check_ended(log.state, agents)
+    return log.state
 
 
 async def begin(store: EventStore) -> None:
@@ -63,7 +73,11 @@ async def test_whether_an_agent_says_that_it_has_ended_makes_no_difference_to_th
     agents: Agents = {"ada": speak, "bob": speak if agent is speak else speak_and_stop}
 
     heard: list[Event] = []
-    state = await conduct("talk", store, FLOOR, agents, lambda recorded: heard.append(recorded.event))
+
+    async def listen(recorded: Recorded) -> None:
+        heard.append(recorded.event)
+
+    state = await conduct(store, agents, listen)
 
     ended = ChatEnded(reason="bound", detail="4 rounds are used up", by="bob")
     assert await events(store) == heard == [*conversation(4), ended]
@@ -75,33 +89,32 @@ async def test_a_stop_that_comes_during_the_last_event_of_a_turn_is_heard_before
     store = MemoryStore()
     await begin(store)
 
-    async def interrupted(state: State) -> Acts:
+    async def interrupted(state: State, record: Record) -> Event:
         await store.append("talk", StopRequested(), after=None)
-        yield Last(event=said("bob"))
+        return said("bob")
 
-    state = await conduct("talk", store, FLOOR, {"ada": speak, "bob": interrupted})
+    state = await conduct(store, {"ada": speak, "bob": interrupted})
 
     assert state.ended is not None
     assert state.ended.reason == "stopped"
     assert await events(store) == [*conversation(2)[:3], StopRequested(), said("bob"), state.ended]
 
 
-async def test_an_agent_is_put_away_after_its_last_event_and_never_goes_on() -> None:
+async def test_an_agent_knows_its_own_event_and_what_the_person_said_before_it() -> None:
     store = MemoryStore()
     await begin(store)
-    put_away: list[str] = []
+    known: list[tuple[bool, list[str]]] = []
 
-    async def careless(state: State) -> Acts:
-        try:
-            yield DecisionRecorded(by="bob", what="talk", why="asked")
-            yield Last(event=said("bob"))
-            raise AssertionError("went on after its end")
-        finally:
-            put_away.append("bob")
+    async def decide(state: State, record: Record) -> Event:
+        await store.append("talk", PersonSpoke(text="be brief"), after=None)
+        state = await record(DecisionRecorded(by="bob", what="talk", why="asked"))
+        assert state.turn is not None
+        known.append((state.turn.decided, [remark.text for remark in state.remarks]))
+        return said("bob")
 
-    await conduct("talk", store, FLOOR, {"ada": speak, "bob": careless})
+    await conduct(store, {"ada": speak, "bob": decide})
 
-    assert put_away == ["bob", "bob"]
+    assert known == [(True, ["be brief"]), (True, ["be brief", "be brief"])]
 
 
 async def test_of_two_who_end_the_same_turn_one_stores_the_step_and_the_other_nothing_of_it() -> None:
@@ -110,17 +123,17 @@ async def test_of_two_who_end_the_same_turn_one_stores_the_step_and_the_other_no
     both = anyio.Event()
     outcomes: list[str] = []
 
-    async def together(state: State) -> Acts:
+    async def together(state: State, record: Record) -> Event:
         """Wait until both conductors are in this turn."""
         outcomes.append("there")
         if outcomes.count("there") == 2:
             both.set()
         await both.wait()
-        yield Last(event=said("bob"))
+        return said("bob")
 
     async def run() -> None:
         try:
-            await conduct("talk", store, FLOOR, {"ada": speak, "bob": together})
+            await conduct(store, {"ada": speak, "bob": together})
             outcomes.append("won")
         except Conflict:
             outcomes.append("lost")
@@ -147,6 +160,6 @@ async def test_a_speaker_whom_the_team_does_not_have_is_named() -> None:
     await begin(store)
 
     with pytest.raises(BadConfig, match="no 'bob'"):
-        await conduct("talk", store, FLOOR, {"ada": speak})
+        await conduct(store, {"ada": speak})
 
     assert await events(store) == conversation(2)[:3]

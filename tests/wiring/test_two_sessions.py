@@ -1,6 +1,5 @@
 """While a person is waited for, another terminal or the page may answer and go on: nothing is bought meanwhile."""
 
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import anyio
@@ -12,6 +11,7 @@ from septet.chat.results import status
 from septet.domain.events import Event, PersonSpoke
 from septet.domain.state import State
 from septet.errors import Conflict
+from septet.ports import Record
 from septet.settings.home import Home
 from septet.team.teams import TEAMS
 from septet.wiring.session import open_session, with_model
@@ -26,10 +26,10 @@ async def test_who_waits_for_the_person_lets_others_go_on_and_finds_the_chat_tak
     outcomes: list[str] = []
     told = ""
 
-    async def slow(state: State) -> AsyncGenerator[Event, None]:
+    async def slow(state: State, record: Record) -> Event:
         asked.set()
         await answered.wait()
-        yield PersonSpoke(text="yes")
+        return PersonSpoke(text="yes")
 
     async def first() -> None:
         async with open_session(home) as session:

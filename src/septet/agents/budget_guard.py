@@ -1,14 +1,14 @@
 """A member that stays within the budgets: that it cannot go on within them is recorded, and ends the chat."""
 
 import math
-from contextlib import aclosing
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
-from septet.domain.events import BudgetReached
+from septet.domain.events import BudgetReached, Event
 from septet.domain.state import State
 from septet.errors import Overdrawn
-from septet.ports import Acts, Agent, Last
+from septet.ports import Agent, Record
 from septet.team.budgets import time_for
 
 
@@ -18,34 +18,37 @@ def in_time(agent: Agent, name: str) -> Agent:
     A server that is away, an answer that drips, a program, packages: all of them are given up.
     """
 
-    async def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         left = time_for(state, name)
-        end = anyio.current_time() + left.left if left else math.inf
-        async with aclosing(agent(state)) as events:
-            while True:
-                event = None
-                # One scope for each step: none may be open while this generator waits for its caller.
-                with anyio.CancelScope(deadline=end) as scope:
-                    event = await anext(events, None)
-                if left is not None and scope.cancelled_caught:
-                    raise Overdrawn(f"{left.limit} passed before the {name} was done")
-                if event is None:
-                    return
-                yield event
+        if left is None:
+            return await agent(state, record)
+        with anyio.CancelScope(deadline=anyio.current_time() + left.left) as scope:
+            return await agent(state, without_deadline(record, scope))
+        raise Overdrawn(f"{left.limit} passed before the {name} was done")
 
     return turn
 
 
+def without_deadline(record: Record, scope: anyio.CancelScope) -> Record:
+    """What has begun to be stored is stored and known: the time may be over before and after, never in between."""
+    end = scope.deadline
+
+    async def stored(event: Event) -> State:
+        await checkpoint_if_cancelled()
+        scope.deadline = math.inf
+        try:
+            return await record(event)
+        finally:
+            scope.deadline = end
+
+    return stored
+
+
 def sparing(agent: Agent, name: str) -> Agent:
-    async def turn(state: State) -> Acts:
-        why = ""
-        async with aclosing(agent(state)) as events:
-            try:
-                async for event in events:
-                    yield event
-            except Overdrawn as error:
-                why = error.cause
-        if why:
-            yield Last(event=BudgetReached(by=name, why=why))
+    async def turn(state: State, record: Record) -> Event | None:
+        try:
+            return await agent(state, record)
+        except Overdrawn as error:
+            return BudgetReached(by=name, why=error.cause)
 
     return turn

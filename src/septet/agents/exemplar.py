@@ -2,23 +2,23 @@
 
 from msgspec.structs import replace
 
-from septet.domain.events import ExampleGiven
+from septet.domain.events import Event, ExampleGiven
 from septet.domain.state import State
-from septet.ports import Acts, Agent, Examples, Last
+from septet.ports import Agent, Examples, Record
 from septet.team.floor import tries
 
 
 def knowing(examples: Examples) -> Agent:
     """Looks the newest failure up; says so where it knows nothing that fits."""
 
-    async def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None or state.turn.settled:
-            return
+            return None
         found = await examples.find(state.failure)
         given = ExampleGiven(failure=state.failure)
-        if found is not None:
-            given = replace(given, code=found.code, source=found.source, title=found.title)
-        yield Last(event=given)
+        if found is None:
+            return given
+        return replace(given, code=found.code, source=found.source, title=found.title)
 
     return turn
 
@@ -26,7 +26,7 @@ def knowing(examples: Examples) -> Agent:
 def escalating(usual: Agent, stronger: Agent, after: int) -> Agent:
     """The usual member until the same code or failure has come `after` times, then a stronger one in its place."""
 
-    def turn(state: State) -> Acts:
-        return (stronger if tries(state) > after else usual)(state)
+    async def turn(state: State, record: Record) -> Event | None:
+        return await (stronger if tries(state) > after else usual)(state, record)
 
     return turn

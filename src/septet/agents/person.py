@@ -1,7 +1,6 @@
 """The person's place at the table: asked at a terminal, answered beforehand by a flag, or away."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from septet.common.values import Value
@@ -22,7 +21,7 @@ from septet.domain.packages import wanted_words
 from septet.domain.plans import Plan, parse_plan, plan_digest, plan_text
 from septet.domain.state import State
 from septet.errors import NeedsPerson
-from septet.ports import Acts, Agent
+from septet.ports import Agent, Record
 
 FREELY = {"c", "continue"}
 STOPS = {"q", "quit", "stop"}
@@ -87,10 +86,10 @@ def meaning(state: State, asked: Question, text: str) -> Event:
 def present(ask: Ask) -> Agent:
     """A person who can be asked now."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State, record: Record) -> None:
         if (asked := question(state)) is not None:
             for event in understood(state, asked, await ask(asked)):
-                yield event
+                await record(event)
 
     return turn
 
@@ -98,36 +97,40 @@ def present(ask: Ask) -> Agent:
 def with_chat_released(person: Agent, take: Callable[[str], None], release: Callable[[str], None]) -> Agent:
     """A person who is waited for: until the answer is there, others may have the chat."""
 
-    async def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
+        async def record_own(event: Event) -> State:
+            take(state.chat)
+            return await record(event)
+
         if question(state) is not None:
             release(state.chat)
-        async with aclosing(person(state)) as events:
-            async for event in events:
-                take(state.chat)
-                yield event
+        last = await person(state, record_own)
         take(state.chat)
+        return last
 
     return turn
 
 
-async def agreeing(state: State) -> AsyncGenerator[Event, None]:
+async def agreeing(state: State, record: Record) -> Event | None:
     """A person who said yes to everything beforehand (`--yes`)."""
     asked = question(state)
-    if asked is not None and asked.kind == "plan" and state.plan is not None:
-        yield PlanApproved(plan=plan_digest(state.plan), by="flag")
-    elif asked is not None and asked.kind == "packages":
+    if asked is None:
+        return None
+    if asked.kind == "plan" and state.plan is not None:
+        return PlanApproved(plan=plan_digest(state.plan), by="flag")
+    if asked.kind == "packages":
         names = tuple(sorted(state.provisions.asked.names))
-        yield PackagesDecided(names=names, allowed=True, by="flag")
-    elif asked is not None:
-        yield StepGranted()
+        return PackagesDecided(names=names, allowed=True, by="flag")
+    return StepGranted()
 
 
 def agreeing_to_work(person: Agent) -> Agent:
     """A person who said yes to plans and files beforehand, and wants to be asked what is installed."""
 
-    def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         asked = question(state)
-        return person(state) if asked is not None and asked.kind == "packages" else agreeing(state)
+        here = asked is not None and asked.kind == "packages"
+        return await (person if here else agreeing)(state, record)
 
     return turn
 
@@ -135,9 +138,10 @@ def agreeing_to_work(person: Agent) -> Agent:
 def agreeing_to_plans(person: Agent) -> Agent:
     """A person who takes plans as they come, and wants to be asked before turns and reviews all the same."""
 
-    def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         asked = question(state)
-        return person(state) if asked is not None and asked.kind in ("step", "review") else agreeing(state)
+        here = asked is not None and asked.kind in ("step", "review")
+        return await (person if here else agreeing)(state, record)
 
     return turn
 
@@ -145,13 +149,11 @@ def agreeing_to_plans(person: Agent) -> Agent:
 def away(command: str) -> Agent:
     """A person who is not here: what was answered meanwhile counts, else the chat waits for the `command`."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State, record: Record) -> None:
         asked = question(state)
         if asked is not None:
             yes = "yes" if asked.kind == "packages" else "sounds good"
             cause = f"the chat waits for a person ({asked.kind})"
             raise NeedsPerson(cause, f"answer with: {command} '{yes}'")
-        return
-        yield  # makes this an async generator: there is nothing to add to the log
 
     return turn

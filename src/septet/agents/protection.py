@@ -2,17 +2,15 @@
 
 import re
 from collections.abc import Iterable
-from contextlib import aclosing
 from hashlib import sha256
 
 from septet.agents.runner import Bench
 from septet.common.values import Value
 from septet.domain.events import Event, ReplyRefused, SnapshotTaken, VersionWritten
 from septet.domain.files import FileRef, is_expected, tree_of
-from septet.domain.reduce import reduce_tools, reduce_work
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Acts, Agent, Last
+from septet.ports import Agent, Record
 from septet.team.layouts import is_foreign
 from septet.workspace.files import in_thread, path_trouble, ways
 from septet.workspace.listing import as_text, is_secret
@@ -47,18 +45,12 @@ def protecting(member: RoleSpec, agent: Agent, bench: Bench) -> Agent:
     The runner goes on with that version; the turn of everybody else ends with it, for it has to be run first.
     """
 
-    async def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         for event in await ahead(state, bench):
-            yield event
-            if isinstance(event, VersionWritten):
-                state = reduce_work(state, event)
-                if member.role != "runner":
-                    return
-            else:
-                state = reduce_tools(state, event)
-        async with aclosing(agent(state)) as events:
-            async for event in events:
-                yield event
+            if isinstance(event, VersionWritten) and member.role != "runner":
+                return event
+            state = await record(event)
+        return await agent(state, record)
 
     return turn
 
@@ -112,21 +104,17 @@ def known_files(state: State) -> set[tuple[str, str]]:
 def refusing_unseen(member: RoleSpec, agent: Agent, bench: Bench) -> Agent:
     """A version that would replace a file of the person's is refused until the coder has seen that file."""
 
-    async def turn(state: State) -> Acts:
-        async with aclosing(agent(state)) as events:
-            async for event in events:
-                made = event.event if isinstance(event, Last) else event
-                refused = await unseen(state, news(state, made), bench)
-                if refused is not None:
-                    reply = ReplyRefused(role=member.name, reason=refused.reason, shown=refused.shown)
-                    yield Last(event=reply)
-                    return
-                yield event
+    async def turn(state: State, record: Record) -> Event | None:
+        last = await agent(state, record)
+        refused = await unseen(state, news(state, last), bench)
+        if refused is None:
+            return last
+        return ReplyRefused(role=member.name, reason=refused.reason, shown=refused.shown)
 
     return turn
 
 
-def news(state: State, event: Event) -> list[str]:
+def news(state: State, event: Event | None) -> list[str]:
     """The paths that a version of the coder's brings."""
     if not isinstance(event, VersionWritten) or event.found:
         return []

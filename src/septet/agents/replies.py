@@ -14,7 +14,7 @@ from septet.domain.reviews import FindingAnswer
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
-from septet.ports import Acts, Agent, Blobs, Bus, Last, Model
+from septet.ports import Agent, Blobs, Bus, Model, Record
 from septet.team.briefing import briefing
 from septet.team.evidence import heard, shortcomings
 from septet.team.reviews import answers_to, judged, parse_review
@@ -34,27 +34,27 @@ Settle = Callable[[State, str], Awaitable[Event | Refusal | None]]
 def saying(member: RoleSpec, model: Model, bus: Bus, brief: Brief, settle: Settle | None) -> Agent:
     """One answer a turn, and the event that it leads to. What was said before a crash is used, not bought again."""
 
-    async def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None or state.turn.settled:
-            return
-        said = state.turn.answers[-1] if state.turn.answers else None
-        asked = said is None
-        if said is None:
-            said = await ask(member, model, bus, state, await brief(state))
+            return None
+        known = state.turn.answers[-1:]
+        said = known[0] if known else await ask(member, model, bus, state, await brief(state))
         trouble = misplaced_call(said.answer) or (None if settle else empty_message(said.answer))
-        change = None if trouble else change_in(said.answer.text)
-        if asked:
-            yield said if settle or change or trouble else Last(event=said)
-        if change:
-            changed = FactsChanged(by=member.name, change=change)
-            yield changed if settle else Last(event=changed)
-        event = trouble or (await settle(state, said.answer.text) if settle else None)
-        if isinstance(event, Refusal):
-            event = ReplyRefused(role=member.name, reason=event.reason)
-        if event is not None:
-            yield Last(event=event)
+        news: list[Event] = [] if known else [said]
+        if trouble is None and (change := change_in(said.answer.text)):
+            news.append(FactsChanged(by=member.name, change=change))
+        last = news.pop() if news and not (settle or trouble) else None
+        for event in news:
+            state = await record(event)
+        return last or refused_by(
+            member, trouble or (await settle(state, said.answer.text) if settle else None)
+        )
 
     return turn
+
+
+def refused_by(member: RoleSpec, event: Event | Refusal | None) -> Event | None:
+    return ReplyRefused(role=member.name, reason=event.reason) if isinstance(event, Refusal) else event
 
 
 def misplaced_call(answer: Answer) -> Refusal | None:
@@ -83,14 +83,10 @@ def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
     usual = saying(member, model, bus, brief, settle)
 
-    async def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         small = member.form == "small" and member.role == "reviewer"
         evident = evident_review(state) if small and state.turn and not state.turn.settled else None
-        if evident is not None:
-            yield Last(event=evident)
-            return
-        async for event in usual(state):
-            yield event
+        return evident or await usual(state, record)
 
     return turn
 

@@ -1,8 +1,8 @@
 """All that a run says, kept whole where the log has only its beginning and its end."""
 
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Literal
 
 from anyio import create_memory_object_stream, create_task_group
@@ -13,12 +13,10 @@ from msgspec.structs import replace
 
 from septet.agents.ask import ENCODER, Live, live_topic
 from septet.agents.checks import evidence
+from septet.agents.records import Rehearsal
 from septet.agents.replies import sources
 from septet.common.temporary import temporary_folder
 from septet.domain.events import (
-    Event,
-    EvidenceFound,
-    PackageEvent,
     PackagesDecided,
     PackagesInstalled,
     PackagesWanted,
@@ -30,11 +28,10 @@ from septet.domain.files import FileChange, Layout, is_test
 from septet.domain.packages import Missing
 from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
-from septet.domain.reduce import reduce_packages, reduce_work
 from septet.domain.runs import Job, Limits, Mode, RunResult, Server, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Blobs, Bus, Packages, Sandbox
+from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.agreement import driver
 from septet.team.evidence import purposes, run_of, tests_of
 from septet.team.layouts import first_of, layout_of
@@ -70,23 +67,21 @@ class Hearing:
         return await blobs.put(bytes(content)) if len(content) > self.limits.kept_output else ""
 
 
-async def providing(
-    state: State, packages: Packages | None, sources: Mapping[str, str]
-) -> AsyncGenerator[PackageEvent, None]:
+async def provide(
+    state: State, record: Record, packages: Packages | None, sources: Mapping[str, str]
+) -> State:
     """As far as it can go now: where the person has to agree, it ends with the wish."""
     missing = await open_wish(state, packages, sources)
     if packages is None or not missing:
-        return
+        return state
     if missing != state.provisions.wanted:
-        wanted = PackagesWanted(missing=missing)
-        state = reduce_packages(state, wanted)
-        yield wanted
+        state = await record(PackagesWanted(missing=missing))
     if state.team.packages == "auto" and state.provisions.asked:
-        decided = PackagesDecided(names=tuple(sorted(missing.names)), allowed=True, by="policy")
-        state = reduce_packages(state, decided)
-        yield decided
+        names = tuple(sorted(missing.names))
+        state = await record(PackagesDecided(names=names, allowed=True, by="policy"))
     if not state.provisions.asked:
-        yield PackagesInstalled(installation=await packages.install(state.workspace, missing))
+        state = await record(PackagesInstalled(installation=await packages.install(state.workspace, missing)))
+    return state
 
 
 async def open_wish(state: State, packages: Packages | None, sources: Mapping[str, str]) -> Missing:
@@ -198,26 +193,27 @@ class Bench:
         return await self.blobs.put(content) == change.sha256
 
 
-def running(member: RoleSpec, bench: Bench) -> Callable[[State], AsyncGenerator[Event, None]]:
+def running(member: RoleSpec, bench: Bench) -> Agent:
     """The runner as an agent: what the newest version still lacks is run, then every check is looked at."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
-        assert state.version is not None, "the floor gives the runner a version to run"
-        await bench.show(state, sweep=True)  # the newest version must make its own
-        async for event in providing(state, bench.packages, await sources(state, bench.blobs)):
-            state = reduce_packages(state, event)
-            yield event
-        if waits(state):
-            return
-        while (purpose := next_purpose(state)) is not None:
-            async for event in one_run(state, member.name, bench, purpose):
-                state = reduce_work(state, event)
-                yield event
-        for item in state.plan.items if state.plan else ():
-            if item.id not in state.evidence and not isinstance(item.check, Judged):
-                yield await evidence(state, item, bench)
+    async def turn(state: State, record: Record) -> None:
+        await run_and_check(member.name, state, record, bench)
 
     return turn
+
+
+async def run_and_check(name: str, state: State, record: Record, bench: Bench) -> State:
+    assert state.version is not None, "the floor gives the runner a version to run"
+    await bench.show(state, sweep=True)  # the newest version must make its own
+    state = await provide(state, record, bench.packages, await sources(state, bench.blobs))
+    if waits(state):
+        return state
+    while (purpose := next_purpose(state)) is not None:
+        state = await one_run(name, state, record, bench, purpose)
+    for item in state.plan.items if state.plan else ():
+        if item.id not in state.evidence and not isinstance(item.check, Judged):
+            state = await record(await evidence(state, item, bench))
+    return state
 
 
 def next_purpose(state: State) -> str | None:
@@ -228,9 +224,7 @@ def next_purpose(state: State) -> str | None:
     return ALONE if needs_doubt(state) else None
 
 
-async def one_run(
-    state: State, speaker: str, bench: Bench, purpose: str
-) -> AsyncGenerator[RunStarted | RunFinished, None]:
+async def one_run(speaker: str, state: State, record: Record, bench: Bench, purpose: str) -> State:
     assert state.version is not None
     mode = mode_for(state, purpose, await sources(state, bench.blobs))
     started = RunStarted(
@@ -240,8 +234,8 @@ async def one_run(
         tree=state.version.tree,
         mode=name_of(mode),
     )
-    yield started
-    yield await bench.run(state, speaker, started, mode)
+    state = await record(started)
+    return await record(await bench.run(state, speaker, started, mode))
 
 
 def command_for(state: State, purpose: str) -> str:
@@ -314,12 +308,9 @@ async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str
 
 async def rehearsed(state: State, version: VersionWritten, bench: Bench) -> State:
     """What the runner would see of a version, folded but not recorded: the bench is a passing one."""
-    state = reduce_work(state, version)
-    async with aclosing(running(RoleSpec(name="runner", role="runner"), bench)(state)) as events:
-        async for event in events:
-            if isinstance(event, RunStarted | RunFinished | EvidenceFound):
-                state = reduce_work(state, event)
-    return state
+    rehearsal = Rehearsal(state)
+    await rehearsal.record(version)
+    return await rehearsal.play(running(RoleSpec(name="runner", role="runner"), bench))
 
 
 async def compared(

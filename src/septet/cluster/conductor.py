@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from time import monotonic
 
 import anyio
@@ -100,7 +100,7 @@ async def open_line(client: Client, store: EventStore, chat: str, after: int) ->
     """The line of a chat that was seen until `after`."""
     line = Line(client, chat)
     heard = await listen(client, said(chat), line.hear)
-    # A plain task: it outlives no one, and a cancel scope may not be left open between the events of a generator.
+    # A plain task: a group of them would wrap its errors.
     listening = asyncio.create_task(line.listen(store, after))
     try:
         yield line
@@ -122,16 +122,14 @@ async def ended(task: asyncio.Task[None]) -> None:
 
 async def perform_together(
     client: Client, log: Log, floor: Floor, agents: Agents, lease: float = LEASE
-) -> AsyncGenerator[Recorded, None]:
+) -> None:
     """The one loop with members on many machines: the turns of those who are here, and what the others do elsewhere."""
     async with open_line(client, log.store, log.state.chat, log.state.seq) as line:
         while log.state.ended is None:
-            async with aclosing(perform(log, floor, agents)) as performance:
-                async for recorded in performance:
-                    yield recorded
+            await perform(log, floor, agents)
             following = Following(log, floor, line, lease)
             while log.state.turn is not None and log.state.turn.speaker not in agents:
-                yield await following.next()
+                await following.next()
 
 
 class Following:
@@ -148,28 +146,28 @@ class Following:
         self._before_words: list[State] = []
         """The chat before each of the person's words that came last: who moves then may not have heard them yet."""
 
-    async def next(self) -> Recorded:
-        """The next event of the chat. Raises what a member raised, and where a member broke the rules."""
+    async def next(self) -> None:
+        """Take in the next event of the chat. Raises what a member raised, and where a member broke the rules."""
         while True:
             heard = await self._line.next(max(0.0, self._due - monotonic()))
             if isinstance(heard, SeptetError):
                 raise heard
             if isinstance(heard, Recorded):
                 if heard.seq > self._log.state.seq:
-                    return self._follow(heard)
+                    await self._follow(heard)
+                    return
             elif heard is not None:
                 await self._hear(heard)
             elif monotonic() >= self._due:
                 await self._order()
 
-    def _follow(self, recorded: Recorded) -> Recorded:
+    async def _follow(self, recorded: Recorded) -> None:
         state, event = self._log.state, recorded.event
         if isinstance(event, TurnOpened | ChatEnded):
             check_step(state, event, self._floor, self._before_words)
         self._before_words = [*self._before_words, state] if is_of_person(event) else []
-        self._log.follow(recorded)
         self._due = monotonic() + (self._soon if isinstance(event, TurnOpened) else self._lease)
-        return recorded
+        await self._log.follow(recorded)
 
     async def _hear(self, say: Say | Nobody) -> None:
         self._due = monotonic() + self._lease

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from time import monotonic
 from typing import NamedTuple, Protocol
@@ -197,9 +197,9 @@ class Recall:
         log = self._known.pop(call.chat, None) or Log(self._store, State(chat=call.chat))
         after = log.state.seq
         if call.told is None:
-            log.follow(*await self._store.read(call.chat, after))
+            await log.follow(*await self._store.read(call.chat, after))
         elif after < call.opened:
-            log.follow(*await self._store.read_to(call.chat, after, call.told))
+            await log.follow(*await self._store.read_to(call.chat, after, call.told))
         return log
 
     def keep(self, log: Log) -> None:
@@ -216,9 +216,7 @@ def taking(store: SharedLog, cast: Cast) -> Perform:
         log = await recall.log(call)
         if log.state.turn is not None and log.state.turn.opened == call.opened:
             floor, agents = cast(log.state)
-            async with aclosing(perform(log, floor, agents)) as performance:
-                async for _ in performance:
-                    pass
+            await perform(log, floor, agents)
         recall.keep(log)
 
     return take

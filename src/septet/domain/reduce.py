@@ -16,6 +16,7 @@ from septet.domain.events import (
     ChatStarted,
     DataDescribed,
     DecisionRecorded,
+    Event,
     EvidenceFound,
     ExampleGiven,
     FactsChanged,
@@ -70,20 +71,22 @@ def reduce(state: State, recorded: Recorded) -> State:
     """The state after one more event."""
     event = recorded.event
     halted = state.halted if isinstance(event, PersonSpoke) else None
-    state = replace(state, chat=recorded.chat, seq=recorded.seq, halted=halted)
+    return reduce_event(replace(state, chat=recorded.chat, seq=recorded.seq, halted=halted), event)
+
+
+def reduce_event(state: State, event: Event) -> State:
+    """What the event says, wherever it is stored."""
     if isinstance(event, ChatEvent):
-        state = reduce_chat(state, event)
-    elif isinstance(event, TalkEvent):
-        state = reduce_talk(state, event)
-    elif isinstance(event, GroupEvent):
-        state = reduce_group(state, event)
-    elif isinstance(event, ToolEvent):
-        state = reduce_tools(state, event)
-    elif isinstance(event, PackageEvent):
-        state = reduce_packages(state, event)
-    else:
-        state = reduce_work(state, event)
-    return state
+        return reduce_chat(state, event)
+    if isinstance(event, TalkEvent):
+        return reduce_talk(state, event)
+    if isinstance(event, GroupEvent):
+        return reduce_group(state, event)
+    if isinstance(event, ToolEvent):
+        return reduce_tools(state, event)
+    if isinstance(event, PackageEvent):
+        return reduce_packages(state, event)
+    return reduce_work(state, event)
 
 
 def reduce_chat(state: State, event: ChatEvent) -> State:

@@ -10,13 +10,13 @@ from anyio.abc import TaskGroup
 
 from septet.agents.person import Answered, question
 from septet.chat.search import Index
-from septet.domain.events import ChatEnded, Event, StopRequested, TurnOpened
+from septet.domain.events import ChatEnded, StopRequested, TurnOpened
 from septet.domain.presence import BEAT
 from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.domain.teams import Budget
 from septet.errors import Conflict, SeptetError, StoreFailed, innermost, told
-from septet.ports import Agent, EventStore, Sandbox
+from septet.ports import Agent, EventStore, Record, Sandbox
 from septet.runtime.log import Log
 from septet.team.floor import rounds_used
 from septet.web.channels import Channel, Channels, Frame, Frames, Standing, chats_frame, standing_frame
@@ -39,14 +39,13 @@ def renewed(state: State) -> Budget:
 def waiting(store: EventStore) -> Agent:
     """A person who answers now or in a day, on the page, on the command line or from elsewhere."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State, record: Record) -> None:
         if question(state) is None or state.stop_requested:
             return
         async for recorded in store.watch(state.chat, state.seq):
             state = reduce(state, recorded)
             if question(state) is None or state.stop_requested:
                 raise Answered
-        yield StopRequested()  # never reached: a watch has no end
 
     return turn
 

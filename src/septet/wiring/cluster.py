@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from time import time
 
 import anyio
 from msgspec.structs import replace
 
+from septet.agents.records import viewed
 from septet.chat.results import result_of, status
 from septet.cluster.blobs import open_nats_blobs
 from septet.cluster.bus import NatsBus
@@ -29,9 +30,9 @@ from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig, Conflict, LogDamaged, NoModel, NoSandbox
-from septet.ports import Acts, Agent, EventStore, Listener, RemoteChat, Sandbox
+from septet.ports import Agent, EventStore, Listener, Record, RemoteChat, Sandbox
 from septet.runtime.conductor import Agents
-from septet.runtime.log import Log
+from septet.runtime.log import Listen, Log
 from septet.settings.home import find_home
 from septet.team.floor import Floor
 from septet.team.layouts import layout_of
@@ -109,20 +110,21 @@ class ClusterSession(Session):
             found += left
         return found
 
-    async def perform(
-        self, chat: str, sandbox: Sandbox, person: Agent | None = None
-    ) -> AsyncGenerator[Recorded, None]:
+    async def conduct(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
         """As at home; the workspace here is kept as an image of what was made elsewhere."""
+
+        async def show(recorded: Recorded) -> None:
+            nonlocal state
+            state = fold([recorded], state)
+            await self._show(state, recorded.event)
+            await listen(recorded)
+
         await self._check_alone(chat)
         state = await self._protected(await self.state(chat))
         await self._sign.conducts(chat)
         self._keep(state)
         try:
-            async with aclosing(super().perform(chat, sandbox, person)) as performance:
-                async for recorded in performance:
-                    state = fold([recorded], state)
-                    await self._show(state, recorded.event)
-                    yield recorded
+            await super().conduct(chat, sandbox, person, show)
         finally:
             self._keep(state)
             await self._sign.rests(chat)
@@ -143,10 +145,8 @@ class ClusterSession(Session):
         with suppress(OSError):  # the chat itself needs no note
             self.remote_chats.keep(note)
 
-    async def play(self, log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
-        async with aclosing(perform_together(self._client, log, floor, agents, self._lease)) as performance:
-            async for recorded in performance:
-                yield recorded
+    async def play(self, log: Log, floor: Floor, agents: Agents) -> None:
+        await perform_together(self._client, log, floor, agents, self._lease)
 
     async def _check_alone(self, chat: str) -> None:
         """Who conducts the chat goes on with it. One who died without a word may be taken for it, but gives no sign."""
@@ -295,12 +295,15 @@ def needs_model(team: TeamSpec) -> bool:
 def casting(session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple[str, ...] = ()) -> Cast:
     """The same agents as at home, on this machine's own workspace."""
 
+    def in_own_folder(state: State) -> State:
+        return replace(state, workspace=str(session.home.workspaces / state.chat))
+
     def turns_of(member: RoleSpec) -> Agent:
         spec = adapt_to_model(replace(member, model=own)) if member.model == (OWN,) else member
 
-        def turn(state: State) -> Acts:
-            here = replace(state, workspace=str(session.home.workspaces / state.chat))
-            return session.agent(spec, here, sandbox, None)(here)
+        async def turn(state: State, record: Record) -> Event | None:
+            here = in_own_folder(state)
+            return await session.agent(spec, here, sandbox, None)(here, viewed(record, in_own_folder))
 
         return turn
 

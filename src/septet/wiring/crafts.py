@@ -1,11 +1,10 @@
 """Members whose way of working depends on the team's floor: the autocoder's runner and coder."""
 
-from contextlib import aclosing
-
 from septet.agents.runner import Bench
+from septet.domain.events import Event
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
-from septet.ports import Acts, Agent
+from septet.ports import Agent, Record
 from septet.tools.actions import file_actions, known_actions
 from septet.tools.registry import toolbox
 from septet.ways.assistant.members import assisting
@@ -64,11 +63,9 @@ def assistant_craft(member: RoleSpec, models: Models, bench: Bench, foreign: Mcp
         return assisting(member, model, bench, {})
     own = toolbox(assistant_tools())
 
-    async def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         tools = {**(await foreign.tools() if foreign else {}), **own}
-        async with aclosing(assisting(member, model, bench, tools)(state)) as events:
-            async for event in events:
-                yield event
+        return await assisting(member, model, bench, tools)(state, record)
 
     return turn
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +41,7 @@ from septet.errors import BadUsage, Conflict, Interrupted, NeedsPerson, SeptetEr
 from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, Sandbox
 from septet.runtime.bus import MemoryBus
 from septet.runtime.conductor import Agents, check_ended, perform
-from septet.runtime.log import Log
+from septet.runtime.log import Listen, Log, stream
 from septet.sandboxes.workbench import Workbench
 from septet.settings.home import Home, find_home
 from septet.stores.blobs import FolderBlobs
@@ -247,20 +247,22 @@ class Session:
         """Where programs will run; NoSandbox is raised before anything else has happened."""
         return await workbench(self.home, unsafe)
 
-    async def perform(
+    def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
     ) -> AsyncGenerator[Recorded, None]:
         """Start or resume: the same call. Yields every event as it is stored. Raises Conflict where another has it."""
+        return stream(lambda listen: self.conduct(chat, sandbox, person, listen))
+
+    async def conduct(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
+        """Start or resume, telling each event as it is stored; what stops the work is an event too."""
         self.take(chat)
         try:
-            async with aclosing(self._perform(chat, sandbox, person)) as performance:
-                async for recorded in performance:
-                    yield recorded
+            await self._perform(chat, sandbox, person, listen)
         except PASSING:
             raise
         except Exception as error:
             for recorded in await self.halt(chat, error):
-                yield recorded
+                await listen(recorded)
             raise
         finally:
             self.locks.release(chat)
@@ -269,21 +271,20 @@ class Session:
         """Have the chat to ourselves until it has been performed: nobody else buys answers for it meanwhile."""
         self.locks.acquire(chat)
 
-    async def _perform(
-        self, chat: str, sandbox: Sandbox, person: Agent | None
-    ) -> AsyncGenerator[Recorded, None]:
+    async def _perform(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
+        async def keep(recorded: Recorded) -> None:
+            await keepsakes.add_event(log.state, recorded)
+            self.remember(log.state, recorded)
+            await listen(recorded)
+
         await keep_checked(self.home)
-        log = await Log.open(self.store, chat)
+        log = await Log.open(self.store, chat, keep)
         floor = floor_for(log.state.team, log.state.budget)
         agents = self.agents(log.state, sandbox, person)
         keepsakes = ArtefactFiles(self.keepsake_folders(log.state), self.blobs)
         await keepsakes.catch_up(log.state, await self.log(chat))
         try:
-            async with aclosing(self.play(log, floor, agents)) as performance:
-                async for recorded in performance:
-                    await keepsakes.add_event(log.state, recorded)
-                    self.remember(log.state, recorded)
-                    yield recorded
+            await self.play(log, floor, agents)
         finally:
             await left(sandbox, log.state.workspace)
         await self.learn_from(chat)
@@ -304,11 +305,9 @@ class Session:
         apart = Workspace(self.home.artefacts / state.chat)
         return (apart,) if state.existing else (Workspace(Path(state.workspace)), apart)
 
-    async def play(self, log: Log, floor: Floor, agents: Agents) -> AsyncGenerator[Recorded, None]:
+    async def play(self, log: Log, floor: Floor, agents: Agents) -> None:
         """The one loop, to the chat's end."""
-        async with aclosing(perform(log, floor, agents)) as performance:
-            async for recorded in performance:
-                yield recorded
+        await perform(log, floor, agents)
         check_ended(log.state, agents)
 
     def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:

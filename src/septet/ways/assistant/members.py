@@ -1,18 +1,16 @@
 """A member with tools: one answer a turn, its calls carried out in order, its last words sent to whoever asked."""
 
 import shlex
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 
 from septet.agents.ask import ask
 from septet.agents.protection import unseen
 from septet.agents.replies import sources
-from septet.agents.runner import Bench, providing
+from septet.agents.runner import Bench, provide
 from septet.domain.events import (
     Event,
     ModelAnswered,
-    PackageEvent,
     ReplyRefused,
-    RunFinished,
     RunStarted,
     ToolAnswered,
     ToolCalled,
@@ -21,11 +19,10 @@ from septet.domain.events import (
 from septet.domain.files import FileRef
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
-from septet.domain.reduce import reduce_packages, reduce_tools, reduce_work
 from septet.domain.runs import RunResult, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Agent, Model
+from septet.ports import Agent, Model, Record
 from septet.team.run_modes import mode_of_run
 from septet.tools.registry import Usable
 from septet.ways.assistant.policy import SCRIPT, SEND, answer, briefed, recipients, sending, served, waits_for
@@ -34,21 +31,22 @@ from septet.workspace.changes import Prepared, prepared, recorded
 from septet.workspace.files import in_thread, path_trouble
 from septet.workspace.listing import FolderTexts
 
-Happened = PackageEvent | RunFinished | ToolAnswered
 Tools = Mapping[str, Usable]
 
 
 class WorkingHands:
     """A tool's hands: the newest version's files, wishes for the next one, and the sandbox."""
 
-    def __init__(self, state: State, texts: FolderTexts, bench: Bench, call: ToolCalled) -> None:
+    def __init__(
+        self, state: State, record: Record, texts: FolderTexts, bench: Bench, call: ToolCalled
+    ) -> None:
         self._state = state
+        self._record = record
+        self._ran_before = [run.result for run in state.runs if run.id == call.id]
         self._bench = bench
         self.call = call
         self.texts = texts
         self.wished: dict[str, str | None] = {}
-        self.ran: RunFinished | None = None
-        self.provided: list[PackageEvent] = []
 
     def write(self, path: str, text: str | None) -> None:
         self.wished[path] = text
@@ -60,9 +58,8 @@ class WorkingHands:
         return self._bench.workspace.read(path) or b""
 
     async def execute(self, path: str) -> RunResult:
-        known = [run for run in self._state.runs if run.id == self.call.id]
-        if known:
-            return known[0].result
+        if self._ran_before:
+            return self._ran_before[0]
         await self._bench.show(self._state)
         command = f"python {shlex.quote(path)}"
         tree = self._state.version.tree if self._state.version else ""
@@ -70,24 +67,24 @@ class WorkingHands:
         mode = mode_of_run(self._state, {path: text})
         purpose = f"{SCRIPT}{path}"
         started = RunStarted(id=self.call.id, purpose=purpose, command=command, tree=tree, mode=name_of(mode))
-        await self._provide(path)
-        self.ran = await self._bench.run(self._state, self.call.by, started, mode)
-        return self.ran.result
+        await self._provide()
+        ran = await self._bench.run(self._state, self.call.by, started, mode)
+        self._state = await self._record(ran)
+        return ran.result
 
-    async def _provide(self, path: str) -> None:
+    async def _provide(self) -> None:
         """Nobody can be asked in the middle of a call: what is missing is installed only where that is agreed."""
-        if self._state.team.packages != "auto":
-            return
-        async for event in providing(self._state, self._bench.packages, self.texts.known):
-            self.provided.append(event)
+        if self._state.team.packages == "auto":
+            packages = self._bench.packages
+            self._state = await provide(self._state, self._record, packages, self.texts.known)
 
 
 def assisting(member: RoleSpec, model: Model, bench: Bench, tools: Tools) -> Agent:
     """An agent with a toolbox. What was said, called and answered before a crash counts."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None or (state.turn.settled and not state.turn.calls):
-            return
+            return None
         said = state.turn.answers[-1] if state.turn.answers else None
         if said is None:
             said = await ask(
@@ -98,12 +95,11 @@ def assisting(member: RoleSpec, model: Model, bench: Bench, tools: Tools) -> Age
                 briefed(member, state, await sources(state, bench.blobs)),
                 offers(state, member, tools),
             )
-            yield said
+            state = await record(said)
         if said.answer.calls:
-            async for event in carried_out(state, said, bench, tools):
-                yield event
-        elif not answered_already(state):
-            yield last_words(state, member.name, said.answer.text)
+            await carry_out(state, record, said, bench, tools)
+            return None
+        return None if answered_already(state) else last_words(state, member.name, said.answer.text)
 
     return turn
 
@@ -144,9 +140,7 @@ def last_words(state: State, name: str, text: str) -> Event:
     return ReplyRefused(role=name, reason=given.reason) if isinstance(given, Refusal) else given
 
 
-async def carried_out(
-    state: State, said: ModelAnswered, bench: Bench, tools: Tools
-) -> AsyncGenerator[Event, None]:
+async def carry_out(state: State, record: Record, said: ModelAnswered, bench: Bench, tools: Tools) -> None:
     """Every call of the answer: intent, deed, result, version. A message that was sent stays open."""
     assert state.turn is not None
     turn, before = state.turn.number, {call.id: call for call in state.turn.calls}
@@ -155,23 +149,13 @@ async def carried_out(
         call = before.get(number)
         if call is None:
             call = ToolCalled(id=number, by=said.role, name=wish.name, arguments=wish.arguments, call=wish.id)
-            state = reduce_tools(state, call)
-            yield call
+            state = await record(call)
         if number not in state.results:
-            async for event in outcome(state, call, bench, tools, interrupted=number in before):
-                state = folded(state, event)
-                yield event
+            state = await answer_call(state, record, call, bench, tools, interrupted=number in before)
         if (version := version_due(state, call)) is not None:
-            state = reduce_work(state, version)
-            yield version
+            state = await record(version)
             await bench.show(state)
     await bench.show(state)
-
-
-def folded(state: State, event: Happened) -> State:
-    if isinstance(event, PackageEvent):
-        return reduce_packages(state, event)
-    return reduce_tools(state, event) if isinstance(event, ToolAnswered) else reduce_work(state, event)
 
 
 def version_due(state: State, call: ToolCalled) -> VersionWritten | None:
@@ -183,24 +167,19 @@ def version_due(state: State, call: ToolCalled) -> VersionWritten | None:
     return version if state.version is None or version.tree != state.version.tree else None
 
 
-async def outcome(
-    state: State, call: ToolCalled, bench: Bench, tools: Tools, *, interrupted: bool
-) -> AsyncGenerator[Happened, None]:
+async def answer_call(
+    state: State, record: Record, call: ToolCalled, bench: Bench, tools: Tools, *, interrupted: bool
+) -> State:
     """What comes of a call; nothing yet of a message that a recipient will answer."""
     if call.name == SEND:
-        if trouble := send_trouble(state, call):
-            yield ToolAnswered(id=call.id, text=trouble.reason, failed=True)
-        return
+        trouble = send_trouble(state, call)
+        return await record(ToolAnswered(id=call.id, text=trouble.reason, failed=True)) if trouble else state
     known = await sources(state, bench.blobs)
     hidden = await bench.hidden(state)
     texts = await in_thread(lambda: FolderTexts(known, bench.workspace, hidden))
-    hands = WorkingHands(state, texts, bench, call)
+    hands = WorkingHands(state, record, texts, bench, call)
     said = await use(call, tools, hands, interrupted)
-    for happened in hands.provided:
-        yield happened
-    if hands.ran is not None:
-        yield hands.ran
-    yield await answered(state, said, hands, bench)
+    return await record(await answered(state, said, hands, bench))
 
 
 async def answered(state: State, said: str | Refusal, hands: WorkingHands, bench: Bench) -> ToolAnswered:

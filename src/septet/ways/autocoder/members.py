@@ -1,7 +1,6 @@
 """The coder's choice, read from a tool call: which action, why, and, where code and test disagree, who is wrong."""
 
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -9,18 +8,15 @@ from msgspec.structs import replace
 
 from septet.agents.ask import ask
 from septet.agents.protection import as_found, unseen
+from septet.agents.records import viewed
 from septet.agents.replies import sources
-from septet.agents.runner import Bench, running, waits
+from septet.agents.runner import Bench, run_and_check, waits
 from septet.common.values import Value
 from septet.domain.events import (
     DecisionRecorded,
     Event,
-    EvidenceFound,
     ModelAnswered,
-    PackageEvent,
     ReplyRefused,
-    RunFinished,
-    RunStarted,
     SnapshotTaken,
     ToolAnswered,
     ToolCalled,
@@ -28,10 +24,9 @@ from septet.domain.events import (
 )
 from septet.domain.files import FileChange, FileRef, is_expected, is_test, tree_of
 from septet.domain.plans import Refusal
-from septet.domain.reduce import reduce_packages, reduce_tools, reduce_work
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Acts, Agent, Last, Model
+from septet.ports import Agent, Model, Record
 from septet.team.context import ActionOffer, Context, context_of
 from septet.team.layouts import is_foreign, is_made
 from septet.tools.actions import Action, read_arguments
@@ -133,30 +128,28 @@ MAIN = "main.py"
 
 def reasoning(member: RoleSpec, bench: Bench) -> Agent:
     """Back up, see what is there, run what can be run, and say what the facts ask for."""
-    run = running(member, bench)
 
-    async def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None or state.turn.decided:
-            return
+            return None
         if state.turn.snapshot is None:
-            backup = await backed_up(state, bench)
-            state = reduce_tools(state, backup)
-            yield backup
-        found = await project_found(state, bench)
-        if found is not None:
-            state = reduce_work(state, found)
-            yield found
+            state = await record(await backed_up(state, bench))
+        if (found := await project_found(state, bench)) is not None:
+            state = await record(found)
         if state.version is not None and state.version.files:
-            async with aclosing(run(with_main(state))) as events:
-                async for event in events:
-                    state = known(state, event)
-                    yield event
+            state = await run_project(member.name, state, record, bench)
         if waits(state):
-            return
+            return None
         texts = await sources(state, bench.blobs)
-        yield Last(event=diagnose(state, member.name, texts, faults_of(texts)))
+        return diagnose(state, member.name, texts, faults_of(texts))
 
     return turn
+
+
+async def run_project(name: str, state: State, record: Record, bench: Bench) -> State:
+    """As every runner does, and main.py where the plan names no program."""
+    after = await run_and_check(name, with_main(state), viewed(record, with_main), bench)
+    return replace(after, plan=state.plan)
 
 
 def with_main(state: State) -> State:
@@ -166,12 +159,6 @@ def with_main(state: State) -> State:
         return state
     has_main = any(file.path == MAIN for file in state.version.files)
     return replace(state, plan=replace(plan, run=f"python {MAIN}")) if has_main else state
-
-
-def known(state: State, event: Event) -> State:
-    if isinstance(event, PackageEvent):
-        return reduce_packages(state, event)
-    return reduce_work(state, event) if isinstance(event, RunStarted | RunFinished | EvidenceFound) else state
 
 
 async def backed_up(state: State, bench: Bench) -> SnapshotTaken:
@@ -219,47 +206,46 @@ Actions = Mapping[str, Action]
 def acting(member: RoleSpec, model: Model, bench: Bench, actions: Actions) -> Agent:
     """The coder of the loop. What was said and done before a crash counts; the workspace is shown again."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None:
-            return
+            return None
         if state.turn.settled:
             await bench.show(state)
-            return
+            return None
         context = await context_now(state, bench, actions)
         said = state.turn.answers[-1] if state.turn.answers else None
         if said is None:
             tools = tuple(action.offer(common_parameters(state)) for action in actions.values())
             said = await ask(member, model, bench.bus, state, act_prompt(member, state, context), tools)
-            yield said
+            state = await record(said)
         if not said.answer.calls:
             reason = f"no action was called; call one of {', '.join(actions)}"
-            yield ReplyRefused(role=member.name, reason=reason)
-            return
-        async for event in carried_out(state, said, context, bench, actions):
-            yield event
+            return ReplyRefused(role=member.name, reason=reason)
+        await carry_out(state, record, said, context, bench, actions)
+        return None
 
     return turn
 
 
-async def carried_out(
-    state: State, said: ModelAnswered, context: Context, bench: Bench, actions: Actions
-) -> AsyncGenerator[Event, None]:
+async def carry_out(
+    state: State, record: Record, said: ModelAnswered, context: Context, bench: Bench, actions: Actions
+) -> None:
     """The first call of the answer, from the intent to the new version on disk."""
     assert state.turn is not None
     interrupted = bool(state.turn.calls)
     called = state.turn.calls[0] if interrupted else intent(state.turn.number, said)
     if not interrupted:
-        yield called
+        state = await record(called)
     choice = choose(called, actions, state)
     result = state.results.get(called.id)
     if result is None:
-        result = await answered(state, called, choice, context, bench, actions)
-        state = reduce_tools(state, result)
-        yield result
+        possible = once_more(choice, actions) if interrupted else choice
+        result = await answered(state, called, possible, context, bench, actions)
+        state = await record(result)
     for event in consequences(state, said.role, result, choice):
-        yield event
-        if isinstance(event, VersionWritten):
-            await bench.show(reduce_work(state, event))
+        state = await record(event)
+    if not result.failed:
+        await bench.show(state)
 
 
 def intent(turn: int, said: ModelAnswered) -> ToolCalled:
@@ -267,13 +253,17 @@ def intent(turn: int, said: ModelAnswered) -> ToolCalled:
     return ToolCalled(id=f"{turn}.1", by=said.role, name=call.name, arguments=call.arguments, call=call.id)
 
 
+def once_more(choice: Choice | Refusal, actions: Actions) -> Choice | Refusal:
+    """What was interrupted is done again, if that does no harm."""
+    if isinstance(choice, Refusal) or actions[choice.action].repeatable:
+        return choice
+    return Refusal(reason=f"{choice.action} was interrupted; whether it took effect is not known")
+
+
 async def answered(
     state: State, call: ToolCalled, choice: Choice | Refusal, context: Context, bench: Bench, actions: Actions
 ) -> ToolAnswered:
     """What comes of the call, ready to be recorded. Nothing is on disk yet."""
-    interrupted = state.turn is not None and bool(state.turn.calls)
-    if isinstance(choice, Choice) and interrupted and not actions[choice.action].repeatable:
-        choice = Refusal(reason=f"{choice.action} was interrupted; whether it took effect is not known")
     change = choice if isinstance(choice, Refusal) else await attempt(state, choice, context, actions)
     if isinstance(change, Refusal):
         return ToolAnswered(id=call.id, text=change.reason, failed=True)

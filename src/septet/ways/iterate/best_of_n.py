@@ -1,6 +1,6 @@
 """Several questions to one model at the same time: a server with slots answers two in less time than twice one."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import combinations, product
 
@@ -15,11 +15,11 @@ from septet.domain.events import DecisionRecorded, Event, ModelAnswered, ReplyRe
 from septet.domain.files import FileRef, is_test, tree_of
 from septet.domain.messages import Message
 from septet.domain.plans import Refusal
-from septet.domain.reduce import charged, reduce_answer
+from septet.domain.reduce import charged
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
-from septet.ports import Agent, Blobs, Bus, Model, Said
+from septet.ports import Agent, Blobs, Bus, Model, Record, Said
 from septet.team.agreement import AGREED, DOUBTED, UNCONFIRMED, alike, calls_like, difference
 from septet.team.briefing import briefing
 from septet.team.budgets import expected_spending, overdrawn
@@ -102,9 +102,9 @@ class Tried(Value):
 def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Trials) -> Agent:
     """Answers that were drawn before a crash are used; their trials cost nothing and are made again."""
 
-    async def turn(state: State) -> AsyncGenerator[Event, None]:
+    async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None or state.turn.settled:
-            return
+            return None
         draw = Draw(state, trials)
         waiting = list(state.turn.answers)
         messages = briefing(member, state, await sources(state, blobs))
@@ -114,13 +114,13 @@ def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Tria
                     break
                 askers = [warmer(member, draw.count + place) for place in range(draw.wanted(member))]
                 for said in await ask_together(askers, model, bus, state, messages):
-                    yield said
-                    state = reduce_answer(state, said)
+                    state = await record(said)
                     waiting.append(said)
             await draw.add(waiting.pop(0), blobs)
         await draw.ask_the_version_before()
-        for event in draw.result(member.name):
-            yield event
+        if (reason := draw.reason(member.name)) is not None:
+            await record(reason)
+        return draw.result(member.name)
 
     return turn
 
@@ -213,17 +213,23 @@ class Draw:
             self._best = only
             self._agreed = f"this and the version before: {AGREED} on {pluralize(count, 'call')}"
 
-    def result(self, speaker: str) -> list[Event]:
-        """The best of them, with the reason; a refusal where none could be read."""
+    def reason(self, speaker: str) -> DecisionRecorded | None:
+        """Why the best of them is taken."""
+        if self._best is None:
+            return None
+        why = "; ".join(filter(None, [*(self._best.troubles or ("every check passes",)), self._note()]))
+        return DecisionRecorded(by=speaker, what=f"took {self._best.label} of {self.count}", why=why)
+
+    def result(self, speaker: str) -> VersionWritten | ReplyRefused:
+        """The best of them; a refusal where none could be read."""
         if self._best is None:
             reason = self._refused.reason if self._refused else "no candidate could be read"
-            return [ReplyRefused(role=speaker, reason=reason)]
+            return ReplyRefused(role=speaker, reason=reason)
+        return replace(self._best.version, note=self._note() or self._best.version.note)
+
+    def _note(self) -> str:
         doubt = f"{DOUBTED}: {self._dissent}" if self._dissent else UNCONFIRMED
-        note = self._agreed or (doubt if self._calls and self._green else "")
-        why = "; ".join(filter(None, [*(self._best.troubles or ("every check passes",)), note]))
-        what = f"took {self._best.label} of {self.count}"
-        version = replace(self._best.version, note=note or self._best.version.note)
-        return [DecisionRecorded(by=speaker, what=what, why=why), version]
+        return self._agreed or (doubt if self._calls and self._green else "")
 
 
 def labelled(program: int, tests: int) -> str:

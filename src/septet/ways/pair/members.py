@@ -3,18 +3,17 @@
 import shlex
 
 from septet.agents.replies import Brief, files_sent, kept, saying, sources
-from septet.agents.runner import Bench, providing, waits
+from septet.agents.runner import Bench, provide, waits
 from septet.common.languages import runner_of
 from septet.domain.events import Event, RunFinished, RunStarted, SpeakerChosen, Terminated, VersionWritten
 from septet.domain.files import main_of, tree_of
 from septet.domain.messages import Message
 from septet.domain.plans import Refusal
-from septet.domain.reduce import reduce_packages
 from septet.domain.replies import holds_blocks
 from septet.domain.runs import Cell, Mode, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Acts, Agent, Blobs, Bus, Last, Model
+from septet.ports import Agent, Blobs, Bus, Model, Record
 from septet.team.graph import choices, edges_of, failed
 from septet.team.run_modes import mode_of_run
 from septet.ways.pair.policy import FORGET, Choice, pair_briefing, parse_manager
@@ -78,17 +77,15 @@ def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: bool 
 def running_newest(member: RoleSpec, bench: Bench) -> Agent:
     """The runner: runs what the coder sent last, once: as a file, or in the kernel on top of the cells before it."""
 
-    async def turn(state: State) -> Acts:
+    async def turn(state: State, record: Record) -> Event | None:
         version = state.version
         if version is None or state.runs:
-            return
+            return None
         cells = state.team.run == "cells"
         await bench.show(state, sweep=not cells)
-        async for event in providing(state, bench.packages, await sources(state, bench.blobs)):
-            state = reduce_packages(state, event)
-            yield event
+        state = await provide(state, record, bench.packages, await sources(state, bench.blobs))
         if waits(state):
-            return
+            return None
         main = main_of(version.files, languages=state.team.languages)
         runner = runner_of(main.path, state.team.languages) if main else ""
         mode = await cell_of(state, bench.blobs) if cells else await usual_mode(state, bench.blobs)
@@ -99,8 +96,8 @@ def running_newest(member: RoleSpec, bench: Bench) -> Agent:
             tree=version.tree,
             mode=name_of(mode),
         )
-        yield started
-        yield Last(event=await bench.run(state, member.name, started, mode))
+        state = await record(started)
+        return await bench.run(state, member.name, started, mode)
 
     return turn
 

@@ -1,0 +1,35 @@
+"""Where the events of a turn go, if not straight into the chat's log."""
+
+from collections.abc import Callable
+
+from septet.domain.events import Event
+from septet.domain.reduce import reduce_event
+from septet.domain.state import State
+from septet.ports import Agent, Record
+
+
+class Rehearsal:
+    """Events are folded and forgotten: what a turn would come to."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.events: list[Event] = []
+
+    async def record(self, event: Event) -> State:
+        self.events.append(event)
+        self.state = reduce_event(self.state, event)
+        return self.state
+
+    async def play(self, agent: Agent) -> State:
+        """The state after the agent's turn."""
+        last = await agent(self.state, self.record)
+        return self.state if last is None else await self.record(last)
+
+
+def viewed(record: Record, view: Callable[[State], State]) -> Record:
+    """For one who sees another state than the log has: in another folder, or with more of a plan."""
+
+    async def record_and_view(event: Event) -> State:
+        return view(await record(event))
+
+    return record_and_view
