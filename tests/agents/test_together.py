@@ -75,5 +75,5 @@ async def test_those_whom_no_budget_would_do_for_are_not_asked() -> None:
     each = estimated(Request(role="coder", step=1, messages=MESSAGES)).total
     assert await asked(Rendezvous(2), MemoryBus(), tokens=2 * each) == ["1 at None", "2 at 0.8"]
     assert await asked(Rendezvous(1), MemoryBus(), tokens=2 * each - 1) == ["1 at None"]
-    with pytest.raises(Overdrawn, match="would not do for the coder's next turn"):
+    with pytest.raises(Overdrawn, match="budget is too small for the coder's next turn"):
         await asked(Rendezvous(1), MemoryBus(), tokens=each - 1)

@@ -68,15 +68,15 @@ async def test_the_answer_says_what_it_cost(name: str, cost: float | None) -> No
         ("local/m", 0.0, False),
     ],
 )
-async def test_a_question_that_the_purse_would_not_do_for_is_not_asked(
+async def test_a_question_that_the_budget_is_too_small_for_is_not_asked(
     name: str, left: float, held: bool
 ) -> None:
-    asking = replace(question("go"), purse=Purse(left=left, limit="1 US dollars"))
+    asking = replace(question("go"), purse=Purse(left=left, limit="the cost budget of $1"))
     async with serving(in_order(Reply(text="x"))) as server, HttpClient() as wire:
         model = Pricing(open_openai(server, wire), name)
         if held:
             with pytest.raises(
-                Overdrawn, match=r"^1 US dollars would not do for the .*1e-06 are left, about"
+                Overdrawn, match=r"^the cost budget of \$1 is too small for the .*\$1e-06 left, about"
             ):
                 await ask(model, asking)
         else:
@@ -85,7 +85,7 @@ async def test_a_question_that_the_purse_would_not_do_for_is_not_asked(
 
 
 async def test_who_has_a_purse_must_know_the_price() -> None:
-    asking = replace(question("go"), purse=Purse(left=1.0, limit="1 US dollars"))
+    asking = replace(question("go"), purse=Purse(left=1.0, limit="the cost budget of $1"))
     async with serving(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
         model = Pricing(open_openai(server, wire), "url:https://example.com#m")
         with pytest.raises(BadUsage, match="nobody knows the price"):

@@ -44,13 +44,13 @@ def test_a_turn_like_those_before_it_must_fit(limits: dict[str, float]) -> None:
     ended = move(spent(100, 140), **limits)
     assert isinstance(ended, End)
     assert ended.reason == "bound"
-    assert "would not do for the coder's next turn" in ended.detail
+    assert "budget is too small for the coder's next turn" in ended.detail
 
 
 def test_what_is_used_up_is_said_so() -> None:
     ended = move(spent(300), tokens=300)
     assert isinstance(ended, End)
-    assert ended.detail == "300 tokens are used up"
+    assert ended.detail == "the token budget of 300 is used up"
 
 
 def test_a_speaker_without_a_past_costs_nothing_yet() -> None:
@@ -85,11 +85,11 @@ def test_a_member_has_a_budget_of_its_own(limits: dict[str, float]) -> None:
     within = own(answered("coder", 100), answered("editor", 900), answered("coder", 100), **limits)
     assert overdrawn(within, free, "coder") == ""
     spent_most = own(answered("coder", 100), answered("coder", 140), **limits)
-    assert "would not do for its next turn" in overdrawn(spent_most, free, "coder")
+    assert "budget is too small for its next turn" in overdrawn(spent_most, free, "coder")
     assert overdrawn(spent_most, free, "editor") == ""
     spent_all = own(answered("coder", 300), **limits)
-    assert overdrawn(spent_all, free, "coder").startswith("the coder's 3")
-    assert overdrawn(spent_all, free, "coder").endswith("are used up")
+    assert overdrawn(spent_all, free, "coder").startswith("the coder's ")
+    assert overdrawn(spent_all, free, "coder").endswith(" is used up")
 
 
 def test_the_time_of_programs_is_the_members_who_ran_them() -> None:
@@ -97,7 +97,7 @@ def test_the_time_of_programs_is_the_members_who_ran_them() -> None:
         id="1", purpose="run", command="x", result=RunResult(exit_code=0, seconds=40.0), tree="t"
     )
     state = own(TurnOpened(speaker="coder"), ran, seconds=30.0)
-    assert overdrawn(state, Budget(), "coder") == "the coder's 30 seconds are used up"
+    assert overdrawn(state, Budget(), "coder") == "the coder's time budget of 30 s is used up"
 
 
 def test_a_chat_that_is_opened_again_gives_a_member_as_much_again() -> None:
@@ -105,7 +105,7 @@ def test_a_chat_that_is_opened_again_gives_a_member_as_much_again() -> None:
     again = own(*used_up, ChatContinued(budget=Budget(rounds=None)), tokens=300)
     assert overdrawn(again, Budget(rounds=None), "coder") == ""
     further = own(*used_up, ChatContinued(budget=Budget(rounds=None)), answered("coder", 300), tokens=300)
-    assert overdrawn(further, Budget(rounds=None), "coder") == "the coder's 300 tokens are used up"
+    assert overdrawn(further, Budget(rounds=None), "coder") == "the coder's token budget of 300 is used up"
 
 
 def request(text: str, longest: int | None = None) -> Request:
@@ -122,9 +122,9 @@ def test_a_first_answer_is_asked_for_exactly_where_its_estimate_fits(
     why = overdrawn(state, budget, "coder", expected_spending(state, "coder", asked))
     assert (why == "") == (estimated(asked).total <= limit)
     if why:
-        whose = "" if whole else "the coder's "
-        assert why.startswith(f"{whose}{limit} tokens would not do for ")
-        assert why.endswith(f"(0 are used, about {estimated(asked).total} more would be)")
+        whose = "the" if whole else "the coder's"
+        assert why.startswith(f"{whose} token budget is too small for ")
+        assert why.endswith(f": 0 of {limit:,} used, about {estimated(asked).total:,} needed")
 
 
 @given(st.text(max_size=400), st.integers(1, 1000))
@@ -134,7 +134,7 @@ def test_what_was_counted_is_believed_rather_than_an_estimate(text: str, counted
 
 
 def test_a_chat_that_ran_short_ends_with_the_reason_and_can_be_opened_again() -> None:
-    short = BudgetReached(by="coder", why="300 tokens would not do")
+    short = BudgetReached(by="coder", why="the token budget of 300 is used up")
     events = [TurnOpened(speaker="coder"), short]
     assert move(own(*events)) == End(reason="bound", detail=short.why)
     turn = own(*events).turn
@@ -148,7 +148,7 @@ def test_a_first_answer_may_cost_what_the_narrower_budget_has_left() -> None:
     spent_by_another = answered("editor", 40)
     assert purse_for(own(spent_by_another), "coder") is None
     narrow = own(spent_by_another, cost=0.25)
-    assert purse_for(narrow, "coder") == Purse(left=0.25, limit="the coder's 0.25 US dollars")
+    assert purse_for(narrow, "coder") == Purse(left=0.25, limit="the coder's cost budget of $0.25")
     whole = replace(narrow, budget=Budget(cost=0.5))
-    assert purse_for(whole, "coder") == Purse(left=0.5 - 0.4, limit="0.5 US dollars")
+    assert purse_for(whole, "coder") == Purse(left=0.5 - 0.4, limit="the cost budget of $0.5")
     assert purse_for(own(answered("coder", 1), cost=0.25), "coder") is None

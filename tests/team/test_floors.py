@@ -95,7 +95,11 @@ def test_a_reply_that_could_not_be_used_is_no_round() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "unit"),
-    [(Budget(tokens=100), "tokens"), (Budget(cost=0.5), "US dollars"), (Budget(seconds=9), "seconds")],
+    [
+        (Budget(tokens=100), "token budget"),
+        (Budget(cost=0.5), "cost budget"),
+        (Budget(seconds=9), "time budget"),
+    ],
 )
 def test_each_bound_ends_the_chat_by_its_name(budget: Budget, unit: str) -> None:
     paid = Answer(text="x", usage=Usage(prompt=90, completion=10), cost=0.5, seconds=9)

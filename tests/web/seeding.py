@@ -115,6 +115,6 @@ def group_talk(home: Path) -> list[Event]:
         ChatHalted(cause="openai refused the key (401)", remedy="septet keys set openai"),
         SpeakerChosen(speaker="manager", fallback=True),
         Terminated(summary="the mean of 1 to 4 is 2.5"),
-        BudgetReached(by="coder", why="the coder's 2000 tokens would not do for its next turn"),
-        ChatEnded(reason="bound", detail="the coder's 2000 tokens would not do for its next turn"),
+        BudgetReached(by="coder", why="the coder's token budget is too small for its next turn"),
+        ChatEnded(reason="bound", detail="the coder's token budget is too small for its next turn"),
     ]

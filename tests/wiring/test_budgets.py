@@ -57,7 +57,7 @@ async def test_the_chat_stops_before_the_call_that_a_members_budget_does_not_hol
     state = fold(log)
     assert state.ended is not None
     assert state.ended.reason == "bound"
-    why = "the coder's 2500 tokens would not do for its next turn (2000 are used, about 1000 more would be)"
+    why = "the coder's token budget is too small for its next turn: 2,000 of 2,500 used, about 1,000 needed"
     assert state.ended.detail == why
     asked = [one.event.role for one in log if isinstance(one.event, ModelAnswered)]
     assert asked.count("coder") == 2
@@ -79,11 +79,11 @@ async def test_the_chat_stops_before_the_call_that_a_members_budget_does_not_hol
     [
         (
             "tokens: 200",
-            r"the coder's 200 tokens would not do for its next turn \(0 are used, about \d{3} more",
+            r"the coder's token budget is too small for its next turn: 0 of 200 used, about \d{3} needed",
         ),
         (
             "cost: 0.0001",
-            r"the coder's 0.0001 US dollars would not do .* \(0.0001 are left, about 0.000\d+ would",
+            r"the coder's cost budget of \$0.0001 is too small .*: \$0.0001 left, about \$0.000\d+ needed",
         ),
     ],
 )
@@ -139,7 +139,7 @@ async def test_with_a_price_that_the_person_says_the_bound_holds(
         team = await worked(tmp_path, monkeypatch, budget, server.url)
 
     assert team.result.status == "bound"
-    assert team.result.detail.startswith("0.003 US dollars ")
+    assert team.result.detail.startswith("the cost budget ")
     assert team.result.cost == pytest.approx(0.0012 * len(server.seen))
 
 
@@ -153,6 +153,6 @@ async def test_a_server_that_claims_to_give_tokens_back_does_not_defeat_the_budg
         team = await worked(tmp_path, monkeypatch, "tokens: 2000", server.url)
 
     assert team.result.status == "bound"
-    assert "2000 tokens" in team.result.detail
+    assert "of 2,000 used" in team.result.detail
     assert team.result.usage.estimated
     assert 0 < team.result.usage.total < 4000

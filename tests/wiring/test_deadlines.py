@@ -52,7 +52,10 @@ async def test_a_server_that_never_comes_to_an_end_is_given_up(tmp_path: Path, b
     async with raw_server(EVENTS, body) as server:
         told = await performed(tmp_path, hurried(f"url:{server.url}#m"))
 
-    assert told == "stopped unfinished, a bound was reached (1 second passed before the planner was done)"
+    assert (
+        told
+        == "stopped unfinished, a bound was reached (the time budget of 1 s passed before the planner was done)"
+    )
 
 
 async def test_a_server_that_is_away_is_not_asked_again_when_that_would_be_too_late(tmp_path: Path) -> None:
@@ -66,7 +69,7 @@ async def test_a_program_that_runs_on_is_given_up(tmp_path: Path) -> None:
     async with serving(in_order(Reply(text=PLAN), Reply(text=CODE))) as server:
         told = await performed(tmp_path, hurried(f"url:{server.url}#m", 6.0))
 
-    assert "6 seconds passed before the runner was done" in told
+    assert "the time budget of 6 s passed before the runner was done" in told
 
 
 async def test_packages_that_never_come_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +78,7 @@ async def test_packages_that_never_come_are_given_up(tmp_path: Path, monkeypatch
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
         told = await performed(tmp_path, with_model(team, f"scripted:{SCRIPTS / 'emoji.yaml'}"))
 
-    assert "6 seconds passed before the runner was done" in told
+    assert "the time budget of 6 s passed before the runner was done" in told
     assert index.asked
 
 

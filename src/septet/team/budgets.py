@@ -1,11 +1,14 @@
 """Budgets of a chat and of its members: no answer is asked for that would exceed one. Pure."""
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from septet.domain.messages import Purse, Request, Usage, estimated
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, Budget
 from septet.team.floor import End, Floor, Move
+
+Kind = Literal["token", "cost", "time"]
 
 
 def within_budget(budget: Budget, floor: Floor) -> Floor:
@@ -31,9 +34,8 @@ def overdrawn(state: State, budget: Budget, speaker: str, more: Spending | None 
     more = more or usual_spending(state, speaker)
     total = Spending(usage=state.spent.usage, cost=state.spent.cost, seconds=state.seconds)
     used = own_spending(state, speaker)
-    return beyond(whole, total, more, ("", f"the {speaker}'s")) or beyond(
-        own, used, more, (f"the {speaker}'s ", "its")
-    )
+    member = f"the {speaker}'s"
+    return exceeded(whole, total, more, ("the", member)) or exceeded(own, used, more, (member, "its"))
 
 
 def expected_spending(state: State, speaker: str, request: Request) -> Spending:
@@ -48,44 +50,55 @@ def purse_for(state: State, speaker: str) -> Purse | None:
     if spent_before(state, speaker).answers:
         return None
     left = [
-        ("", state.budget.cost, state.spent.cost),
-        (f"the {speaker}'s ", allowance(state, speaker).cost, own_spending(state, speaker).cost),
+        ("the", state.budget.cost, state.spent.cost),
+        (f"the {speaker}'s", allowance(state, speaker).cost, own_spending(state, speaker).cost),
     ]
-    return min(purses(left, "US dollars"), key=lambda purse: purse.left, default=None)
+    return min(purses(left, "cost"), key=lambda purse: purse.left, default=None)
 
 
 def time_for(state: State, speaker: str) -> Purse | None:
     """How many seconds the speaker's turn may take, whatever it waits for; None where nothing bounds them."""
     left = [
-        ("", state.budget.seconds, state.seconds),
-        (f"the {speaker}'s ", allowance(state, speaker).seconds, own_spending(state, speaker).seconds),
+        ("the", state.budget.seconds, state.seconds),
+        (f"the {speaker}'s", allowance(state, speaker).seconds, own_spending(state, speaker).seconds),
     ]
-    return min(purses(left, "seconds"), key=lambda purse: purse.left, default=None)
+    return min(purses(left, "time"), key=lambda purse: purse.left, default=None)
 
 
-def purses(left: Iterable[tuple[str, float | None, float]], unit: str) -> Iterator[Purse]:
+def purses(left: Iterable[tuple[str, float | None, float]], kind: Kind) -> Iterator[Purse]:
     """What is left of limits, each with whose it is, how much it is and how much of it is used."""
     for whose, limit, used in left:
         if limit is not None:
-            words = f"{whose}{limit:.10g} {unit if limit != 1 else unit.removesuffix('s')}"
-            yield Purse(left=limit - used, limit=words)
+            yield Purse(left=limit - used, limit=f"{whose} {kind} budget of {amount_text(limit, kind)}")
 
 
-def beyond(limits: Allowance, used: Spending, more: Spending, names: tuple[str, str]) -> str:
+def exceeded(limits: Allowance, used: Spending, more: Spending, names: tuple[str, str]) -> str:
     """Which limit is reached, or would be by `more`; `names` say whose limit and whose turn it is."""
     whose, turn = names
-    measured = [
-        (limits.tokens, used.usage.total, more.usage.total, "tokens"),
-        (limits.cost, used.cost, more.cost, "US dollars"),
-        (limits.seconds, used.seconds, more.seconds, "seconds"),
+    measured: list[tuple[float | None, float, float, Kind]] = [
+        (limits.tokens, used.usage.total, more.usage.total, "token"),
+        (limits.cost, used.cost, more.cost, "cost"),
+        (limits.seconds, used.seconds, more.seconds, "time"),
     ]
-    for limit, amount, extra, unit in measured:
-        if limit is not None and amount >= limit:
-            return f"{whose}{limit:.10g} {unit} are used up"
-        if limit is not None and amount + extra > limit:
-            figures = f"{amount:.6g} are used, about {extra:.6g} more would be"
-            return f"{whose}{limit:.10g} {unit} would not do for {turn} next turn ({figures})"
+    for limit, amount, extra, kind in measured:
+        if limit is None or amount + extra <= limit > amount:
+            continue
+        if amount >= limit:
+            return f"{whose} {kind} budget of {amount_text(limit, kind)} is used up"
+        there = f"{amount_text(amount, kind)} of {amount_text(limit, kind)} used"
+        needed = f"about {amount_text(extra, kind)} needed"
+        return f"{whose} {kind} budget is too small for {turn} next turn: {there}, {needed}"
     return ""
+
+
+def amount_text(amount: float, kind: Kind) -> str:
+    match kind:
+        case "token":
+            return f"{amount:,.0f}"
+        case "cost":
+            return f"${amount:.6g}"
+        case "time":
+            return f"{amount:.6g} s"
 
 
 def whole_allowance(budget: Budget) -> Allowance:

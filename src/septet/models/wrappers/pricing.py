@@ -45,8 +45,8 @@ class Pricing:
         if cost is None:
             raise unknown_price(self._name)
         if cost > purse.left:
-            figures = f"{purse.left:.6g} are left, about {cost:.6g} would be used"
-            raise Overdrawn(f"{purse.limit} would not do for the {request.role}'s next turn ({figures})")
+            figures = f"${purse.left:.6g} left, about ${cost:.6g} needed"
+            raise Overdrawn(f"{purse.limit} is too small for the {request.role}'s next turn: {figures}")
 
     async def _priced(self, answer: Answer, given: Price | None) -> Answer:
         cost = await self._cost(answer.usage, given, answer.model)
