@@ -20,10 +20,10 @@ from septet.domain.messages import Answer
 from septet.settings.home import Home
 from septet.team.teams import TEAMS
 from septet.web.app import application
-from septet.web.app_state import open_place
-from septet.web.auth import Door
-from septet.web.channels import Piece, units
-from septet.web.server import Server, configuration
+from septet.web.app_state import open_app_state
+from septet.web.auth import Access
+from septet.web.channels import Piece, utf16_length
+from septet.web.server import Server, server_config
 from septet.wiring.session import Session, open_session
 
 TOKEN = "token für 🦉 "
@@ -51,21 +51,21 @@ async def serve(sockets: int, rate: int, seconds: float) -> None:
     with TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
         home = Home(data=Path(folder), config=Path(folder), cache=Path(folder))
         port: int = listener.getsockname()[1]
-        door = Door(b"bench", "", port, frozenset({"127.0.0.1"}), reusable=False)
-        async with open_session(home) as session, open_place(session, "") as place:
+        access = Access(b"bench", "", port, frozenset({"127.0.0.1"}), reusable=False)
+        async with open_session(home) as session, open_app_state(session, "") as app:
             started = ChatStarted(goal="bench", team=TEAMS["iterate"], workspace=folder)
             await session.store.append(CHAT, started, after=0)
             await session.store.append(CHAT, TurnOpened(speaker="coder"), after=1)
-            server = Server(configuration(application(place, door)))
+            server = Server(server_config(application(app, access)))
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(server.serve, [listener])
-                await measure(session, door, port, (sockets, rate, seconds))
+                await measure(session, access, port, (sockets, rate, seconds))
                 server.should_exit = True
 
 
-async def measure(session: Session, door: Door, port: int, load: tuple[int, int, float]) -> None:
+async def measure(session: Session, access: Access, port: int, load: tuple[int, int, float]) -> None:
     sockets, rate, seconds = load
-    cookie = f"{door.cookie}={door.pass_word}"
+    cookie = f"{access.cookie}={access.cookie_value}"
     command = [sys.executable, __file__, "watch", str(port), cookie, str(sockets)]
     async with await anyio.open_process(command, stderr=None) as watchers:
         assert watchers.stdout is not None
@@ -112,7 +112,7 @@ class Watcher:
         for piece in msgspec.convert(frame.get("pieces", []), list[Piece]):
             assert piece.at == self.units, "a gap or a double"
             self.text += piece.text
-            self.units += units(piece.text)
+            self.units += utf16_length(piece.text)
         events = msgspec.convert(frame.get("events", []), list[dict[str, object]])
         return any(event["type"] == "septet.model_answered" for event in events)
 

@@ -1,6 +1,6 @@
 // The server: requests whose errors are sentences, and one socket that comes back by itself where it left off.
 
-import type { ChatView, Event, EventText, Piece, Presence, Standing, Summary } from './events';
+import type { ChatView, Event, EventText, Piece, Presence, ConductorStatus, Summary } from './events';
 
 export interface ModelState {
   name: string;
@@ -25,7 +25,7 @@ export type Frame =
   | { kind: 'events'; events: Event[]; texts: Record<number, EventText> }
   | { kind: 'chat'; chat: ChatView }
   | { kind: 'pieces'; pieces: Piece[] }
-  | { kind: 'standing'; standing: Standing }
+  | { kind: 'standing'; standing: ConductorStatus }
   | { kind: 'chats'; chats: Summary[] }
   | { kind: 'ready'; seq: number };
 export type Link = 'joining' | 'live' | 'lost' | 'closed' | 'unknown';

@@ -510,7 +510,7 @@ export interface EventText {
   text?: string;
 }
 
-export interface Standing {
+export interface ConductorStatus {
   chat: string;
   conducted: boolean;
   pausing: boolean;

@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { Connection, type Frame, type Link, post } from './connection';
-import type { Event, EventText, Standing, Summary } from './events';
+import type { Event, EventText, ConductorStatus, Summary } from './events';
 import { Live } from './live';
 import { titleOf } from './people';
 import { View } from './view';
@@ -30,7 +30,7 @@ export const view = {
   },
 };
 export const live = signal(new Live());
-export const standing = signal<Standing | undefined>(undefined);
+export const standing = signal<ConductorStatus | undefined>(undefined);
 export const link = signal<Link>('joining');
 export const trouble = signal('');
 export const announced = signal('');

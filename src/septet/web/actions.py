@@ -25,7 +25,8 @@ from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict
 from septet.settings.team_files import REVIEWS, known
-from septet.web.app_state import Place, renewed
+from septet.web.app_state import AppState
+from septet.web.chat_runner import renewed
 from septet.web.requests import (
     ACTS,
     NEW_CHATS,
@@ -40,14 +41,14 @@ from septet.web.requests import (
     Say,
     Step,
     Stop,
-    body,
-    json_answer,
+    decode_body,
+    json_response,
 )
 from septet.wiring.forks import bring_back, fork
 from septet.wiring.session import check_model
 
 
-def bounded(team: TeamSpec, form: NewChat) -> TeamSpec:
+def team_of_form(team: TeamSpec, form: NewChat) -> TeamSpec:
     """The team as the form wants it. Whoever sits before the page can be asked about packages."""
     if form.consult and team.floor not in REVIEWS:
         raise BadUsage(f"the team {team.name} has no reviews to ask you before", "untick that box")
@@ -55,7 +56,7 @@ def bounded(team: TeamSpec, form: NewChat) -> TeamSpec:
     packages = "ask" if team.packages == "off" and not form.yes else team.packages
     stepwise, consult = form.step or team.stepwise, form.consult or team.consult
     team = replace(team, stepwise=stepwise, consult=consult, approve=approve, packages=packages)
-    return replace(team, budget=form.bounds(team.budget))
+    return replace(team, budget=form.with_limits(team.budget))
 
 
 def approval(state: State, seen: str) -> PlanApproved:
@@ -65,68 +66,68 @@ def approval(state: State, seen: str) -> PlanApproved:
     return PlanApproved(plan=seen)
 
 
-class Acting:
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.store = place.session.store
-        self.conducting = place.conducting
+class Actions:
+    def __init__(self, app: AppState) -> None:
+        self.app = app
+        self.store = app.session.store
+        self.runner = app.runner
 
-    async def begin(self, request: Request) -> Response:
+    async def create_chat(self, request: Request) -> Response:
         """A new chat, conducted here."""
-        form = await body(request, NEW_CHATS)
-        await self.conducting.sandbox()  # no chat is begun where nothing could run
-        chat = await (self.rehearsed(form) if form.demo else self.started(form))
-        self.conducting.go_on(await self.place.shelf.state(chat))
-        return json_answer({"chat": chat}, 201)
+        form = await decode_body(request, NEW_CHATS)
+        await self.runner.sandbox()  # no chat is begun where nothing could run
+        chat = await (self.start_demo(form) if form.demo else self.start_chat(form))
+        self.runner.start(await self.app.chats.state(chat))
+        return json_response({"chat": chat}, 201)
 
-    async def started(self, form: NewChat) -> str:
-        session = self.place.session
+    async def start_chat(self, form: NewChat) -> str:
+        session = self.app.session
         chosen = known(form.team or session.team, list(session.teams), "team", "a new chat")
         check_model(session.teams[chosen], form.model)
-        team = await session.fitted(bounded(session.teams[chosen], form), form.model or self.place.model)
+        team = await session.fitted(team_of_form(session.teams[chosen], form), form.model or self.app.model)
         return await session.start(form.goal, team, None)
 
-    async def rehearsed(self, form: NewChat) -> str:
+    async def start_demo(self, form: NewChat) -> str:
         script = await to_thread.run_sync(load_demo, form.demo)
-        return await start_demo(self.place.session, form.demo, bounded(team_of(script), form))
+        return await start_demo(self.app.session, form.demo, team_of_form(team_of(script), form))
 
     async def act(self, request: Request) -> Response:
-        state = await self.place.shelf.state(request.path_params["chat"])
-        act = await body(request, ACTS)
+        state = await self.app.chats.state(request.path_params["chat"])
+        act = await decode_body(request, ACTS)
         if state.ended is not None:
-            await self.conducting.over(state.chat)
+            await self.runner.wait_until_finished(state.chat)
         match act:
             case Fork(version=version, seq=seq):
-                return json_answer({"chat": await self.forked(state, version, seq)}, 201)
+                return json_response({"chat": await self.fork_chat(state, version, seq)}, 201)
             case Restore(version=version):
-                await self.restored(state, version)
+                await self.restore_version(state, version)
             case Pause():
-                self.conducting.pause(state.chat)
+                self.runner.pause(state.chat)
             case Stop():
-                await self.stopped(state)
+                await self.stop(state)
             case EditPlan(text=text):
-                await self.edited(state, text)
+                await self.edit_plan(state, text)
             case Say() | Approve() | Accept() | Step() | Resume():
-                await self.answered(state, act)
+                await self.go_on(state, act)
             case _:
                 assert_never(act)
-        return json_answer({"chat": state.chat})
+        return json_response({"chat": state.chat})
 
-    async def answered(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
+    async def go_on(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
         """Acts that let the team go on: after an end with as much room again."""
         waits = question(state) is not None
-        await self.recorded(state, act)
+        await self.record(state, act)
         if state.ended is not None:
-            await self.place.session.reopen(state.chat, renewed(state))
+            await self.app.session.reopen(state.chat, renewed(state))
         if state.ended is not None or waits or isinstance(act, Step | Resume):
-            newest = await self.place.shelf.state(state.chat)
-            self.conducting.go_on(newest, one_turn=isinstance(act, Step) and not state.team.stepwise)
+            newest = await self.app.chats.state(state.chat)
+            self.runner.start(newest, one_turn=isinstance(act, Step) and not state.team.stepwise)
 
-    async def recorded(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
+    async def record(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
         match act:
             case Say(text=text, to=to):
-                for event in self.words(state, text, to):
-                    await self.heard(state, event)
+                for event in self.interpret(state, text, to):
+                    await self.append(state, event)
             case Approve(plan=plan, seq=seq):
                 seen = plan or await self.digest_at(state, seq)
                 await self.store.append(state.chat, approval(state, seen), after=None)
@@ -137,7 +138,7 @@ class Acting:
                 if asked is not None and asked.kind not in ("plan", "packages"):
                     await self.store.append(state.chat, StepGranted(), after=None)
 
-    def words(self, state: State, text: str, to: str) -> tuple[Event, ...]:
+    def interpret(self, state: State, text: str, to: str) -> tuple[Event, ...]:
         if not text.strip():
             raise BadUsage("nothing was said", "type something")
         if to:
@@ -146,9 +147,9 @@ class Acting:
         asked = question(state) if state.ended is None else None
         return understood(state, asked, text)
 
-    async def heard(self, state: State, event: Event) -> None:
+    async def append(self, state: State, event: Event) -> None:
         if isinstance(event, StopRequested):
-            await self.stopped(state)
+            await self.stop(state)
         else:
             await self.store.append(state.chat, event, after=None)
 
@@ -166,7 +167,7 @@ class Acting:
             raise BadUsage("there is no version to accept yet", "wait for the coder")
         return WorkAccepted()
 
-    async def edited(self, state: State, text: str) -> None:
+    async def edit_plan(self, state: State, text: str) -> None:
         plan = parse_plan(text)
         if isinstance(plan, Refusal):
             raise BadUsage(f"that is no plan: {plan.reason}")
@@ -176,17 +177,17 @@ class Acting:
         await self.store.append(state.chat, decision, after=None)
         await self.store.append(state.chat, PlanProposed(plan=plan, by="person"), after=None)
 
-    async def stopped(self, state: State) -> None:
+    async def stop(self, state: State) -> None:
         if state.ended is not None:
             return
         heads = {head.chat: head for head in await self.store.chats()}
-        await self.conducting.stop(state, heads[state.chat].changed)
+        await self.runner.stop(state, heads[state.chat].changed)
 
-    async def forked(self, state: State, version: str, seq: int) -> str:
+    async def fork_chat(self, state: State, version: str, seq: int) -> str:
         wanted = version_named(state, version) if version else None
-        return await fork(self.place.session, state.chat, wanted, seq)
+        return await fork(self.app.session, state.chat, wanted, seq)
 
-    async def restored(self, state: State, version: str) -> None:
-        if self.conducting.standing(state.chat).conducted:
+    async def restore_version(self, state: State, version: str) -> None:
+        if self.runner.status(state.chat).conducted:
             raise Conflict("the team is at work on this chat", "pause it first")
-        await bring_back(self.place.session, state, version_named(state, version), "on the page")
+        await bring_back(self.app.session, state, version_named(state, version), "on the page")

@@ -1,4 +1,4 @@
-"""The application: its addresses, behind the guard."""
+"""The application: its addresses, behind the authentication."""
 
 from pathlib import Path
 
@@ -11,50 +11,49 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
-from septet.web.actions import Acting
-from septet.web.app_state import Place
-from septet.web.artefacts import Artefacts
-from septet.web.auth import Door, Guard
-from septet.web.queries import Reading
-from septet.web.requests import Endpoint, answering
-from septet.web.sockets import watch_all
+from septet.web.actions import Actions
+from septet.web.app_state import AppState
+from septet.web.auth import Access, AuthMiddleware
+from septet.web.queries import Artefacts, Queries
+from septet.web.requests import Endpoint, with_error_responses
+from septet.web.sockets import serve_socket
 
 ASSETS = Path(__file__).parent / "assets"
 
 
-def application(place: Place, door: Door) -> Starlette:
+def application(app: AppState, access: Access) -> Starlette:
     routes = [
         Route("/", page),
         Route("/chat/{rest:path}", page),
         Mount("/assets", GZipMiddleware(StaticFiles(directory=ASSETS))),
-        Mount("/api", routes=api(place)),
-        Route("/artefacts/{address}/{name:path}", answering(Artefacts(place.session.blobs).show)),
+        Mount("/api", routes=api(app)),
+        Route("/artefacts/{address}/{name:path}", with_error_responses(Artefacts(app.session.blobs).show)),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, door=door)])
+    return Starlette(routes=routes, middleware=[Middleware(AuthMiddleware, access=access)])
 
 
-def api(place: Place) -> list[Route | WebSocketRoute]:
-    reading, acting = Reading(place), Acting(place)
+def api(app: AppState) -> list[Route | WebSocketRoute]:
+    queries, actions = Queries(app), Actions(app)
     addresses: list[tuple[str, Endpoint]] = [
-        ("/setup", reading.setup),
-        ("/model", reading.model),
-        ("/people", reading.people),
-        ("/search", reading.search),
-        ("/chats", reading.chats),
-        ("/chats/{chat}", reading.chat),
-        ("/chats/{chat}/events", reading.events),
-        ("/chats/{chat}/diff", reading.difference),
-        ("/chats/{chat}/versions/{version}.zip", reading.archive),
-        ("/chats/{chat}/export/{form}", reading.export),
+        ("/setup", queries.setup),
+        ("/model", queries.model),
+        ("/people", queries.people),
+        ("/search", queries.search),
+        ("/chats", queries.chats),
+        ("/chats/{chat}", queries.chat),
+        ("/chats/{chat}/events", queries.events),
+        ("/chats/{chat}/diff", queries.difference),
+        ("/chats/{chat}/versions/{version}.zip", queries.archive),
+        ("/chats/{chat}/export/{form}", queries.export),
     ]
 
     async def live(socket: WebSocket) -> None:
-        await watch_all(socket, place)
+        await serve_socket(socket, app)
 
     return [
-        Route("/chats", answering(acting.begin), methods=["POST"]),
-        Route("/chats/{chat}/acts", answering(acting.act), methods=["POST"]),
-        *(Route(address, answering(endpoint)) for address, endpoint in addresses),
+        Route("/chats", with_error_responses(actions.create_chat), methods=["POST"]),
+        Route("/chats/{chat}/acts", with_error_responses(actions.act), methods=["POST"]),
+        *(Route(address, with_error_responses(endpoint)) for address, endpoint in addresses),
         WebSocketRoute("/live", live),
     ]
 

@@ -1,4 +1,4 @@
-"""Who may come in: a known host name, our own page as the origin, and somebody who showed the token once."""
+"""Authentication: a known host name, our own page as the origin, and a token that becomes a cookie."""
 
 import hmac
 import ipaddress
@@ -21,36 +21,38 @@ SHORTEST_TOKEN = 16
 HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:]+))(?::\d{1,5})?")
 
 
-class Door:
+class Access:
     """`token` lets a browser in and becomes its cookie; a token that was made for one opening works once."""
 
     def __init__(self, key: bytes, token: str, port: int, names: frozenset[str], reusable: bool) -> None:
         self.cookie = f"septet-{port}"
-        self.pass_word = hmac.digest(key, b"septet web", "sha256").hex()
+        self.cookie_value = hmac.digest(key, b"septet web", "sha256").hex()
         self._token = token
         self._names = names
         self._reusable = reusable
 
-    def knows(self, host: str) -> bool:
+    def allows_host(self, host: str) -> bool:
         """A name that somebody else's page could point at this machine is not ours; an address is."""
         name = host_name(host)
         return name is not None and (name in self._names or is_address(name))
 
-    def admits(self, token: str) -> bool:
+    def redeem_token(self, token: str) -> bool:
         good = bool(self._token) and hmac.compare_digest(token.encode(), self._token.encode())
         if good and not self._reusable:
             self._token = ""
         return good
 
-    def recognises(self, headers: Headers, cookies: dict[str, str]) -> bool:
+    def is_authenticated(self, headers: Headers, cookies: dict[str, str]) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if self._reusable and scheme.lower() == "bearer":
             return hmac.compare_digest(given.encode(), self._token.encode())
-        return hmac.compare_digest(cookies.get(self.cookie, "").encode(), self.pass_word.encode())
+        return hmac.compare_digest(cookies.get(self.cookie, "").encode(), self.cookie_value.encode())
 
-    def stamp(self) -> str:
+    def cookie_header(self) -> str:
         """The cookie: not readable by scripts, not sent from other sites."""
-        return f"{self.cookie}={self.pass_word}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
+        return (
+            f"{self.cookie}={self.cookie_value}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
+        )
 
 
 def same_origin(headers: Headers, must: bool) -> bool:
@@ -79,7 +81,7 @@ def is_loopback(name: str) -> bool:
     return name == "localhost" or (is_address(name) and ipaddress.ip_address(name).is_loopback)
 
 
-def kept_key(path: Path) -> bytes:
+def load_cookie_key(path: Path) -> bytes:
     """The secret behind the cookies: it outlives the server, so that a restart logs nobody out."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -94,7 +96,7 @@ def kept_key(path: Path) -> bytes:
         raise StoreFailed(f"{path} cannot be used ({error.strerror})", "check its permissions") from error
 
 
-def token_from(path: Path) -> str:
+def read_token(path: Path) -> str:
     """A token that people share, for a server that others can reach."""
     try:
         token = path.read_text(encoding="utf-8").strip()
@@ -108,7 +110,7 @@ def token_from(path: Path) -> str:
     return token
 
 
-POLICY = "; ".join(
+CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
         "script-src 'self'",
@@ -121,27 +123,27 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     ]
 )
-HEADERS = {
-    "content-security-policy": POLICY,
+SECURITY_HEADERS = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), usb=()",
 }
-CLOSED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>septet</title>
+UNAUTHORIZED_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>septet</title>
 <h1>This page is private</h1>
 <p>Open the address that <code>septet web</code> printed. Each address opens one browser, once: start
 <code>septet web</code> again for another. If you came here by a link and had it open already, reload.</p></html>
 """
-SAFE = ("GET", "HEAD")
+SAFE_METHODS = ("GET", "HEAD")
 REFUSED_SOCKET = 4403
 
 
-class Guard:
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+class AuthMiddleware:
+    def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app = app
-        self.door = door
+        self.access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -149,47 +151,47 @@ class Guard:
             return
         refusal = self.refusal(scope)
         if refusal is None:
-            await self.app(scope, receive, fenced(send))
+            await self.app(scope, receive, with_security_headers(send))
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": REFUSED_SOCKET})
         else:
-            await refusal(scope, receive, fenced(send))
+            await refusal(scope, receive, with_security_headers(send))
 
     def refusal(self, scope: Scope) -> Response | None:
-        """What to answer instead of the application; nothing for somebody who may come in."""
+        """The response to a request that is not allowed; None where it is."""
         headers = Headers(scope=scope)
-        if not self.door.knows(headers.get("host", "")):
+        if not self.access.allows_host(headers.get("host", "")):
             return PlainTextResponse("this host name is not served here\n", 421)
-        acting = scope["type"] == "websocket" or scope["method"] not in SAFE
+        acting = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
         if not same_origin(headers, must=acting):
             return PlainTextResponse("this origin may not act here\n", 403)
-        if scope["type"] == "http" and (entered := self.entered(scope)) is not None:
+        if scope["type"] == "http" and (entered := self.exchange_token(scope)) is not None:
             return entered
-        if self.door.recognises(headers, cookie_parser(headers.get("cookie", ""))):
+        if self.access.is_authenticated(headers, cookie_parser(headers.get("cookie", ""))):
             return None
-        return HTMLResponse(CLOSED, 401)
+        return HTMLResponse(UNAUTHORIZED_PAGE, 401)
 
-    def entered(self, scope: Scope) -> Response | None:
+    def exchange_token(self, scope: Scope) -> Response | None:
         """A token in the address becomes a cookie and vanishes from the address."""
         asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         token = next((value for name, value in asked if name == "token"), None)
-        if token is None or scope["method"] != "GET" or not self.door.admits(token):
+        if token is None or scope["method"] != "GET" or not self.access.redeem_token(token):
             return None
         rest = urlencode([(name, value) for name, value in asked if name != "token"])
         path = "/" + scope["path"].lstrip("/")
         response = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
-        response.headers["set-cookie"] = self.door.stamp()
+        response.headers["set-cookie"] = self.access.cookie_header()
         response.headers["cache-control"] = "no-store"
         return response
 
 
-def fenced(send: Send) -> Send:
-    """Every answer carries the fence; an artefact brings a narrower policy of its own."""
+def with_security_headers(send: Send) -> Send:
+    """Every response carries the security headers; an artefact brings a narrower policy of its own."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
+            for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
         await send(message)
 

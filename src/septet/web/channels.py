@@ -20,7 +20,7 @@ from septet.web.chat_view import Summary, chat_view, event_texts
 
 Kind = Literal["text", "reasoning", "output"]
 KINDS: tuple[Kind, ...] = ("text", "reasoning", "output")
-KEPT = 1 << 18
+MAX_KEPT = 1 << 18
 """Characters of one stream that a late watcher gets; of a longer one, the end."""
 
 
@@ -49,7 +49,7 @@ class Stream:
     def add(self, text: str) -> None:
         self.unsent += text
 
-    def begin(self) -> None:
+    def restart(self) -> None:
         self.make += 1
         self.length = 0
         self.unsent = self.kept = ""
@@ -57,8 +57,8 @@ class Stream:
     def flush(self) -> tuple[int, str]:
         """What was not sent yet, and where it stands."""
         at, text = self.length, self.unsent
-        self.length += units(text)
-        self.kept = (self.kept + text)[-KEPT:]
+        self.length += utf16_length(text)
+        self.kept = (self.kept + text)[-MAX_KEPT:]
         self.unsent = ""
         return at, text
 
@@ -70,40 +70,40 @@ class Streams:
         self._streams: dict[tuple[str, Kind], Stream] = {}
         self._changed: set[tuple[str, Kind]] = set()
 
-    def hear(self, live: Live) -> None:
+    def add(self, live: Live) -> None:
         if live.restarted:
             for kind in KINDS:
-                self._begin(live.speaker, kind)
+                self._restart(live.speaker, kind)
         for kind in KINDS:
             if text := getattr(live, kind):
                 self._streams.setdefault((live.speaker, kind), Stream()).add(text)
                 self._changed.add((live.speaker, kind))
 
-    def settle(self, recorded: Recorded) -> None:
+    def drop_recorded(self, recorded: Recorded) -> None:
         """What is in the log now is no longer live."""
         match recorded.event:
             case ModelAnswered(role=role):
-                self._begin(role, "text")
-                self._begin(role, "reasoning")
+                self._restart(role, "text")
+                self._restart(role, "reasoning")
             case RunFinished():
                 for speaker, kind in list(self._streams):
                     if kind == "output":
-                        self._begin(speaker, kind)
+                        self._restart(speaker, kind)
             case _:  # the beginning of a turn or a run is no mark: its first pieces may be heard before it
                 pass
 
-    def end(self) -> None:
+    def drop_all(self) -> None:
         """Nobody speaks any more: what was begun and not recorded is void."""
         for speaker, kind in list(self._streams):
-            self._begin(speaker, kind)
+            self._restart(speaker, kind)
 
-    def _begin(self, speaker: str, kind: Kind) -> None:
+    def _restart(self, speaker: str, kind: Kind) -> None:
         stream = self._streams.get((speaker, kind))
         if stream is not None and (stream.length or stream.unsent):
-            stream.begin()
+            stream.restart()
             self._changed.discard((speaker, kind))
 
-    def news(self) -> list[Piece]:
+    def take_unsent(self) -> list[Piece]:
         """What has come since the last call."""
         pieces: list[Piece] = []
         for speaker, kind in sorted(self._changed):
@@ -113,14 +113,14 @@ class Streams:
         self._changed.clear()
         return pieces
 
-    def so_far(self) -> list[Piece]:
+    def snapshot(self) -> list[Piece]:
         """All that was sent of what is still being made."""
         return [
             Piece(
                 speaker=speaker,
                 kind=kind,
                 make=stream.make,
-                at=stream.length - units(stream.kept),
+                at=stream.length - utf16_length(stream.kept),
                 text=stream.kept,
             )
             for (speaker, kind), stream in self._streams.items()
@@ -128,12 +128,12 @@ class Streams:
         ]
 
 
-def units(text: str) -> int:
+def utf16_length(text: str) -> int:
     """How long a browser finds the text."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-EVENTS_A_FRAME = 500
+EVENTS_PER_FRAME = 500
 
 
 class Frame(Value):
@@ -143,7 +143,7 @@ class Frame(Value):
     last: int = 0
 
 
-class Standing(Value, omit_defaults=False):
+class ConductorStatus(Value, omit_defaults=False):
     """What the server does for a chat: whether it conducts it, and what keeps it from doing so."""
 
     chat: str
@@ -161,42 +161,42 @@ def events_frame(events: Sequence[Recorded]) -> Frame:
 
 
 def chat_frame(state: State) -> Frame:
-    return framed({"kind": "chat", "chat": chat_view(state)})
+    return json_frame({"kind": "chat", "chat": chat_view(state)})
 
 
-def history(events: Sequence[Recorded]) -> Iterator[Frame]:
+def history_frames(events: Sequence[Recorded]) -> Iterator[Frame]:
     """A long log in frames that can be sent one after the other, so that others get their turn."""
-    for start in range(0, len(events), EVENTS_A_FRAME):
-        yield events_frame(events[start : start + EVENTS_A_FRAME])
+    for start in range(0, len(events), EVENTS_PER_FRAME):
+        yield events_frame(events[start : start + EVENTS_PER_FRAME])
 
 
 def pieces_frame(pieces: Sequence[Piece]) -> Frame:
-    return framed({"kind": "pieces", "pieces": pieces})
+    return json_frame({"kind": "pieces", "pieces": pieces})
 
 
-def standing_frame(standing: Standing) -> Frame:
-    return framed({"kind": "standing", "standing": standing})
+def status_frame(standing: ConductorStatus) -> Frame:
+    return json_frame({"kind": "standing", "standing": standing})
 
 
 def chats_frame(chats: Sequence[Summary]) -> Frame:
-    return framed({"kind": "chats", "chats": chats})
+    return json_frame({"kind": "chats", "chats": chats})
 
 
 def ready_frame(seq: int) -> Frame:
     """The watcher has everything up to this sequence; what follows is live."""
-    return framed({"kind": "ready", "seq": seq})
+    return json_frame({"kind": "ready", "seq": seq})
 
 
-def framed(content: object) -> Frame:
+def json_frame(content: object) -> Frame:
     return Frame(text=ENCODER.encode(content).decode())
 
 
-BREATH = 0.04
+FLUSH_SECONDS = 0.04
 """Seconds over which tokens are gathered into one frame: 25 frames a second look continuous."""
-PATIENCE = 2000
+MAX_BACKLOG = 2000
 """Frames that a slow watcher may be behind; then it has to come again and is brought up to date."""
 
-LIVES = msgspec.json.Decoder(Live)
+LIVE_DECODER = msgspec.json.Decoder(Live)
 Frames = MemoryObjectReceiveStream[Frame]
 
 
@@ -212,7 +212,7 @@ class Channel:
         self._watchers: list[MemoryObjectSendStream[Frame]] = []
         self._heard = anyio.Event()
 
-    def tell(self, frame: Frame) -> None:
+    def broadcast(self, frame: Frame) -> None:
         """To everybody, without waiting for anybody."""
         for watcher in list(self._watchers):
             try:
@@ -221,13 +221,13 @@ class Channel:
                 self._drop(watcher)
 
     def flush(self) -> None:
-        if pieces := self.streams.news():
-            self.tell(pieces_frame(pieces))
+        if pieces := self.streams.take_unsent():
+            self.broadcast(pieces_frame(pieces))
 
     @asynccontextmanager
     async def listen(self) -> AsyncGenerator[Frames]:
         """The frames from now on; they end where the watcher was too slow."""
-        send, receive = anyio.create_memory_object_stream[Frame](PATIENCE)
+        send, receive = anyio.create_memory_object_stream[Frame](MAX_BACKLOG)
         self._watchers.append(send)
         try:
             with receive:
@@ -243,26 +243,26 @@ class Channel:
     async def follow(self, store: EventStore, bus: Bus, ready: anyio.Event) -> None:
         with self.scope:
             async with anyio.create_task_group() as tasks, bus.subscribe(live_topic(self.chat)) as lives:
-                tasks.start_soon(self._breathe)
+                tasks.start_soon(self._flush_regularly)
                 tasks.start_soon(self._watch, store)
                 ready.set()
                 async for said in lives:
-                    self._hear(said)
+                    self._receive(said)
 
-    def _hear(self, said: Said) -> None:
+    def _receive(self, said: Said) -> None:
         """Words of somebody who does not speak in its own name are nobody's."""
         with suppress(msgspec.MsgspecError):
-            live = LIVES.decode(said.message)
+            live = LIVE_DECODER.decode(said.message)
             if live.speaker == said.by:
-                self.streams.hear(live)
+                self.streams.add(live)
                 self._heard.set()
 
-    async def _breathe(self) -> None:
+    async def _flush_regularly(self) -> None:
         while True:
             await self._heard.wait()
             self._heard = anyio.Event()
             self.flush()
-            await anyio.sleep(BREATH)
+            await anyio.sleep(FLUSH_SECONDS)
 
     async def _watch(self, store: EventStore) -> None:
         async for recorded in store.watch(self.chat, self.state.seq):
@@ -271,11 +271,11 @@ class Channel:
     def record(self, recorded: Recorded) -> None:
         """What was said before an event is told before it."""
         self.flush()
-        self.streams.settle(recorded)
+        self.streams.drop_recorded(recorded)
         self.state = reduce(self.state, recorded)
         if self._watchers:
-            self.tell(events_frame([recorded]))
-            self.tell(chat_frame(self.state))
+            self.broadcast(events_frame([recorded]))
+            self.broadcast(chat_frame(self.state))
 
 
 class Channels:
@@ -285,7 +285,7 @@ class Channels:
         self._tasks = tasks
         self._open: dict[str, Channel] = {}
 
-    def of(self, chat: str) -> Channel | None:
+    def get(self, chat: str) -> Channel | None:
         return self._open.get(chat)
 
     @asynccontextmanager

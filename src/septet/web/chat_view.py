@@ -31,7 +31,7 @@ from septet.team.budgets import allowance, own_spending, whole_allowance
 from septet.team.evidence import Line, report
 from septet.team.floor import rounds_used
 from septet.ways.endings import FINISHED, ending
-from septet.web.requests import NotHere
+from septet.web.requests import NotFound
 
 LONGEST_GOAL = 300
 Phase = Literal["going", "waiting", "damaged", EndReason]
@@ -64,11 +64,11 @@ class ChatCache:
     async def state(self, chat: str) -> State:
         """The newest state of a chat that exists."""
         if not GOOD.fullmatch(chat):
-            raise NotHere(f"there is no chat '{chat[:80]}'")
+            raise NotFound(f"there is no chat '{chat[:80]}'")
         before = self._states.get(chat) or State(chat=chat)
         state = fold(await self._store.read(chat, before.seq), before)
         if state.seq == 0:
-            raise NotHere(f"there is no chat '{chat}'", "see the list")
+            raise NotFound(f"there is no chat '{chat}'", "see the list")
         self._states[chat] = state
         return state
 
@@ -76,33 +76,33 @@ class ChatCache:
         """A chat that exists, without reading its log."""
         found = next((head for head in await self._store.chats() if head.chat == chat), None)
         if found is None:
-            raise NotHere(f"there is no chat '{chat[:80]}'", "see the list")
+            raise NotFound(f"there is no chat '{chat[:80]}'", "see the list")
         return found
 
     async def summaries(self) -> list[Summary]:
         """All chats, the one that moved last first."""
         heads = [head for head in await self._store.chats() if GOOD.fullmatch(head.chat)]
-        return [one for head in heads if (one := await self._shown(head)) is not None]
+        return [one for head in heads if (one := await self._summary_or_damage(head)) is not None]
 
-    async def _shown(self, head: ChatHead) -> Summary | None:
+    async def _summary_or_damage(self, head: ChatHead) -> Summary | None:
         """A damaged chat is told to be so; what somebody wrote where no chat was ever started is none."""
         try:
             found = await self.summary(head)
         except LogDamaged as error:
-            return damaged(head, error)
+            return damaged_summary(head, error)
         return found if found.goal else None
 
     async def summary(self, head: ChatHead) -> Summary:
         known = self._summaries.get(head.chat)
         if known is None or known.seq < head.seq:
             state = await self.state(head.chat)
-            known = self._summaries[head.chat] = summarised(head, state)
+            known = self._summaries[head.chat] = summarise(head, state)
             if state.ended is not None:
                 del self._states[head.chat]
         return known
 
 
-def summarised(head: ChatHead, state: State) -> Summary:
+def summarise(head: ChatHead, state: State) -> Summary:
     return Summary(
         chat=head.chat,
         goal=" ".join(state.goal.split())[:LONGEST_GOAL],
@@ -117,7 +117,7 @@ def summarised(head: ChatHead, state: State) -> Summary:
     )
 
 
-def damaged(head: ChatHead, error: LogDamaged) -> Summary:
+def damaged_summary(head: ChatHead, error: LogDamaged) -> Summary:
     return Summary(
         chat=head.chat,
         goal=head.chat,
@@ -303,13 +303,13 @@ def requirement_view(state: State, line: Line) -> RequirementView:
 def budgets(state: State) -> Iterator[BudgetView]:
     """Every limit that somebody set, the chat's first."""
     whole = Spending(usage=state.spent.usage, cost=state.spent.cost, seconds=state.seconds)
-    yield from measured("the chat", whole_allowance(state.budget), whole)
+    yield from budget_views("the chat", whole_allowance(state.budget), whole)
     for one in state.team.members:
         used = own_spending(state, one.name)
-        yield from measured(title_of(state.team, one.name), allowance(state, one.name), used)
+        yield from budget_views(title_of(state.team, one.name), allowance(state, one.name), used)
 
 
-def measured(owner: str, limits: Allowance, used: Spending) -> Iterator[BudgetView]:
+def budget_views(owner: str, limits: Allowance, used: Spending) -> Iterator[BudgetView]:
     if limits.tokens is not None:
         yield BudgetView(owner=owner, unit="tokens", used=used.usage.total, limit=limits.tokens)
     if limits.cost is not None:

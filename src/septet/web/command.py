@@ -35,8 +35,8 @@ def web(**given: object) -> int:
     """
     import anyio
 
-    from septet.web.server import Choices, serving
+    from septet.web.server import ServeOptions, serve_with_options
     from septet.wiring.handle import settle
 
     settle()
-    return anyio.run(serving, Choices(**given))  # pyright: ignore[reportArgumentType]  # click has checked them
+    return anyio.run(serve_with_options, ServeOptions(**given))  # pyright: ignore[reportArgumentType]  # click has checked them

@@ -14,22 +14,22 @@ from septet.common.values import Value
 NOT_TEXT = 1007
 
 
-class Patience(Value):
+class ConnectionLimits(Value):
     """How long a request may take to come whole, and how many connections may be open; sockets of pages count too."""
 
     request_seconds: float = 20.0
     connections: int = 500
 
 
-class BoundedProtocol(H11Protocol):
+class LimitedHttpProtocol(H11Protocol):
     """HTTP whose clients have to come to the point."""
 
-    patience: ClassVar[Patience] = Patience()
+    limits: ClassVar[ConnectionLimits] = ConnectionLimits()
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # as the server's own
         super().connection_made(transport)
-        if len(self.connections) > self.patience.connections:
+        if len(self.connections) > self.limits.connections:
             transport.close()
         else:
             self._wait_for_request()
@@ -40,30 +40,30 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         is_whole = self.conn.their_state not in (h11.IDLE, h11.SEND_BODY)
         if is_whole or self.transport.get_protocol() is not self:
-            self._rest()
+            self._cancel_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._rest()
+        self._cancel_deadline()
         super().connection_lost(exc)
 
     def _wait_for_request(self) -> None:
-        self._deadline = self.loop.call_later(self.patience.request_seconds, self.transport.close)
+        self._deadline = self.loop.call_later(self.limits.request_seconds, self.transport.close)
 
-    def _rest(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
 
-def bounded_protocol(patience: Patience) -> type[BoundedProtocol]:
-    return type("BoundedProtocol", (BoundedProtocol,), {"patience": patience})
+def http_protocol(limits: ConnectionLimits) -> type[LimitedHttpProtocol]:
+    return type("LimitedHttpProtocol", (LimitedHttpProtocol,), {"limits": limits})
 
 
 class SocketProtocol(WebSocketsSansIOProtocol):
     """Closes by the protocol's own code where a text is none, and tells nobody of it: that is the client's affair."""
 
     def send_receive_event_to_app(self) -> None:
-        if self.curr_msg_data_type == "text" and not is_text(b"".join(self.frames)):
+        if self.curr_msg_data_type == "text" and not is_utf8(b"".join(self.frames)):
             self.frames = []
             self.conn.fail(NOT_TEXT, "not UTF-8")
             self.handle_parser_exception()
@@ -77,7 +77,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         await super().send(message)
 
 
-def is_text(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -1,6 +1,8 @@
-"""What the page reads: the list, logs, versions, differences, archives, search."""
+"""What the page reads: the list, logs, versions, differences, archives, search, and what programs made."""
 
+import re
 from collections.abc import Mapping
+from urllib.parse import quote
 
 import anyio
 from starlette.requests import Request
@@ -11,82 +13,150 @@ from septet.chat.results import result_of
 from septet.chat.versions import difference, version_named
 from septet.demos.catalogue import demo_names
 from septet.domain.codec import encode
-from septet.errors import BadUsage, NoModel
-from septet.web.app_state import Place
-from septet.web.requests import json_answer, number
+from septet.errors import BadUsage, LogDamaged, NoModel
+from septet.ports import Blobs
+from septet.web.app_state import AppState
+from septet.web.requests import NotFound, json_response, parse_number
 
 
-class Reading:
-    def __init__(self, place: Place) -> None:
-        self.place = place
+class Queries:
+    def __init__(self, app: AppState) -> None:
+        self.app = app
 
     async def chats(self, request: Request) -> Response:
-        return json_answer(await self.place.shelf.summaries())
+        return json_response(await self.app.chats.summaries())
 
     async def chat(self, request: Request) -> Response:
         """How it stands, in the form that `--json` ends with."""
-        return json_answer(result_of(await self.place.shelf.state(request.path_params["chat"])))
+        return json_response(result_of(await self.app.chats.state(request.path_params["chat"])))
 
     async def events(self, request: Request) -> Response:
         """The log after a sequence: one envelope a line, as `--json` prints them."""
-        state = await self.place.shelf.state(request.path_params["chat"])
-        after = number(request.query_params.get("after", "0"), "after")
-        log = await self.place.session.store.read(state.chat, after)
+        state = await self.app.chats.state(request.path_params["chat"])
+        after = parse_number(request.query_params.get("after", "0"), "after")
+        log = await self.app.session.store.read(state.chat, after)
         lines = (encode(recorded) + b"\n" for recorded in log)
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def difference(self, request: Request) -> Response:
-        state = await self.place.shelf.state(request.path_params["chat"])
+        state = await self.app.chats.state(request.path_params["chat"])
         new = version_named(state, request.query_params.get("new", str(len(state.versions))))
         old = version_named(state, request.query_params.get("old", str(max(1, new.number - 1))))
-        text = await difference(old, new, self.place.session.blobs)
+        text = await difference(old, new, self.app.session.blobs)
         return Response(text, media_type="text/plain")
 
     async def archive(self, request: Request) -> Response:
         """A version's files and, for the newest one, what its runs made, as a zip."""
-        state = await self.place.shelf.state(request.path_params["chat"])
+        state = await self.app.chats.state(request.path_params["chat"])
         version = version_named(state, request.path_params["version"])
         made: Mapping[str, str] = state.artefacts if version == state.version else {}
         paths = {**made, **{file.path: file.sha256 for file in version.files}}
-        contents = await fetched({path: sha for path, sha in paths.items() if sha}, self.place.session.blobs)
+        contents = await fetched({path: sha for path, sha in paths.items() if sha}, self.app.session.blobs)
         content = await anyio.to_thread.run_sync(packed, contents)
         name = f"{state.chat}-v{version.number}.zip"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type="application/zip", headers=headers)
 
     async def export(self, request: Request) -> Response:
-        state = await self.place.shelf.state(request.path_params["chat"])
+        state = await self.app.chats.state(request.path_params["chat"])
         form = request.path_params["form"]
         if form not in FORMATS:
             raise BadUsage(f"there is no export as '{form[:20]}'", f"use {', '.join(FORMATS)}")
-        session = self.place.session
+        session = self.app.session
         content = await document(await session.store.read(state.chat), form, session.blobs)
         headers = {"content-disposition": f'attachment; filename="{state.chat}.{form}"'}
         kind = "application/zip" if form == "zip" else "text/plain"
         return Response(content, media_type=kind, headers=headers)
 
     async def search(self, request: Request) -> Response:
-        return json_answer(await self.place.index.find(request.query_params.get("q", "")[:200]))
+        return json_response(await self.app.search_index.find(request.query_params.get("q", "")[:200]))
 
     async def setup(self, request: Request) -> Response:
         """What a new chat can be made with."""
-        session, demos = self.place.session, await anyio.to_thread.run_sync(demo_names)
-        return json_answer({"teams": list(session.teams), "team": session.team, "demos": demos})
+        session, demos = self.app.session, await anyio.to_thread.run_sync(demo_names)
+        return json_response({"teams": list(session.teams), "team": session.team, "demos": demos})
 
     async def people(self, request: Request) -> Response:
         """Who is where, on many machines; null where everybody is here."""
-        return json_answer(await self.place.session.people())
+        return json_response(await self.app.session.people())
 
     async def model(self, request: Request) -> Response:
         """What a new chat would think with, and why; looking for one may take a moment."""
-        if not self.place.model and self.place.session.elsewhere:
-            return json_answer({"name": "own", "reason": "members think with the models of their machines"})
+        if not self.app.model and self.app.session.elsewhere:
+            return json_response({"name": "own", "reason": "members think with the models of their machines"})
         try:
-            choice = await self.place.session.models.choose() if not self.place.model else None
+            choice = await self.app.session.models.choose() if not self.app.model else None
             model = {
-                "name": choice.name if choice else self.place.model,
+                "name": choice.name if choice else self.app.model,
                 "reason": choice.reason if choice else "chosen when the server was started",
             }
         except NoModel as error:
             model = {"name": "", "reason": f"{error.cause}: {error.remedy}"}
-        return json_answer(model)
+        return json_response(model)
+
+
+ADDRESS = re.compile(r"[0-9a-f]{64}")
+SANDBOX_POLICY = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+)
+"""A generated page may look as it likes; it runs nothing, loads nothing and knows nothing of us."""
+MEDIA_TYPES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "bmp": "image/bmp",
+    "svg": "image/svg+xml",
+    "html": "text/html",
+    "htm": "text/html",
+    "pdf": "application/pdf",
+    "wav": "audio/wav",
+    "mp3": "audio/mpeg",
+}
+BINARY = "application/octet-stream"
+LARGEST_TEXT = 1 << 20
+
+
+class Artefacts:
+    """What programs made, shown without trusting it: pictures as pictures, the rest as text or in a sandbox."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+
+    async def show(self, request: Request) -> Response:
+        """`/artefacts/SHA256/NAME`; with `?download` it is saved, with `?text` it is read as text."""
+        content = await self._content(request.path_params["address"])
+        name = request.path_params["name"]
+        kind = MEDIA_TYPES.get(name.rpartition(".")[2].lower(), "")
+        if "text" in request.query_params or not kind:
+            kind = "text/plain; charset=utf-8" if is_text(content) else BINARY
+        saved = "download" in request.query_params or kind == BINARY
+        headers = {
+            "content-security-policy": SANDBOX_POLICY,
+            "cache-control": "private, max-age=31536000, immutable",
+            "content-disposition": f"{'attachment' if saved else 'inline'}; filename*=UTF-8''{file_name(name)}",
+        }
+        return Response(content, media_type=kind, headers=headers)
+
+    async def _content(self, address: str) -> bytes:
+        if not ADDRESS.fullmatch(address):
+            raise NotFound("that is no address of a content")
+        try:
+            return await self._blobs.get(address)
+        except LogDamaged as error:
+            raise NotFound(error.cause, error.remedy) from error
+
+
+def file_name(name: str) -> str:
+    return quote(name.rpartition("/")[2][-100:], safe="")
+
+
+def is_text(content: bytes) -> bool:
+    if b"\0" in content[:LARGEST_TEXT]:
+        return False
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

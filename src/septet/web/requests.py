@@ -44,7 +44,7 @@ class NewChat(Value, forbid_unknown_fields=True):
     rounds: Annotated[int, Meta(ge=1, le=1000)] | None = None
     cost: Annotated[float, Meta(gt=0, le=1e6)] | None = None
 
-    def bounds(self, budget: Budget) -> Budget:
+    def with_limits(self, budget: Budget) -> Budget:
         return replace(
             budget, rounds=self.rounds or budget.rounds, cost=budget.cost if self.cost is None else self.cost
         )
@@ -121,7 +121,7 @@ STATUSES: tuple[tuple[type[SeptetError], int], ...] = (
 )
 
 
-class NotHere(BadUsage):
+class NotFound(BadUsage):
     """Nothing of that name; a 404."""
 
 
@@ -129,7 +129,7 @@ class TooLarge(BadUsage):
     """A body over the limit; a 413."""
 
 
-def json_answer(content: object, status: int = 200) -> Response:
+def json_response(content: object, status: int = 200) -> Response:
     return Response(
         ENCODER.encode(content),
         status,
@@ -138,12 +138,12 @@ def json_answer(content: object, status: int = 200) -> Response:
     )
 
 
-def failure(error: SeptetError) -> Response:
-    return json_answer({"error": error.cause, "remedy": error.remedy}, status_of(error))
+def error_response(error: SeptetError) -> Response:
+    return json_response({"error": error.cause, "remedy": error.remedy}, status_of(error))
 
 
 def status_of(error: SeptetError) -> int:
-    if isinstance(error, NotHere):
+    if isinstance(error, NotFound):
         return 404
     if isinstance(error, TooLarge):
         return 413
@@ -151,7 +151,7 @@ def status_of(error: SeptetError) -> int:
     return next((status for kind, status in STATUSES if isinstance(error, kind)), 500 if unforeseen else 400)
 
 
-def answering(endpoint: Endpoint) -> Endpoint:
+def with_error_responses(endpoint: Endpoint) -> Endpoint:
     """What a person must fix, and what nobody has foreseen, is told as JSON, never as a traceback."""
 
     async def answered(request: Request) -> Response:
@@ -160,12 +160,12 @@ def answering(endpoint: Endpoint) -> Endpoint:
         except Exception as error:
             if not isinstance(innermost(error), SeptetError):
                 logging.getLogger("septet.web").exception("a request could not be answered")
-            return failure(told(error))
+            return error_response(told(error))
 
     return answered
 
 
-async def body(request: Request, form: msgspec.json.Decoder[T]) -> T:
+async def decode_body(request: Request, form: msgspec.json.Decoder[T]) -> T:
     """The request's JSON as a checked value."""
     content = bytearray()
     try:
@@ -180,7 +180,7 @@ async def body(request: Request, form: msgspec.json.Decoder[T]) -> T:
         raise BadUsage(f"the request is not understood ({error})", "see docs/web.md for its form") from error
 
 
-def number(text: str, what: str) -> int:
+def parse_number(text: str, what: str) -> int:
     """A number out of an address; a few digits at most."""
     if not text.isascii() or not text.isdigit() or len(text) > 12:
         raise BadUsage(f"{what} is '{text[:40]}'", "use a whole number")

@@ -21,19 +21,19 @@ from septet.errors import BadUsage
 from septet.settings.group_chats import each_by_its_own
 from septet.settings.home import find_home
 from septet.web.app import ASSETS, application
-from septet.web.app_state import open_place
-from septet.web.auth import Door, is_loopback, kept_key, token_from
-from septet.web.connections import Patience, SocketProtocol, bounded_protocol
+from septet.web.app_state import open_app_state
+from septet.web.auth import Access, is_loopback, load_cookie_key, read_token
+from septet.web.connections import ConnectionLimits, SocketProtocol, http_protocol
 from septet.wiring.session import Session, open_session
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-Opening = Callable[[], AbstractAsyncContextManager[Session]]
-LARGEST_MESSAGE = 1 << 16
-GRACE = 2
+OpenSession = Callable[[], AbstractAsyncContextManager[Session]]
+MAX_SOCKET_MESSAGE = 1 << 16
+SHUTDOWN_SECONDS = 2
 
 
 class Address(Value):
-    """Where to listen; another machine may come in only with the token of a file."""
+    """Where to listen; clients on other machines need the token of a file."""
 
     host: str = "127.0.0.1"
     port: int = 8001
@@ -48,7 +48,7 @@ class Server(uvicorn.Server):
         yield
 
 
-async def serve(address: Address, model: str, open_browser: bool, opening: Opening = open_session) -> int:
+async def serve(address: Address, model: str, open_browser: bool, opening: OpenSession = open_session) -> int:
     """Until SIGINT or SIGTERM; returns the exit code."""
     if not is_loopback(address.host) and address.token_file is None:
         raise BadUsage(
@@ -56,41 +56,43 @@ async def serve(address: Address, model: str, open_browser: bool, opening: Openi
         )
     if not (ASSETS / "index.html").exists():
         raise BadUsage("the page is not built", "run npm ci && npm run build in web/")
-    with listening(address) as listener:
+    with open_listener(address) as listener:
         async with opening() as session:
-            return await run(session, listener, address, model, open_browser)
+            return await serve_session(session, listener, address, model, open_browser)
 
 
-async def run(
+async def serve_session(
     session: Session, listener: socket.socket, address: Address, model: str, open_browser: bool
 ) -> int:
     port: int = listener.getsockname()[1]
-    token = token_from(address.token_file) if address.token_file else secrets.token_urlsafe(24)
-    key = kept_key(find_home().data / "web.key")
+    token = read_token(address.token_file) if address.token_file else secrets.token_urlsafe(24)
+    key = load_cookie_key(find_home().data / "web.key")
     names = LOOPBACK | {address.host.lower(), socket.gethostname().lower()}
-    door = Door(key, token, port, frozenset(names), reusable=address.token_file is not None)
-    async with open_place(session, model) as place:
-        server = Server(configuration(application(place, door)))
-        announce(f"http://{shown(address.host)}:{port}/", token, address.token_file is not None, open_browser)
-        return await until_signal(server, listener)
+    access = Access(key, token, port, frozenset(names), reusable=address.token_file is not None)
+    async with open_app_state(session, model) as app:
+        server = Server(server_config(application(app, access)))
+        announce(
+            f"http://{url_host(address.host)}:{port}/", token, address.token_file is not None, open_browser
+        )
+        return await serve_until_signal(server, listener)
 
 
-def configuration(app: Starlette, patience: Patience | None = None) -> uvicorn.Config:
+def server_config(app: Starlette, limits: ConnectionLimits | None = None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=bounded_protocol(patience or Patience()),
+        http=http_protocol(limits or ConnectionLimits()),
         log_level="warning",
         access_log=False,
         server_header=False,
         lifespan="off",
         ws=SocketProtocol,
-        ws_max_size=LARGEST_MESSAGE,
+        ws_max_size=MAX_SOCKET_MESSAGE,
         ws_per_message_deflate=False,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
 
 
-async def until_signal(server: uvicorn.Server, listener: socket.socket) -> int:
+async def serve_until_signal(server: uvicorn.Server, listener: socket.socket) -> int:
     """Ctrl-C is how a person ends it, so it is no failure."""
     caught: list[int] = []
 
@@ -107,7 +109,7 @@ async def until_signal(server: uvicorn.Server, listener: socket.socket) -> int:
     return 0 if caught and caught[0] == signal.SIGINT else 128 + (caught[0] if caught else 1)
 
 
-def listening(address: Address) -> socket.socket:
+def open_listener(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -132,12 +134,12 @@ def announce(url: str, token: str, shared: bool, open_browser: bool) -> None:
         webbrowser.open(link)
 
 
-def shown(host: str) -> str:
+def url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
 @dataclass(frozen=True)
-class Choices:
+class ServeOptions:
     """What the command line says."""
 
     port: int
@@ -151,7 +153,7 @@ class Choices:
     config: Path | None = None
 
 
-async def serving(choices: Choices) -> int:
+async def serve_with_options(choices: ServeOptions) -> int:
     address = Address(host=choices.host, port=choices.port, token_file=choices.token_file)
     if not choices.url and choices.config is None:
         return await serve(address, choices.model, not choices.no_open)

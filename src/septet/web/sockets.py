@@ -8,66 +8,66 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from septet.errors import SeptetError
 from septet.ports import EventStore
-from septet.web.app_state import Place
+from septet.web.app_state import AppState
 from septet.web.channels import (
     Channel,
     Frame,
     Frames,
     chat_frame,
-    history,
+    history_frames,
     pieces_frame,
     ready_frame,
-    standing_frame,
+    status_frame,
 )
-from septet.web.requests import number
+from septet.web.requests import parse_number
 
 TOO_SLOW = 4429
-NOT_HERE = 4404
+CHAT_NOT_FOUND = 4404
 
 
-async def watch_all(socket: WebSocket, place: Place) -> None:
+async def serve_socket(socket: WebSocket, app: AppState) -> None:
     """The list of chats, and one chat if the address names one (`?chat=NAME&after=SEQ`)."""
     chat = socket.query_params.get("chat", "")
     try:
-        after = number(socket.query_params.get("after", "0"), "after")
-        state = await place.shelf.state(chat) if chat else None
+        after = parse_number(socket.query_params.get("after", "0"), "after")
+        state = await app.chats.state(chat) if chat else None
     except SeptetError as error:
         await socket.accept()
-        await socket.close(NOT_HERE, error.cause[:100])
+        await socket.close(CHAT_NOT_FOUND, error.cause[:100])
         return
     await socket.accept()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(until_gone, socket, tasks.cancel_scope)
-        tasks.start_soon(send_overview, socket, place)
+        tasks.start_soon(wait_for_disconnect, socket, tasks.cancel_scope)
+        tasks.start_soon(send_chat_list, socket, app)
         if state is not None:
-            async with place.channels.open(state) as channel, channel.listen() as frames:
-                async for frame in whole(channel, frames, after, place):
+            async with app.channels.open(state) as channel, channel.listen() as frames:
+                async for frame in frames_after(channel, frames, after, app):
                     await send(socket, frame)
             await close(socket, TOO_SLOW)
 
 
-async def send_overview(socket: WebSocket, place: Place) -> None:
-    async with place.overview.listen() as frames:
-        await send(socket, await place.overview.whole())
+async def send_chat_list(socket: WebSocket, app: AppState) -> None:
+    async with app.chat_list.listen() as frames:
+        await send(socket, await app.chat_list.snapshot())
         async for frame in frames:
             await send(socket, frame)
 
 
-async def whole(channel: Channel, frames: Frames, after: int, place: Place) -> AsyncIterator[Frame]:
+async def frames_after(channel: Channel, frames: Frames, after: int, app: AppState) -> AsyncIterator[Frame]:
     """Everything after a sequence, then each frame as it comes; what both hold is told once.
 
     The frames were listened to before the history is read, so what the history lacks is among them. Sequences rise
     and have gaps: what has been told is known by the last of them only.
     """
-    store: EventStore = place.session.store
+    store: EventStore = app.session.store
     yield chat_frame(channel.state)
     seen = after
-    for frame in history(await store.read(channel.chat, after)):
+    for frame in history_frames(await store.read(channel.chat, after)):
         yield frame
         seen = frame.last
     channel.flush()
-    yield pieces_frame(channel.streams.so_far())
-    yield standing_frame(place.conducting.standing(channel.chat))
+    yield pieces_frame(channel.streams.snapshot())
+    yield status_frame(app.runner.status(channel.chat))
     yield ready_frame(seen)
     async for frame in frames:
         if not frame.last or frame.last > seen:
@@ -87,7 +87,7 @@ async def close(socket: WebSocket, code: int) -> None:
             await socket.close(code)
 
 
-async def until_gone(socket: WebSocket, scope: anyio.CancelScope) -> None:
+async def wait_for_disconnect(socket: WebSocket, scope: anyio.CancelScope) -> None:
     """A page says nothing over its socket; when it leaves, all that was done for it ends."""
     try:
         while True:

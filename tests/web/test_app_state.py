@@ -13,7 +13,7 @@ from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.errors import StoreFailed
-from septet.web.app_state import Overview
+from septet.web.app_state import ChatListFeed
 from septet.web.channels import Frames
 from septet.web.chat_view import ChatCache
 
@@ -33,7 +33,7 @@ async def told(frames: Frames, chat: str) -> None:
 async def test_the_list_goes_on_after_the_server_was_away_for_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("septet.web.app_state.GLANCE", 0.001)
+    monkeypatch.setattr("septet.web.app_state.POLL_SECONDS", 0.001)
     async with (
         serve(ServerPlan(folder=tmp_path)) as server,
         connect(server.link) as here,
@@ -41,7 +41,7 @@ async def test_the_list_goes_on_after_the_server_was_away_for_too_long(
         anyio.create_task_group() as tasks,
     ):
         impatient, writer = await open_nats_store(here, patience=0.0), await open_nats_store(there)
-        overview = Overview(ChatCache(impatient))
+        overview = ChatListFeed(ChatCache(impatient))
         tasks.start_soon(overview.follow)
         with anyio.fail_after(60):
             async with overview.listen() as frames:

@@ -11,8 +11,8 @@ from web.serving import Web
 from septet.errors import SandboxFailed
 from septet.settings.home import find_home
 from septet.team.teams import TEAMS
-from septet.web.app_state import open_place
-from septet.web.requests import answering
+from septet.web.app_state import open_app_state
+from septet.web.requests import with_error_responses
 from septet.wiring.session import Session, open_session, with_model
 
 NO_SANDBOX: Mapping[str, str] = {"SEPTET_SANDBOX": "seatbelt"}
@@ -36,12 +36,12 @@ async def test_what_nobody_has_foreseen_in_a_chat_is_told_on_the_page(
     team = with_model(TEAMS["writer-editor"], "scripted:demo/hello")
     async with (
         open_session(find_home({"SEPTET_HOME": str(tmp_path)})) as session,
-        open_place(session, "") as place,
+        open_app_state(session, "") as app,
     ):
         chat = await session.start("anything", team, None)
-        place.conducting.go_on(await place.shelf.state(chat))
-        await place.conducting.over(chat)
-        assert place.conducting.standing(chat).trouble == told
+        app.runner.start(await app.chats.state(chat))
+        await app.runner.wait_until_finished(chat)
+        assert app.runner.status(chat).trouble == told
 
 
 @pytest.mark.anyio
@@ -49,7 +49,7 @@ async def test_what_nobody_has_foreseen_in_a_request_is_an_answer() -> None:
     async def broken(request: Request) -> Response:
         raise KeyError("X")
 
-    answer = await answering(broken)(Request({"type": "http"}))
+    answer = await with_error_responses(broken)(Request({"type": "http"}))
     assert (answer.status_code, answer.body) == (
         500,
         b'{"error":"internal error (KeyError: \'X\')","remedy":""}',

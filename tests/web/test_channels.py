@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from septet.agents.ask import Live
 from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.messages import Answer
-from septet.web.channels import KEPT, Piece, Streams, units
+from septet.web.channels import MAX_KEPT, Piece, Streams, utf16_length
 
 
 class Ear:
@@ -21,7 +21,7 @@ class Ear:
         if piece.make > self.make or piece.at > self.length:
             self.make, self.length, self.text = piece.make, piece.at, ""
         fresh = piece.text.encode("utf-16-le")[(self.length - piece.at) * 2 :].decode("utf-16-le")
-        self.length += units(fresh)
+        self.length += utf16_length(fresh)
         self.text += fresh
 
 
@@ -34,12 +34,12 @@ def test_a_late_listener_misses_nothing_and_hears_nothing_twice(
     streams, early, late = Streams(), Ear(), Ear()
     listening = [early]
     for number, word in enumerate(words):
-        streams.hear(Live(speaker="coder", text=word))
+        streams.add(Live(speaker="coder", text=word))
         if number in flushes:
             tell(streams, listening)
         if number == joins:
             listening.append(late)
-            for piece in streams.so_far():
+            for piece in streams.snapshot():
                 late.hear(piece)
     tell(streams, listening)
     assert early.text == "".join(words)
@@ -47,37 +47,37 @@ def test_a_late_listener_misses_nothing_and_hears_nothing_twice(
 
 
 def tell(streams: Streams, listening: list[Ear]) -> None:
-    for piece in streams.news():
+    for piece in streams.take_unsent():
         for ear in listening:
             ear.hear(piece)
 
 
 def test_a_restart_voids_what_came_before() -> None:
     streams, ear = Streams(), Ear()
-    streams.hear(Live(speaker="coder", text="wrong"))
+    streams.add(Live(speaker="coder", text="wrong"))
     tell(streams, [ear])
-    streams.hear(Live(speaker="coder", restarted=True))
-    streams.hear(Live(speaker="coder", text="right"))
+    streams.add(Live(speaker="coder", restarted=True))
+    streams.add(Live(speaker="coder", text="right"))
     tell(streams, [ear])
     assert ear.text == "right"
-    assert [piece.text for piece in streams.so_far()] == ["right"]
+    assert [piece.text for piece in streams.snapshot()] == ["right"]
 
 
 def test_what_is_recorded_is_no_longer_live() -> None:
     streams = Streams()
-    streams.hear(Live(speaker="coder", text="all of it"))
-    streams.hear(Live(speaker="planner", text="still at it"))
+    streams.add(Live(speaker="coder", text="all of it"))
+    streams.add(Live(speaker="planner", text="still at it"))
     answered = ModelAnswered(role="coder", answer=Answer(text="all of it"))
-    streams.settle(Recorded(chat="c", seq=1, at=0.0, event=answered))
-    assert [piece.speaker for piece in streams.news()] == ["planner"]
+    streams.drop_recorded(Recorded(chat="c", seq=1, at=0.0, event=answered))
+    assert [piece.speaker for piece in streams.take_unsent()] == ["planner"]
 
 
 def test_of_endless_output_the_end_is_kept() -> None:
     streams, late = Streams(), Ear()
     for number in range(100):
-        streams.hear(Live(speaker="runner", output=f"{number:04}" + "x" * 9_996))
-        streams.news()
-    for piece in streams.so_far():
+        streams.add(Live(speaker="runner", output=f"{number:04}" + "x" * 9_996))
+        streams.take_unsent()
+    for piece in streams.snapshot():
         late.hear(piece)
-    assert len(late.text) == KEPT
+    assert len(late.text) == MAX_KEPT
     assert late.length == 1_000_000

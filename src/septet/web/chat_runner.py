@@ -1,0 +1,174 @@
+"""The chats that this server conducts, each in a task of its own: start, pause, one turn, stop."""
+
+import logging
+from contextlib import aclosing
+from time import time
+
+import anyio
+from anyio.abc import TaskGroup
+
+from septet.agents.person import Answered, question
+from septet.domain.events import ChatEnded, StopRequested, TurnOpened
+from septet.domain.reduce import reduce
+from septet.domain.state import State
+from septet.domain.teams import Budget
+from septet.errors import Conflict, SeptetError, innermost, told
+from septet.ports import Agent, EventStore, Record, Sandbox
+from septet.runtime.log import Log
+from septet.team.floor import rounds_used
+from septet.web.channels import Channels, ConductorStatus, status_frame
+from septet.wiring.session import Session
+
+
+def renewed(state: State) -> Budget:
+    """As much room again as the chat began with, on top of what is used up."""
+    first, spent = state.team.budget, state.spent
+    return Budget(
+        rounds=None if first.rounds is None else first.rounds + rounds_used(state),
+        tokens=None if first.tokens is None else first.tokens + spent.usage.total,
+        cost=None if first.cost is None else first.cost + spent.cost,
+        seconds=None if first.seconds is None else first.seconds + state.seconds,
+        price=state.budget.price,
+    )
+
+
+def person_on_any_surface(store: EventStore) -> Agent:
+    """A person who answers now or in a day, on the page, on the command line or from elsewhere."""
+
+    async def turn(state: State, record: Record) -> None:
+        if question(state) is None or state.stop_requested:
+            return
+        async for recorded in store.watch(state.chat, state.seq):
+            state = reduce(state, recorded)
+            if question(state) is None or state.stop_requested:
+                raise Answered
+
+    return turn
+
+
+IDLE_SECONDS = 30.0
+"""Seconds without news after which nobody else can be at work on a chat that is asked to stop."""
+
+
+class RunningChat:
+    """One chat being conducted. `turns` is how many turns may still open; None is as many as it takes."""
+
+    def __init__(self, turns: int | None) -> None:
+        self.scope = anyio.CancelScope()
+        self.finished = anyio.Event()
+        self.turns = turns
+
+    def take_turn(self) -> bool:
+        if self.turns is None:
+            return True
+        self.turns -= 1
+        return self.turns >= 0
+
+
+class ChatRunner:
+    """Conducts chats in the background; what goes wrong with one is kept for its page."""
+
+    def __init__(self, session: Session, channels: Channels, tasks: TaskGroup) -> None:
+        self._session = session
+        self._channels = channels
+        self._tasks = tasks
+        self._running: dict[str, RunningChat] = {}
+        self._errors: dict[str, SeptetError] = {}
+        self._sandbox: Sandbox | None = None
+
+    def status(self, chat: str) -> ConductorStatus:
+        running = self._running.get(chat)
+        error = self._errors.get(chat)
+        return ConductorStatus(
+            chat=chat,
+            conducted=running is not None,
+            pausing=running is not None and running.turns is not None,
+            trouble=error.cause if error else "",
+            remedy=error.remedy if error else "",
+        )
+
+    def start(self, state: State, one_turn: bool = False) -> None:
+        """Conduct the chat from where it is, unless we do already. Starting is resuming."""
+        running = self._running.get(state.chat)
+        if running is not None:
+            running.turns = 1 if one_turn else None
+        elif state.ended is None:
+            opened = state.turn is not None and not state.turn.settled
+            running = RunningChat((0 if opened else 1) if one_turn else None)
+            self._running[state.chat] = running
+            self._errors.pop(state.chat, None)
+            self._tasks.start_soon(self._run, state, running)
+        self.broadcast_status(state.chat)
+
+    def pause(self, chat: str) -> None:
+        """Let the turn that is open end, and open no other."""
+        if running := self._running.get(chat):
+            running.turns = 0
+            self.broadcast_status(chat)
+
+    async def wait_until_finished(self, chat: str) -> None:
+        """Wait until the conductor of a chat that has ended has put everything away."""
+        if running := self._running.get(chat):
+            await running.finished.wait()
+
+    async def cancel(self, chat: str) -> None:
+        """Stop conducting at once; the chat can be resumed."""
+        if running := self._running.get(chat):
+            running.scope.cancel()
+            await running.finished.wait()
+
+    async def stop(self, state: State, moved: float) -> None:
+        """End the chat now where it is ours or nobody's; else its conductor ends it after its turn."""
+        store, ours = self._session.store, state.chat in self._running
+        await store.append(state.chat, StopRequested(), after=None)
+        await self.cancel(state.chat)
+        if ours or time() - moved > IDLE_SECONDS:
+            log = await Log.open(store, state.chat)
+            if log.state.ended is None:
+                await log.record(ChatEnded(reason="stopped", detail="stopped by the person"))
+
+    async def _run(self, state: State, running: RunningChat) -> None:
+        try:
+            async with self._channels.open(state) as channel:
+                try:
+                    with running.scope:
+                        await self._run_turns(state.chat, running)
+                finally:
+                    channel.streams.drop_all()
+        except Conflict as conflict:
+            self._errors[state.chat] = Conflict(conflict.cause, "watch and steer it here")
+        except Exception as error:  # one chat's defect must not end the server and the other chats
+            self._errors[state.chat] = told(error)
+            if not isinstance(innermost(error), SeptetError):
+                logging.getLogger("septet.web").exception("a chat could not go on")
+        finally:
+            del self._running[state.chat]
+            running.finished.set()
+            self.broadcast_status(state.chat)
+
+    async def sandbox(self) -> Sandbox:
+        """Where the programs of all chats run; NoSandbox is raised where there is none."""
+        self._sandbox = self._sandbox or await self._session.sandbox()
+        return self._sandbox
+
+    async def _run_turns(self, chat: str, running: RunningChat) -> None:
+        sandbox = await self.sandbox()
+        answered = True
+        while answered:
+            try:
+                await self._until_answered(chat, sandbox, running)
+                answered = False
+            except Answered:
+                continue
+
+    async def _until_answered(self, chat: str, sandbox: Sandbox, running: RunningChat) -> None:
+        person = person_on_any_surface(self._session.store)
+        async with aclosing(self._session.perform(chat, sandbox, person)) as events:
+            async for recorded in events:
+                if isinstance(recorded.event, TurnOpened) and not running.take_turn():
+                    return
+
+    def broadcast_status(self, chat: str) -> None:
+        """Everybody who watches sees the same controls."""
+        if channel := self._channels.get(chat):
+            channel.broadcast(status_frame(self.status(chat)))
