@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat
 
-from septet.agents.person import Question, agreeing_to_work, away, question, understood
+from septet.agents.person import agreeing_to_work, away
 from septet.agents.records import Rehearsal
 from septet.domain.approvals import approves
 from septet.domain.events import (
@@ -24,6 +24,7 @@ from septet.domain.facts import Change
 from septet.domain.packages import Missing, Provisions
 from septet.domain.plans import plan_digest
 from septet.errors import NeedsPerson
+from septet.team.questions import Question, question, read_answer
 
 PLANNED = chat([STARTED, PlanProposed(plan=PLAN)])
 STEP = Question(kind="step", text="")
@@ -54,7 +55,7 @@ STEP = Question(kind="step", text="")
 def test_nothing_but_approval_approves_what_was_shown(words: str) -> None:
     asked = question(PLANNED)
     assert asked is not None
-    assert understood(PLANNED, asked, words) == (PlanApproved(plan=plan_digest(PLAN)),)
+    assert read_answer(PLANNED, asked, words) == (PlanApproved(plan=plan_digest(PLAN)),)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_nothing_but_approval_approves_what_was_shown(words: str) -> None:
 def test_a_single_wish_more_is_feedback(words: str) -> None:
     asked = question(PLANNED)
     assert asked is not None
-    assert understood(PLANNED, asked, words) == (PersonSpoke(text=words),)
+    assert read_answer(PLANNED, asked, words) == (PersonSpoke(text=words),)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_a_single_wish_more_is_feedback(words: str) -> None:
     ],
 )
 def test_a_step_all_steps_a_stop_or_words(words: str, event: object) -> None:
-    assert understood(PLANNED, STEP, words) == (event,)
+    assert read_answer(PLANNED, STEP, words) == (event,)
 
 
 PIECES = ["looks good", "to me", "i approve", "save", "it", "the plan", "but", "not", "blue", "no", "thanks"]
@@ -113,10 +114,10 @@ def test_whatever_is_approved_says_nothing_else(text: str) -> None:
 @pytest.mark.parametrize("words", ["Looks good to me", "ok, go on", ""])
 def test_approval_at_a_review_lets_the_team_go_on_and_other_words_are_heard(words: str) -> None:
     review = Question(kind="review", text="")
-    assert understood(PLANNED, review, words) == (StepGranted(),)
-    assert understood(PLANNED, review, "looks good but blue") == (PersonSpoke(text="looks good but blue"),)
-    assert understood(PLANNED, review, "I accept it.") == understood(PLANNED, review, "accept")
-    assert understood(PLANNED, review, "accept") == (WorkAccepted(),)
+    assert read_answer(PLANNED, review, words) == (StepGranted(),)
+    assert read_answer(PLANNED, review, "looks good but blue") == (PersonSpoke(text="looks good but blue"),)
+    assert read_answer(PLANNED, review, "I accept it.") == read_answer(PLANNED, review, "accept")
+    assert read_answer(PLANNED, review, "accept") == (WorkAccepted(),)
 
 
 @pytest.mark.anyio
@@ -134,9 +135,9 @@ def test_facts_beside_other_words_lose_neither() -> None:
     asked, fact = question(PLANNED), FactsChanged(by="person", change=Change(add=("names are short",)))
     assert asked is not None
     said = "remember: names are short\nand make it blue"
-    assert understood(PLANNED, asked, said) == (fact, PersonSpoke(text="and make it blue"))
-    assert understood(PLANNED, asked, "remember: names are short") == (fact,)
-    assert understood(PLANNED, asked, "Looks good to me.\nremember: names are short") == (
+    assert read_answer(PLANNED, asked, said) == (fact, PersonSpoke(text="and make it blue"))
+    assert read_answer(PLANNED, asked, "remember: names are short") == (fact,)
+    assert read_answer(PLANNED, asked, "Looks good to me.\nremember: names are short") == (
         fact,
         PlanApproved(plan=plan_digest(PLAN)),
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from septet.agents.person import Question, question
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import ChatEnded, RunFinished
@@ -13,6 +12,7 @@ from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.budgets import allowance, own_spending
 from septet.team.evidence import Line, alone, report, shortcomings
+from septet.team.questions import Question, question
 from septet.ways.endings import FINISHED, ending
 
 

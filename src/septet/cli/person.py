@@ -6,10 +6,10 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 import click
 
-from septet.agents.person import Question
 from septet.cli.output import notify
 from septet.domain.plans import Refusal, parse_plan
 from septet.errors import Interrupted, NeedsPerson
+from septet.team.questions import Question
 
 PROMPTS = {
     "plan": "approve the plan [Enter], e edits it, or say what to change (q quits): ",

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from septet.agents.person import question, understood
 from septet.chat.versions import version_named
 from septet.cli.options import (
     DataFiles,
@@ -27,6 +26,7 @@ from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage, Conflict
 from septet.settings.group_chats import each_by_its_own
+from septet.team.questions import question, read_answer
 from septet.ways.endings import is_over
 from septet.wiring.forks import bring_back
 from septet.wiring.session import Session, check_model, checked_goal, thinking, with_model
@@ -164,7 +164,7 @@ async def take_chat(session: Session, state: State, message: str | None) -> None
 
 async def say(session: Session, state: State, message: str) -> None:
     """What the person says: the answer to what the chat waits for, else a remark."""
-    for event in understood(state, question(state), message):
+    for event in read_answer(state, question(state), message):
         await session.tell(state.chat, event)
 
 

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from septet.agents.person import question, understood
 from septet.chat.versions import version_named
 from septet.demos.catalogue import load_demo, start_demo, team_of
 from septet.domain.events import (
@@ -25,6 +24,7 @@ from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict
 from septet.settings.team_files import REVIEWS, known
+from septet.team.questions import question, read_answer
 from septet.web.app_state import AppState
 from septet.web.chat_runner import renewed
 from septet.web.requests import (
@@ -145,7 +145,7 @@ class Actions:
             names = [member.name for member in state.team.members]
             return (PersonSpoke(text=text.strip(), to=known(to, names, "member", state.chat)),)
         asked = question(state) if state.ended is None else None
-        return understood(state, asked, text)
+        return read_answer(state, asked, text)
 
     async def append(self, state: State, event: Event) -> None:
         if isinstance(event, StopRequested):

@@ -5,7 +5,6 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from septet.agents.person import Question
 from septet.chat.export import package_text
 from septet.chat.names import GOOD
 from septet.chat.results import PERSON, Outcome, ending_text, is_person, open_question, run_outcome, status
@@ -30,6 +29,7 @@ from septet.ports import ChatHead, EventStore
 from septet.team.budgets import allowance, own_spending, whole_allowance
 from septet.team.evidence import Line, report
 from septet.team.floor import rounds_used
+from septet.team.questions import Question
 from septet.ways.endings import FINISHED, ending
 from septet.web.requests import NotFound
 
