@@ -29,7 +29,7 @@ import anyio
 from septet_chats import MEMBERS, REQUESTS
 
 from septet.cluster.connection import connect
-from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.store import open_nats_store
 from septet.cluster.users import Users
 
@@ -99,17 +99,17 @@ async def run_septet(sync: str, chats: int, turns: int, *flags: str, own: bool =
     roles = {member.role: (member.name,) for member in MEMBERS}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
         folder = Path(scratch) / "nats"
-        async with serve(ServerPlan(folder=folder, sync=sync, roles=roles)) as server:
+        async with serve(ServerConfig(folder=folder, sync=sync, roles=roles)) as server:
             tokens = {
                 role: Users(folder).token_file(role).read_text() if own else server.token for role in roles
             }
-            async with connect(server.link) as client:
+            async with connect(server.endpoint) as client:
                 await open_nats_store(client)
             return await anyio.to_thread.run_sync(play, server, tokens, chats, turns, *flags)
 
 
 def play(server: Server, tokens: Mapping[str, str], chats: int, turns: int, *flags: str) -> Figures:
-    address = server.link.address
+    address = server.endpoint.address
     command = (sys.executable, str(OURS), "--chats", str(chats), "--turns", str(turns), *flags)
     keys = {**tokens, "conductor": server.token}
     links = {kind: address.replace("//", f"//{key}@") for kind, key in keys.items()}

@@ -16,7 +16,8 @@ from nats.aio.msg import Msg
 
 from septet.cluster.addresses import AgentId
 from septet.cluster.conductor import check_step, perform_together
-from septet.cluster.connection import Link, connect
+from septet.cluster.connection import connect
+from septet.cluster.endpoint import Endpoint
 from septet.cluster.member import Member, taking
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.cluster.topics import Desk, Handlers, open_post, serve_agents
@@ -66,7 +67,7 @@ async def be_member(client: Client, store: NatsStore, role: str, address: str) -
 
     settle()
     async with (
-        connect(Link(address=address)) as free,
+        connect(Endpoint(address=address)) as free,
         open_post(free) as post,
         anyio.create_task_group() as tasks,
     ):
@@ -153,7 +154,7 @@ async def be_conductor(client: Client, store: NatsStore, given: Given) -> None:
 
 
 async def act(kind: str, address: str, post: str, given: Given) -> None:
-    async with connect(Link(address=address)) as client:
+    async with connect(Endpoint(address=address)) as client:
         store = await open_nats_store(client)
         if kind == "conductor":
             await be_conductor(client, store, given)

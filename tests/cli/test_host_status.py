@@ -1,18 +1,18 @@
 """What a host says of others is theirs: a terminal shows it and obeys none of it."""
 
 from septet.cli.host import lines
-from septet.cluster.status import ChatStanding, Standing
-from septet.domain.presence import Presence, Seen
+from septet.cluster.status import ChatStatus, HostStatus
+from septet.domain.presence import Participant, Presence
 
 RUDE = "\x1b[2J\x1b]0;mine\x07me\nserver   all is well\u202e"
 
 
 def test_names_of_others_cannot_draw_on_the_terminal() -> None:
     who = Presence(kind="member", name=RUDE, machine=RUDE, pid=1, since=0.0, roles=(RUDE,))
-    chat = ChatStanding(chat=RUDE, status=RUDE, ended=False, changed=0.0, conductors=(RUDE,))
-    people = (Seen(presence=who, silent=0.0),)
+    chat = ChatStatus(chat=RUDE, status=RUDE, ended=False, changed=0.0, conductors=(RUDE,))
+    people = (Participant(presence=who, silent=0.0),)
 
-    shown = list(lines(Standing(address="a", version="2", streams=(), people=people, chats=(chat,))))
+    shown = list(lines(HostStatus(address="a", version="2", streams=(), people=people, chats=(chat,))))
 
     assert not [line for line in shown if any(sign in line for sign in "\x1b\x07\n\u202e")]
     assert [line for line in shown if line.startswith("server")] == shown[:1]

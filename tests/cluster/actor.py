@@ -9,7 +9,8 @@ import anyio
 from nats.aio.client import Client
 
 from septet.cluster.conductor import perform_together
-from septet.cluster.connection import Link, connect
+from septet.cluster.connection import connect
+from septet.cluster.endpoint import Endpoint
 from septet.cluster.member import Member, taking
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted, Event, ModelAnswered
@@ -76,7 +77,7 @@ async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> No
 
 
 async def main(kind: str, address: str, chats: list[str]) -> None:
-    async with connect(Link(address=address), wait=60) as client:
+    async with connect(Endpoint(address=address), wait=60) as client:
         store = await open_nats_store(client)
         if kind == "member":
             await be_member(client, store)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.server import Server, ServerConfig, serve
 
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncGenerator[Server]:
-    async with serve(ServerPlan(folder=tmp_path / "nats")) as running:
+    async with serve(ServerConfig(folder=tmp_path / "nats")) as running:
         yield running

@@ -11,9 +11,10 @@ from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 
 from septet.cluster.client import Connection
-from septet.cluster.connection import Link, connect
+from septet.cluster.connection import connect
+from septet.cluster.endpoint import Endpoint
 from septet.cluster.hosts import known_roles, open_host
-from septet.cluster.server import Server, ServerPlan
+from septet.cluster.server import Server, ServerConfig
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.cluster.stream import subject_of
 from septet.cluster.users import Users
@@ -44,10 +45,10 @@ class Scene:
 
 @asynccontextmanager
 async def intruded(folder: Path) -> AsyncGenerator[Scene]:
-    async with open_host(ServerPlan(folder=folder, roles=known_roles())) as server:
+    async with open_host(ServerConfig(folder=folder, roles=known_roles())) as server:
         token = str(Users(folder).token_file("coder"))
-        link = Link(address=server.link.address, token_file=token)
-        async with connect(server.link) as conductor, connect(link) as coder:
+        endpoint = Endpoint(address=server.endpoint.address, token_file=token)
+        async with connect(server.endpoint) as conductor, connect(endpoint) as coder:
             yield Scene(server, conductor, coder, await open_nats_store(conductor), Path(token).read_text())
 
 
@@ -74,7 +75,7 @@ async def have_echoed(coder: Client, body: bytes, target: str) -> None:
 
 async def say_rudely(scene: Scene, subject: bytes, body: bytes, headers: bytes = b"") -> None:
     """Past any client's manners: the bytes as they are, as the coder; returns when the server has read them."""
-    host, port = scene.server.link.address.removeprefix("nats://").split(":")
+    host, port = scene.server.endpoint.address.removeprefix("nats://").split(":")
     user, _, secret = scene.token.partition(":")
     hello = {"user": user, "pass": secret, "verbose": False, "headers": True}
     head = b"NATS/1.0\r\n" + headers + b"\r\n"

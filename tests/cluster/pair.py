@@ -80,7 +80,7 @@ async def members(server: Server, *makes: Make) -> AsyncGenerator[None]:
     """One member per `make`, each on a connection of its own, serving both roles."""
 
     async def run(make: Make) -> None:
-        async with connect(server.link, wait=30) as client, anyio.create_task_group() as roles:
+        async with connect(server.endpoint, wait=30) as client, anyio.create_task_group() as roles:
             member = Member(client, make(await open_nats_store(client)), LEASE)
             roles.start_soon(member.serve, "coder")
             roles.start_soon(member.serve, "reviewer")

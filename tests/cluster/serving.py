@@ -6,10 +6,10 @@ from pathlib import Path
 
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect
-from septet.cluster.server import ServerPlan, serve
+from septet.cluster.server import ServerConfig, serve
 
 
 @asynccontextmanager
 async def served_client(folder: Path) -> AsyncGenerator[Connection]:
-    async with serve(ServerPlan(folder=folder)) as server, connect(server.link) as client:
+    async with serve(ServerConfig(folder=folder)) as server, connect(server.endpoint) as client:
         yield client

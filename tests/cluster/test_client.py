@@ -8,7 +8,7 @@ import pytest
 from cluster.serving import served_client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import Bell, listen
+from septet.cluster.client import Signal, subscribe
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ async def test_headers_and_bodies_arrive_as_they_were_sent(tmp_path: Path) -> No
     ]
 
     async with served_client(tmp_path) as client:
-        await listen(client, "told", hear)
+        await subscribe(client, "told", hear)
         for headers, body in sent:
             await client.publish("told", body, reply="answer.here", headers=headers)
         with anyio.fail_after(10):
@@ -49,7 +49,7 @@ async def test_a_header_cannot_bring_another_along(tmp_path: Path, value: str) -
         last.set()
 
     async with served_client(tmp_path) as client:
-        await listen(client, "told", hear)
+        await subscribe(client, "told", hear)
         with pytest.raises(nats.errors.BadHeaderError):
             await client.publish("told", b"bad", headers={"Septet-Id": value})
         await client.publish("told", b"good", headers={"Septet-Id": "one"})
@@ -63,7 +63,7 @@ pytestmark = pytest.mark.anyio
 LONG = 60.0
 
 
-async def rung(bell: Bell) -> bool:
+async def rung(bell: Signal) -> bool:
     """Wait long, and be rung for while waiting."""
     outcomes: list[bool] = []
 
@@ -74,24 +74,24 @@ async def rung(bell: Bell) -> bool:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
-            bell.ring()
-            bell.ring()
+            bell.notify()
+            bell.notify()
     return outcomes == [True]
 
 
 async def test_who_waits_is_woken_each_time() -> None:
-    bell = Bell()
+    bell = Signal()
 
     assert [await rung(bell) for _ in range(3)] == [True, True, True]
-    bell.hush()
+    bell.close()
 
 
 async def test_nobody_rings() -> None:
-    assert not await Bell().wait(0.01)
+    assert not await Signal().wait(0.01)
 
 
 async def test_a_short_wait_after_a_long_one_is_short() -> None:
-    bell = Bell()
+    bell = Signal()
     await rung(bell)
 
     with anyio.fail_after(LONG / 2):
@@ -99,17 +99,17 @@ async def test_a_short_wait_after_a_long_one_is_short() -> None:
 
 
 async def test_a_long_wait_after_a_short_one_is_not_cut_short() -> None:
-    bell = Bell()
+    bell = Signal()
     with anyio.move_on_after(0.001):
         await bell.wait(0.02)
 
     assert await rung(bell)
-    bell.hush()
+    bell.close()
 
 
 async def test_a_ring_that_nobody_waited_for_is_over() -> None:
-    bell = Bell()
-    bell.ring()
+    bell = Signal()
+    bell.notify()
 
     assert not await bell.wait(0.01)
 
@@ -127,7 +127,7 @@ async def test_messages_are_heard_in_order_and_one_that_makes_no_sense_harms_non
             whole.set()
 
     async with served_client(tmp_path) as client:
-        subscription = await listen(client, "numbers", hear)
+        subscription = await subscribe(client, "numbers", hear)
         for number in range(50):
             await client.publish("numbers", b"no number")
             await client.publish("numbers", str(number).encode())
@@ -149,7 +149,7 @@ async def test_of_a_queue_each_message_goes_to_one(tmp_path: Path) -> None:
 
     async with served_client(tmp_path) as client:
         for _ in range(3):
-            await listen(client, "work", hear, queue="workers")
+            await subscribe(client, "work", hear, queue="workers")
         for number in range(31):
             await client.publish("work", str(number).encode())
         with anyio.fail_after(10):

@@ -14,8 +14,9 @@ from anyio.abc import ByteStream, SocketAttribute
 from cluster.logins import refused
 
 from septet.cluster.client import Connection
-from septet.cluster.connection import Link, connect
-from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.connection import connect
+from septet.cluster.endpoint import Endpoint
+from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.users import Users
 from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
 
@@ -41,7 +42,7 @@ def papers(authority: trustme.CA, tmp_path: Path) -> tuple[str, str, str]:
 
 @asynccontextmanager
 async def encrypted(folder: Path, papers: tuple[str, str, str], host: str = OTHER) -> AsyncGenerator[Server]:
-    plan = ServerPlan(folder=folder, host=host, certificate=papers[0], key=papers[1], roles={"coder": ()})
+    plan = ServerConfig(folder=folder, host=host, certificate=papers[0], key=papers[1], roles={"coder": ()})
     async with serve(plan) as server:
         yield server
 
@@ -53,12 +54,12 @@ async def test_another_address_speaks_tls_to_who_trusts_the_certificate(
     async with encrypted(folder, papers) as server:
         assert server.address.startswith(f"tls://{OTHER}:")
         token = Users(folder).token_file("coder").read_text()
-        async with connect(Link(address=server.address, token=token, authority=papers[2])) as client:
+        async with connect(Endpoint(address=server.address, token=token, ca_file=papers[2])) as client:
             assert client.is_connected
-        async with connect(server.link) as client:  # the host itself knows its certificate
+        async with connect(server.endpoint) as client:  # the host itself knows its certificate
             assert client.is_connected
-        stranger = await refused(Link(address=server.address, token=token))
-        wrong = await refused(Link(address=server.address, token="coder:guess", authority=papers[2]))
+        stranger = await refused(Endpoint(address=server.address, token=token))
+        wrong = await refused(Endpoint(address=server.address, token="coder:guess", ca_file=papers[2]))
 
     assert isinstance(stranger, BadConfig)
     assert "certificate" in str(stranger)
@@ -71,8 +72,8 @@ async def test_what_goes_over_the_wire_cannot_be_read(tmp_path: Path, papers: tu
         port = listener.extra(SocketAttribute.local_port)
         async with listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, partial(tap, server.address, seen))
-            link = Link(address=f"tls://{OTHER}:{port}", token=server.token, authority=papers[2])
-            async with connect(link) as client:
+            endpoint = Endpoint(address=f"tls://{OTHER}:{port}", token=server.token, ca_file=papers[2])
+            async with connect(endpoint) as client:
                 await client.publish("septet.bus.x", b"the plan is secret")
                 await client.flush()
             tasks.cancel_scope.cancel()
@@ -110,7 +111,7 @@ async def test_the_token_is_not_told_to_a_server_that_gives_up_tls(
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, partial(plain_server, heard))
         errors.append(
-            await refused(Link(address=f"tls://127.0.0.1:{port}", token="a:secret", authority=papers[2]))
+            await refused(Endpoint(address=f"tls://127.0.0.1:{port}", token="a:secret", ca_file=papers[2]))
         )
         tasks.cancel_scope.cancel()
 
@@ -162,12 +163,12 @@ async def test_a_server_that_never_ends_the_handshake_is_given_up(papers: tuple[
     errors: list[SeptetError] = []
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(SocketAttribute.local_port)
-    link = Link(address=f"tls://127.0.0.1:{port}", token="a:secret", authority=papers[2])
+    endpoint = Endpoint(address=f"tls://127.0.0.1:{port}", token="a:secret", ca_file=papers[2])
     with anyio.fail_after(60):
         async with listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, mute_server)
             with pytest.raises(Unreachable) as caught:
-                async with connect(link, patience=0.2):
+                async with connect(endpoint, patience=0.2):
                     pass
             errors.append(caught.value)
             tasks.cancel_scope.cancel()
@@ -189,11 +190,11 @@ async def test_a_handshake_that_is_broken_off_does_not_hold_up_a_client_that_rec
     async with encrypted(tmp_path / "host", papers) as server:
         bridge, listener = Bridge(server.address), await anyio.create_tcp_listener(local_host=OTHER)
         port = listener.extra(SocketAttribute.local_port)
-        link = Link(address=f"tls://{OTHER}:{port}", token=server.token, authority=papers[2])
+        endpoint = Endpoint(address=f"tls://{OTHER}:{port}", token=server.token, ca_file=papers[2])
         with anyio.fail_after(60):
             async with listener, anyio.create_task_group() as tasks:
                 tasks.start_soon(listener.serve, bridge.carry)
-                async with connect(link, patience=0.5) as client:
+                async with connect(endpoint, patience=0.5) as client:
                     bridge.cut(mute=True)
                     await bridge.heard_mute.wait()
                     bridge.mute = False
@@ -225,7 +226,7 @@ async def test_only_tls_13_is_spoken(tmp_path: Path, papers: tuple[str, str, str
 
 
 async def test_an_address_of_another_machine_is_not_talked_to_in_the_clear() -> None:
-    error = await refused(Link(address="nats://192.0.2.1:4222", token="a:b"))
+    error = await refused(Endpoint(address="nats://192.0.2.1:4222", token="a:b"))
 
     assert isinstance(error, BadUsage)
     assert "readable on the way" in str(error)

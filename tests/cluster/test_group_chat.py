@@ -17,10 +17,11 @@ import pytest
 from anyio.abc import Process
 from cluster.test_replicas import free_ports
 
-from septet.cluster.connection import Link, connect
+from septet.cluster.connection import connect
+from septet.cluster.endpoint import Endpoint
 from septet.cluster.store import open_nats_store
 from septet.domain.events import ChatEnded, Event, ModelAnswered, TurnOpened
-from septet.domain.presence import GONE
+from septet.domain.presence import GONE_AFTER
 from septet.testing.replies import Fault, Reply, Seen
 from septet.testing.server import MockServer, serving
 
@@ -138,12 +139,12 @@ def begin(address: str, goal: str) -> str:
 def served(address: str) -> set[str]:
     """The roles of those who are there, as the page shows them."""
     people = json.loads(ask(address, "GET", "/api/people"))
-    return {role for one in people if one["silent"] < GONE for role in one["presence"].get("roles", [])}
+    return {role for one in people if one["silent"] < GONE_AFTER for role in one["presence"].get("roles", [])}
 
 
-async def transcript(link: Link, chat: str) -> list[Event]:
+async def transcript(endpoint: Endpoint, chat: str) -> list[Event]:
     events: list[Event] = []
-    async with connect(link, wait=60) as client:
+    async with connect(endpoint, wait=60) as client:
         async for recorded in (await open_nats_store(client)).watch(chat):
             events.append(recorded.event)
             if isinstance(recorded.event, ChatEnded):
@@ -155,7 +156,9 @@ async def test_each_process_is_killed_once_and_the_transcript_is_complete_and_in
     tmp_path: Path,
 ) -> None:
     port = prepare(tmp_path)
-    link = Link(address=f"nats://127.0.0.1:{port}", token_file=str(tmp_path / "home" / "host" / "token"))
+    endpoint = Endpoint(
+        address=f"nats://127.0.0.1:{port}", token_file=str(tmp_path / "home" / "host" / "token")
+    )
     thinker = Thinker()
     # Answers that never come: their members are killed while they wait, and ask again when they are back.
     stalled: dict[int, Fault] = {3: "stall", 5: "stall"}
@@ -174,7 +177,7 @@ async def test_each_process_is_killed_once_and_the_transcript_is_complete_and_in
                 await thinker.asked[number].wait()
                 await stage.kill(name)
             page = await page_address(stage.processes["group_chat_manager"])
-            events = await transcript(link, chat)
+            events = await transcript(endpoint, chat)
             assert await anyio.to_thread.run_sync(served, page) == {"writer", "editor"}
 
     speakers = [("writer", "editor")[turn % 2] for turn in range(ROUNDS)]

@@ -15,12 +15,12 @@ from septet.agents.ask import ENCODER, Live, live_topic
 from septet.chat.search import Index
 from septet.cluster.blobs import open_nats_blobs
 from septet.cluster.bus import NatsBus
-from septet.cluster.client import listen
+from septet.cluster.client import subscribe
 from septet.cluster.conductor import open_line
 from septet.cluster.connection import connect
-from septet.cluster.presence import seen, signing
-from septet.cluster.server import ServerPlan, serve
-from septet.cluster.status import standing
+from septet.cluster.presence import announce_presence, list_participants
+from septet.cluster.server import ServerConfig, serve
+from septet.cluster.status import host_status
 from septet.cluster.store import EXPECTED, EXPECTED_OF, open_nats_store
 from septet.cluster.stream import message_of, subject_of, whole_chat
 from septet.cluster.users import BLOB_STREAM
@@ -112,7 +112,7 @@ async def test_a_member_that_stores_the_end_of_a_chat_finishes_nothing(tmp_path:
         await forge(scene.coder, lie, line(lie))
 
         (listed,) = await ChatCache(scene.store).summaries()
-        (told,) = (await standing(scene.server.link)).chats
+        (told,) = (await host_status(scene.server.endpoint)).chats
 
     assert listed.phase == "claimed"
     assert listed.status == told.status == "claimed by coder, not proven (it was the planner's turn)"
@@ -178,7 +178,7 @@ async def check_the_rest(scene: Scene) -> None:
         assert "clock" in [head.chat for head in await store.chats()]
     assert "clock" in [one.chat for one in await ChatCache(scene.store).summaries()]
     assert [hit.chat for hit in await Index(scene.store).find("clock")] == ["clock"]
-    found = await standing(scene.server.link)
+    found = await host_status(scene.server.endpoint)
     assert "clock" in [one.chat for one in found.chats]
     last = (await scene.store.read("clock"))[-1]
     await scene.store.append("clock", TURN, after=last.seq)
@@ -200,7 +200,7 @@ async def test_a_spoiled_chat_is_shown_as_what_it_is(tmp_path: Path) -> None:
         await forge(scene.coder, TURN, b"{}")
 
         (listed,) = await ChatCache(scene.store).summaries()
-        (told,) = (await standing(scene.server.link)).chats
+        (told,) = (await host_status(scene.server.endpoint)).chats
         with pytest.raises(LogDamaged):
             await scene.store.read("victim")
 
@@ -213,7 +213,7 @@ async def test_a_chat_that_is_made_up_spoils_no_other(tmp_path: Path, place: str
     async with intruded(tmp_path) as scene:
         await begin(scene, "clock")
         told: list[Msg] = []
-        await listen(scene.conductor, "septet.stored.>", told.append)
+        await subscribe(scene.conductor, "septet.stored.>", told.append)
         await scene.conductor.flush()
         subject = place.encode(errors="surrogateescape")
         for body in (b"{}", line(TURN)):
@@ -233,7 +233,7 @@ async def test_a_writer_cannot_name_two_events_that_it_follows(tmp_path: Path) -
         )
         headers = b"%s: %s\r\n" % (EXPECTED_OF.encode(), whole_chat("victim").encode()) + headers
         told: list[Msg] = []
-        await listen(scene.conductor, "septet.stored.>", told.append)
+        await subscribe(scene.conductor, "septet.stored.>", told.append)
         await scene.conductor.flush()
         await say_rudely(scene, subject_of("victim", [TURN], fenced=True).encode(), line(TURN), headers)
         await scene.store.read("victim")
@@ -243,7 +243,7 @@ async def test_a_writer_cannot_name_two_events_that_it_follows(tmp_path: Path) -
 
 
 async def test_a_log_with_settings_that_lose_events_is_refused(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server, connect(server.link) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
         config = StreamConfig(name="SEPTET_LOG", subjects=["septet.log.>"], max_msgs=10)
         await JetStreamContext(client).add_stream(config)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         with pytest.raises(BadConfig, match="SEPTET_LOG"):
@@ -255,7 +255,7 @@ async def test_what_another_chat_holds_is_not_taken_for_news_of_this_one(tmp_pat
     async with intruded(tmp_path) as scene:
         await begin(scene, "victim")
         told: list[Msg] = []
-        await listen(scene.coder, "septet.stored.*.t.turn_opened.coder", told.append)
+        await subscribe(scene.coder, "septet.stored.*.t.turn_opened.coder", told.append)
         await have_echoed(scene.coder, line(TURN), "septet.stored.victim.t.turn_opened.coder")
         assert told
 
@@ -270,9 +270,9 @@ async def test_a_member_cannot_pass_for_a_conductor(tmp_path: Path) -> None:
             sign = {"kind": kind, "name": "me", "machine": "here", "pid": 1 << 70, "since": 0, "chats": chats}
             subject = f"$KV.septet-presence.member.coder.{kind}{len(chats)}"
             await scene.coder.request(subject, json.dumps(sign).encode(), timeout=5)
-        async with signing(scene.coder, "member", "honest", ("coder",)):
+        async with announce_presence(scene.coder, "member", "honest", ("coder",)):
             await scene.coder.flush()
-            people = await seen(scene.conductor)
+            people = await list_participants(scene.conductor)
 
     assert [one.presence.name for one in people] == ["honest"]
 

@@ -17,11 +17,10 @@ from cli.commands import SCRIPTS
 from cluster.test_commands import Serving, command, environment, run, serving
 from cluster.test_replicas import free_ports
 
-from septet.cluster.address import Meeting
-from septet.cluster.hosts import link_to
+from septet.cluster.endpoint import ConnectOptions, endpoint_of
 from septet.cluster.server import find_binary
-from septet.cluster.status import standing
-from septet.domain.presence import Seen
+from septet.cluster.status import host_status
+from septet.domain.presence import Participant
 
 TALK = f"scripted:{SCRIPTS / 'talk.yaml'}"
 PATIENCE = 60.0
@@ -63,10 +62,10 @@ def part(home: Path, *words: str) -> Generator[Part]:
         started.process.wait()
 
 
-def people(home: Path) -> list[Seen]:
+def people(home: Path) -> list[Participant]:
     """Who is there, as `septet host status` would tell."""
-    found = anyio.run(standing, link_to(Meeting(store=home / "host")))
-    return [one for one in found.people if one.there]
+    found = anyio.run(host_status, endpoint_of(ConnectOptions(store=home / "host")))
+    return [one for one in found.people if one.is_present]
 
 
 def pids(home: Path, role: str) -> set[int]:

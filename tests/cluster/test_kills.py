@@ -13,8 +13,8 @@ from anyio.abc import Process
 from cluster.actor import ROUNDS
 
 from septet.cluster.connection import connect
-from septet.cluster.hosts import prepare
-from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.hosts import create_streams
+from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.store import open_nats_store
 from septet.cluster.users import Users
 from septet.domain.events import ModelAnswered, TurnOpened
@@ -33,7 +33,7 @@ class Stage:
         self._server = server
         tokens = {"conductor": server.token, "member": member}
         self._addresses = {
-            kind: server.link.address.replace("//", f"//{token}@") for kind, token in tokens.items()
+            kind: server.endpoint.address.replace("//", f"//{token}@") for kind, token in tokens.items()
         }
         self._chats = chats
         self._actors: dict[str, Process] = {}
@@ -47,7 +47,7 @@ class Stage:
     async def kill(self, name: str) -> None:
         self.kills += 1
         if name == "server":
-            back = self._server.back
+            back = self._server.restarted
             self._server.kill()
             await back.wait()
         elif name == "conductor" and self.finished:
@@ -76,9 +76,9 @@ class Stage:
 async def staged(folder: Path, chats: int) -> AsyncGenerator[tuple[Stage, Server]]:
     folder.mkdir(exist_ok=True)
     member = Users(folder).ensure("pair", ["coder", "reviewer"], ["writer", "editor"])
-    async with serve(ServerPlan(folder=folder)) as server:
-        async with connect(server.link) as client:
-            await prepare(client)
+    async with serve(ServerConfig(folder=folder)) as server:
+        async with connect(server.endpoint) as client:
+            await create_streams(client)
         stage = Stage(server, member.token, [f"chat-{number}" for number in range(chats)])
         try:
             for name in ("conductor", "member-1", "member-2"):
@@ -90,7 +90,7 @@ async def staged(folder: Path, chats: int) -> AsyncGenerator[tuple[Stage, Server
 
 
 async def check(server: Server, chats: int) -> None:
-    async with connect(server.link) as client:
+    async with connect(server.endpoint) as client:
         store = await open_nats_store(client)
         for number in range(chats):
             events = [recorded.event for recorded in await store.read(f"chat-{number}")]

@@ -33,7 +33,7 @@ async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
 
     states: list[State] = []
     ended = anyio.Event()
-    async with connect(server.link) as client, anyio.create_task_group() as tasks:
+    async with connect(server.endpoint) as client, anyio.create_task_group() as tasks:
         await start(await open_nats_store(client), "essay")
 
         async def run() -> None:
@@ -41,7 +41,7 @@ async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
             ended.set()
 
         tasks.start_soon(run)
-        async with connect(server.link) as dying, anyio.create_task_group() as doomed:
+        async with connect(server.endpoint) as dying, anyio.create_task_group() as doomed:
             doomed.start_soon(Member(dying, hanging, LEASE).serve, "coder")
             await started.wait()
             await dying.close()
@@ -64,7 +64,7 @@ async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
     def sleepy(state: State) -> tuple[Floor, Agents]:
         return floor_for(state.team, state.budget), {"writer": wake}
 
-    async with connect(server.link) as client:
+    async with connect(server.endpoint) as client:
         store = await open_nats_store(client)
         after = await start(store, "essay")
         opening = TurnOpened(speaker="writer", role="coder")
@@ -85,7 +85,7 @@ async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
 
 async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Server) -> None:
     taken: list[str] = []
-    async with connect(server.link) as client, members(server, partial(answering, name="m", taken=taken)):
+    async with connect(server.endpoint) as client, members(server, partial(answering, name="m", taken=taken)):
         store = await open_nats_store(client)
         await start(store, "essay")
 
@@ -108,7 +108,7 @@ async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Serv
 
 async def test_turns_go_on_over_kills_of_the_server(server: Server) -> None:
     states: dict[str, State] = {}
-    async with connect(server.link) as client, members(server, answering, answering):
+    async with connect(server.endpoint) as client, members(server, answering, answering):
         store = await open_nats_store(client)
 
         async def run(chat: str) -> None:
@@ -119,7 +119,7 @@ async def test_turns_go_on_over_kills_of_the_server(server: Server) -> None:
             for number in range(5):
                 tasks.start_soon(run, f"essay-{number}")
             for _ in range(2):
-                back = server.back
+                back = server.restarted
                 server.kill()
                 await back.wait()
 

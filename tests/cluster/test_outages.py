@@ -17,7 +17,7 @@ from anyio.abc import Process
 from cluster.test_kills import ACTOR, check
 
 from septet.cluster.connection import connect
-from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.store import open_nats_store
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +53,7 @@ async def acting(
 
 async def begun(server: Server) -> None:
     """Some chat has moved, so that an outage hits it in the middle."""
-    async with connect(server.link) as client:
+    async with connect(server.endpoint) as client:
         store = await open_nats_store(client)
         async for recorded in store.watch("chat-0"):
             if recorded.event:
@@ -67,13 +67,13 @@ def with_token(server: Server) -> str:
 @pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.torture)])
 async def test_the_server_is_away_for_a_while(tmp_path: Path, seconds: float) -> None:
     with anyio.fail_after(120 + seconds):
-        async with serve(ServerPlan(folder=tmp_path)) as server:
+        async with serve(ServerConfig(folder=tmp_path)) as server:
             address, port = with_token(server), int(server.address.rsplit(":", 1)[1])
             async with acting(address) as conductor:
                 await begun(server)
                 await server.stop()
                 await anyio.sleep(seconds)  # the outage itself
-                again = Server(ServerPlan(folder=tmp_path, port=port), *server.identity)
+                again = Server(ServerConfig(folder=tmp_path, port=port), *server.identity)
                 await again.start()
                 try:
                     assert await conductor.wait() == 0
@@ -149,7 +149,7 @@ async def test_the_network_is_cut_for_a_while(tmp_path: Path, cable: Cable, seco
     paper.cert_chain_pems[0].write_to_path(certificate)
     paper.private_key_pem.write_to_path(key)
     authority.cert_pem.write_to_path(signer)
-    plan = ServerPlan(folder=tmp_path / "host", host=cable.address, certificate=certificate, key=key)
+    plan = ServerConfig(folder=tmp_path / "host", host=cable.address, certificate=certificate, key=key)
     there = ("ip", "netns", "exec", cable.name)
     with anyio.fail_after(150 + seconds):
         async with (

@@ -10,14 +10,15 @@ import anyio
 import pytest
 from anyio.abc import ByteStream, SocketAttribute
 
-from septet.cluster.connection import Link, connect
-from septet.cluster.server import ServerPlan, serve
+from septet.cluster.connection import connect
+from septet.cluster.endpoint import Endpoint
+from septet.cluster.server import ServerConfig, serve
 from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
 
 pytestmark = pytest.mark.anyio
 
 
-async def failing(plan: ServerPlan) -> SeptetError:
+async def failing(plan: ServerConfig) -> SeptetError:
     """What starting such a server raises."""
     with pytest.raises(SeptetError) as caught:
         async with serve(plan):
@@ -25,32 +26,32 @@ async def failing(plan: ServerPlan) -> SeptetError:
     return caught.value
 
 
-async def refused(link: Link) -> SeptetError:
+async def refused(endpoint: Endpoint) -> SeptetError:
     with pytest.raises(SeptetError) as caught:
-        async with connect(link):
+        async with connect(endpoint):
             pass
     return caught.value
 
 
-def port_of(link: Link) -> int:
-    return int(link.address.rsplit(":", 1)[1])
+def port_of(endpoint: Endpoint) -> int:
+    return int(endpoint.address.rsplit(":", 1)[1])
 
 
 async def test_only_the_token_opens_the_server(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server:
-        async with connect(server.link) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server:
+        async with connect(server.endpoint) as client:
             assert client.is_connected
         for token in ("", "guess"):
-            error = await refused(Link(address=server.link.address, token=token))
+            error = await refused(Endpoint(address=server.endpoint.address, token=token))
             assert isinstance(error, BadConfig)
             assert "refused the token" in str(error)
 
 
 async def test_token_and_configuration_are_private_and_the_token_stays(tmp_path: Path) -> None:
     folder = tmp_path / "host"
-    async with serve(ServerPlan(folder=folder)) as server:
+    async with serve(ServerConfig(folder=folder)) as server:
         first = server.token
-    async with serve(ServerPlan(folder=folder)) as server:
+    async with serve(ServerConfig(folder=folder)) as server:
         assert server.token == first
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -59,60 +60,60 @@ async def test_token_and_configuration_are_private_and_the_token_stays(tmp_path:
 
 
 async def test_a_second_host_on_the_port_is_told_so(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path / "first")) as server:
-        error = await failing(ServerPlan(folder=tmp_path / "second", port=port_of(server.link)))
+    async with serve(ServerConfig(folder=tmp_path / "first")) as server:
+        error = await failing(ServerConfig(folder=tmp_path / "second", port=port_of(server.endpoint)))
 
     assert isinstance(error, BadUsage)
-    assert f"port {port_of(server.link)} is taken" in str(error)
+    assert f"port {port_of(server.endpoint)} is taken" in str(error)
 
 
 async def test_a_second_host_on_the_store_is_told_so(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)):
-        error = await failing(ServerPlan(folder=tmp_path))
+    async with serve(ServerConfig(folder=tmp_path)):
+        error = await failing(ServerConfig(folder=tmp_path))
 
     assert isinstance(error, BadUsage)
     assert "another septet host uses" in str(error)
 
 
 async def test_an_address_that_others_can_reach_needs_tls(tmp_path: Path) -> None:
-    error = await failing(ServerPlan(folder=tmp_path, host="0.0.0.0"))
+    error = await failing(ServerConfig(folder=tmp_path, host="0.0.0.0"))
 
     assert isinstance(error, BadUsage)
     assert "--tls CERT KEY" in str(error)
 
 
 async def test_a_killed_server_is_started_again_on_the_same_port(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server:
-        link, pid = server.link, server.pid
-        back = server.back
+    async with serve(ServerConfig(folder=tmp_path)) as server:
+        endpoint, pid = server.endpoint, server.pid
+        back = server.restarted
         os.kill(pid, signal.SIGKILL)
         with anyio.fail_after(30):
             await back.wait()
 
-        async with connect(server.link) as client:
+        async with connect(server.endpoint) as client:
             assert client.is_connected
-        assert (server.link, server.pid != pid) == (link, True)
+        assert (server.endpoint, server.pid != pid) == (endpoint, True)
 
 
 async def test_the_server_is_gone_afterwards(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server:
-        pid, link = server.pid, server.link
+    async with serve(ServerConfig(folder=tmp_path)) as server:
+        pid, endpoint = server.pid, server.endpoint
 
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    assert isinstance(await refused(link), Unreachable)
+    assert isinstance(await refused(endpoint), Unreachable)
 
 
 @pytest.mark.parametrize("address", ["", "here", "http://127.0.0.1:1", "nats://", "nats://a b:1"])
 async def test_what_is_no_address_is_named(address: str) -> None:
-    error = await refused(Link(address=address))
+    error = await refused(Endpoint(address=address))
 
     assert isinstance(error, BadConfig)
     assert "no address of a server" in str(error)
 
 
 async def test_an_address_with_a_secret_is_shown_without_it() -> None:
-    error = await refused(Link(address="nats://secret@127.0.0.1:1"))
+    error = await refused(Endpoint(address="nats://secret@127.0.0.1:1"))
 
     assert isinstance(error, Unreachable)
     assert "secret" not in str(error)
@@ -136,7 +137,7 @@ async def test_a_server_that_is_too_old_is_refused_at_connect(version: str) -> N
     errors: list[SeptetError] = []
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, partial(pretend, version))
-        errors.append(await refused(Link(address=f"nats://127.0.0.1:{port}")))
+        errors.append(await refused(Endpoint(address=f"nats://127.0.0.1:{port}")))
         tasks.cancel_scope.cancel()
 
     assert isinstance(errors[0], BadConfig)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.cluster.server import ServerPlan, serve
+from septet.cluster.server import ServerConfig, serve
 from septet.domain.events import (
     ChatStarted,
     DataDescribed,
@@ -36,7 +36,10 @@ async def test_chats_with_data_are_started_forked_and_set_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEPTET_HOME", str(tmp_path / "home"))
-    async with serve(ServerPlan(folder=tmp_path / "nats")) as server, open_cluster(server.link) as session:
+    async with (
+        serve(ServerConfig(folder=tmp_path / "nats")) as server,
+        open_cluster(server.endpoint) as session,
+    ):
         chat = await session.start("count", TEAM, tmp_path / "work", "count", CARDS)
         for version in VERSIONS:
             await session.store.append(chat, version, after=(await session.state(chat)).seq)

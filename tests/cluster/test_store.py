@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.cluster.connection import connect
-from septet.cluster.server import Server, ServerPlan, serve
+from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.store import EXPECTED, EXPECTED_OF, NatsStore, open_nats_store
 from septet.cluster.stream import STORED, message_of, subject_of
 from septet.domain.codec import encode
@@ -34,7 +34,7 @@ async def conduct(store: NatsStore, chat: str, turns: int, acknowledged: list[Re
 
 async def kill(server: Server) -> None:
     """kill -9 the server, and return when it listens again."""
-    back = server.back
+    back = server.restarted
     server.kill()
     with anyio.fail_after(30):
         await back.wait()
@@ -42,8 +42,8 @@ async def kill(server: Server) -> None:
 
 @asynccontextmanager
 async def two_clients(folder: Path) -> AsyncGenerator[tuple[Client, Client]]:
-    plan = ServerPlan(folder=folder)
-    async with serve(plan) as server, connect(server.link) as here, connect(server.link) as there:
+    plan = ServerConfig(folder=folder)
+    async with serve(plan) as server, connect(server.endpoint) as here, connect(server.endpoint) as there:
         yield here, there
 
 
@@ -75,7 +75,7 @@ async def test_watchers_on_another_connection_see_each_event_once(tmp_path: Path
 
 
 async def test_appends_go_on_over_kills_of_the_server_with_nothing_lost_or_doubled(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server, connect(server.link) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
         store = await open_nats_store(client)
         logs: dict[str, list[Recorded]] = {f"chat-{number}": [] for number in range(5)}
 
@@ -92,7 +92,7 @@ async def test_appends_go_on_over_kills_of_the_server_with_nothing_lost_or_doubl
 
 
 async def test_a_watcher_goes_on_after_a_kill_of_the_server(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server, connect(server.link) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
         store = await open_nats_store(client)
         seen: list[Recorded] = []
         acknowledged = list(await store.append("clock", turn("before"), after=0))
@@ -135,7 +135,7 @@ async def test_a_chat_longer_than_a_page_is_read_whole(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_stays_away_is_named(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server, connect(server.link) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
         store = await open_nats_store(client, patience=0.0)
         await server.stop()
 

@@ -10,7 +10,7 @@ from nats.js.manager import JetStreamManager
 
 from septet.cluster import mail
 from septet.cluster.addresses import AgentId, PrefixSubscription, TypeSubscription
-from septet.cluster.client import listen
+from septet.cluster.client import subscribe
 from septet.cluster.connection import connect
 from septet.cluster.mail import STREAM
 from septet.cluster.server import Server
@@ -211,7 +211,7 @@ async def test_a_handler_that_fails_is_tried_again_then_its_message_is_a_dead_le
 
 
 async def test_a_message_on_the_wire_is_a_cloud_event(server: Server) -> None:
-    async with connect(server.link) as client, open_post(client) as post:
+    async with connect(server.endpoint) as client, open_post(client) as post:
         identity = await post.publish("draft/a", "say", {"text": "hello"}, sender="person/me")
         stored = await JetStreamManager(client).get_last_msg(STREAM, "septet.mail.topic.draft.a")
 
@@ -232,7 +232,7 @@ async def test_nothing_is_lost_or_handled_twice_over_kills_of_the_server(server:
         for number in range(60):
             await post.publish("draft/a", "say", number)
             if number in (20, 40):
-                back = server.back
+                back = server.restarted
                 server.kill()
                 await back.wait()
         await heard.wait(60)
@@ -368,7 +368,7 @@ async def test_a_mailbox_that_nobody_opens_any_more_goes_away(
     gone = anyio.Event()
 
     async with joined(server) as (post, _):
-        await listen(
+        await subscribe(
             post.client, f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{mail.STREAM}.*", lambda _: gone.set()
         )
         async with joined(server) as (elsewhere, tasks):

@@ -9,9 +9,10 @@ import pytest
 from cluster.logins import as_member, log_of, refused, with_log
 from nats.js.client import JetStreamContext
 
-from septet.cluster.connection import Link, connect
-from septet.cluster.server import ServerPlan, invite, serve, uninvite
-from septet.cluster.users import FLOOR, MADE, NAMED
+from septet.cluster.connection import connect
+from septet.cluster.endpoint import Endpoint
+from septet.cluster.server import ServerConfig, add_user, remove_user, serve
+from septet.cluster.users import MOVE_EVENTS, OWN_EVENTS, ROLE_EVENTS
 from septet.domain.codec import KINDS
 from septet.errors import BadConfig, SeptetError
 
@@ -44,11 +45,11 @@ BOTH = {"coder": ("ada",), "runner": ()}
     ],
 )
 async def test_a_member_may_not_say_what_its_role_does_not_need(tmp_path: Path, subject: str) -> None:
-    async with serve(ServerPlan(folder=tmp_path, roles=BOTH)) as server:
+    async with serve(ServerConfig(folder=tmp_path, roles=BOTH)) as server:
         async with with_log(server), as_member(server, tmp_path, "coder") as client:
             with pytest.raises(nats.errors.Error):
                 await client.request(subject, b"{}", timeout=0.3)
-        async with connect(server.link) as client:
+        async with connect(server.endpoint) as client:
             info = await JetStreamContext(client).stream_info("SEPTET_LOG")
 
     assert info.state.messages == 0
@@ -57,21 +58,25 @@ async def test_a_member_may_not_say_what_its_role_does_not_need(tmp_path: Path, 
 
 async def test_a_member_may_store_what_its_role_makes_by_any_of_its_names(tmp_path: Path) -> None:
     async with (
-        serve(ServerPlan(folder=tmp_path, roles=BOTH)) as server,
+        serve(ServerConfig(folder=tmp_path, roles=BOTH)) as server,
         with_log(server),
         as_member(server, tmp_path, "coder") as client,
     ):
         for kind in ("version_written.=", "model_answered.coder", "model_answered.ada"):
             answer = await client.request(f"septet.log.chat.t.{kind}", b"{}", timeout=5)
             assert b'"seq"' in answer.data
-        assert client.refused == []
+        assert client.permission_errors == []
 
 
 def test_every_event_is_somebodys() -> None:
     """A new kind of event must be thought of here: who may store it?"""
     conductor = {"chat_started", "chat_continued", "chat_halted", "data_described"}
     person = {"step_granted", "stop_requested", "person_spoke", "work_accepted", "plan_approved"}
-    members = {*NAMED, *FLOOR, *(kind.split(".")[0] for kinds in MADE.values() for kind in kinds)}
+    members = {
+        *OWN_EVENTS,
+        *MOVE_EVENTS,
+        *(kind.split(".")[0] for kinds in ROLE_EVENTS.values() for kind in kinds),
+    }
 
     assert members | conductor | person == set(KINDS.values())
     assert not members & (conductor | person)
@@ -86,7 +91,7 @@ async def test_what_is_sent_again_is_not_stored_again(tmp_path: Path) -> None:
         "Nats-Expected-Last-Subject-Sequence-Subject": "septet.log.chat.>",
     }
     async with (
-        serve(ServerPlan(folder=tmp_path, roles=BOTH)) as server,
+        serve(ServerConfig(folder=tmp_path, roles=BOTH)) as server,
         with_log(server) as conductor,
         as_member(server, tmp_path, "coder") as client,
     ):
@@ -107,7 +112,7 @@ async def test_what_is_sent_again_is_not_stored_again(tmp_path: Path) -> None:
 
 async def test_a_member_hears_no_answers_that_are_for_others(tmp_path: Path) -> None:
     async with (
-        serve(ServerPlan(folder=tmp_path, roles=BOTH)) as server,
+        serve(ServerConfig(folder=tmp_path, roles=BOTH)) as server,
         as_member(server, tmp_path, "coder") as spy,
     ):
         for subject in ("_INBOX_runner.>", "_INBOX_conductor.>", ">", "septet.work.runner"):
@@ -118,7 +123,7 @@ async def test_a_member_hears_no_answers_that_are_for_others(tmp_path: Path) -> 
 
 
 async def test_even_the_conductor_cannot_take_anything_out_of_the_log(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server, with_log(server) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, with_log(server) as client:
         for call in ("DELETE", "PURGE", "MSG.DELETE"):
             with pytest.raises(nats.errors.TimeoutError):
                 await client.request(f"$JS.API.STREAM.{call}.SEPTET_LOG", b"", timeout=0.3)
@@ -127,9 +132,9 @@ async def test_even_the_conductor_cannot_take_anything_out_of_the_log(tmp_path: 
 
 
 async def test_wrong_tokens_are_refused_and_logged(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path, roles={"coder": ()})) as server:
+    async with serve(ServerConfig(folder=tmp_path, roles={"coder": ()})) as server:
         for token in ("coder:guess", "nobody:guess", "guess", ""):
-            error = await refused(Link(address=server.link.address, token=token))
+            error = await refused(Endpoint(address=server.endpoint.address, token=token))
             assert isinstance(error, BadConfig)
             assert "refused the token" in str(error)
 
@@ -140,7 +145,7 @@ async def test_wrong_tokens_are_refused_and_logged(tmp_path: Path) -> None:
 
 
 async def test_an_oversized_message_is_refused_and_the_connection_lives_on(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server, connect(server.link) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
         with pytest.raises(nats.errors.MaxPayloadError):
             await client.publish("septet.bus.x", b"x" * (client.max_payload + 1))
         await client.flush()
@@ -148,8 +153,8 @@ async def test_an_oversized_message_is_refused_and_the_connection_lives_on(tmp_p
 
 
 async def test_an_oversized_message_of_a_rude_client_is_logged(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server:
-        host, port = server.link.address.removeprefix("nats://").split(":")
+    async with serve(ServerConfig(folder=tmp_path)) as server:
+        host, port = server.endpoint.address.removeprefix("nats://").split(":")
         user, _, secret = server.token.partition(":")
         async with await anyio.connect_tcp(host, int(port)) as stream:
             hello = f'CONNECT {{"user":"{user}","pass":"{secret}","verbose":false}}\r\n'
@@ -165,29 +170,29 @@ async def test_an_oversized_message_of_a_rude_client_is_logged(tmp_path: Path) -
 async def test_a_token_file_that_is_written_later_is_read_then(tmp_path: Path) -> None:
     """A member may be started before the first host ever was."""
     with anyio.fail_after(30):
-        async with serve(ServerPlan(folder=tmp_path / "probe")) as probe:
-            port = int(probe.link.address.rsplit(":", 1)[1])
+        async with serve(ServerConfig(folder=tmp_path / "probe")) as probe:
+            port = int(probe.endpoint.address.rsplit(":", 1)[1])
         folder = tmp_path / "host"
-        link = Link(address=f"nats://127.0.0.1:{port}", token_file=str(folder / "token"))
+        endpoint = Endpoint(address=f"nats://127.0.0.1:{port}", token_file=str(folder / "token"))
         connected = anyio.Event()
 
         async def join() -> None:
-            async with connect(link, wait=60):
+            async with connect(endpoint, wait=60):
                 connected.set()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(join)
-            async with serve(ServerPlan(folder=folder, port=port)):
+            async with serve(ServerConfig(folder=folder, port=port)):
                 await connected.wait()
 
 
 async def test_who_is_invited_while_the_server_runs_may_come_in_at_once(tmp_path: Path) -> None:
-    async with serve(ServerPlan(folder=tmp_path)) as server:
-        token = invite(tmp_path, "laptop", ["coder", "runner"]).token
-        link = Link(address=server.link.address, token=token)
-        await until(link, None)
-        uninvite(tmp_path, "laptop")
-        await until(link, BadConfig)
+    async with serve(ServerConfig(folder=tmp_path)) as server:
+        token = add_user(tmp_path, "laptop", ["coder", "runner"]).token
+        endpoint = Endpoint(address=server.endpoint.address, token=token)
+        await until(endpoint, None)
+        remove_user(tmp_path, "laptop")
+        await until(endpoint, BadConfig)
 
 
 async def test_who_is_dismissed_while_connected_is_told_why(
@@ -201,26 +206,26 @@ async def test_who_is_dismissed_while_connected_is_told_why(
         return True
 
     caplog.handler.addFilter(hear)
-    async with serve(ServerPlan(folder=tmp_path)) as server:
-        token = invite(tmp_path, "laptop", ["coder"]).token
-        link = Link(address=server.link.address, token=token)
-        await until(link, None)
-        async with connect(link):
-            uninvite(tmp_path, "laptop")
+    async with serve(ServerConfig(folder=tmp_path)) as server:
+        token = add_user(tmp_path, "laptop", ["coder"]).token
+        endpoint = Endpoint(address=server.endpoint.address, token=token)
+        await until(endpoint, None)
+        async with connect(endpoint):
+            remove_user(tmp_path, "laptop")
             with anyio.fail_after(PATIENCE):
                 await told.wait()
 
 
-async def until(link: Link, outcome: type[SeptetError] | None) -> None:
+async def until(endpoint: Endpoint, outcome: type[SeptetError] | None) -> None:
     """Tries to come in until that comes of it: the server reads its list of users in its own time."""
     with anyio.fail_after(PATIENCE):
-        while type(await tried(link)) is not (outcome or type(None)):  # noqa: ASYNC110  # another process decides
+        while type(await tried(endpoint)) is not (outcome or type(None)):  # noqa: ASYNC110  # another process decides
             await anyio.sleep(0.05)
 
 
-async def tried(link: Link) -> SeptetError | None:
+async def tried(endpoint: Endpoint) -> SeptetError | None:
     try:
-        async with connect(link):
+        async with connect(endpoint):
             return None
     except SeptetError as error:
         return error

@@ -16,7 +16,11 @@ from septet.cluster.topics import Desk, Handlers, Post, open_post
 @asynccontextmanager
 async def joined(server: Server) -> AsyncGenerator[tuple[Post, TaskGroup]]:
     """A process of its own as far as the post can tell: its own connection, its own agents."""
-    async with connect(server.link) as client, open_post(client) as post, anyio.create_task_group() as tasks:
+    async with (
+        connect(server.endpoint) as client,
+        open_post(client) as post,
+        anyio.create_task_group() as tasks,
+    ):
         yield post, tasks
         tasks.cancel_scope.cancel()
 

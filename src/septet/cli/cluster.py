@@ -8,7 +8,7 @@ from typing import ParamSpec
 import click
 
 from septet.cli.options import Options, run_options
-from septet.cluster.address import Meeting
+from septet.cluster.endpoint import ConnectOptions
 from septet.domain.teams import ALIASES
 
 P = ParamSpec("P")
@@ -20,15 +20,15 @@ def roles_in(words: str) -> list[str]:
     return [ALIASES.get(word.strip(), word.strip()) for word in words.split(",")]
 
 
-def meeting_options(command: Callable[P, int]) -> Callable[..., int]:
-    """Collect the server's options into the command's `meeting` argument."""
+def server_options(command: Callable[P, int]) -> Callable[..., int]:
+    """Collect the server's options into the command's `server` argument."""
 
     @functools.wraps(command)
     def collected(*args: P.args, **kwargs: P.kwargs) -> int:
         given = {
             field: kwargs.pop(field, None) for field in ("url", "token_file", "tls_ca", "config", "store")
         }
-        kwargs["meeting"] = Meeting(**{name: value for name, value in given.items() if value})  # pyright: ignore[reportArgumentType]  # click has checked them
+        kwargs["server"] = ConnectOptions(**{name: value for name, value in given.items() if value})  # pyright: ignore[reportArgumentType]  # click has checked them
         return command(*args, **kwargs)
 
     for option in (
@@ -78,13 +78,13 @@ def host(ctx: click.Context, **given: object) -> int:
 @host.command("status", epilog="Example: septet host status --json")
 @click.option("--store", type=FILE, help="The folder of the host (under SEPTET_HOME).")
 @click.option("--json", "as_json", is_flag=True, help="The same as one JSON object.")
-@meeting_options
-def host_status(meeting: Meeting, as_json: bool) -> int:
+@server_options
+def host_status(server: ConnectOptions, as_json: bool) -> int:
     """Show the server, its streams, who is there and who conducts which chat."""
     from septet.cli.host import show_status
-    from septet.cluster.hosts import link_to
+    from septet.cluster.endpoint import endpoint_of
 
-    return show_status(link_to(meeting), as_json)
+    return show_status(endpoint_of(server), as_json)
 
 
 @host.command("invite", epilog="Example: septet host invite laptop --as coder,runner")
@@ -110,14 +110,14 @@ def host_dismiss(name: str, store: Path | None) -> int:
 
 
 @click.command(epilog="Example: septet join nats://127.0.0.1:4222 --as coder,runner --token-file TOKEN")
-@meeting_options
+@server_options
 @click.option("--as", "roles", required=True, metavar="ROLES", help="The roles to serve: coder,runner,...")
 @click.option("--name", default="", help="What to call this member (the machine's name).")
 @click.option(
     "-m", "--model", default="", envvar="SEPTET_MODEL", help="What to think with where a team names nothing."
 )
 @click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights.")
-def join(meeting: Meeting, roles: str, name: str, model: str, unsafe_local: bool) -> int:
+def join(server: ConnectOptions, roles: str, name: str, model: str, unsafe_local: bool) -> int:
     """Serve roles for chats that are conducted elsewhere.
 
     Several may serve one role: they share the turns. One that is killed is replaced by another, or by itself
@@ -125,20 +125,20 @@ def join(meeting: Meeting, roles: str, name: str, model: str, unsafe_local: bool
     """
     from septet.cli.host import run_member
 
-    return run_member(meeting, roles_in(roles), name, model, unsafe_local)
+    return run_member(server, roles_in(roles), name, model, unsafe_local)
 
 
 @click.command(
     epilog="Example: septet conduct nats://127.0.0.1:4222 'an analog clock' --token-file TOKEN --yes"
 )
-@meeting_options
+@server_options
 @click.argument("goal", required=False)
 @click.option(
     "--resume", "name", default="", metavar="NAME", help="Go on with this chat instead of a new one."
 )
 @click.option("-t", "--team", default="iterate", show_default=True, help="A team's name or a team.yaml.")
 @run_options
-def conduct(meeting: Meeting, goal: str | None, name: str, team: str, options: Options) -> int:
+def conduct(server: ConnectOptions, goal: str | None, name: str, team: str, options: Options) -> int:
     """Build GOAL with the members that have joined the server at URL.
 
     Should this process die, anybody may go on with the chat: --resume NAME, from any machine. Keys are needed
@@ -146,7 +146,7 @@ def conduct(meeting: Meeting, goal: str | None, name: str, team: str, options: O
     """
     from septet.cli.host import run_conductor
 
-    return run_conductor(meeting, goal, name, team, options)
+    return run_conductor(server, goal, name, team, options)
 
 
 @click.command(epilog="Example: septet up team.yaml")

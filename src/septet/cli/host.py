@@ -17,21 +17,27 @@ from septet.cli.options import Options
 from septet.cli.output import notify, put, put_exactly
 from septet.cli.start import Start, begin, resume_chat
 from septet.cli.watch import work
-from septet.cluster.address import Meeting, adopt, host_folder, listening_name, options_of
+from septet.cluster.endpoint import (
+    ConnectOptions,
+    Endpoint,
+    command_line_options,
+    endpoint_of,
+    host_folder,
+    listening_name,
+    load_group_chat,
+)
 from septet.cluster.hosts import (
-    Link,
-    ServerPlan,
-    adopt_server,
+    ServerConfig,
     check_roles,
     dismiss_member,
     invite_member,
     known_roles,
-    link_to,
     open_host,
+    use_server,
 )
-from septet.cluster.status import ChatStanding, Standing, standing
+from septet.cluster.status import ChatStatus, HostStatus, host_status
 from septet.common.text import pluralize, printable
-from septet.domain.presence import Seen
+from septet.domain.presence import Participant
 from septet.errors import BadUsage
 from septet.settings.group_chats import each_by_its_own
 from septet.settings.team_files import load_team
@@ -41,13 +47,13 @@ from septet.wiring.handle import settle
 LONGEST = 200
 
 
-def show_status(link: Link, as_json: bool) -> int:
-    found = anyio.run(standing, link)
+def show_status(endpoint: Endpoint, as_json: bool) -> int:
+    found = anyio.run(host_status, endpoint)
     put_exactly(msgspec.json.encode(found).decode()) if as_json else put("\n".join(lines(found)))
     return 0
 
 
-def lines(found: Standing) -> Iterable[str]:
+def lines(found: HostStatus) -> Iterable[str]:
     yield f"server   {found.address}, nats-server {found.version}"
     for stream in found.streams:
         copies = f", {stream.replicas} copies, led by {stream.leader}" if stream.replicas > 1 else ""
@@ -67,14 +73,14 @@ def section(title: str, rows: list[tuple[str, ...]]) -> Iterable[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def person(one: Seen) -> tuple[str, ...]:
+def person(one: Participant) -> tuple[str, ...]:
     who = one.presence
     does = ", ".join(who.roles) or pluralize(len(who.chats), "chat")
-    sign = f"{one.silent:.0f} s ago" if one.there else f"silent for {one.silent:.0f} s"
+    sign = f"{one.silent:.0f} s ago" if one.is_present else f"silent for {one.silent:.0f} s"
     return (f"  {plain(who.name)}", plain(does), plain(f"{who.machine}, process {who.pid}"), sign)
 
 
-def row(chat: ChatStanding) -> tuple[str, ...]:
+def row(chat: ChatStatus) -> tuple[str, ...]:
     by = plain(", ".join(chat.conductors)) or ("" if chat.ended else "nobody")
     return (
         f"  {plain(chat.chat)}",
@@ -108,8 +114,8 @@ class HostOptions:
     config: Path | None = None
 
 
-def plan_for(options: HostOptions) -> ServerPlan:
-    plan = ServerPlan(
+def plan_for(options: HostOptions) -> ServerConfig:
+    plan = ServerConfig(
         folder=host_folder(options.store),
         host=options.address,
         port=options.port,
@@ -120,14 +126,14 @@ def plan_for(options: HostOptions) -> ServerPlan:
     )
     if options.config is None:
         return plan
-    found = adopt(options.config)
+    found = load_group_chat(options.config)
     return replace(plan, host=listening_name(found.hostname), port=found.port)
 
 
 def run_host(options: HostOptions) -> int:
     if options.url:
-        meeting = Meeting(url=options.url, token_file=options.token_file, tls_ca=options.tls_ca)
-        return anyio.run(stay, partial(adopting, link_to(meeting), meeting, options))
+        server = ConnectOptions(url=options.url, token_file=options.token_file, tls_ca=options.tls_ca)
+        return anyio.run(stay, partial(adopting, endpoint_of(server), server, options))
     return anyio.run(stay, partial(hosting, plan_for(options)))
 
 
@@ -142,13 +148,13 @@ def run_dismiss(store: Path | None, name: str) -> int:
     return 0
 
 
-def run_member(meeting: Meeting, roles: Sequence[str], name: str, model: str, unsafe: bool) -> int:
+def run_member(server: ConnectOptions, roles: Sequence[str], name: str, model: str, unsafe: bool) -> int:
     check_roles(roles)
-    if meeting.config is not None:
-        found = adopt(meeting.config)
+    if server.config is not None:
+        found = load_group_chat(server.config)
         model = model or next((names[0] for names in (one.model for one in found.team.members) if names), "")
     joining = Membership(
-        link=link_to(meeting, roles),
+        endpoint=endpoint_of(server, roles),
         roles=tuple(roles),
         name=name or socket.gethostname(),
         model=model,
@@ -157,18 +163,18 @@ def run_member(meeting: Meeting, roles: Sequence[str], name: str, model: str, un
     return anyio.run(stay, partial(membership, joining))
 
 
-def run_conductor(meeting: Meeting, goal: str | None, name: str, team: str, options: Options) -> int:
-    if goal is None and meeting.url and "://" not in meeting.url:
-        goal, meeting = meeting.url, replace(meeting, url="")
+def run_conductor(server: ConnectOptions, goal: str | None, name: str, team: str, options: Options) -> int:
+    if goal is None and server.url and "://" not in server.url:
+        goal, server = server.url, replace(server, url="")
     spec = load_team(team)
-    if meeting.config is not None:
-        found = each_by_its_own(adopt(meeting.config).team)
+    if server.config is not None:
+        found = each_by_its_own(load_group_chat(server.config).team)
         spec = found if team == "iterate" else spec
-    link = link_to(meeting)
+    endpoint = endpoint_of(server)
     settle()
     spec = spec if options.model.model else thinking_elsewhere(spec)
     prepare = resume_chat(name, goal, options) if name else begin(goal, spec, Start(), options)
-    return work(prepare, options, partial(open_cluster, link, how=options_of(meeting)))
+    return work(prepare, options, partial(open_cluster, endpoint, how=command_line_options(server)))
 
 
 async def stay(context: Callable[[], AbstractAsyncContextManager[object]]) -> int:
@@ -182,10 +188,10 @@ async def stay(context: Callable[[], AbstractAsyncContextManager[object]]) -> in
 
 
 @asynccontextmanager
-async def hosting(plan: ServerPlan) -> AsyncGenerator[Link]:
+async def hosting(plan: ServerConfig) -> AsyncGenerator[Endpoint]:
     async with open_host(plan) as server:
         address, folder = server.address, plan.folder
-        (folder / "address").write_text(server.link.address)
+        (folder / "address").write_text(server.endpoint.address)
         (folder / "certificate").write_text(plan.certificate)
         trust = " --tls-ca SIGNER" if plan.certificate else ""
         put(f"listening on {address}")
@@ -193,19 +199,19 @@ async def hosting(plan: ServerPlan) -> AsyncGenerator[Link]:
         put(f"{join} --token-file {token}{trust}")
         conduct = f"conduct with: septet conduct {address} GOAL"
         put(f"{conduct} --token-file {folder / 'token'}{trust}")
-        yield server.link
+        yield server.endpoint
 
 
 @asynccontextmanager
-async def adopting(link: Link, meeting: Meeting, options: HostOptions) -> AsyncGenerator[None]:
+async def adopting(endpoint: Endpoint, server: ConnectOptions, options: HostOptions) -> AsyncGenerator[None]:
     """Somebody else's server, made ready and kept in sight."""
     if options.tls != ("", ""):
         raise BadUsage("--tls is for a server that is started here", "leave it out with --nats")
-    async with adopt_server(link, options.replicas) as version:
-        how = options_of(meeting)
-        put(f"ready on {link.address} (nats-server {version})")
-        put(f"join with: septet join {link.address} --as coder{how}")
-        put(f"conduct with: septet conduct {link.address} GOAL{how}")
+    async with use_server(endpoint, options.replicas) as version:
+        how = command_line_options(server)
+        put(f"ready on {endpoint.address} (nats-server {version})")
+        put(f"join with: septet join {endpoint.address} --as coder{how}")
+        put(f"conduct with: septet conduct {endpoint.address} GOAL{how}")
         yield
 
 

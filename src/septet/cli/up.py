@@ -12,7 +12,8 @@ import anyio
 from msgspec.structs import replace
 
 from septet.cli.host import HostOptions, hosting, plan_for, stay
-from septet.cluster.hosts import SERVED, Link, ServerPlan
+from septet.cluster.endpoint import Endpoint
+from septet.cluster.hosts import REMOTE_ROLES, ServerConfig
 from septet.common.documents import read_text
 from septet.domain.teams import TeamSpec
 from septet.settings.group_chats import is_group_chat
@@ -46,7 +47,7 @@ def is_file(team: str) -> bool:
     return Path(team).suffix in (".yaml", ".yml")
 
 
-def named_roles(plan: ServerPlan, team: TeamSpec) -> dict[str, Sequence[str]]:
+def named_roles(plan: ServerConfig, team: TeamSpec) -> dict[str, Sequence[str]]:
     """Also the names that this team gives to its members."""
     return {
         role: sorted({*names, *(one.name for one in team.members if one.role == role)})
@@ -54,9 +55,9 @@ def named_roles(plan: ServerPlan, team: TeamSpec) -> dict[str, Sequence[str]]:
     }
 
 
-def parts(plan: ServerPlan, team: TeamSpec, config: Path | None, options: UpOptions) -> list[list[str]]:
+def parts(plan: ServerConfig, team: TeamSpec, config: Path | None, options: UpOptions) -> list[list[str]]:
     """What is started beside the host; the address is put after the first word of each."""
-    roles = sorted({member.role for member in team.members} & set(SERVED))
+    roles = sorted({member.role for member in team.members} & set(REMOTE_ROLES))
     shared = [
         *(["-m", options.model] if options.model else []),
         *(["--config", str(config.absolute())] if config else []),
@@ -73,18 +74,18 @@ def parts(plan: ServerPlan, team: TeamSpec, config: Path | None, options: UpOpti
 
 
 @asynccontextmanager
-async def everything(plan: ServerPlan, commands: Sequence[Sequence[str]]) -> AsyncGenerator[None]:
-    async with hosting(plan) as link, anyio.create_task_group() as tasks:
+async def everything(plan: ServerConfig, commands: Sequence[Sequence[str]]) -> AsyncGenerator[None]:
+    async with hosting(plan) as endpoint, anyio.create_task_group() as tasks:
         for command in commands:
-            tasks.start_soon(keep, link, command)
+            tasks.start_soon(keep, endpoint, command)
         yield
         tasks.cancel_scope.cancel()
 
 
-async def keep(link: Link, command: Sequence[str]) -> None:
+async def keep(endpoint: Endpoint, command: Sequence[str]) -> None:
     """A process, started again whenever it dies, and ended in order with us."""
     name, *rest = command
-    where = ["--nats", link.address] if name == "web" else [link.address]
+    where = ["--nats", endpoint.address] if name == "web" else [endpoint.address]
     words = [sys.executable, "-m", "septet", name, *where, *rest]
     while True:
         process = await anyio.open_process(

@@ -13,7 +13,7 @@ from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
 
 
-class Bell:
+class Signal:
     """One waits, others ring. The timer of an earlier wait serves the later ones as well."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Bell:
         self._timer: asyncio.TimerHandle | None = None
         self._until = 0.0
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake who waits. One who comes later is not told: look for news before waiting."""
         self._wake(True)
 
@@ -31,7 +31,7 @@ class Bell:
         self._until = loop.time() + seconds
         self._waiting = loop.create_future()
         if self._timer is not None and self._timer.when() > self._until:
-            self.hush()
+            self.close()
         if self._timer is None:
             self._timer = loop.call_at(self._until, self._look, loop)
         try:
@@ -39,7 +39,7 @@ class Bell:
         finally:
             self._waiting = None
 
-    def hush(self) -> None:
+    def close(self) -> None:
         """Nobody will wait any more."""
         if self._timer is not None:
             self._timer.cancel()
@@ -58,14 +58,14 @@ class Bell:
 
 
 LOG = logging.getLogger("septet.cluster")
-Hear = Callable[[Msg], None]
+MessageCallback = Callable[[Msg], None]
 """Must not wait: the next message is read when it returns."""
 
 
-class Ear(asyncio.Future[Msg]):
+class CallbackFuture(asyncio.Future[Msg]):
     """For each message the client sets the result of a subscription's future: this one takes any number of them."""
 
-    def __init__(self, hear: Hear) -> None:
+    def __init__(self, hear: MessageCallback) -> None:
         super().__init__()
         self._hear = hear
 
@@ -76,18 +76,18 @@ class Ear(asyncio.Future[Msg]):
             LOG.warning("a message on %s makes no sense (%s)", result.subject, type(error).__name__)
 
 
-async def listen(client: Client, subject: str, hear: Hear, queue: str = "") -> Subscription:
+async def subscribe(client: Client, subject: str, hear: MessageCallback, queue: str = "") -> Subscription:
     """From here on `hear` is called with each message of the subject; of a queue each goes to one who listens."""
-    return await client.subscribe(subject, queue=queue, future=Ear(hear))  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+    return await client.subscribe(subject, queue=queue, future=CallbackFuture(hear))  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
 
 
-PARTING = 0.3
+CLOSE_TIMEOUT = 0.3
 """Seconds for the end of a connection that has failed."""
-WISH = "Nats-Expected-"
+EXPECTATION = "Nats-Expected-"
 """What a publisher tells the server to compare."""
 
 
-class Wire(TcpTransport):
+class Transport(TcpTransport):
     """The client's own way over TCP. One whose TLS handshake failed never ends, and would be waited for for ever."""
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
@@ -96,7 +96,7 @@ class Wire(TcpTransport):
         await super().connect(uri, buffer_size, connect_timeout)
 
     async def wait_closed(self) -> None:
-        with anyio.move_on_after(PARTING):
+        with anyio.move_on_after(CLOSE_TIMEOUT):
             await super().wait_closed()
 
     def __bool__(self) -> bool:
@@ -109,9 +109,9 @@ class Connection(Client):
     def __init__(self, user: str, over_web: bool = False) -> None:
         super().__init__()
         self.user = user
-        self.refused: list[str] = []
+        self.permission_errors: list[str] = []
         if not over_web:
-            self._transport = Wire()
+            self._transport = Transport()
 
     async def publish(
         self, subject: str, payload: bytes = b"", reply: str = "", headers: dict[str, str] | None = None
@@ -139,6 +139,6 @@ class Connection(Client):
         found = {name: value.strip() for name, colon, value in pairs if colon and " " not in name}
         if len(found) < len(pairs):
             # Said twice: the server adds its own at the end, but heeds the first wish.
-            wishes = [pair for pair in reversed(pairs) if pair[0].startswith(WISH)]
+            wishes = [pair for pair in reversed(pairs) if pair[0].startswith(EXPECTATION)]
             found |= {name: value.strip() for name, _, value in wishes}
         return found

@@ -12,7 +12,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import Bell, listen
+from septet.cluster.client import Signal, subscribe
 from septet.cluster.turns import ENCODER, LEASE, SAYS, WORK, Failed, Left, Order, Say, as_error, said
 from septet.common.values import Value
 from septet.domain.codec import actor
@@ -58,7 +58,7 @@ class Line:
         self._client = client
         self._chat = chat
         self._heard: deque[Heard] = deque()
-        self.bell = Bell()
+        self.bell = Signal()
 
     async def order(self, state: State) -> None:
         """Ask for one who takes the open turn. A lost order is placed again, and so is one that was cut off."""
@@ -92,21 +92,21 @@ class Line:
 
     def _put(self, heard: Heard) -> None:
         self._heard.append(heard)
-        self.bell.ring()
+        self.bell.notify()
 
 
 @asynccontextmanager
 async def open_line(client: Client, store: EventStore, chat: str, after: int) -> AsyncGenerator[Line]:
     """The line of a chat that was seen until `after`."""
     line = Line(client, chat)
-    heard = await listen(client, said(chat), line.hear)
+    heard = await subscribe(client, said(chat), line.hear)
     # A plain task: a group of them would wrap its errors.
     listening = asyncio.create_task(line.listen(store, after))
     try:
         yield line
     finally:
         await ended(listening)
-        line.bell.hush()
+        line.bell.close()
         if not client.is_closed:
             await heard.unsubscribe()
 

@@ -15,11 +15,11 @@ from anyio.abc import TaskStatus
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import listen
-from septet.cluster.connection import patiently
+from septet.cluster.client import subscribe
+from septet.cluster.connection import retry_forever
 from septet.cluster.stream import last_of
 from septet.cluster.turns import ENCODER, LEASE, ORDERS, WORK, Beat, Left, Say, failed, said
-from septet.cluster.users import opened
+from septet.cluster.users import opened_turn_subjects
 from septet.common.text import decode_token
 from septet.domain.events import Recorded
 from septet.domain.state import State
@@ -86,11 +86,15 @@ class Member:
                 order = ORDERS.decode(message.data)
                 self._take(Call(order.chat, order.opened))
 
-        subjects = [*((one, hear_opened) for one in opened(role)), (f"{WORK}.{role}", hear_order)]
-        heard = [
-            await patiently(partial(listen, self._client, subject, hear, role)) for subject, hear in subjects
+        subjects = [
+            *((one, hear_opened) for one in opened_turn_subjects(role)),
+            (f"{WORK}.{role}", hear_order),
         ]
-        await patiently(self._client.flush)
+        heard = [
+            await retry_forever(partial(subscribe, self._client, subject, hear, role))
+            for subject, hear in subjects
+        ]
+        await retry_forever(self._client.flush)
         try:
             yield
         finally:

@@ -18,9 +18,9 @@ from nats.js.client import JetStreamContext
 from septet.cluster.client import Connection
 from septet.cluster.users import PRESENCE, PRESENCE_STREAM
 from septet.common.text import encode_token
-from septet.domain.presence import BEAT, Kind, Presence, Seen
+from septet.domain.presence import HEARTBEAT, Kind, Participant, Presence
 
-KEPT = 86_400.0
+MAX_AGE = 86_400.0
 """Seconds for which one who fell silent is still remembered."""
 MOST, LONGEST = 5000, 1 << 20
 """Signs that are remembered, and bytes of one: a member that floods them harms nobody for long."""
@@ -29,7 +29,7 @@ OPERATION = "KV-Operation"
 PRESENCES = msgspec.json.Decoder(Presence)
 
 
-async def make_presence(client: Connection, replicas: int = 1) -> None:
+async def create_presence_stream(client: Connection, replicas: int = 1) -> None:
     """The server's memory of signs: the newest of each."""
     config = StreamConfig(
         name=PRESENCE_STREAM,
@@ -39,14 +39,14 @@ async def make_presence(client: Connection, replicas: int = 1) -> None:
         max_msgs_per_subject=1,
         max_msgs=MOST,
         max_msg_size=LONGEST,
-        max_age=KEPT,
+        max_age=MAX_AGE,
         allow_direct=True,
     )
     with suppress(nats.js.errors.BadRequestError):  # there already, made with other settings
         await JetStreamContext(client).add_stream(config)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
 
 
-class Sign:
+class PresenceBeacon:
     """One who is there."""
 
     def __init__(self, client: Connection, kind: Kind, name: str, roles: tuple[str, ...] = ()) -> None:
@@ -57,58 +57,58 @@ class Sign:
         )
         self._chats: dict[str, None] = {}
 
-    async def conducts(self, chat: str) -> None:
+    async def add_chat(self, chat: str) -> None:
         self._chats[chat] = None
-        await self.give()
+        await self.publish()
 
-    async def rests(self, chat: str) -> None:
+    async def remove_chat(self, chat: str) -> None:
         self._chats.pop(chat, None)
-        await self.give()
+        await self.publish()
 
-    async def give(self) -> None:
+    async def publish(self) -> None:
         """A sign that gets lost is followed by another."""
         now = msgspec.structs.replace(self._presence, chats=tuple(self._chats))
         with suppress(nats.errors.Error):
             if self._client.is_connected:
                 await self._client.publish(self.key, msgspec.json.encode(now))
 
-    async def leave(self) -> None:
+    async def withdraw(self) -> None:
         """Go in order: nobody waits for a sign."""
         with anyio.move_on_after(1.0, shield=True), suppress(nats.errors.Error):
             if self._client.is_connected:
                 await self._client.publish(self.key, headers={OPERATION: "DEL"})
                 await self._client.flush()
 
-    async def keep(self) -> None:
+    async def publish_forever(self) -> None:
         while True:
-            await anyio.sleep(BEAT)
-            await self.give()
+            await anyio.sleep(HEARTBEAT)
+            await self.publish()
 
 
 @asynccontextmanager
-async def signing(
+async def announce_presence(
     client: Connection, kind: Kind, name: str, roles: tuple[str, ...] = ()
-) -> AsyncGenerator[Sign]:
+) -> AsyncGenerator[PresenceBeacon]:
     """Be there for as long as the context lasts."""
-    sign = Sign(client, kind, name, roles)
+    sign = PresenceBeacon(client, kind, name, roles)
     async with anyio.create_task_group() as tasks:
-        await sign.give()
-        tasks.start_soon(sign.keep)
+        await sign.publish()
+        tasks.start_soon(sign.publish_forever)
         try:
             yield sign
         finally:
-            await sign.leave()
+            await sign.withdraw()
             tasks.cancel_scope.cancel()
 
 
-async def seen(client: Connection) -> list[Seen]:
+async def list_participants(client: Connection) -> list[Participant]:
     """Everybody who was there within a day and did not leave in order; the newest sign first."""
     stream = JetStreamContext(client)
     try:
         info = await stream.stream_info(PRESENCE_STREAM, subjects_filter=">")
     except nats.js.errors.NotFoundError:
         return []
-    found = [await last_sign(stream, subject) for subject in info.state.subjects or {}]
+    found = [await last_presence(stream, subject) for subject in info.state.subjects or {}]
     return sorted((one for one in found if one is not None), key=lambda one: one.silent)
 
 
@@ -125,13 +125,13 @@ def is_dead(presence: Presence) -> bool:
     return False
 
 
-async def forget(client: Connection, gone: Seen) -> None:
+async def remove_participant(client: Connection, gone: Participant) -> None:
     """Nothing more is expected of who fell silent."""
     with suppress(nats.errors.Error):
         await client.publish(gone.key, headers={OPERATION: "DEL"})
 
 
-async def last_sign(stream: JetStreamContext, subject: str) -> Seen | None:
+async def last_presence(stream: JetStreamContext, subject: str) -> Participant | None:
     try:
         message = await stream.get_last_msg(PRESENCE_STREAM, subject)
     except nats.js.errors.NotFoundError:  # gone meanwhile
@@ -140,11 +140,15 @@ async def last_sign(stream: JetStreamContext, subject: str) -> Seen | None:
         return None
     with suppress(msgspec.MsgspecError):
         found = PRESENCES.decode(message.data)
-        return Seen(presence=found, silent=age(message), key=subject) if is_true(found, subject) else None
+        return (
+            Participant(presence=found, silent=age(message), key=subject)
+            if is_plausible(found, subject)
+            else None
+        )
     return None
 
 
-def is_true(presence: Presence, subject: str) -> bool:
+def is_plausible(presence: Presence, subject: str) -> bool:
     """Whether one who may write there can be that: by the subject the server tells conductors from members."""
     return subject.split(".")[2] == presence.kind and (presence.kind == "conductor" or not presence.chats)
 

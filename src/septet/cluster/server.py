@@ -17,17 +17,18 @@ from subprocess import DEVNULL
 import anyio
 from anyio.abc import Process
 
-from septet.cluster.connection import OLDEST, Link, is_loopback
+from septet.cluster.connection import MIN_SERVER_VERSION
+from septet.cluster.endpoint import Endpoint, is_loopback
 from septet.cluster.users import CONDUCTOR, User, Users, write_private
 from septet.common.values import Value
 from septet.errors import BadConfig, BadUsage, StoreFailed, Unreachable
 
-READY = 20.0
+START_TIMEOUT = 20.0
 """Seconds that a server may take to recover its store and listen."""
-ATTEMPTS = 7
+RESTART_ATTEMPTS = 7
 BIGGEST_MESSAGE = 8 << 20
 ANY = ("0.0.0.0", "::")  # noqa: S104  # read, not bound
-CONFIG = """\
+CONFIG_TEMPLATE = """\
 server_name: {name}
 listen: "{host}:{port}"
 ports_file_dir: "{folder}"
@@ -41,7 +42,7 @@ jetstream {{ store_dir: "{folder}/store", sync_interval: {sync} }}
 """
 
 
-class ServerPlan(Value):
+class ServerConfig(Value):
     """What to serve. `port` 0 takes a free one; `sync` always means an fsync before every acknowledgement."""
 
     folder: Path
@@ -57,31 +58,31 @@ class ServerPlan(Value):
 class Server:
     """One nats-server process, and the address that it keeps over restarts."""
 
-    def __init__(self, plan: ServerPlan, binary: str, token: str) -> None:
-        self._plan = plan
+    def __init__(self, config: ServerConfig, binary: str, token: str) -> None:
+        self._config = config
         self.name = sha256(token.encode()).hexdigest()[:6]
         self._binary = binary
         self._process: Process | None = None
-        self._port = plan.port or -1
+        self._port = config.port or -1
         self.token = token
         self.restarts = 0
-        self.back = anyio.Event()
+        self.restarted = anyio.Event()
         """Set when a server that died is there again."""
 
     @property
-    def link(self) -> Link:
+    def endpoint(self) -> Endpoint:
         """For this machine's own clients: they know the certificate, so whatever name is in it will do."""
-        own = "127.0.0.1" if self._plan.host in ANY else self._plan.host
-        certificate = self._plan.certificate
-        return Link(address=self._address(own), token=self.token, certificate=certificate)
+        own = "127.0.0.1" if self._config.host in ANY else self._config.host
+        certificate = self._config.certificate
+        return Endpoint(address=self._address(own), token=self.token, certificate=certificate)
 
     @property
     def address(self) -> str:
         """For others."""
-        return self._address(socket.gethostname() if self._plan.host in ANY else self._plan.host)
+        return self._address(socket.gethostname() if self._config.host in ANY else self._config.host)
 
     def _address(self, host: str) -> str:
-        scheme = "tls" if self._plan.certificate else "nats"
+        scheme = "tls" if self._config.certificate else "nats"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     @property
@@ -96,9 +97,9 @@ class Server:
 
     async def start(self) -> None:
         """Running and listening when this returns."""
-        config = self._plan.folder / "server.conf"
-        await anyio.to_thread.run_sync(write_private, config, self._config())
-        command = [*die_with_parent(), self._binary, "-c", str(config)]
+        path = self._config.folder / "server.conf"
+        await anyio.to_thread.run_sync(write_private, path, self._config_text())
+        command = [*die_with_parent(), self._binary, "-c", str(path)]
         # A session of its own: Ctrl-C at a terminal is for the host, which ends its server last.
         self._process = await anyio.open_process(
             command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
@@ -122,17 +123,17 @@ class Server:
                 await self._restart()
 
     async def _restart(self) -> None:
-        for attempt in range(ATTEMPTS):
+        for attempt in range(RESTART_ATTEMPTS):
             await anyio.sleep(0.1 * 2**attempt)
             try:
                 await self.start()
                 break
             except (BadUsage, Unreachable):
-                if attempt == ATTEMPTS - 1:
+                if attempt == RESTART_ATTEMPTS - 1:
                     raise
         self.restarts += 1
-        self.back.set()
-        self.back = anyio.Event()
+        self.restarted.set()
+        self.restarted = anyio.Event()
 
     async def stop(self) -> None:
         """Everything acknowledged is on the disk and every client is told when this returns."""
@@ -142,39 +143,39 @@ class Server:
         with anyio.CancelScope(shield=True):
             if process.returncode is None:
                 process.terminate()
-            with anyio.move_on_after(READY):
+            with anyio.move_on_after(START_TIMEOUT):
                 await process.wait()
             if process.returncode is None:
                 process.kill()
             await process.aclose()
 
-    def _config(self) -> str:
-        plan = self._plan
-        tls = f'tls {{ cert_file: "{plan.certificate}", key_file: "{plan.key}", min_version: "1.3" }}'
-        return CONFIG.format(
+    def _config_text(self) -> str:
+        config = self._config
+        tls = f'tls {{ cert_file: "{config.certificate}", key_file: "{config.key}", min_version: "1.3" }}'
+        return CONFIG_TEMPLATE.format(
             name=f"septet-{self.name}",
-            host=plan.host,
+            host=config.host,
             port=self._port,
-            folder=plan.folder,
+            folder=config.folder,
             payload=BIGGEST_MESSAGE,
-            sync=plan.sync,
-            tls=tls if plan.certificate else "",
+            sync=config.sync,
+            tls=tls if config.certificate else "",
         )
 
     async def _listening(self, process: Process) -> int:
         """The port, once the server has written it down."""
-        ports = anyio.Path(self._plan.folder / f"{Path(self._binary).name}_{process.pid}.ports")
-        with anyio.move_on_after(READY):
+        ports = anyio.Path(self._config.folder / f"{Path(self._binary).name}_{process.pid}.ports")
+        with anyio.move_on_after(START_TIMEOUT):
             while process.returncode is None:
                 if await ports.exists() and (
                     found := re.search(r":(\d+)", first_address(await ports.read_text()))
                 ):
                     return int(found[1])
                 await anyio.sleep(0.01)
-        raise await self._complaint()
+        raise await self._start_error()
 
-    async def _complaint(self) -> BadUsage | Unreachable:
-        log = anyio.Path(self._plan.folder / "server.log")
+    async def _start_error(self) -> BadUsage | Unreachable:
+        log = anyio.Path(self._config.folder / "server.log")
         text = await log.read_text() if await log.exists() else ""
         if "address already in use" in text.rsplit("Starting nats-server", 1)[-1]:
             return BadUsage(
@@ -187,16 +188,16 @@ class Server:
 
 
 @asynccontextmanager
-async def serve(plan: ServerPlan) -> AsyncGenerator[Server]:
+async def serve(config: ServerConfig) -> AsyncGenerator[Server]:
     """A supervised server for as long as the context lasts."""
-    check_exposure(plan)
+    check_exposure(config)
     binary = await find_binary()
-    with sole_use(plan.folder):
-        users = Users(plan.folder)
+    with exclusive_use(config.folder):
+        users = Users(config.folder)
         token = users.ensure(CONDUCTOR).token
-        for role, called in plan.roles.items():
+        for role, called in config.roles.items():
             users.ensure(role, [role], called)
-        server = Server(plan, binary, token)
+        server = Server(config, binary, token)
         await server.start()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.supervise)
@@ -207,19 +208,19 @@ async def serve(plan: ServerPlan) -> AsyncGenerator[Server]:
                 await server.stop()
 
 
-def check_exposure(plan: ServerPlan) -> None:
-    if not is_loopback(plan.host) and not plan.certificate:
+def check_exposure(config: ServerConfig) -> None:
+    if not is_loopback(config.host) and not config.certificate:
         raise BadUsage(
-            f"{plan.host} can be reached by others, and the talk would be readable",
+            f"{config.host} can be reached by others, and the talk would be readable",
             "pass --tls CERT KEY",
         )
-    for path in filter(None, (plan.certificate, plan.key)):
+    for path in filter(None, (config.certificate, config.key)):
         if not os.access(path, os.R_OK):
             raise BadConfig(f"{path} cannot be read", "name PEM files: --tls CERT KEY")
 
 
 @contextmanager
-def sole_use(folder: Path) -> Generator[None]:
+def exclusive_use(folder: Path) -> Generator[None]:
     """Two servers on one store would ruin it."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -235,14 +236,14 @@ def sole_use(folder: Path) -> Generator[None]:
         os.close(lock)
 
 
-def invite(folder: Path, name: str, roles: Sequence[str], called: Sequence[str] = ()) -> User:
+def add_user(folder: Path, name: str, roles: Sequence[str], called: Sequence[str] = ()) -> User:
     """A user who may serve these roles from now on, also where the host runs already."""
     user = Users(folder).ensure(name, roles, called)
     reload(folder)
     return user
 
 
-def uninvite(folder: Path, name: str) -> None:
+def remove_user(folder: Path, name: str) -> None:
     Users(folder).remove(name)
     reload(folder)
 
@@ -272,10 +273,11 @@ async def find_binary() -> str:
     """A nats-server on PATH when it is new enough, else the one of `septet[cluster]`."""
     own = Path(sysconfig.get_path("scripts")) / "nats-server"
     for binary in (shutil.which("nats-server"), str(own)):
-        if binary and await version_of(binary) >= OLDEST:
+        if binary and await version_of(binary) >= MIN_SERVER_VERSION:
             return binary
     raise BadConfig(
-        f"there is no nats-server {'.'.join(map(str, OLDEST))} or newer here", "pip install 'septet[cluster]'"
+        f"there is no nats-server {'.'.join(map(str, MIN_SERVER_VERSION))} or newer here",
+        "pip install 'septet[cluster]'",
     )
 
 

@@ -9,21 +9,22 @@ from nats.js.manager import JetStreamManager
 
 from septet.chat.results import status
 from septet.cluster.client import Connection
-from septet.cluster.connection import Link, connect, shown
+from septet.cluster.connection import connect
+from septet.cluster.endpoint import Endpoint, without_secret
 from septet.cluster.hosts import check_conductor
-from septet.cluster.presence import seen
+from septet.cluster.presence import list_participants
 from septet.cluster.store import open_nats_store
 from septet.common.values import Value
-from septet.domain.presence import Seen
+from septet.domain.presence import Participant
 from septet.domain.reduce import fold
 from septet.errors import LogDamaged, Unreachable
 from septet.ports import ChatHead, EventStore
 
-SHOWN = 20
+MAX_CHATS = 20
 """How many chats are told, those that moved last."""
 
 
-class StreamStanding(Value, omit_defaults=False):
+class StreamStatus(Value, omit_defaults=False):
     name: str
     messages: int
     bytes: int
@@ -31,7 +32,7 @@ class StreamStanding(Value, omit_defaults=False):
     leader: str
 
 
-class ChatStanding(Value, omit_defaults=False):
+class ChatStatus(Value, omit_defaults=False):
     """`conductors` are the names of those who say that they conduct it; two only for a moment."""
 
     chat: str
@@ -41,35 +42,35 @@ class ChatStanding(Value, omit_defaults=False):
     conductors: tuple[str, ...]
 
 
-class Standing(Value, omit_defaults=False):
+class HostStatus(Value, omit_defaults=False):
     address: str
     version: str
-    streams: tuple[StreamStanding, ...]
-    people: tuple[Seen, ...]
-    chats: tuple[ChatStanding, ...]
+    streams: tuple[StreamStatus, ...]
+    people: tuple[Participant, ...]
+    chats: tuple[ChatStatus, ...]
 
 
-async def standing(link: Link) -> Standing:
-    async with connect(link) as client:
+async def host_status(endpoint: Endpoint) -> HostStatus:
+    async with connect(endpoint) as client:
         try:
-            return await standing_of(client, link)
+            return await read_status(client, endpoint)
         except nats.errors.Error as error:
             check_conductor(client)
-            where = shown(link.address)
+            where = without_secret(endpoint.address)
             raise Unreachable(f"the server at {where} does not answer ({error})", "try again") from error
 
 
-async def standing_of(client: Connection, link: Link) -> Standing:
-    people = await seen(client)
+async def read_status(client: Connection, endpoint: Endpoint) -> HostStatus:
+    people = await list_participants(client)
     store = await open_nats_store(client)
     heads = await store.chats()
     version = client.connected_server_version
-    return Standing(
-        address=shown(link.address),
+    return HostStatus(
+        address=without_secret(endpoint.address),
         version=f"{version.major}.{version.minor}.{version.patch}",
-        streams=tuple(map(stream_standing, await streams(client))),
+        streams=tuple(map(stream_status, await streams(client))),
         people=tuple(people),
-        chats=tuple(await chat_standings(store, heads, people)),
+        chats=tuple(await chat_statuses(store, heads, people)),
     )
 
 
@@ -81,8 +82,8 @@ async def streams(client: Connection) -> list[StreamInfo]:
     return sorted(found, key=lambda info: info.config.name or "")
 
 
-def stream_standing(info: StreamInfo) -> StreamStanding:
-    return StreamStanding(
+def stream_status(info: StreamInfo) -> StreamStatus:
+    return StreamStatus(
         name=info.config.name or "",
         messages=info.state.messages,
         bytes=info.state.bytes,
@@ -91,27 +92,27 @@ def stream_standing(info: StreamInfo) -> StreamStanding:
     )
 
 
-async def chat_standings(
-    store: EventStore, heads: Sequence[ChatHead], people: Sequence[Seen]
-) -> list[ChatStanding]:
+async def chat_statuses(
+    store: EventStore, heads: Sequence[ChatHead], people: Sequence[Participant]
+) -> list[ChatStatus]:
     """Those that moved last; what a member wrote where no chat was ever started is none."""
-    found: list[ChatStanding] = []
+    found: list[ChatStatus] = []
     for head in heads:
-        if len(found) < SHOWN and (one := await chat_standing(store, head, people)) is not None:
+        if len(found) < MAX_CHATS and (one := await chat_status(store, head, people)) is not None:
             found.append(one)
     return found
 
 
-async def chat_standing(store: EventStore, head: ChatHead, people: Sequence[Seen]) -> ChatStanding | None:
+async def chat_status(store: EventStore, head: ChatHead, people: Sequence[Participant]) -> ChatStatus | None:
     try:
         state = fold(await store.read(head.chat))
     except LogDamaged as error:
         said = f"damaged: {error.cause}"
-        return ChatStanding(chat=head.chat, status=said, ended=True, changed=head.changed, conductors=())
+        return ChatStatus(chat=head.chat, status=said, ended=True, changed=head.changed, conductors=())
     if not state.goal:
         return None
-    conductors = [one.presence for one in people if one.there and head.chat in one.presence.chats]
-    return ChatStanding(
+    conductors = [one.presence for one in people if one.is_present and head.chat in one.presence.chats]
+    return ChatStatus(
         chat=head.chat,
         status=status(state),
         ended=state.ended is not None,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import Bell, listen
+from septet.cluster.client import Signal, subscribe
 from septet.cluster.stream import (
     SEQUENCE,
     STORED,
@@ -62,11 +62,11 @@ class Feed:
     def __init__(self, chat: str) -> None:
         self._chat = chat
         self._told: deque[Msg] = deque(maxlen=KEPT)
-        self.bell = Bell()
+        self.bell = Signal()
 
     def hear(self, message: Msg) -> None:
         self._told.append(message)
-        self.bell.ring()
+        self.bell.notify()
 
     async def next(self, after: int) -> Stored | None:
         """The message right after the message `after`, or nothing where only the log knows what came next."""
@@ -218,11 +218,11 @@ class NatsStore:
         The server does what it is told in order: it listens for us before it answers what we ask next.
         """
         feed = Feed(chat)
-        heard = await listen(self._client, f"{STORED}.{encode_token(chat)}.>", feed.hear)
+        heard = await subscribe(self._client, f"{STORED}.{encode_token(chat)}.>", feed.hear)
         try:
             yield feed
         finally:
-            feed.bell.hush()
+            feed.bell.close()
             if not self._client.is_closed:
                 await heard.unsubscribe()
 

@@ -16,7 +16,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import listen
+from septet.cluster.client import subscribe
 from septet.common.text import decode_token, encode_token
 from septet.common.values import Value
 from septet.domain.codec import actor, decode, encode, kind_of
@@ -394,7 +394,7 @@ class Answers:
         """All messages that answer, the one that completes them last."""
         if not self._inbox:
             self._inbox = self._client.new_inbox()
-            await listen(self._client, f"{self._inbox}.*", self._hear)
+            await subscribe(self._client, f"{self._inbox}.*", self._hear)
         loop = asyncio.get_running_loop()
         name, waiting = str(next(self._numbers)), Waiting(whole, loop)
         if self._clock is None:

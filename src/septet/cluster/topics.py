@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.address import Meeting
 from septet.cluster.addresses import (
     AgentId,
     PrefixSubscription,
@@ -26,9 +25,9 @@ from septet.cluster.addresses import (
     heard_by,
     topic_id,
 )
-from septet.cluster.client import listen
-from septet.cluster.connection import connect, patiently
-from septet.cluster.hosts import link_to
+from septet.cluster.client import subscribe
+from septet.cluster.connection import connect, retry_forever
+from septet.cluster.endpoint import ConnectOptions, endpoint_of
 from septet.cluster.mail import (
     ANSWERS,
     CHANGED,
@@ -83,7 +82,7 @@ class Post:
 
     async def ask(self, recipient: str, parcel: Parcel, deadline: float) -> msgspec.Raw:
         agent = agent_id(recipient)
-        if not await patiently(lambda: self.registry.knows(agent.type)):
+        if not await retry_forever(lambda: self.registry.knows(agent.type)):
             raise Unreachable(f"there is no agent of type '{agent.type}'", "is its process registered?")
         with self._waiting() as (reply, heard):
             until = time() + deadline
@@ -125,18 +124,18 @@ class Post:
 
     async def subscribe(self, subscription: Subscription) -> str:
         """Returns the subscription's id. Subscribing twice is subscribing once."""
-        await patiently(lambda: self.registry.add(subscription))
+        await retry_forever(lambda: self.registry.add(subscription))
         return subscription.id
 
     async def unsubscribe(self, identity: str) -> None:
-        if not await patiently(lambda: self.registry.remove(identity)):
+        if not await retry_forever(lambda: self.registry.remove(identity)):
             raise BadUsage(f"there is no subscription '{identity}'", "list them first")
 
     async def subscriptions(self) -> Sequence[Subscription]:
-        return await patiently(self.registry.subscriptions)
+        return await retry_forever(self.registry.subscriptions)
 
     async def dead_letters(self) -> Sequence[DeadLetter]:
-        return await patiently(self.mail.dead_letters)
+        return await retry_forever(self.mail.dead_letters)
 
     async def answer_inner(self, message: Msg) -> None:
         """A request to an agent that waits in this process for the very request that led to it."""
@@ -179,12 +178,12 @@ class Desk:
 async def open_post(client: Client, replicas: int = 1) -> AsyncGenerator[Post]:
     """The post as seen from this process; leaving stops the agents that it serves."""
     mail = Mail(client)
-    await patiently(lambda: mail.make(replicas))
-    registry = await patiently(lambda: open_registry(client, replicas))
+    await retry_forever(lambda: mail.make(replicas))
+    registry = await retry_forever(lambda: open_registry(client, replicas))
     async with anyio.create_task_group() as tasks:
         post = Post(client, mail, registry, tasks)
         inner = await client.subscribe(post.inbox, cb=post.answer_inner)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        answers = await listen(client, f"{post.inbox}.*", post.hear_answer)
+        answers = await subscribe(client, f"{post.inbox}.*", post.hear_answer)
         try:
             yield post
         finally:
@@ -211,7 +210,7 @@ async def serve_agents(
 ) -> None:
     """Serve all agents of a type, for ever; other processes may serve the same type and share the work."""
     agent_id(f"{agent_type}/x")
-    await patiently(lambda: post.registry.add_type(agent_type))
+    await retry_forever(lambda: post.registry.add_type(agent_type))
     async with anyio.create_task_group() as tasks:
         host = Host(post, agent_type, make, tasks)
         async with host.listening():
@@ -244,7 +243,7 @@ class Host:
                 (CHANGED, self._hear_change),
             )
         ]
-        await patiently(self._post.client.flush)
+        await retry_forever(self._post.client.flush)
         try:
             yield
         finally:
@@ -255,7 +254,7 @@ class Host:
     async def look(self) -> None:
         """Everything that was written before somebody listened, or while the server was away."""
         self.subscriptions = await self._post.subscriptions()
-        direct, topics = await patiently(lambda: self._post.mail.keys(self._type))
+        direct, topics = await retry_forever(lambda: self._post.mail.keys(self._type))
         for key in direct | {source for kind, source in topics if self.hears(kind)}:
             self._open(key)
 
@@ -293,9 +292,9 @@ class Mailbox:
 
     async def serve(self) -> None:
         self._post.working[str(self._agent)] = self.answer
-        queue = await patiently(lambda: self._post.mail.mailbox(self._agent))
+        queue = await retry_forever(lambda: self._post.mail.mailbox(self._agent))
         while True:
-            (message,) = await patiently(lambda: queue.fetch(1, LONG_POLL))
+            (message,) = await retry_forever(lambda: queue.fetch(1, LONG_POLL))
             try:
                 await self._handle(message)
             except anyio.get_cancelled_exc_class():
@@ -391,6 +390,6 @@ async def open_topics(
     On the machine of the host nothing need be said: its address and its token are found where it keeps them.
     """
     path = Path(token_file) if token_file is not None else None
-    link = link_to(Meeting(url=url, token_file=path, tls_ca=tls_ca))
-    async with connect(link, wait=wait) as client, open_post(client) as post:
+    endpoint = endpoint_of(ConnectOptions(url=url, token_file=path, tls_ca=tls_ca))
+    async with connect(endpoint, wait=wait) as client, open_post(client) as post:
         yield post

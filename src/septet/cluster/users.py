@@ -19,10 +19,10 @@ PRESENCE, PRESENCE_STREAM = "septet-presence", "KV_septet-presence"
 PAGES = f"{API}.DIRECT.GET.{LOG_STREAM}"
 """Where the log is read, many messages at once."""
 CONDUCTOR = "conductor"
-NEVER = (f"{API}.STREAM.DELETE.>", f"{API}.STREAM.PURGE.{LOG_STREAM}", f"{API}.STREAM.MSG.DELETE.>")
+DENIED = (f"{API}.STREAM.DELETE.>", f"{API}.STREAM.PURGE.{LOG_STREAM}", f"{API}.STREAM.MSG.DELETE.>")
 """What nobody may do over the network: a log is only ever added to."""
 
-NAMED = (
+OWN_EVENTS = (
     "model_answered",
     "reply_refused",
     "facts_changed",
@@ -32,7 +32,7 @@ NAMED = (
     "budget_reached",
 )
 """Events that say whose they are: every member may store its own."""
-MADE = {
+ROLE_EVENTS = {
     "planner": ("plan_proposed",),
     "coder": ("version_written", "tool_answered", "snapshot_taken"),
     "runner": (
@@ -52,11 +52,11 @@ MADE = {
 }
 """Events that only some roles make. A coder cannot claim a run, nor judge its own work; a runner cannot decide for
 the person."""
-FLOOR = ("turn_opened", "chat_ended")
+MOVE_EVENTS = ("turn_opened", "chat_ended")
 """Who has the floor passes it on or ends the chat, by the team's policy: every member may, the latter by its name."""
 
 
-REACHED = (
+EXPORTED_SERVICES = (
     f"{API}.INFO",
     f"{API}.STREAM.NAMES",
     f"{API}.STREAM.INFO.*",
@@ -70,32 +70,32 @@ REACHED = (
 )
 """All that any member can ever reach; rights bound it further. Rights alone would not do: the server sends its answers
 to whatever subject it is told, and asks nobody whether the asker may publish there."""
-TOLD = ("septet.stored.>", "septet.work.*")
+EXPORTED_STREAMS = ("septet.stored.>", "septet.work.*")
 """All that any member can ever hear, besides answers."""
 
 
-class Rights(Value):
+class Permissions(Value):
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
     inbox: tuple[str, ...] = ()
-    never: tuple[str, ...] = NEVER
+    deny: tuple[str, ...] = DENIED
 
 
-def inbox(name: str) -> str:
+def inbox_of(name: str) -> str:
     """Answers to a user come to a place of its own, which no other member can hear."""
     return f"_INBOX_{encode_token(name)}"
 
 
-def conductor_rights() -> Rights:
-    return Rights(publish=(">",), subscribe=(">",))
+def conductor_permissions() -> Permissions:
+    return Permissions(publish=(">",), subscribe=(">",))
 
 
-def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rights:
+def member_permissions(name: str, roles: Sequence[str], called: Sequence[str]) -> Permissions:
     """Hear the orders of its roles, store what they make, read logs, keep contents, say that it is there.
 
     `called` are the names under which it speaks in chats.
     """
-    return Rights(
+    return Permissions(
         publish=(
             f"{API}.INFO",
             f"{API}.STREAM.NAMES",
@@ -103,37 +103,37 @@ def member_rights(name: str, roles: Sequence[str], called: Sequence[str]) -> Rig
             *(f"{API}.STREAM.MSG.GET.{stream}" for stream in (LOG_STREAM, BLOB_STREAM)),
             PAGES,
             f"{BLOB}.*.*.*.*",
-            *(f"{LOG}.*.t.{what}" for what in storing(roles, called)),
+            *(f"{LOG}.*.t.{what}" for what in storable_events(roles, called)),
             *(f"septet.bus.*.{encode_token(one)}" for one in called),
             "septet.said.*",
             f"$KV.{PRESENCE}.member.{encode_token(name)}.*",
         ),
-        subscribe=tuple(subject for role in roles for subject in hearing(role)),
-        inbox=(f"{inbox(name)}.>",),
+        subscribe=tuple(subject for role in roles for subject in turn_subjects(role)),
+        inbox=(f"{inbox_of(name)}.>",),
     )
 
 
-def storing(roles: Sequence[str], called: Sequence[str]) -> Iterator[str]:
+def storable_events(roles: Sequence[str], called: Sequence[str]) -> Iterator[str]:
     """Its own events, and moves: alone, or together with an event of its own."""
-    named = [f"{kind}.{encode_token(one)}" for kind in NAMED for one in called]
-    own = [*named, *sorted({made(kind) for role in roles for kind in MADE.get(role, ())})]
+    named = [f"{kind}.{encode_token(one)}" for kind in OWN_EVENTS for one in called]
+    own = [*named, *sorted({with_actor(kind) for role in roles for kind in ROLE_EVENTS.get(role, ())})]
     yield from own
     for move in ("turn_opened.*", *(f"chat_ended.{encode_token(one)}" for one in called)):
         yield move
         yield from (f"{move}.{one}" for one in own)
 
 
-def made(kind: str) -> str:
+def with_actor(kind: str) -> str:
     """By anybody, unless it is said by whom."""
     return kind if "." in kind else f"{kind}.*"
 
 
-def hearing(role: str) -> tuple[str, ...]:
+def turn_subjects(role: str) -> tuple[str, ...]:
     """Turns of the role: as they are opened, and as they are ordered again."""
-    return (*opened(role), f"septet.work.{role}")
+    return (*opened_turn_subjects(role), f"septet.work.{role}")
 
 
-def opened(role: str) -> tuple[str, str]:
+def opened_turn_subjects(role: str) -> tuple[str, str]:
     """Turns of the role: by a move alone, and by one that was stored together with what led to it."""
     subject = f"septet.stored.*.t.turn_opened.{encode_token(role)}"
     return subject, f"{subject}.>"
@@ -142,7 +142,7 @@ def opened(role: str) -> tuple[str, str]:
 LONGEST_NAME = 64
 ACCOUNT = "SEPTET"
 """Where the log is, and who conducts. Members are in another: for them nothing exists but the ways that lead here."""
-MANY = {"response_type": "stream"}
+STREAMED_RESPONSE = {"response_type": "stream"}
 """A question with many answers: the server remembers who asked until they leave. Of all others it forgets it with the
 answer."""
 
@@ -163,10 +163,10 @@ class User(Value, forbid_unknown_fields=True):
         return f"{self.name}:{self.secret}"
 
     @property
-    def rights(self) -> Rights:
+    def permissions(self) -> Permissions:
         if not self.roles:
-            return conductor_rights()
-        return member_rights(self.name, self.roles, sorted({*self.roles, *self.called}))
+            return conductor_permissions()
+        return member_permissions(self.name, self.roles, sorted({*self.roles, *self.called}))
 
 
 USERS = msgspec.json.Decoder(tuple[User, ...])
@@ -192,7 +192,7 @@ class Users:
     def ensure(self, name: str, roles: Sequence[str] = (), called: Sequence[str] = ()) -> User:
         """The user of that name with those rights; one that is there keeps its token."""
         known = {user.name: user for user in self.all()}
-        before = known.get(name) or User(name=checked(name), secret=secrets.token_urlsafe(24))
+        before = known.get(name) or User(name=check_user_name(name), secret=secrets.token_urlsafe(24))
         user = User(name=name, secret=before.secret, roles=tuple(sorted(set(roles))), called=tuple(called))
         self._write({**known, name: user})
         write_private(self.token_file(name), user.token)
@@ -213,36 +213,40 @@ class Users:
         """The list for us, and the same for the server, which reads it anew when it is told to."""
         (self._folder / "tokens").mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(self._kept, msgspec.json.encode(list(users.values())).decode())
-        write_private(self._folder / "users.conf", server_form(list(users.values())))
+        write_private(self._folder / "users.conf", server_config(list(users.values())))
 
 
-def server_form(users: Sequence[User]) -> str:
+def server_config(users: Sequence[User]) -> str:
     """A part of nats-server's configuration; JSON is one of the forms that it reads."""
-    ways = [("service", subject) for subject in REACHED] + [("stream", subject) for subject in TOLD]
+    ways = [("service", subject) for subject in EXPORTED_SERVICES] + [
+        ("stream", subject) for subject in EXPORTED_STREAMS
+    ]
     accounts = {
         ACCOUNT: {
             "jetstream": "enabled",
-            "users": [entry(user) for user in users if not user.roles],
-            "exports": [{way: subject, **(MANY if subject == PAGES else {})} for way, subject in ways],
+            "users": [user_entry(user) for user in users if not user.roles],
+            "exports": [
+                {way: subject, **(STREAMED_RESPONSE if subject == PAGES else {})} for way, subject in ways
+            ],
         },
         "MEMBERS": {
-            "users": [entry(user) for user in users if user.roles],
+            "users": [user_entry(user) for user in users if user.roles],
             "imports": [{way: {"account": ACCOUNT, "subject": subject}} for way, subject in ways],
         },
     }
     return f"accounts: {json.dumps(accounts, indent=1)}\n"
 
 
-def entry(user: User) -> dict[str, object]:
-    rights = user.rights
+def user_entry(user: User) -> dict[str, object]:
+    rights = user.permissions
     permissions = {
-        "publish": {"allow": list(rights.publish), "deny": list(rights.never)},
+        "publish": {"allow": list(rights.publish), "deny": list(rights.deny)},
         "subscribe": {"allow": [*rights.inbox, *rights.subscribe]},
     }
     return {"user": user.name, "password": user.secret, "permissions": permissions}
 
 
-def checked(name: str) -> str:
+def check_user_name(name: str) -> str:
     if not name or len(name) > LONGEST_NAME or ":" in name or not name.isprintable():
         raise BadUsage(f"'{name[:80]}' cannot be a member's name", "use a short word")
     return name

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from septet.common.values import Value
 
-BEAT = 2.0
+HEARTBEAT = 2.0
 """Seconds between two signs of life."""
-GONE = 3 * BEAT
+GONE_AFTER = 3 * HEARTBEAT
 """Seconds of silence after which somebody counts as gone."""
 
 Kind = Literal["member", "conductor"]
@@ -27,7 +27,7 @@ class Presence(Value):
     chats: tuple[str, ...] = ()
 
 
-class Seen(Value, omit_defaults=False):
+class Participant(Value, omit_defaults=False):
     """`silent` is how many seconds ago it last said that it is there; `key` is where it says so."""
 
     presence: Presence
@@ -35,24 +35,24 @@ class Seen(Value, omit_defaults=False):
     key: str = ""
 
     @property
-    def there(self) -> bool:
-        return self.silent < GONE
+    def is_present(self) -> bool:
+        return self.silent < GONE_AFTER
 
 
-def orphaned(people: Sequence[Seen]) -> list[Seen]:
+def silent_conductors(people: Sequence[Participant]) -> list[Participant]:
     """Conductors that fell silent with chats in hand; each is shown with those that nobody else conducts."""
-    taken = {chat for one in people if one.there for chat in one.presence.chats}
+    taken = {chat for one in people if one.is_present for chat in one.presence.chats}
     return [
         replace(one, presence=replace(one.presence, chats=left_by(one, taken)))
         for one in people
-        if not one.there and one.presence.kind == "conductor"
+        if not one.is_present and one.presence.kind == "conductor"
     ]
 
 
-def left_by(gone: Seen, taken: set[str]) -> tuple[str, ...]:
+def left_by(gone: Participant, taken: set[str]) -> tuple[str, ...]:
     return tuple(chat for chat in gone.presence.chats if chat not in taken)
 
 
-def rivals(people: Sequence[Seen], chat: str, own: str) -> list[Seen]:
+def other_conductors(people: Sequence[Participant], chat: str, own: str) -> list[Participant]:
     """Others who say that they conduct the chat."""
-    return [one for one in people if one.there and one.key != own and chat in one.presence.chats]
+    return [one for one in people if one.is_present and one.key != own and chat in one.presence.chats]

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 
 from septet.chat.search import Index
-from septet.domain.presence import BEAT
+from septet.domain.presence import HEARTBEAT
 from septet.domain.state import State
 from septet.errors import SeptetError, StoreFailed
 from septet.web.channels import Channel, Channels, Frame, Frames, chats_frame
@@ -90,4 +90,4 @@ async def adopt_orphans(app: AppState) -> None:
         with suppress(SeptetError):  # it is tried again, and the page must not end with it
             for chat in await app.session.orphans():
                 app.runner.start(await app.chats.state(chat))
-        await anyio.sleep(BEAT)
+        await anyio.sleep(HEARTBEAT)

@@ -78,7 +78,7 @@ class Queries:
 
     async def people(self, request: Request) -> Response:
         """Who is where, on many machines; null where everybody is here."""
-        return json_response(await self.app.session.people())
+        return json_response(await self.app.session.participants())
 
     async def model(self, request: Request) -> Response:
         """What a new chat would think with, and why; looking for one may take a moment."""

@@ -15,7 +15,7 @@ import anyio
 import uvicorn
 from starlette.applications import Starlette
 
-from septet.cluster.address import Meeting, adopt, options_of
+from septet.cluster.endpoint import ConnectOptions, command_line_options, load_group_chat
 from septet.common.values import Value
 from septet.errors import BadUsage
 from septet.settings.group_chats import each_by_its_own
@@ -157,12 +157,14 @@ async def serve_with_options(choices: ServeOptions) -> int:
     address = Address(host=choices.host, port=choices.port, token_file=choices.token_file)
     if not choices.url and choices.config is None:
         return await serve(address, choices.model, not choices.no_open)
-    from septet.cluster.hosts import link_to
+    from septet.cluster.endpoint import endpoint_of
     from septet.wiring.cluster import open_cluster
 
-    team = each_by_its_own(adopt(choices.config).team) if choices.config is not None else None
-    meeting = Meeting(
+    team = each_by_its_own(load_group_chat(choices.config).team) if choices.config is not None else None
+    server = ConnectOptions(
         url=choices.url, token_file=choices.nats_token_file, tls_ca=choices.tls_ca, config=choices.config
     )
-    opening = partial(open_cluster, link_to(meeting), team=team, wait=float("inf"), how=options_of(meeting))
+    opening = partial(
+        open_cluster, endpoint_of(server), team=team, wait=float("inf"), how=command_line_options(server)
+    )
     return await serve(address, choices.model, not choices.no_open, opening)

@@ -15,16 +15,23 @@ from septet.cluster.blobs import open_nats_blobs
 from septet.cluster.bus import NatsBus
 from septet.cluster.client import Connection
 from septet.cluster.conductor import perform_together
-from septet.cluster.connection import Link, connect, patiently, shown
-from septet.cluster.hosts import SERVED, check_conductor, check_roles
+from septet.cluster.connection import connect, retry_forever
+from septet.cluster.endpoint import Endpoint, without_secret
+from septet.cluster.hosts import REMOTE_ROLES, check_conductor, check_roles
 from septet.cluster.member import Cast, Member, taking
-from septet.cluster.presence import Sign, forget, is_dead, seen, signing
+from septet.cluster.presence import (
+    PresenceBeacon,
+    announce_presence,
+    is_dead,
+    list_participants,
+    remove_participant,
+)
 from septet.cluster.store import open_nats_store
 from septet.cluster.turns import LEASE
 from septet.common.values import Value
 from septet.domain.events import Event, Recorded, RunFinished, VersionWritten
 from septet.domain.files import FileRef, Layout
-from septet.domain.presence import BEAT, Seen, orphaned, rivals
+from septet.domain.presence import HEARTBEAT, Participant, other_conductors, silent_conductors
 from septet.domain.reduce import fold
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
@@ -44,7 +51,7 @@ from septet.workspace.snapshots import hidden_in, taken
 
 OWN = "own"
 """The model of who thinks with whatever its machine has."""
-SURE = 1.5 * BEAT
+SURE = 1.5 * HEARTBEAT
 """Seconds after which one who is there must have given another sign."""
 
 
@@ -59,7 +66,12 @@ class ClusterSession(Session):
     """A session whose log is shared and whose members are wherever somebody serves their roles."""
 
     def __init__(
-        self, shared: Session, client: Connection, sign: Sign, server: str = "", lease: float = LEASE
+        self,
+        shared: Session,
+        client: Connection,
+        sign: PresenceBeacon,
+        server: str = "",
+        lease: float = LEASE,
     ) -> None:
         super().__init__(shared.home, shared.store, shared.blobs, shared.bus, shared.models)
         self._server = server
@@ -81,7 +93,7 @@ class ClusterSession(Session):
     def check_models(self, team: TeamSpec) -> None:
         """Keys are where the members are: only what thinks here is looked at."""
         super().check_models(
-            replace(team, members=tuple(one for one in team.members if one.role not in SERVED))
+            replace(team, members=tuple(one for one in team.members if one.role not in REMOTE_ROLES))
         )
 
     async def check_prices(self, team: TeamSpec, budget: Budget) -> None:
@@ -94,19 +106,19 @@ class ClusterSession(Session):
         team = team if model else thinking_elsewhere(team)
         return await super().fitted(team, model) if model or needs_model(team) else with_model(team, "")
 
-    async def people(self) -> Sequence[Seen]:
-        return await patiently(lambda: seen(self._client))
+    async def people(self) -> Sequence[Participant]:
+        return await retry_forever(lambda: list_participants(self._client))
 
     def is_here(self, member: RoleSpec) -> bool:
-        return member.role not in SERVED
+        return member.role not in REMOTE_ROLES
 
     async def orphans(self) -> Sequence[str]:
         """Chats whose conductor fell silent and that nobody has taken over yet."""
         found: list[str] = []
-        for gone in orphaned(await self.people()):
+        for gone in silent_conductors(await self.people()):
             left = await unfinished(self.store, gone.presence.chats)
             if not left:
-                await forget(self._client, gone)
+                await remove_participant(self._client, gone)
             found += left
         return found
 
@@ -121,13 +133,13 @@ class ClusterSession(Session):
 
         await self._check_alone(chat)
         state = await self._protected(await self.state(chat))
-        await self._sign.conducts(chat)
+        await self._sign.add_chat(chat)
         self._keep(state)
         try:
             await super().conduct(chat, sandbox, person, show)
         finally:
             self._keep(state)
-            await self._sign.rests(chat)
+            await self._sign.remove_chat(chat)
 
     def _keep(self, state: State) -> None:
         """A note on this machine: the chat is found by `septet list`, although its log is on the server."""
@@ -151,7 +163,7 @@ class ClusterSession(Session):
     async def _check_alone(self, chat: str) -> None:
         """Who conducts the chat goes on with it. One who died without a word may be taken for it, but gives no sign."""
         waited = False
-        while others := rivals(await self.people(), chat, self._sign.key):
+        while others := other_conductors(await self.people(), chat, self._sign.key):
             alive = [one for one in others if not is_dead(one.presence)]
             if not alive:
                 return
@@ -205,29 +217,32 @@ async def unfinished(store: EventStore, chats: Sequence[str]) -> list[str]:
 
 
 @asynccontextmanager
-async def open_shared(link: Link, wait: float) -> AsyncGenerator[tuple[Session, Connection]]:
+async def open_shared(endpoint: Endpoint, wait: float) -> AsyncGenerator[tuple[Session, Connection]]:
     """A session on a server's log; the server may take `wait` seconds to come up."""
     home = find_home()
-    async with connect(link, wait=wait) as client:
+    async with connect(endpoint, wait=wait) as client:
         store = await open_nats_store(client)
-        blobs = await patiently(lambda: open_nats_blobs(client))
+        blobs = await retry_forever(lambda: open_nats_blobs(client))
         async with Models(home, load=blobs.get) as models:
             yield Session(home, store, blobs, NatsBus(client), models), client
 
 
 @asynccontextmanager
 async def open_cluster(
-    link: Link, team: TeamSpec | None = None, wait: float = 30.0, how: str = ""
+    endpoint: Endpoint, team: TeamSpec | None = None, wait: float = 30.0, how: str = ""
 ) -> AsyncGenerator[Session]:
     """The session of one who conducts chats with members elsewhere, by default with that team.
 
     `how` is what a command line says after the address to open the server.
     """
     name = os.environ.get("USER", "") or "somebody"
-    async with open_shared(link, wait) as (session, client), signing(client, "conductor", name) as sign:
-        await patiently(client.flush)  # what the server refuses is told before it answers
+    async with (
+        open_shared(endpoint, wait) as (session, client),
+        announce_presence(client, "conductor", name) as sign,
+    ):
+        await retry_forever(client.flush)  # what the server refuses is told before it answers
         check_conductor(client)
-        cluster = ClusterSession(session, client, sign, f"{shown(link.address)}{how}")
+        cluster = ClusterSession(session, client, sign, f"{without_secret(endpoint.address)}{how}")
         if team is not None:
             cluster.teams, cluster.team = {team.name: team, **cluster.teams}, team.name
         yield cluster
@@ -236,7 +251,7 @@ async def open_cluster(
 class Membership(Value):
     """What one who joins brings along. `model` is what it thinks with where a team leaves that to it."""
 
-    link: Link
+    endpoint: Endpoint
     roles: tuple[str, ...]
     name: str
     model: str = ""
@@ -247,7 +262,7 @@ class Membership(Value):
 async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
     """Serve the roles, for ever: the turns of any chat that somebody conducts. `ready` when the first may come."""
     check_roles(joining.roles)
-    async with open_shared(joining.link, wait=float("inf")) as (session, client):
+    async with open_shared(joining.endpoint, wait=float("inf")) as (session, client):
         session.mirror = True
         sandbox = await session.sandbox(joining.unsafe) if "runner" in joining.roles else Elsewhere()
         own = await own_model(session.models, joining.model)
@@ -256,15 +271,15 @@ async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
         async with anyio.create_task_group() as tasks:
             for role in joining.roles:
                 await tasks.start(member.serve, role)
-            await patiently(client.flush)  # what the server refuses is told before it answers
+            await retry_forever(client.flush)  # what the server refuses is told before it answers
             check_rights(client, joining)
-            async with signing(client, "member", joining.name, joining.roles):
+            async with announce_presence(client, "member", joining.name, joining.roles):
                 ready()
                 await anyio.sleep_forever()
 
 
 def check_rights(client: Connection, joining: Membership) -> None:
-    if client.refused:
+    if client.permission_errors:
         roles = ",".join(joining.roles)
         raise BadConfig(
             f"this token ({client.user}) may not serve {roles}",
@@ -283,7 +298,9 @@ async def own_model(models: Models, name: str) -> tuple[str, ...]:
 def thinking_elsewhere(team: TeamSpec) -> TeamSpec:
     """Members without a model think with what their machines have: the conductor needs no keys."""
     chosen = {
-        one.name: replace(one, model=(OWN,)) for one in thinking(team) if one.role in SERVED and not one.model
+        one.name: replace(one, model=(OWN,))
+        for one in thinking(team)
+        if one.role in REMOTE_ROLES and not one.model
     }
     return replace(team, members=tuple(chosen.get(one.name, one) for one in team.members))
 

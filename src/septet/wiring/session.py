@@ -33,7 +33,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.plans import Plan
-from septet.domain.presence import Seen
+from septet.domain.presence import Participant
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import TALKERS, Budget, RoleSpec, TeamSpec
@@ -186,7 +186,7 @@ class Session:
         """The team with something to think with: that model, or what is found here."""
         return with_model(team, model or (await self.models.choose()).name)
 
-    async def people(self) -> Sequence[Seen] | None:
+    async def participants(self) -> Sequence[Participant] | None:
         """Who is where; nothing where everybody is here."""
         return None
 
