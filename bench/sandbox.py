@@ -26,7 +26,7 @@ from septet.domain.runs import Job
 from septet.ports import Sandbox
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.warm import Warm, warmed
+from septet.sandboxes.warm import WarmRunner, open_warm_runner
 
 SETTLED = 0.15
 
@@ -45,7 +45,7 @@ def plain(code: str) -> Way:
 def through(sandbox: Sandbox, folder: str, code: str) -> Way:
     """As a chat runs it: with the interpreter and the modules of programs."""
     own = sysconfig.get_path("purelib") if "numpy" in code else ""
-    job = Interpreters(Path(folder).parent / "septet-bench").applied(
+    job = Interpreters(Path(folder).parent / "septet-bench").prepare(
         Job(command=("python", "-c", code), workspace=folder)
     )
     path = os.pathsep.join(filter(None, [job.environment["PYTHONPATH"], own]))
@@ -59,7 +59,7 @@ def through(sandbox: Sandbox, folder: str, code: str) -> Way:
     return run
 
 
-async def settle(warm: Warm) -> None:
+async def settle(warm: WarmRunner) -> None:
     """Until the next spare waits, so that making it burdens nobody's turn."""
     while not warm.spares:  # noqa: ASYNC110  nobody is told when a spare is ready
         await anyio.sleep(0.01)
@@ -73,7 +73,7 @@ async def timed(way: Way) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
-async def measure(ways: dict[str, Way], warm: Warm, runs: int) -> dict[str, list[float]]:
+async def measure(ways: dict[str, Way], warm: WarmRunner, runs: int) -> dict[str, list[float]]:
     """The first run and the others, the ways taking turns so that the machine's moods hit all of them."""
     taken = {name: [await timed(way)] for name, way in ways.items()}
     for _ in range(runs):
@@ -85,10 +85,10 @@ async def measure(ways: dict[str, Way], warm: Warm, runs: int) -> dict[str, list
 
 async def compare(code: str, preload: tuple[str, ...], runs: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with warmed(Bubblewrap.found(), preload) as warm:
+        async with open_warm_runner(Bubblewrap.detect(), preload) as warm:
             ways = {
                 "plain python -c": plain(code),
-                "full sandbox": through(Bubblewrap.found(), folder, code),
+                "full sandbox": through(Bubblewrap.detect(), folder, code),
                 "warm sandbox": through(warm, folder, code),
             }
             figures = await measure(ways, warm, runs)

@@ -29,7 +29,7 @@ from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn
 from septet.runtime.bus import MemoryBus
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
-from septet.sandboxes.workbench import Workbench
+from septet.sandboxes.workbench import JobRunner
 from septet.stores.memory import MemoryBlobs
 from septet.team.small_form import check_of
 from septet.ways.iterate.best_of_n import Draw, Outcomes, Trials, drawing
@@ -70,7 +70,7 @@ async def turn(
     turns = tuple(ScriptedTurn(role="coder", say="words", files=files) for files in answers)
     model = ScriptedModel(Script(turns=turns), "drawn")
     blobs = blobs or MemoryBlobs()
-    sandbox = Workbench(UnsafeLocal(), (Interpreters(folder / "cache").applied,))
+    sandbox = JobRunner(UnsafeLocal(), (Interpreters(folder / "cache").prepare,))
     places = iter(range(100))
 
     def bench() -> Bench:

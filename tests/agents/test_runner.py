@@ -16,7 +16,7 @@ from septet.domain.teams import TeamSpec
 from septet.runtime.bus import MemoryBus
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.workbench import Workbench
+from septet.sandboxes.workbench import JobRunner
 from septet.stores.memory import MemoryBlobs
 from septet.team import evidence
 from septet.team.evidence import shortcomings
@@ -54,7 +54,7 @@ async def ran(tmp_path: Path, cache: Path, files: Mapping[str, str], limits: Lim
             for path, text in program.items()
         ]
     )
-    bench = Workbench(Bubblewrap.found(), (Interpreters(cache).applied,))
+    bench = JobRunner(Bubblewrap.detect(), (Interpreters(cache).prepare,))
     version = VersionWritten(number=1, files=refs, tree=tree_of(refs))
     return await rehearsed(state, version, Bench(Workspace(tmp_path / "work"), bench, blobs, MemoryBus()))
 

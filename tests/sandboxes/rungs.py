@@ -23,9 +23,9 @@ def usable_podman() -> Sandbox:
 
 
 RUNGS: dict[str, Callable[[], Sandbox]] = {
-    "bubblewrap": Bubblewrap.found,
-    "namespaces": namespaces.found,
-    "landlock": Landlock.found,
+    "bubblewrap": Bubblewrap.detect,
+    "namespaces": namespaces.detect,
+    "landlock": Landlock.detect,
     "unsafe": UnsafeLocal,
     "podman": usable_podman,
 }

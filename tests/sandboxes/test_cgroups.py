@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from septet.domain.runs import MEBIBYTE, Limits
-from septet.sandboxes.cgroups import caged, parents, sweep
-from septet.sandboxes.limits import by_shell
+from septet.sandboxes.cgroups import make_control_group, parents, sweep
+from septet.sandboxes.limits import shell_command
 
 V2 = "30 23 0:26 / {place} rw,nosuid - cgroup2 cgroup2 rw\n"
 V1 = "31 23 0:27 / {place}/pids rw - cgroup cgroup rw,pids\n32 23 0:28 / {place}/mem rw - cgroup cgroup rw,memory\n"
@@ -47,24 +47,24 @@ def test_no_control_groups_are_no_error() -> None:
 
 
 def test_a_cage_holds_and_names_the_limit_that_was_met() -> None:
-    with caged(Limits(processes=5, memory=64 * MEBIBYTE)) as cage:
+    with make_control_group(Limits(processes=5, memory=64 * MEBIBYTE)) as cage:
         if not cage.counts_processes:
             pytest.skip("no control group may be made here")
-        assert cage.met() is None
+        assert cage.limit_hit() is None
         script = "for i in $(seq 20); do sleep 60 & done 2>/dev/null; true"
         subprocess.run(
-            by_shell(cage.entering(), ["sh", "-c", script]), stderr=subprocess.DEVNULL, check=False
+            shell_command(cage.enter_script(), ["sh", "-c", script]), stderr=subprocess.DEVNULL, check=False
         )
-        assert cage.met() == "processes"
+        assert cage.limit_hit() == "processes"
         folders = cage.folders
     assert not [folder for folder in folders if folder.exists()]
 
 
 def test_whoever_is_inside_ends_with_the_cage() -> None:
-    with caged(Limits()) as cage:
+    with make_control_group(Limits()) as cage:
         if not cage.folders:
             pytest.skip("no control group may be made here")
-        inside = subprocess.Popen(by_shell(cage.entering(), ["sleep", "600"]))
+        inside = subprocess.Popen(shell_command(cage.enter_script(), ["sleep", "600"]))
         while str(inside.pid) not in (cage.folders[-1] / "cgroup.procs").read_text().split():
             os.sched_yield()
     assert inside.wait() == -9

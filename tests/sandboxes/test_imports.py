@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.sandboxes.distributions import distribution_of
-from septet.sandboxes.packages import foreign_imports
+from septet.sandboxes.packages import third_party_imports
 
 
 def test_only_foreign_top_level_names_are_found() -> None:
@@ -16,12 +16,12 @@ def test_only_foreign_top_level_names_are_found() -> None:
         "tests/test_main.py": "import pytest\nimport main\nfrom tests import tools\n",
         "broken.py": "import never (",
     }
-    assert foreign_imports(sources, present=["pytest"]) == ("PIL", "numpy", "yaml")
+    assert third_party_imports(sources, present=["pytest"]) == ("PIL", "numpy", "yaml")
 
 
 @given(st.text())
 def test_any_text_is_a_source(text: str) -> None:
-    assert isinstance(foreign_imports({"a.py": text}), tuple)
+    assert isinstance(third_party_imports({"a.py": text}), tuple)
 
 
 @pytest.mark.parametrize(

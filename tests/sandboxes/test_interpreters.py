@@ -11,7 +11,7 @@ from septet.ports import Sandbox
 from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.interpreters import Interpreters, project_environment, pytest_folder, source_folder
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.workbench import Workbench
+from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 
@@ -32,8 +32,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def bench(cache: Path, rung: Sandbox | None = None) -> Workbench:
-    return Workbench(rung or Bubblewrap.found(), (Interpreters(cache).applied,))
+def bench(cache: Path, rung: Sandbox | None = None) -> JobRunner:
+    return JobRunner(rung or Bubblewrap.detect(), (Interpreters(cache).prepare,))
 
 
 async def run(cache: Path, workspace: Path, *command: str, rung: Sandbox | None = None) -> RunResult:
@@ -151,7 +151,7 @@ def test_what_only_looks_like_an_environment_shows_nothing_of_the_machine(tmp_pa
     link.symlink_to(base_interpreter())
     found = project_environment(tmp_path / "project")
     assert found is not None
-    assert not any(path.is_relative_to(tmp_path / "home") for path in found.needed)
+    assert not any(path.is_relative_to(tmp_path / "home") for path in found.visible_paths)
 
 
 def test_pytest_is_laid_out_once_and_two_who_do_so_at_once_agree(tmp_path: Path) -> None:

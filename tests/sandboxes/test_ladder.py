@@ -9,7 +9,7 @@ from septet.domain.runs import Job
 from septet.errors import BadUsage, NoSandbox
 from septet.ports import Sandbox
 from septet.sandboxes import ladder
-from septet.sandboxes.ladder import RUNGS, choose_sandbox, rungs, tried_out
+from septet.sandboxes.ladder import RUNGS, choose_sandbox, list_rungs, try_out
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.landlock import Landlock
 from septet.sandboxes.rungs.seatbelt import profile
@@ -33,7 +33,7 @@ async def test_unsafe_is_only_for_those_who_ask() -> None:
 @pytest.mark.parametrize("program", ["/nonexistent/bwrap", "/bin/false", "/bin/true", "/bin/cat"])
 async def test_a_bubblewrap_that_does_not_work_is_refused_with_the_remedy(program: str) -> None:
     with pytest.raises(NoSandbox, match=r"bubblewrap is not usable \(.*install it .*--unsafe-local"):
-        await tried_out(Bubblewrap(program))
+        await try_out(Bubblewrap(program))
 
 
 async def test_a_rung_can_be_named_and_an_unknown_one_is_refused() -> None:
@@ -125,9 +125,9 @@ async def test_where_nothing_works_every_cause_is_told(monkeypatch: pytest.Monke
 
 
 async def test_every_rung_is_reported_with_its_trouble() -> None:
-    found = {rung.name: rung for rung in await rungs()}
+    found = {rung.name: rung for rung in await list_rungs()}
     assert found["bubblewrap"].usable
-    assert "macOS" in found["seatbelt"].trouble
+    assert "macOS" in found["seatbelt"].error
 
 
 def test_a_profile_of_macos_quotes_what_it_allows() -> None:

@@ -11,7 +11,7 @@ from septet.domain.runs import Job, Limits, Mode, RunResult, Screen, Server
 from septet.errors import NoSandbox, SandboxFailed
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.landlock import Landlock
-from septet.sandboxes.workbench import Workbench
+from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ async def run(workspace: Path, code: str, mode: Mode) -> RunResult:
     (workspace / "program.py").write_text(code)
     command = ("python", "program.py")
     job = Job(command=command, workspace=str(workspace), limits=Limits(seconds=40), mode=mode)
-    return await Workbench(Bubblewrap.found()).run(job)
+    return await JobRunner(Bubblewrap.detect()).run(job)
 
 
 async def shown(workspace: Path, code: str, seconds: float = 15.0) -> RunResult:
@@ -145,11 +145,11 @@ async def test_without_xvfb_a_window_that_is_needed_is_refused_with_the_remedy(
 
 async def test_a_rung_without_sockets_says_that_it_has_no_screen(tmp_path: Path) -> None:
     try:
-        rung = Landlock.found()
+        rung = Landlock.detect()
     except NoSandbox as error:
         pytest.skip(str(error))
     (tmp_path / "program.py").write_text("print('over')")
     for mode, code, said in ((Screen(needed=True), 1, "no screen in this sandbox"), (Screen(), 0, "")):
         job = Job(command=("python", "program.py"), workspace=str(tmp_path), mode=mode)
-        result = await Workbench(rung).run(job)
+        result = await JobRunner(rung).run(job)
         assert (result.exit_code, said in result.stderr, "Traceback" in result.stderr) == (code, True, False)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 def packages(tmp_path: Path, place: str) -> Packages:
-    return Packages(tmp_path / "environments", Bubblewrap.found(), Index(f"http://{place}/simple"))
+    return Packages(tmp_path / "environments", Bubblewrap.detect(), Index(f"http://{place}/simple"))
 
 
 def workspace(tmp_path: Path) -> str:
@@ -28,7 +28,7 @@ def workspace(tmp_path: Path) -> str:
 
 async def run(kept: Packages, tmp_path: Path, code: str) -> RunResult:
     job = Job(command=("python", "-c", code), workspace=workspace(tmp_path))
-    return await kept.sandbox.run(kept.applied(Interpreters(tmp_path / "cache").applied(job)))
+    return await kept.sandbox.run(kept.prepare(Interpreters(tmp_path / "cache").prepare(job)))
 
 
 async def test_a_package_is_installed_and_only_the_workspace_sees_it(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ async def test_a_package_is_installed_and_only_the_workspace_sees_it(tmp_path: P
     assert (await run(kept, tmp_path, "import emoji, pytest; print(emoji.smile)")).stdout == ":)\n"
     (tmp_path / "other").mkdir()
     elsewhere = Job(command=("python", "-c", "import emoji"), workspace=str(tmp_path / "other"))
-    assert "ModuleNotFoundError" in (await kept.sandbox.run(kept.applied(elsewhere))).stderr
+    assert "ModuleNotFoundError" in (await kept.sandbox.run(kept.prepare(elsewhere))).stderr
 
 
 async def test_a_project_with_an_environment_of_its_own_keeps_it_and_has_the_package_too(
@@ -105,9 +105,9 @@ async def test_a_failure_is_told_with_the_installers_words(tmp_path: Path) -> No
 
 
 def test_the_index_is_the_one_that_uv_and_pip_are_told() -> None:
-    public = Index.found({})
+    public = Index.from_environment({})
     assert (public.options, "pypi.org:443" in public.hosts) == ((), True)
-    own = Index.found({"PIP_INDEX_URL": "https://Packages.example.org/simple"})
+    own = Index.from_environment({"PIP_INDEX_URL": "https://Packages.example.org/simple"})
     assert own.options == ("--default-index", "https://Packages.example.org/simple")
     assert "packages.example.org:443" in own.hosts
     assert "pypi.org:443" not in own.hosts

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.sandboxes.network import Target, proxy, target_of
+from septet.sandboxes.network import Target, parse_target, proxy
 
 pytestmark = pytest.mark.anyio
 
 
 @given(st.binary())
 def test_any_head_is_a_target_or_none(head: bytes) -> None:
-    assert isinstance(target_of(head), Target | None)
+    assert isinstance(parse_target(head), Target | None)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_any_head_is_a_target_or_none(head: bytes) -> None:
     ],
 )
 def test_both_ways_of_asking_are_read(head: bytes, host: str, port: int, first: bytes) -> None:
-    assert target_of(head) == Target(host, port, first)
+    assert parse_target(head) == Target(host, port, first)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_both_ways_of_asking_are_read(head: bytes, host: str, port: int, first: 
     ],
 )
 def test_a_host_is_allowed_by_its_whole_name_and_port(host: str, port: int, allowed: bool) -> None:
-    assert Target(host, port, b"").allowed(frozenset({"pypi.org", "127.0.0.1:8000"})) is allowed
+    assert Target(host, port, b"").is_allowed(frozenset({"pypi.org", "127.0.0.1:8000"})) is allowed
 
 
 async def answer(place: Path, request: bytes) -> bytes:

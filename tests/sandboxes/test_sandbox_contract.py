@@ -152,7 +152,7 @@ async def test_python_and_pytest_leave_no_caches(sandbox: Sandbox, workspace: Pa
         "from thing import double\n\ndef test():\n    assert double(2) == 4\n"
     )
     job = Job(command=PYTEST, workspace=str(workspace))
-    result = await sandbox.run(Interpreters(workspace.parent / "cache").applied(job))
+    result = await sandbox.run(Interpreters(workspace.parent / "cache").prepare(job))
     assert result.succeeded, result
     assert "1 passed" in result.stdout
     assert result.changes == ()

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from septet.sandboxes.survey import Effort, changes, others, survey
+from septet.sandboxes.survey import ReadBudget, changes, others, survey
 
 MEBIBYTE = 1 << 20
 
@@ -27,9 +27,9 @@ def test_no_more_is_read_than_the_effort_allows(tmp_path: Path) -> None:
         (tmp_path / f"{number}.bin").write_bytes(os.urandom(MEBIBYTE))
     (tmp_path / "small.txt").write_text("x")
     after = survey(tmp_path)
-    some = changes(tmp_path, before, after, Effort(room=3 * MEBIBYTE))
+    some = changes(tmp_path, before, after, ReadBudget(room=3 * MEBIBYTE))
     assert sum(bool(change.sha256) for change in some) == 3  # the small one, and two for which there is room
-    none = changes(tmp_path, before, after, Effort(seconds=-1))
+    none = changes(tmp_path, before, after, ReadBudget(seconds=-1))
     assert len(none) == 5
     assert not any(change.sha256 for change in none)
 

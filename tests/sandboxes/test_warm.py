@@ -9,7 +9,7 @@ import pytest
 
 from septet.domain.runs import Job, Limits, RunResult
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.warm import Warm, warmed
+from septet.sandboxes.warm import WarmRunner, open_warm_runner
 
 pytestmark = pytest.mark.anyio
 
@@ -58,15 +58,15 @@ def furnished(workspace: Path) -> Path:
 
 
 @asynccontextmanager
-async def ready(workspace: Path, limits: Limits | None = None) -> AsyncGenerator[Warm]:
+async def ready(workspace: Path, limits: Limits | None = None) -> AsyncGenerator[WarmRunner]:
     """A warm sandbox that has a spare for the workspace."""
-    async with warmed(Bubblewrap.found()) as warm:
+    async with open_warm_runner(Bubblewrap.detect()) as warm:
         await warm.run(Job(command=("python", "-c", ""), workspace=str(workspace), limits=limits or Limits()))
         await until_spare(warm)
         yield warm
 
 
-async def until_spare(warm: Warm) -> None:
+async def until_spare(warm: WarmRunner) -> None:
     with anyio.fail_after(20):
         while not warm.spares:  # noqa: ASYNC110  nobody is told when a spare is ready
             await anyio.sleep(0.005)
@@ -80,7 +80,7 @@ def seen(result: RunResult) -> tuple[object, ...]:
 async def test_a_program_sees_no_difference(name: str, tmp_path: Path) -> None:
     furnished(tmp_path)
     job = Job(command=COMMANDS[name], workspace=str(tmp_path))
-    cold = await Bubblewrap.found().run(job)
+    cold = await Bubblewrap.detect().run(job)
     async with ready(tmp_path) as warm:
         (spare,) = warm.spares.values()
         result = await warm.run(job)

@@ -11,7 +11,7 @@ from septet.domain.runs import Cell, Job, Network
 from septet.errors import SandboxFailed
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
-from septet.sandboxes.workbench import Workbench
+from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ def place() -> Generator[str]:
 async def fetched(workspace: Path, address: str, network: Network) -> str:
     command = ("python", "-c", FETCH, f"http://{address}/")
     job = Job(command=command, workspace=str(workspace), network=network)
-    return (await Workbench(Bubblewrap.found()).run(job)).stdout
+    return (await JobRunner(Bubblewrap.detect()).run(job)).stdout
 
 
 async def test_only_named_hosts_are_reached(tmp_path: Path, place: str) -> None:
@@ -73,13 +73,13 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 print(urlopen(f"http://127.0.0.1:{server.server_port}/").status)
 """
     job = Job(command=("python", "-c", code), workspace=str(tmp_path), network=("example.org",))
-    assert (await Workbench(Bubblewrap.found()).run(job)).stdout == "200\n"
+    assert (await JobRunner(Bubblewrap.detect()).run(job)).stdout == "200\n"
 
 
 async def test_cells_reach_what_they_may_and_know_only_what_came_before_them(
     tmp_path: Path, place: str
 ) -> None:
-    bench = Workbench(Bubblewrap.found())
+    bench = JobRunner(Bubblewrap.detect())
 
     async def cell(code: str, *earlier: str) -> str:
         mode = Cell(code=code, earlier=earlier)
@@ -94,22 +94,22 @@ async def test_cells_reach_what_they_may_and_know_only_what_came_before_them(
     session = bench.kernels[str(tmp_path)].kernel.session
     assert session is not None
     assert session.started.process.poll() is None
-    await bench.rest(str(tmp_path))
+    await bench.release(str(tmp_path))
     assert session.started.process.poll() is not None
 
 
 async def test_a_kernel_needs_bubblewrap(tmp_path: Path) -> None:
     job = Job(command=(), workspace=str(tmp_path), mode=Cell(code="1"))
     with pytest.raises(SandboxFailed, match="only bubblewrap has a kernel"):
-        await Workbench(UnsafeLocal()).run(job)
+        await JobRunner(UnsafeLocal()).run(job)
 
 
 async def test_a_module_waits_imported_for_the_next_program(tmp_path: Path) -> None:
-    bench = Workbench(Bubblewrap.found())
+    bench = JobRunner(Bubblewrap.detect())
     code = "import sys; print('wave' in sys.modules)"
     job = Job(command=("python", "-c", code), workspace=str(tmp_path), warm=("wave",))
     assert [(await bench.run(job)).stdout for _ in range(3)] == ["False\n", "True\n", "True\n"]
     (spare,) = bench.spares.values()
     assert spare.started.process.poll() is None
-    await bench.rest(str(tmp_path))
+    await bench.release(str(tmp_path))
     assert spare.started.process.poll() is not None

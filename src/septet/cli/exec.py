@@ -23,7 +23,7 @@ from septet.domain.packages import Missing, Policy, wanted_words
 from septet.domain.runs import MEBIBYTE, Bound, Job, Limits, Mode, Network, RunResult, Screen, Server
 from septet.errors import BadUsage, NeedsPerson
 from septet.team.run_modes import suggested
-from septet.wiring.sandbox import provide, run_cells, run_once
+from septet.wiring.sandbox import install_missing, run_cells, run_once
 
 RunMode = Literal["auto", "script", "screen", "server"]
 Stream = Literal["stdout", "stderr"]
@@ -148,7 +148,7 @@ async def install_packages(wish: ExecRequest) -> None:
     if path.suffix not in (".py", ".ipynb"):
         return
     source = "\n".join(cells_in(file_of(wish, wish.command[0])))
-    done = await provide(
+    done = await install_missing(
         str(wish.folder),
         {path.name.replace(".ipynb", ".py"): source},
         package_consent(wish),

@@ -17,17 +17,17 @@ from septet.errors import SandboxFailed
 _MOUNTS = Path("/proc/self/mountinfo")
 _MEMBERSHIPS = Path("/proc/self/cgroup")
 _CONTROLLERS = ("pids", "memory")
-COMPANIONS = 8
+OWN_PROCESSES = 8
 """Room for the sandbox's own processes, which share the group with the program: the kernel's bound lies a little
 above the program's, so that the watch meets it first and can name it."""
 
 _TRIES = 2000
-_OPEN = {"pids.max": "max", "memory.max": "max", "memory.limit_in_bytes": "-1"}
+_UNLIMITED = {"pids.max": "max", "memory.max": "max", "memory.limit_in_bytes": "-1"}
 _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Cage:
+class ControlGroup:
     """The groups of one run: one for both controllers (version 2) or one for each (version 1)."""
 
     folders: tuple[Path, ...] = ()
@@ -43,15 +43,15 @@ class Cage:
     def limit(self, limits: Limits) -> None:
         """From now on; a group that does not take its limits could hold nobody, so it is an error."""
         for folder in self.folders:
-            if not _settled(folder, _values(limits)):
+            if not _write_values(folder, _values(limits)):
                 raise SandboxFailed(f"the control group {folder.name} took no limits", "septet doctor")
 
-    def entering(self) -> str:
-        """A script by which a shell walks into the cage."""
+    def enter_script(self) -> str:
+        """A script by which a shell walks into the group."""
         doors = [quote(str(folder / "cgroup.procs")) for folder in self.folders]
         return "".join(f"echo $$ >{door} || exit 125;" for door in doors)
 
-    def met(self) -> Bound | None:
+    def limit_hit(self) -> Bound | None:
         """The limit that the group ran into, if any."""
         for folder in self.folders:
             if _number(folder / "pids.events", "max"):
@@ -62,18 +62,18 @@ class Cage:
                 return "memory"
         return None
 
-    def end(self) -> None:
+    def remove(self) -> None:
         """Kill whoever is still inside, then take the groups away."""
         for folder in self.folders:
             for _ in range(_TRIES):
-                if not _killed(folder):
+                if not _kill_members(folder):
                     break
                 time.sleep(0.001)
             with suppress(OSError):
                 folder.rmdir()
 
 
-def _killed(folder: Path) -> bool:
+def _kill_members(folder: Path) -> bool:
     """Whether there was anybody to kill."""
     pids = _read(folder / "cgroup.procs").split()
     for pid in map(int, pids):
@@ -83,36 +83,36 @@ def _killed(folder: Path) -> bool:
 
 
 @contextmanager
-def caged(limits: Limits | None = None) -> Generator[Cage]:
-    """A cage with these limits, if they are known yet; an empty one, which holds nobody, where none can be made."""
-    cage = _made(_values(limits) if limits else _OPEN)
+def make_control_group(limits: Limits | None = None) -> Generator[ControlGroup]:
+    """A group with these limits, if they are known yet; an empty one, which holds nobody, where none can be made."""
+    group = _create(_values(limits) if limits else _UNLIMITED)
     try:
-        yield cage
+        yield group
     finally:
-        cage.end()
+        group.remove()
 
 
-def _made(values: Mapping[str, str]) -> Cage:
+def _create(values: Mapping[str, str]) -> ControlGroup:
     name = f"septet-{os.getpid()}-{next(_numbers)}"
     made: list[Path] = []
-    for parent in _own_parents():
+    for parent in _writable_parents():
         folder = parent / name
         try:
             folder.mkdir()
         except OSError:
             continue
-        if _settled(folder, values):
+        if _write_values(folder, values):
             made.append(folder)
         else:
             folder.rmdir()
-    return Cage(tuple(made))
+    return ControlGroup(tuple(made))
 
 
 def _values(limits: Limits) -> dict[str, str]:
     """By the names of both versions; swap last, because it may not be less than what it is added to."""
     memory = str(limits.memory)
     return {
-        "pids.max": str(limits.processes + COMPANIONS),
+        "pids.max": str(limits.processes + OWN_PROCESSES),
         "memory.max": memory,
         "memory.swap.max": "0",
         "memory.oom.group": "0",
@@ -121,7 +121,7 @@ def _values(limits: Limits) -> dict[str, str]:
     }
 
 
-def _settled(folder: Path, values: Mapping[str, str]) -> bool:
+def _write_values(folder: Path, values: Mapping[str, str]) -> bool:
     for name, value in values.items():
         if (folder / name).exists():
             try:
@@ -132,18 +132,18 @@ def _settled(folder: Path, values: Mapping[str, str]) -> bool:
 
 
 @cache
-def _own_parents() -> tuple[Path, ...]:
+def _writable_parents() -> tuple[Path, ...]:
     found = tuple(parents(_read(_MEMBERSHIPS), _read(_MOUNTS)))
     for parent in found:
         sweep(parent)
     return found
 
 
-def cage_of(pid: int) -> Cage:
+def control_group_of(pid: int) -> ControlGroup:
     """The groups that somebody else has put a process into: to look at what it meets there."""
     mounts = dict(_mounts(_read(_MOUNTS)))
     lines = (line.split(":", 2) for line in _read(Path("/proc", str(pid), "cgroup")).splitlines())
-    return Cage(
+    return ControlGroup(
         tuple(mounts[kind] / path.lstrip("/") for _, kind, path in lines if kind in mounts and path != "/")
     )
 

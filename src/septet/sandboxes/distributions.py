@@ -1,6 +1,6 @@
 """Import name → distribution, by a kept map. A name that is not here is never guessed."""
 
-_SAME = """
+_SAME_NAME = """
 aiofiles aiohttp altair anthropic anyio arrow astropy attrs babel bcrypt black blinker bokeh boto3 botocore
 cachetools certifi cffi chardet click colorama contourpy cryptography cycler dash dask datasets deprecated
 dill django docutils duckdb email_validator emoji faker fastapi feedparser filelock flask fsspec gensim
@@ -20,7 +20,7 @@ watchdog wcwidth websockets werkzeug wheel wordcloud wrapt xarray xgboost xlrd x
 zstandard
 """
 
-_OTHER = {
+_OTHER_NAME = {
     "Bio": "biopython",
     "Crypto": "pycryptodome",
     "Cryptodome": "pycryptodomex",
@@ -77,6 +77,6 @@ _OTHER = {
 
 def distribution_of(name: str) -> str | None:
     """The distribution that provides an import name, or None where that is not known for certain."""
-    if name in _OTHER:
-        return _OTHER[name]
-    return name.replace("_", "-") if name in _SAME.split() else None
+    if name in _OTHER_NAME:
+        return _OTHER_NAME[name]
+    return name.replace("_", "-") if name in _SAME_NAME.split() else None

@@ -10,7 +10,7 @@ from septet.common.temporary import process_folder
 
 HOME = "/tmp/home"  # noqa: S108  the sandbox's own /tmp
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
-_PASSED_ON = ("TZ",)
+_INHERITED = ("TZ",)
 
 
 @cache
@@ -76,6 +76,6 @@ def environment(extra: Mapping[str, str], home: str = HOME, temporary: str = "/t
         "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "UV_OFFLINE": "1",
-        **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+        **{name: os.environ[name] for name in _INHERITED if name in os.environ},
         **extra,
     }

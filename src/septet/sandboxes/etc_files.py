@@ -8,7 +8,7 @@ from pathlib import Path
 from septet.common.temporary import process_folder
 
 _ETC = Path("/etc")
-_COPIED = (
+_COPIED_FILES = (
     *(
         "alternatives",
         "gitconfig",
@@ -22,7 +22,7 @@ _COPIED = (
     *("locale.alias", "localtime", "magic", "mailcap", "mime.types", "os-release", "protocols", "services"),
     *("ssl/cert.pem", "ssl/certs/ca-certificates.crt", "ssl/openssl.cnf", "terminfo", "timezone"),
 )
-_OWN = {
+_OWN_FILES = {
     "passwd": "root:x:0:0:root:/nonexistent:/bin/sh\nseptet:x:1000:1000:septet:/tmp/home:/bin/sh\n",
     "group": "root:x:0:\nseptet:x:1000:\n",
     "hosts": "127.0.0.1 localhost septet\n::1 localhost ip6-localhost\n",
@@ -32,30 +32,30 @@ _OWN = {
 }
 
 
-OPEN_SETTINGS = tuple(str(_ETC / name) for name in (*_COPIED, *_OWN))
+ETC_PATHS = tuple(str(_ETC / name) for name in (*_COPIED_FILES, *_OWN_FILES))
 """The machine's own files of these names, for where no other /etc can be shown."""
 
 
 @cache
-def settings_folder() -> Path:
+def etc_folder() -> Path:
     """A folder to mount as /etc; removed when this process ends."""
     folder = process_folder("etc")
-    for name in _COPIED:
+    for name in _COPIED_FILES:
         with suppress(OSError, shutil.Error):
-            _copy(_ETC / name, folder / name)
-    for name, text in _OWN.items():
+            _copy_file(_ETC / name, folder / name)
+    for name, text in _OWN_FILES.items():
         (folder / name).write_text(text)
     return folder
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_file(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True)
     else:
-        shutil.copy(source, target, follow_symlinks=not _leads_into_system(source))
+        shutil.copy(source, target, follow_symlinks=not _links_into_usr(source))
 
 
-def _leads_into_system(path: Path) -> bool:
+def _links_into_usr(path: Path) -> bool:
     """A link into a place that the program sees anyway is kept as a link."""
     return path.is_symlink() and path.resolve().is_relative_to("/usr")

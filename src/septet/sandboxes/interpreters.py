@@ -32,7 +32,7 @@ _MODULES = {
 _REAL_NAME = re.compile(r"python(3\.\d+)")
 _REQUIREMENT = re.compile(r"[\w.-]+")
 _SOURCES, _SITES, _PYTEST = "SEPTET_SOURCES", "SEPTET_SITES", "SEPTET_PYTEST"
-"""Read by `customs.py`, which every Python inside begins with."""
+"""Read by `inside/sitecustomize.py`, which every Python inside begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ProjectEnvironment:
     version: str
 
     @property
-    def needed(self) -> tuple[Path, ...]:
+    def visible_paths(self) -> tuple[Path, ...]:
         """What a program has to see: the environment, the interpreter and its library, and nothing around them.
 
         The environment may know its interpreter by another path than the real one; where that leads to the same
@@ -62,7 +62,7 @@ class Interpreters:
 
     cache: Path
 
-    def applied(self, job: Job) -> Job:
+    def prepare(self, job: Job) -> Job:
         own = project_environment(Path(job.home or job.workspace))
         pytest = pytest_folder(self.cache)
         folders = [own.folder / "bin", pytest / "bin"] if own else [pytest / "bin"]
@@ -74,7 +74,7 @@ class Interpreters:
             **({_SOURCES: str(sources)} if (sources := source_folder(Path(job.workspace))) else {}),
             **job.environment,
         }
-        seen = (pytest, *(own.needed if own else ()))
+        seen = (pytest, *(own.visible_paths if own else ()))
         command = ("python", str(modules_folder() / "septet_pytest.py"), *PYTEST_OPTIONS)
         return replace(
             job,
@@ -84,7 +84,7 @@ class Interpreters:
         )
 
 
-def with_site(job: Job, site: Path, environment: Path) -> Job:
+def add_site_packages(job: Job, site: Path, environment: Path) -> Job:
     """The job with one more environment: its interpreter, unless the project has its own, and what is installed."""
     variables = dict(job.environment)
     if "VIRTUAL_ENV" not in variables:
@@ -163,7 +163,7 @@ def modules_folder() -> Path:
 @lru_cache(maxsize=4)
 def pytest_folder(cache: Path) -> Path:
     """pytest and what it needs, and nothing else, made once from what is installed beside Septet."""
-    distributions = list(closure("pytest"))
+    distributions = list(dependency_closure("pytest"))
     known = "\n".join(
         [sys.implementation.cache_tag, *sorted(f"{one.name} {one.version}" for one in distributions)]
     )
@@ -172,12 +172,14 @@ def pytest_folder(cache: Path) -> Path:
         return cache / name
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        return _kept(_made(distributions, Path(tempfile.mkdtemp(prefix=".pytest-", dir=cache))), cache / name)
+        return _publish(
+            _build(distributions, Path(tempfile.mkdtemp(prefix=".pytest-", dir=cache))), cache / name
+        )
     except OSError:
-        return _made(distributions, process_folder("pytest"))
+        return _build(distributions, process_folder("pytest"))
 
 
-def _kept(made: Path, wanted: Path) -> Path:
+def _publish(made: Path, wanted: Path) -> Path:
     """Under its own name, unless somebody else was quicker."""
     try:
         made.rename(wanted)
@@ -188,9 +190,9 @@ def _kept(made: Path, wanted: Path) -> Path:
     return wanted
 
 
-def _made(distributions: Sequence[Distribution], folder: Path) -> Path:
+def _build(distributions: Sequence[Distribution], folder: Path) -> Path:
     folder.chmod(0o755)
-    lay_out(distributions, folder)
+    copy_distributions(distributions, folder)
     program = folder / "bin" / "pytest"
     program.parent.mkdir(exist_ok=True)
     program.write_text(
@@ -209,12 +211,12 @@ def _compile(folder: Path) -> None:
     subprocess.run(command, env={}, cwd="/", capture_output=True, check=False)
 
 
-def closure(name: str) -> Iterator[Distribution]:
+def dependency_closure(name: str) -> Iterator[Distribution]:
     """An installed distribution and all that it needs here; a need that depends on the system is left out."""
     seen: set[str] = set()
     waiting = [name]
     while waiting:
-        found = _installed(waiting.pop(0))
+        found = _find_distribution(waiting.pop(0))
         if found.name.lower() in seen:
             continue
         seen.add(found.name.lower())
@@ -223,22 +225,22 @@ def closure(name: str) -> Iterator[Distribution]:
         waiting += [need[0] for need in needs if need]
 
 
-def _installed(name: str) -> Distribution:
+def _find_distribution(name: str) -> Distribution:
     try:
         return distribution(name)
     except PackageNotFoundError as error:
         raise SandboxFailed(f"{name} is not installed beside Septet", "pip install septet again") from error
 
 
-def lay_out(distributions: Sequence[Distribution], folder: Path) -> None:
+def copy_distributions(distributions: Sequence[Distribution], folder: Path) -> None:
     """The files of distributions, and what is compiled of them, in a folder of their own."""
     for one in distributions:
         for file in one.files or ():
             if ".." not in file.parts and file.parts[0] != "bin":
-                _place(Path(str(one.locate_file(file))), folder / file)
+                _copy_file(Path(str(one.locate_file(file))), folder / file)
 
 
-def _place(source: Path, target: Path) -> None:
+def _copy_file(source: Path, target: Path) -> None:
     _make_folder(target.parent)
     with suppress(FileNotFoundError):
         try:
@@ -250,7 +252,7 @@ def _place(source: Path, target: Path) -> None:
     if source.suffix == ".py":
         compiled = f"{source.stem}.{sys.implementation.cache_tag}.pyc"
         if (source.parent / "__pycache__" / compiled).exists():
-            _place(source.parent / "__pycache__" / compiled, target.parent / "__pycache__" / compiled)
+            _copy_file(source.parent / "__pycache__" / compiled, target.parent / "__pycache__" / compiled)
 
 
 @cache

@@ -26,17 +26,17 @@ from septet.sandboxes.self_check import self_check
 _REMEDY = "install it (apt install bubblewrap) or pass --unsafe-local"
 
 RUNGS: dict[str, Callable[[], Sandbox]] = {
-    "bubblewrap": Bubblewrap.found,
-    "namespaces": namespaces.found,
-    "seatbelt": Seatbelt.found,
-    "landlock": Landlock.found,
+    "bubblewrap": Bubblewrap.detect,
+    "namespaces": namespaces.detect,
+    "seatbelt": Seatbelt.detect,
+    "landlock": Landlock.detect,
 }
 """The strongest first; the first one that works is used, unless a person names another."""
 
-ASKED_FOR: dict[str, Callable[[], Sandbox]] = {"podman": Container.podman, "docker": Container.docker}
+BY_NAME_ONLY: dict[str, Callable[[], Sandbox]] = {"podman": Container.podman, "docker": Container.docker}
 """Used only by name: they need an engine of their own and take a hundred times as long to start."""
 
-_WEAKER = {
+_WARNINGS = {
     "landlock": "no namespaces can be made here: programs run under Landlock, which hides less (docs/sandbox.md)"
 }
 """What is said aloud when such a rung is used without having been asked for."""
@@ -54,11 +54,11 @@ class Rung(Value):
     """One rung on this machine; `trouble` says why it cannot be used."""
 
     name: str
-    trouble: str = ""
+    error: str = ""
 
     @property
     def usable(self) -> bool:
-        return not self.trouble
+        return not self.error
 
 
 async def choose_sandbox(unsafe: bool = False, rung: str = "", proofs: Path | None = None) -> Sandbox:
@@ -69,36 +69,36 @@ async def choose_sandbox(unsafe: bool = False, rung: str = "", proofs: Path | No
     if unsafe:
         return UnsafeLocal()
     if rung := rung or os.environ.get(VARIABLE, ""):
-        return await _proven(await _opened(rung), rung, proofs)
+        return await _prove(await _open(rung), rung, proofs)
     troubles: list[str] = []
     for name in RUNGS:
         try:
-            found = await _proven(await _opened(name), name, proofs)
+            found = await _prove(await _open(name), name, proofs)
         except NoSandbox as error:
             troubles.append(error.cause)
         else:
-            if name in _WEAKER:
-                _log.warning("septet: %s", _WEAKER[name])
+            if name in _WARNINGS:
+                _log.warning("septet: %s", _WARNINGS[name])
             return found
     raise NoSandbox("; ".join(troubles), _REMEDY)
 
 
-async def _opened(rung: str) -> Sandbox:
-    known = RUNGS | ASKED_FOR
+async def _open(rung: str) -> Sandbox:
+    known = RUNGS | BY_NAME_ONLY
     if rung not in known:
         raise BadUsage(f"there is no rung {rung!r}", f"name one of {', '.join(known)}")
     try:
         found = known[rung]()
     except NoSandbox as error:
-        raise _refusal(rung, error) from error
-    return await tried_out(found, rung)
+        raise _not_usable(rung, error) from error
+    return await try_out(found, rung)
 
 
-async def _proven(sandbox: Sandbox, rung: str, proofs: Path | None) -> Sandbox:
+async def _prove(sandbox: Sandbox, rung: str, proofs: Path | None) -> Sandbox:
     """Once for each rung and kernel, however many chats begin at once; what does not hold is not used."""
     proof = f"{platform.platform()}\n"
-    async with _checking():
-        if proofs is None or proof in (_PROVEN.get(proofs / rung), _text(proofs / rung)):
+    async with _self_check_lock():
+        if proofs is None or proof in (_PROVEN.get(proofs / rung), _read(proofs / rung)):
             return sandbox
         check = await self_check(sandbox)
         if not check.holds:
@@ -110,7 +110,7 @@ async def _proven(sandbox: Sandbox, rung: str, proofs: Path | None) -> Sandbox:
         return sandbox
 
 
-def _checking() -> Lock:
+def _self_check_lock() -> Lock:
     """The lock of this event loop."""
     lock = _LOCK.get(None)
     if lock is None:
@@ -128,39 +128,39 @@ def keep_proofs(folder: Path) -> None:
                 path.write_text(proof)
 
 
-def _text(path: Path) -> str:
+def _read(path: Path) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-async def rungs() -> tuple[Rung, ...]:
+async def list_rungs() -> tuple[Rung, ...]:
     """Every rung that may be used unasked and whether it works here, each tried by running something."""
-    return tuple([await _looked_at(name) for name in RUNGS])
+    return tuple([await _inspect(name) for name in RUNGS])
 
 
-async def _looked_at(name: str) -> Rung:
+async def _inspect(name: str) -> Rung:
     try:
-        await _opened(name)
+        await _open(name)
     except NoSandbox as error:
-        return Rung(name=name, trouble=error.cause)
+        return Rung(name=name, error=error.cause)
     return Rung(name=name)
 
 
-async def tried_out(sandbox: Sandbox, rung: str = "bubblewrap") -> Sandbox:
+async def try_out(sandbox: Sandbox, rung: str = "bubblewrap") -> Sandbox:
     """Not by version but by running something, with every flag that a real run has."""
     with temporary_folder("probe") as folder:
         job = Job(command=("echo", "works"), workspace=str(folder), limits=Limits(seconds=20.0))
         try:
             result = await sandbox.run(job)
         except SeptetError as error:
-            raise _refusal(rung, error) from error
+            raise _not_usable(rung, error) from error
     if not result.succeeded or result.stdout != "works\n":
-        raise _refusal(rung, NoSandbox(f"a trial run ended with {result.exit_code}"))
+        raise _not_usable(rung, NoSandbox(f"a trial run ended with {result.exit_code}"))
     return sandbox
 
 
-def _refusal(rung: str, error: SeptetError) -> NoSandbox:
+def _not_usable(rung: str, error: SeptetError) -> NoSandbox:
     remedy = _REMEDY if rung == "bubblewrap" else error.remedy
     return NoSandbox(f"{rung} is not usable ({error.cause})", remedy)

@@ -12,7 +12,7 @@ from septet.domain.runs import Bound, Limits
 from septet.sandboxes.survey import Survey
 
 
-def limiting(limits: Limits, companions: int = 0) -> str:
+def ulimit_script(limits: Limits, companions: int = 0) -> str:
     """A script that makes the settings which a process can only make for itself; one already tighter stays.
 
     Processes are counted per user and user namespace. So that they are not counted together with what the
@@ -33,7 +33,7 @@ def limiting(limits: Limits, companions: int = 0) -> str:
     return f"{script}ulimit -p {processes} 2>/dev/null || ulimit -u {processes} 2>/dev/null;"
 
 
-def by_shell(script: str, command: Sequence[str]) -> list[str]:
+def shell_command(script: str, command: Sequence[str]) -> list[str]:
     """The command, which a shell becomes after the script."""
     return ["/bin/sh", "-c", f'{script}exec "$@"', "sh", *command] if script else list(command)
 
@@ -78,7 +78,7 @@ def proportional_memory(pids: tuple[int, ...]) -> int | None:
     return total
 
 
-def written(pids: tuple[int, ...]) -> int:
+def bytes_written(pids: tuple[int, ...]) -> int:
     """Bytes that the processes, and their children that ended, caused to be written to disks."""
     total = 0
     for pid in pids:
@@ -126,7 +126,7 @@ _OUT_OF_MEMORY = re.compile(r"(?:[\w.]*\bMemoryError|[\w.]*_ArrayMemoryError|std
 _TOO_MANY_FILES = "Too many open files"
 
 
-def bound_of(exit_code: int, stderr: str, after: Survey, limits: Limits) -> Bound | None:
+def bound_from_exit(exit_code: int, stderr: str, after: Survey, limits: Limits) -> Bound | None:
     """A program that succeeded met no limit; one that failed did if its end says so."""
     if exit_code == 0:
         return None
@@ -144,7 +144,7 @@ def _last_line(text: str) -> str:
     return text.rstrip().rpartition("\n")[2]
 
 
-def outgrown(before: Survey, after: Survey, limits: Limits) -> bool:
+def exceeds_disk(before: Survey, after: Survey, limits: Limits) -> bool:
     """Whether a workspace grew past the limit in space or in number of entries."""
     entries = limits.disk // _BYTES_PER_ENTRY
     return after.space - before.space > limits.disk or after.entries - before.entries > entries

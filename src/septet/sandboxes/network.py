@@ -35,7 +35,7 @@ class Target:
     port: int
     first: bytes
 
-    def allowed(self, hosts: Hosts) -> bool:
+    def is_allowed(self, hosts: Hosts) -> bool:
         """By its name on the usual port, or by name and port."""
         if hosts is None:
             return True
@@ -43,7 +43,7 @@ class Target:
         return usual or f"{self.host}:{self.port}" in hosts
 
 
-def target_of(head: bytes) -> Target | None:
+def parse_target(head: bytes) -> Target | None:
     """From the head of a request: CONNECT host:port, or a whole address in the plain way."""
     line, _, rest = head.partition(b"\r\n")
     parts = line.decode("ascii", "replace").split(" ")
@@ -63,7 +63,7 @@ def target_of(head: bytes) -> Target | None:
     return Target(host, port or 80, f"{method} {path} {version}\r\n".encode() + rest)
 
 
-async def address_of(target: Target, hosts: Hosts) -> str | None:
+async def resolve_target(target: Target, hosts: Hosts) -> str | None:
     """The address to go to; a name may not lead to this machine or its own network."""
     if hosts is not None and f"{target.host}:{target.port}" in hosts:
         return target.host
@@ -96,13 +96,13 @@ async def proxy(socket: Path, hosts: Hosts) -> AsyncGenerator[None]:
 async def _serve(client: SocketStream, hosts: Hosts) -> None:
     head = b""
     while b"\r\n\r\n" not in head and len(head) < _LONGEST_HEAD:
-        head += await _received(client)
-    target = target_of(head)
-    if target is None or not target.allowed(hosts):
+        head += await _receive(client)
+    target = parse_target(head)
+    if target is None or not target.is_allowed(hosts):
         await client.send(_REFUSED)
         return
     try:
-        address = await address_of(target, hosts)
+        address = await resolve_target(target, hosts)
         server = await anyio.connect_tcp(address, target.port) if address else None
     except OSError:
         await client.send(_FAILED)
@@ -121,7 +121,7 @@ async def _serve(client: SocketStream, hosts: Hosts) -> None:
 async def _pass_on(source: SocketStream, sink: SocketStream) -> None:
     try:
         while True:
-            await sink.send(await _received(source))
+            await sink.send(await _receive(source))
     except anyio.EndOfStream:
         with suppress(*_FAILURES):
             await sink.send_eof()
@@ -129,7 +129,7 @@ async def _pass_on(source: SocketStream, sink: SocketStream) -> None:
         return
 
 
-async def _received(source: SocketStream) -> bytes:
+async def _receive(source: SocketStream) -> bytes:
     """A unix stream is only asked when it has something: cancelled while it waits, it fails aloud."""
     if source.extra(SocketAttribute.family) == AddressFamily.AF_UNIX:  # noqa: S610  no database here
         await anyio.wait_readable(source.extra(SocketAttribute.raw_socket))  # noqa: S610
@@ -141,45 +141,45 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @asynccontextmanager
-async def reaching(job: Job) -> AsyncGenerator[Job]:
+async def open_network(job: Job) -> AsyncGenerator[Job]:
     """The job with its way to the network, which is open while the context lasts."""
     if not job.network or job.network == "off":
         yield job
         return
     with temporary_folder("proxy") as place:
         socket = place / "proxy"
-        async with proxy(socket, hosts_of(job.network)):
-            command = relayed(socket, direct(job.network), *job.command)
+        async with proxy(socket, allowed_hosts(job.network)):
+            command = relay_command(socket, direct_names(job.network), *job.command)
             yield replace(job, command=command, readable=(*job.readable, str(place)), network="off")
 
 
-def relayed(socket: Path, around: str, *command: str) -> tuple[str, ...]:
+def relay_command(socket: Path, around: str, *command: str) -> tuple[str, ...]:
     """The command with a proxy in its variables; it is asked for everything but the names in `around`."""
-    return (*launcher(), relay(), str(socket), around, *command)
+    return (*launcher(), relay_source(), str(socket), around, *command)
 
 
-def relaying(socket: Path, network: Network) -> str:
+def relay_code(socket: Path, network: Network) -> str:
     """The same for a Python that is already there, as a piece of code that leaves no names behind."""
-    source = f"start({str(socket)!r}, {direct(network)!r})"
+    source = f"start({str(socket)!r}, {direct_names(network)!r})"
     names = "{'__name__': 'relay'}"
     return (
-        f"(lambda names: (exec({relay()!r}, names), "
+        f"(lambda names: (exec({relay_source()!r}, names), "
         f"__import__('os').environ.update(eval({source!r}, names))))({names})"
     )
 
 
-def hosts_of(network: Network) -> Hosts:
+def allowed_hosts(network: Network) -> Hosts:
     if isinstance(network, str):
         return None if network == "on" else frozenset()
     return frozenset(network)
 
 
-def direct(network: Network) -> str:
+def direct_names(network: Network) -> str:
     """Names of the sandbox's own loopback, as far as they do not stand for the machine's by the person's wish."""
     named = {host.partition(":")[0] for host in network} if not isinstance(network, str) else set[str]()
     return ",".join(name for name in _LOOPBACK if name not in named)
 
 
 @cache
-def relay() -> str:
+def relay_source() -> str:
     return _RELAY.read_text()

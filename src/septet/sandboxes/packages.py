@@ -22,28 +22,33 @@ from septet.errors import SandboxFailed, SeptetError
 from septet.ports import Sandbox
 from septet.sandboxes.distributions import distribution_of
 from septet.sandboxes.environment import base_interpreter, make_environment
-from septet.sandboxes.interpreters import ProjectEnvironment, project_environment, site_packages, with_site
-from septet.sandboxes.network import proxy, relayed
+from septet.sandboxes.interpreters import (
+    ProjectEnvironment,
+    add_site_packages,
+    project_environment,
+    site_packages,
+)
+from septet.sandboxes.network import proxy, relay_command
 
 
-def foreign_imports(sources: Mapping[str, str], present: Iterable[str] = ()) -> tuple[str, ...]:
+def third_party_imports(sources: Mapping[str, str], present: Iterable[str] = ()) -> tuple[str, ...]:
     """Top-level names that the sources (path → text) import from elsewhere, sorted.
 
     `present` are names that are importable already. A source that is no Python is left out: running it will
     say so better.
     """
-    own = {part for path in sources for part in _names(path)}
+    own = {part for path in sources for part in _module_names(path)}
     known = own | set(present) | sys.stdlib_module_names | {"__main__"}
-    return tuple(sorted({name for text in sources.values() for name in _imported(text)} - known))
+    return tuple(sorted({name for text in sources.values() for name in _imports_of(text)} - known))
 
 
-def _names(path: str) -> Iterable[str]:
+def _module_names(path: str) -> Iterable[str]:
     """Folders on the way and the file itself can all be imported, from one working folder or another."""
     parts = PurePosixPath(path).with_suffix("").parts
     return (part for part in parts if part.isidentifier())
 
 
-def _imported(text: str) -> Iterable[str]:
+def _imports_of(text: str) -> Iterable[str]:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -68,7 +73,7 @@ class Index:
     address: str = ""
 
     @classmethod
-    def found(cls, variables: Mapping[str, str] = os.environ) -> "Index":
+    def from_environment(cls, variables: Mapping[str, str] = os.environ) -> "Index":
         """As uv and pip are told: by a variable."""
         return cls(next((variables[name] for name in _VARIABLES if variables.get(name)), ""))
 
@@ -104,16 +109,16 @@ class Packages:
     sandbox: Sandbox
     index: Index
 
-    def applied(self, job: Job) -> Job:
+    def prepare(self, job: Job) -> Job:
         """The job with its workspace's interpreter and packages, if it has an environment."""
-        home = self._home(job.home or job.workspace)
+        home = self._environment_of(job.home or job.workspace)
         if not (home / "bin" / "python").exists():
             return job
         site = Path(site_packages(home)[0])
         (site / "septet.pth").unlink(
             missing_ok=True
         )  # which older versions led to Septet's own packages with
-        return with_site(job, site, home)
+        return add_site_packages(job, site, home)
 
     async def missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
         return await to_thread.run_sync(self._missing, workspace, dict(sources))
@@ -121,10 +126,13 @@ class Packages:
     def _missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
         """By the kept map where it knows the name; of the others only the index can tell."""
         project = project_environment(Path(workspace))
-        places = [*site_packages(self._home(workspace)), *(site_packages(project.folder) if project else ())]
+        places = [
+            *site_packages(self._environment_of(workspace)),
+            *(site_packages(project.folder) if project else ()),
+        ]
         wanted = [
             name
-            for name in foreign_imports(sources, present=("pytest", "_pytest"))
+            for name in third_party_imports(sources, present=("pytest", "_pytest"))
             if PathFinder.find_spec(name, places) is None and not _is_local(Path(workspace), name)
         ]
         known = {name: distribution_of(name) for name in wanted}
@@ -136,14 +144,14 @@ class Packages:
     async def install(self, workspace: str, missing: Missing) -> Installation:
         began = time.monotonic()
         try:
-            done = await self._installed(workspace, missing)
+            done = await self._install(workspace, missing)
         except SeptetError as error:
             done = Installation(failed=tuple(sorted(missing.names)), why=str(error))
         return replace(done, seconds=round(time.monotonic() - began, 3))
 
-    async def _installed(self, workspace: str, missing: Missing) -> Installation:
-        home = self._home(workspace)
-        await to_thread.run_sync(_prepare, home, project_environment(Path(workspace)))
+    async def _install(self, workspace: str, missing: Missing) -> Installation:
+        home = self._environment_of(workspace)
+        await to_thread.run_sync(_make_environment, home, project_environment(Path(workspace)))
         verified = [name for name in missing.unknown if await self._provides(home, name)]
         wanted = (*missing.distributions, *verified)
         unknown = tuple(name for name in missing.unknown if name not in verified)
@@ -172,7 +180,7 @@ class Packages:
                 program = _uv_program()
                 command = (program, "pip", "install", *options, *self.index.options, *words)
                 job = Job(
-                    command=relayed(socket, "", *command),
+                    command=relay_command(socket, "", *command),
                     workspace=str(home),
                     limits=_LIMITS,
                     environment={
@@ -187,12 +195,12 @@ class Packages:
         await to_thread.run_sync(lambda: shutil.rmtree(cache, ignore_errors=True))
         return result
 
-    def _home(self, workspace: str) -> Path:
+    def _environment_of(self, workspace: str) -> Path:
         real = os.path.realpath(workspace)
         return self.folder / sha256(os.fsencode(real)).hexdigest()[:16]
 
 
-def _prepare(home: Path, project: ProjectEnvironment | None) -> None:
+def _make_environment(home: Path, project: ProjectEnvironment | None) -> None:
     """An environment for the Python that the project's programs run with."""
     if (home / "bin" / "python").exists():
         return

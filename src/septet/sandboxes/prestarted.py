@@ -17,16 +17,16 @@ import anyio
 from septet.domain.runs import Limits
 from septet.errors import SeptetError
 from septet.sandboxes import seccomp
-from septet.sandboxes.cgroups import Cage, caged
+from septet.sandboxes.cgroups import ControlGroup, make_control_group
 from septet.sandboxes.environment import environment
-from septet.sandboxes.limits import by_shell
-from septet.sandboxes.process import spawned
-from septet.sandboxes.users import Identity
+from septet.sandboxes.limits import shell_command
+from septet.sandboxes.process import spawn
+from septet.sandboxes.users import SandboxUser
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
-    """The porter's descriptors: where it finds its script, a filter and options, and where it reports."""
+class Descriptors:
+    """The shell's descriptors: where it finds its script, a filter and options, and where it reports."""
 
     script: int
     rules: int
@@ -35,39 +35,39 @@ class Numbers:
 
 
 @dataclass(slots=True)
-class Porter:
-    """Stands in a cage of its own as somebody, with all that a sandbox needs, and becomes one when it is told how."""
+class PrestartedShell:
+    """Stands in a group of its own as somebody, with all that a sandbox needs, and becomes one when it is told how."""
 
-    identity: Identity
+    user: SandboxUser
     process: subprocess.Popen[bytes]
-    cage: Cage
+    group: ControlGroup
     variables: Mapping[str, str]
-    numbers: Numbers
-    door: FileIO
+    descriptors: Descriptors
+    script_pipe: FileIO
     options: FileIO
     status: FileIO
     owner: tuple[int, int]
     stack: ExitStack
 
-    def fits(self, identity: Identity) -> bool:
+    def matches(self, user: SandboxUser) -> bool:
         """The right one, alive, and this very thread's child: to die with the parent means with the thread."""
-        return (self.identity, self.owner) == (identity, _here()) and self.process.poll() is None
+        return (self.user, self.owner) == (user, _current_thread()) and self.process.poll() is None
 
-    async def tell(self, limits: Limits, options: list[str], script: str, command: list[str]) -> None:
+    async def start(self, limits: Limits, options: list[str], script: str, command: list[str]) -> None:
         """It runs the script and becomes the command, which finds the options behind their descriptor."""
-        self.cage.limit(limits)
+        self.group.limit(limits)
         self.options.write(b"".join(os.fsencode(option) + b"\0" for option in options))
         self.options.seek(0)
         rest = memoryview(os.fsencode(f"{script}exec {join(command)}\n"))
-        os.set_blocking(self.door.fileno(), False)
+        os.set_blocking(self.script_pipe.fileno(), False)
         while rest:
             try:
-                rest = rest[os.write(self.door.fileno(), rest) :]
+                rest = rest[os.write(self.script_pipe.fileno(), rest) :]
             except BlockingIOError:
-                await anyio.wait_writable(self.door)
+                await anyio.wait_writable(self.script_pipe)
             except BrokenPipeError:
                 break
-        self.door.close()
+        self.script_pipe.close()
 
     def close(self) -> None:
         """Whoever still waits goes home; whoever became a sandbox ends with it."""
@@ -75,71 +75,74 @@ class Porter:
             self.stack.close()
 
 
-def called(identity: Identity, inherited: tuple[int, ...] = ()) -> Porter:
-    """A new porter, on its way into its cage. It also gets the descriptors to inherit, under their numbers."""
+def prestart(user: SandboxUser, inherited: tuple[int, ...] = ()) -> PrestartedShell:
+    """A new shell, on its way into its group. It also gets the descriptors to inherit, under their numbers."""
     variables = environment({})
     with ExitStack() as stack, ExitStack() as theirs:
-        cage = stack.enter_context(caged())
-        script, door = map(_opened, os.pipe())
-        status, reporter = map(_opened, os.pipe())
-        rules, options = (_opened(os.memfd_create("septet")) for _ in range(2))
+        group = stack.enter_context(make_control_group())
+        script, door = map(_open, os.pipe())
+        status, reporter = map(_open, os.pipe())
+        rules, options = (_open(os.memfd_create("septet")) for _ in range(2))
         for end in (door, status, options):
             stack.callback(end.close)
         for end in (script, reporter, rules):
             theirs.callback(end.close)
-        rules.write(seccomp.filter_program(counted=cage.counts_memory))
+        rules.write(seccomp.filter_program(memory_counted=group.counts_memory))
         rules.seek(0)
-        numbers = Numbers(script.fileno(), rules.fileno(), options.fileno(), reporter.fileno())
-        waiting = identity.entering(["/bin/sh", "-c", f". /dev/fd/{numbers.script}"])
+        numbers = Descriptors(script.fileno(), rules.fileno(), options.fileno(), reporter.fileno())
+        waiting = user.command_as(["/bin/sh", "-c", f". /dev/fd/{numbers.script}"])
         given = (numbers.script, numbers.rules, numbers.options, numbers.reporter, *inherited)
-        command = by_shell(cage.entering(), waiting)
-        identity.takes(script)
-        process = stack.enter_context(spawned(command, variables, inherited=given))
-        identity.takes(process.stdin, process.stdout, process.stderr)
-        return Porter(
-            *(identity, process, cage, variables, numbers), *(door, options, status), _here(), stack.pop_all()
+        command = shell_command(group.enter_script(), waiting)
+        user.give(script)
+        process = stack.enter_context(spawn(command, variables, inherited=given))
+        user.give(process.stdin, process.stdout, process.stderr)
+        return PrestartedShell(
+            *(user, process, group, variables, numbers),
+            *(door, options, status),
+            _current_thread(),
+            stack.pop_all(),
         )
 
 
-def _opened(descriptor: int) -> FileIO:
+def _open(descriptor: int) -> FileIO:
     return FileIO(descriptor, "r+")
 
 
-def _here() -> tuple[int, int]:
+def _current_thread() -> tuple[int, int]:
     return os.getpid(), threading.get_native_id()
 
 
 @dataclass(slots=True)
-class Porters:
-    """At most one porter waits, for a run like the last one."""
+class PrestartedShells:
+    """At most one shell waits, for a run like the last one."""
 
-    waiting: Porter | None = None
+    waiting: PrestartedShell | None = None
 
-    def take(self, identity: Identity) -> Porter:
-        porter, self.waiting = self.waiting, None
-        if porter is not None and porter.fits(identity):
-            return porter
-        if porter is not None:
-            porter.close()
-        return called(identity)
+    def take(self, user: SandboxUser) -> PrestartedShell:
+        shell, self.waiting = self.waiting, None
+        if shell is not None and shell.matches(user):
+            return shell
+        if shell is not None:
+            shell.close()
+        return prestart(user)
 
-    def call_later(self, identity: Identity) -> None:
-        """As soon as whoever waits for this run's result has it: the next porter takes no time of this run."""
-        asyncio.get_running_loop().call_soon(self.call_the_next, identity)
+    def prestart_later(self, user: SandboxUser) -> None:
+        """As soon as whoever waits for this run's result has it: the next shell takes no time of this run."""
+        asyncio.get_running_loop().call_soon(self.prestart_next, user)
 
-    def call_the_next(self, identity: Identity) -> None:
+    def prestart_next(self, user: SandboxUser) -> None:
         with suppress(SeptetError, OSError):
-            self.waiting = self.waiting or called(identity)
+            self.waiting = self.waiting or prestart(user)
 
     def close(self) -> None:
-        porter, self.waiting = self.waiting, None
-        if porter is not None:
-            porter.close()
+        shell, self.waiting = self.waiting, None
+        if shell is not None:
+            shell.close()
 
 
 @cache
-def porters() -> Porters:
+def prestarted_shells() -> PrestartedShells:
     """Those of this process."""
-    kept = Porters()
+    kept = PrestartedShells()
     atexit.register(kept.close)
     return kept

@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from septet.domain.runs import Bound, Limits
 from septet.errors import SandboxFailed
 from septet.ports import Listener
-from septet.sandboxes.cgroups import Cage
+from septet.sandboxes.cgroups import ControlGroup
 from septet.sandboxes.limits import Usage, proportional_memory, usage_of
 from septet.sandboxes.test_report import ReportChannel
 
@@ -28,14 +28,14 @@ _PAUSE = 0.02
 
 
 @dataclass(slots=True)
-class Handle:
+class ProcessHandle:
     """`descriptor` is None where the process is already gone, or where the system has no such thing."""
 
     descriptor: int | None
     process: subprocess.Popen[bytes] | None = None
 
     @classmethod
-    def of(cls, pid: int, process: subprocess.Popen[bytes]) -> "Handle":
+    def of(cls, pid: int, process: subprocess.Popen[bytes]) -> "ProcessHandle":
         """The process with this number, which is the one given or one that lives below it."""
         if sys.platform != "linux":
             return cls(None, process)
@@ -53,9 +53,9 @@ class Handle:
         elif self.process is not None:
             self.process.send_signal(number)
 
-    async def gone(self) -> None:
+    async def wait(self) -> None:
         """Returns when the process has ended; a namespace's first process ends after all the others."""
-        if self.descriptor is not None and not _over(self.descriptor):
+        if self.descriptor is not None and not _has_ended(self.descriptor):
             await anyio.wait_readable(self.descriptor)
         while self.process is not None and self.process.poll() is None:  # noqa: ASYNC110  nothing tells us here
             await anyio.sleep(_PAUSE)
@@ -66,14 +66,14 @@ class Handle:
         self.descriptor = self.process = None
 
 
-def _over(descriptor: int) -> bool:
+def _has_ended(descriptor: int) -> bool:
     looked = select.poll()
     looked.register(descriptor, select.POLLIN)
     return bool(looked.poll(0))
 
 
 @contextmanager
-def spawned(
+def spawn(
     command: list[str],
     variables: Mapping[str, str],
     folder: Path = Path("/"),
@@ -142,9 +142,7 @@ class Capture:
         left_out = self.total - len(self._head) - len(tail)
         if left_out <= 0:
             return decode(bytes(self._head) + tail)
-        return (
-            f"{decode(_whole_end(self._head))}\n… {left_out} bytes left out …\n{decode(_whole_start(tail))}"
-        )
+        return f"{decode(_trim_end(self._head))}\n… {left_out} bytes left out …\n{decode(_trim_start(tail))}"
 
 
 def decode(content: bytes) -> str:
@@ -152,7 +150,7 @@ def decode(content: bytes) -> str:
     return content.decode("utf-8", "replace").replace("\0", _NUL_PICTURE)
 
 
-def _whole_end(content: bytes | bytearray) -> bytes:
+def _trim_end(content: bytes | bytearray) -> bytes:
     """Without the first bytes of a character whose rest was cut off."""
     for back in range(1, min(4, len(content)) + 1):
         byte = content[-back]
@@ -162,7 +160,7 @@ def _whole_end(content: bytes | bytearray) -> bytes:
     return bytes(content)
 
 
-def _whole_start(content: bytes) -> bytes:
+def _trim_start(content: bytes) -> bytes:
     """Without the last bytes of a character whose start was cut off."""
     start = 0
     while start < min(3, len(content)) and content[start] & 0xC0 == 0x80:
@@ -171,22 +169,22 @@ def _whole_start(content: bytes) -> bytes:
 
 
 _PIECE = 1 << 16
-_LOOK = 0.05
-_LOOK_AT_DISK = 0.25
+_POLL_SECONDS = 0.05
+_POLL_DISK_SECONDS = 0.25
 
 Stream = Literal["stdout", "stderr"]
-Growth = Callable[[tuple[int, ...]], bool]
+DiskCheck = Callable[[tuple[int, ...]], bool]
 """Whether these processes, or what they left behind, have outgrown the disk limit. May block."""
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class RunningProgram:
     """A program that runs: its process, and the leader whose end by `killer` takes all others along."""
 
     process: subprocess.Popen[bytes]
     leader: int
-    killer: signal.Signals = signal.SIGKILL
-    cage: Cage = field(default_factory=Cage)
+    kill_signal: signal.Signals = signal.SIGKILL
+    group: ControlGroup = field(default_factory=ControlGroup)
 
 
 def _nothing() -> None:
@@ -194,34 +192,34 @@ def _nothing() -> None:
 
 
 @dataclass(slots=True)
-class Watch:
+class RunMonitor:
     """What is known of a run while it goes on; the first limit that is passed ends it and names it."""
 
     limits: Limits
     stdout: Capture
     stderr: Capture
     listen: Listener | None
-    began: float = field(default_factory=time.monotonic)
+    start_time: float = field(default_factory=time.monotonic)
     stopped_by: Bound | None = None
-    met: Bound | None = None
+    group_limit: Bound | None = None
     exit_code: int | None = None
     stopped: anyio.Event = field(default_factory=anyio.Event)
-    ending: Callable[[], None] = field(default=_nothing)
+    on_stop: Callable[[], None] = field(default=_nothing)
 
     @classmethod
-    def of(cls, limits: Limits, listen: Listener | None) -> "Watch":
+    def of(cls, limits: Limits, listen: Listener | None) -> "RunMonitor":
         return cls(limits, Capture(limits.kept_output), Capture(limits.kept_output), listen)
 
     def stop(self, bound: Bound) -> None:
         if self.stopped_by is None:
             self.stopped_by = bound
             self.stopped.set()
-            self.ending()
+            self.on_stop()
 
     def seconds_left(self) -> float:
-        return max(0.0, self.began + self.limits.seconds - time.monotonic())
+        return max(0.0, self.start_time + self.limits.seconds - time.monotonic())
 
-    def hear(self, stream: Stream, piece: bytes) -> None:
+    def add_output(self, stream: Stream, piece: bytes) -> None:
         capture = self.stdout if stream == "stdout" else self.stderr
         capture.take(piece)
         if self.listen is not None and self.stopped_by != "output":
@@ -229,7 +227,7 @@ class Watch:
         if capture.total > self.limits.output:
             self.stop("output")
 
-    def see(self, usage: Usage) -> None:
+    def check_usage(self, usage: Usage) -> None:
         if not self.seconds_left():
             self.stop("time")
         if usage.cpu_seconds > self.limits.cpu_seconds:
@@ -245,45 +243,49 @@ class Watch:
 
 
 async def supervise(
-    started: Started, stdin: bytes, watch: Watch, outgrown: Growth, channel: ReportChannel | None = None
+    started: RunningProgram,
+    stdin: bytes,
+    monitor: RunMonitor,
+    outgrown: DiskCheck,
+    channel: ReportChannel | None = None,
 ) -> None:
     """Until the program has ended by itself or by a limit; on the way out, also by cancellation, all die."""
-    process = Handle.of(started.process.pid, started.process)
-    leader = Handle.of(started.leader, started.process)
-    watch.began = time.monotonic()
-    watch.ending = lambda: leader.send(started.killer)
+    process = ProcessHandle.of(started.process.pid, started.process)
+    leader = ProcessHandle.of(started.leader, started.process)
+    monitor.start_time = time.monotonic()
+    monitor.on_stop = lambda: leader.send(started.kill_signal)
     try:
         async with anyio.create_task_group() as streams:
-            streams.start_soon(hear, started.process.stdout, "stdout", watch)
-            streams.start_soon(hear, started.process.stderr, "stderr", watch)
+            streams.start_soon(read_stream, started.process.stdout, "stdout", monitor)
+            streams.start_soon(read_stream, started.process.stderr, "stderr", monitor)
             if channel is not None:
                 streams.start_soon(channel.collect)
             async with anyio.create_task_group() as watchers:
-                _feed(watchers, started.process.stdin, stdin)
-                watchers.start_soon(look, started, watch)
-                watchers.start_soon(_look_at_disk, started.leader, watch, outgrown)
-                await process.gone()
+                _start_input(watchers, started.process.stdin, stdin)
+                watchers.start_soon(poll_usage, started, monitor)
+                watchers.start_soon(_poll_disk, started.leader, monitor, outgrown)
+                await process.wait()
                 watchers.cancel_scope.cancel()
-            leader.send(started.killer)
+            leader.send(started.kill_signal)
             if channel is not None:
-                channel.close_ours()
+                channel.close_writer()
     finally:
-        watch.met = started.cage.met()
+        monitor.group_limit = started.group.limit_hit()
         with anyio.CancelScope(shield=True):
             await _end(started, process, leader)
 
 
-async def _end(started: Started, process: Handle, leader: Handle) -> None:
-    leader.send(started.killer)
-    await leader.gone()
+async def _end(started: RunningProgram, process: ProcessHandle, leader: ProcessHandle) -> None:
+    leader.send(started.kill_signal)
+    await leader.wait()
     process.send(signal.SIGKILL)
-    await process.gone()
+    await process.wait()
     process.close()
     leader.close()
     started.process.wait()
 
 
-async def hear(pipe: IO[bytes] | None, stream: Stream, watch: Watch) -> None:
+async def read_stream(pipe: IO[bytes] | None, stream: Stream, monitor: RunMonitor) -> None:
     """To the end of the stream, which comes when the last process that holds it is dead."""
     assert pipe is not None
     os.set_blocking(pipe.fileno(), False)
@@ -295,18 +297,18 @@ async def hear(pipe: IO[bytes] | None, stream: Stream, watch: Watch) -> None:
             continue
         if not piece:
             return
-        watch.hear(stream, piece)
+        monitor.add_output(stream, piece)
 
 
-def _feed(group: TaskGroup, pipe: IO[bytes] | None, content: bytes) -> None:
+def _start_input(group: TaskGroup, pipe: IO[bytes] | None, content: bytes) -> None:
     assert pipe is not None
     if content:
-        group.start_soon(_pour, pipe, content)
+        group.start_soon(_write_input, pipe, content)
     else:
         pipe.close()
 
 
-async def _pour(pipe: IO[bytes], content: bytes) -> None:
+async def _write_input(pipe: IO[bytes], content: bytes) -> None:
     os.set_blocking(pipe.fileno(), False)
     rest = memoryview(content)
     with pipe:
@@ -320,21 +322,21 @@ async def _pour(pipe: IO[bytes], content: bytes) -> None:
                 return
 
 
-async def look(started: Started, watch: Watch) -> None:
+async def poll_usage(started: RunningProgram, monitor: RunMonitor) -> None:
     """Again and again, and at the very moment at which the time is over."""
     while True:
-        await anyio.sleep(_LOOK if watch.stopped_by else min(_LOOK, watch.seconds_left()))
-        if met := started.cage.met():
-            watch.stop(met)
-        watch.see(usage_of(started.leader))
+        await anyio.sleep(_POLL_SECONDS if monitor.stopped_by else min(_POLL_SECONDS, monitor.seconds_left()))
+        if met := started.group.limit_hit():
+            monitor.stop(met)
+        monitor.check_usage(usage_of(started.leader))
 
 
-async def _look_at_disk(leader: int, watch: Watch, outgrown: Growth) -> None:
+async def _poll_disk(leader: int, monitor: RunMonitor, outgrown: DiskCheck) -> None:
     """Seldom enough that looking takes at most a tenth of the time, however many files there are."""
-    pause = _LOOK_AT_DISK
+    pause = _POLL_DISK_SECONDS
     while True:
         await anyio.sleep(pause)
         began = time.monotonic()
         if await to_thread.run_sync(outgrown, usage_of(leader).pids, abandon_on_cancel=True):
-            watch.stop("disk")
-        pause = max(_LOOK_AT_DISK, 10 * (time.monotonic() - began))
+            monitor.stop("disk")
+        pause = max(_POLL_DISK_SECONDS, 10 * (time.monotonic() - began))

@@ -1,4 +1,4 @@
-"""One run from start to result, the same for every rung: survey, start, watch, survey, verdict."""
+"""One run from start to result, the same for every rung: survey, start, monitor, survey, verdict."""
 
 import time
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -12,11 +12,11 @@ from septet.domain.files import FileChange
 from septet.domain.runs import Bound, Job, RunResult
 from septet.ports import Listener
 from septet.sandboxes import survey as files
-from septet.sandboxes.limits import bound_of, outgrown, written
-from septet.sandboxes.process import Started, Watch, supervise
+from septet.sandboxes.limits import bound_from_exit, bytes_written, exceeds_disk
+from septet.sandboxes.process import RunMonitor, RunningProgram, supervise
 from septet.sandboxes.test_report import OpenChannel, pipe_channel
 
-_WRITTEN_PER_LIMIT = 4
+_WRITES_PER_LIMIT = 4
 _SMALL = 100
 
 
@@ -27,44 +27,44 @@ class Launch(Protocol):
     """
 
     def __call__(
-        self, job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
-    ) -> AbstractAsyncContextManager[Started]: ...
+        self, job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
+    ) -> AbstractAsyncContextManager[RunningProgram]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class WorkspaceDisk:
     """A workspace as it was before a run, and whether a run has outgrown its part of the disk."""
 
     workspace: Path
     before: files.Survey
     job: Job
 
-    def outgrown(self, pids: tuple[int, ...]) -> bool:
+    def exceeds_limit(self, pids: tuple[int, ...]) -> bool:
         """Also counts what was written: a file deleted while open, or hidden deep, is in no survey."""
-        if written(pids) > _WRITTEN_PER_LIMIT * self.job.limits.disk:
+        if bytes_written(pids) > _WRITES_PER_LIMIT * self.job.limits.disk:
             return True
-        return self.too_big(files.survey(self.workspace))
+        return self.is_too_big(files.survey(self.workspace))
 
-    def compared(self) -> tuple[files.Survey, tuple[FileChange, ...]]:
+    def compare(self) -> tuple[files.Survey, tuple[FileChange, ...]]:
         after = files.survey(self.workspace)
         return after, files.changes(self.workspace, self.before, after)
 
-    def too_big(self, after: files.Survey) -> bool:
-        return outgrown(self.before, after, self.job.limits)
+    def is_too_big(self, after: files.Survey) -> bool:
+        return exceeds_disk(self.before, after, self.job.limits)
 
 
-async def _surveyed(workspace: Path) -> files.Survey:
+async def _survey(workspace: Path) -> files.Survey:
     """A small workspace is looked through faster than a thread is woken."""
     return files.quick_survey(workspace, _SMALL) or await to_thread.run_sync(files.survey, workspace)
 
 
-async def _compared(disk: Disk) -> tuple[files.Survey, tuple[FileChange, ...]]:
+async def _compare(disk: WorkspaceDisk) -> tuple[files.Survey, tuple[FileChange, ...]]:
     if files.quick_survey(disk.workspace, _SMALL) == disk.before:
         return disk.before, ()
-    return await to_thread.run_sync(disk.compared)
+    return await to_thread.run_sync(disk.compare)
 
 
-async def carry_out(
+async def execute(
     job: Job,
     workspace: Path,
     rung: str,
@@ -72,21 +72,21 @@ async def carry_out(
     listen: Listener | None,
     open_channel: OpenChannel = pipe_channel,
 ) -> RunResult:
-    disk = Disk(workspace, await _surveyed(workspace), job)
-    watch = Watch.of(job.limits, listen)
+    disk = WorkspaceDisk(workspace, await _survey(workspace), job)
+    monitor = RunMonitor.of(job.limits, listen)
     with open_channel() if job.tests else nullcontext() as channel:
-        job = channel.given(job) if channel else job
-        async with launch(job, workspace, watch, channel.inherited if channel else ()) as started:
-            await supervise(started, job.stdin, watch, disk.outgrown, channel)
-            seconds = time.monotonic() - watch.began
-    code = _exit_code(started.process.returncode) if watch.exit_code is None else watch.exit_code
-    after, changes = await _compared(disk)
+        job = channel.prepare(job) if channel else job
+        async with launch(job, workspace, monitor, channel.inherited if channel else ()) as started:
+            await supervise(started, job.stdin, monitor, disk.exceeds_limit, channel)
+            seconds = time.monotonic() - monitor.start_time
+    code = _exit_code(started.process.returncode) if monitor.exit_code is None else monitor.exit_code
+    after, changes = await _compare(disk)
     return RunResult(
         exit_code=code,
-        stdout=watch.stdout.text(),
-        stderr=watch.stderr.text(),
+        stdout=monitor.stdout.text(),
+        stderr=monitor.stderr.text(),
         seconds=round(seconds, 4),
-        stopped_by=watch.stopped_by or _bound(code, watch, after, disk),
+        stopped_by=monitor.stopped_by or _bound(code, monitor, after, disk),
         changes=changes,
         others=files.others(disk.before, after),
         rung=rung,
@@ -94,10 +94,12 @@ async def carry_out(
     )
 
 
-def _bound(code: int, watch: Watch, after: files.Survey, disk: Disk) -> Bound | None:
-    if disk.too_big(after):
+def _bound(code: int, monitor: RunMonitor, after: files.Survey, disk: WorkspaceDisk) -> Bound | None:
+    if disk.is_too_big(after):
         return "disk"
-    return bound_of(code, watch.stderr.text(), after, watch.limits) or (watch.met if code else None)
+    return bound_from_exit(code, monitor.stderr.text(), after, monitor.limits) or (
+        monitor.group_limit if code else None
+    )
 
 
 def _exit_code(status: int) -> int:

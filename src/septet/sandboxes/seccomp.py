@@ -91,7 +91,7 @@ ABSENT: dict[str, tuple[int, int | None]] = {
     "openat2": (437, 437),
 }
 # What changes a file that need not be opened: done without effect where no mount protects the machine's own files.
-_UNSEEN: dict[str, tuple[int | None, int | None]] = {
+_IGNORED: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
     "chown": (92, None),
@@ -141,25 +141,25 @@ _SET_IDS = 0o6000
 _CLONE, _SOCKET, _SOCKETPAIR, _IOCTL = (56, 220), (41, 198), (53, 199), (16, 29)
 
 
-def supported(machine: str = "") -> bool:
+def is_supported(machine: str = "") -> bool:
     """Whether a filter can be made for this kind of processor."""
     return (machine or platform.machine()) in _AUDIT
 
 
 @cache
-def filter_program(machine: str = "", counted: bool = False, mounted: bool = True) -> bytes:
+def filter_program(machine: str = "", memory_counted: bool = False, has_mounts: bool = True) -> bytes:
     """The filter for this machine.
 
-    `counted`: a control group sees all memory, so that no kind need be refused. Not `mounted`: no namespace keeps
-    the machine's sockets and files apart, so that there are only pairs of connected sockets, and nothing changes a
-    file's mode, owner, times or attributes.
+    `memory_counted`: a control group sees all memory, so that no kind need be refused. Not `has_mounts`: no namespace
+    keeps the machine's sockets and files apart, so that there are only pairs of connected sockets, and nothing changes
+    a file's mode, owner, times or attributes.
     """
     machine = machine or platform.machine()
     refused = _numbers(REFUSED, machine)
-    absent = _numbers(ABSENT if counted else ABSENT | _UNCOUNTED, machine)
-    steps = [*_prologue(machine), *_arguments(machine, FAMILIES if mounted else ())]
+    absent = _numbers(ABSENT if memory_counted else ABSENT | _UNCOUNTED, machine)
+    steps = [*_prologue(machine), *_arguments(machine, FAMILIES if has_mounts else ())]
     steps.append(_step(_LOAD, _NUMBER))
-    unseen = [] if mounted else _numbers(_UNSEEN, machine)
+    unseen = [] if has_mounts else _numbers(_IGNORED, machine)
     for numbers, error in ((unseen, 0), (refused, _EPERM), (absent, _ENOSYS)):
         for number in numbers:
             steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _ERRNO | error)]

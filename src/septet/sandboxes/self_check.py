@@ -45,11 +45,11 @@ print(json.dumps({
 }))
 """
 _LIMITS = Limits(seconds=20.0)
-_OF_EVERY_SHELL = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
+_SHELL_VARIABLES = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
 """Variables that a shell inside sets itself, perhaps to the same values."""
 
 
-class Said(Value):
+class ProbeOutput(Value):
     """What the program got to see."""
 
     secret: str
@@ -87,17 +87,17 @@ async def self_check(sandbox: Sandbox) -> SelfCheck:
     with temporary_folder("check") as folder, _listener() as listener:
         secret, outside, workspace = folder / "secret", folder / "outside", folder / "workspace"
         secret.write_text(token)
-        hook = _hook_of(workspace)
+        hook = _make_hook_folder(workspace)
         places = (str(secret), str(listener.getsockname()[1]), str(outside), str(hook))
         job = Job(command=("python3", "-c", _PROGRAM, *places), workspace=str(workspace), limits=_LIMITS)
         result = await sandbox.run(job)
-        said = _said(result.stdout) if result.succeeded else None
+        said = _parse_output(result.stdout) if result.succeeded else None
         got_through: dict[Attempt, bool] = {
             "read a secret": said is not None and said.secret == token,
-            "reach a port": _reached(listener),
+            "reach a port": _was_reached(listener),
             "write outside": outside.exists(),
-            "see the environment": said is not None and bool(_ours(said.variables)),
-            "see the network interfaces": said is not None and bool(_interfaces(said.interfaces)),
+            "see the environment": said is not None and bool(_leaked_variables(said.variables)),
+            "see the network interfaces": said is not None and bool(_visible_interfaces(said.interfaces)),
             "write a git hook": hook.exists(),
         }
     accepted = ACCEPTED.get(result.rung, frozenset())
@@ -107,27 +107,27 @@ async def self_check(sandbox: Sandbox) -> SelfCheck:
     return SelfCheck(rung=result.rung, ran=said is not None, findings=tuple(findings))
 
 
-def _said(stdout: str) -> Said | None:
+def _parse_output(stdout: str) -> ProbeOutput | None:
     try:
-        return msgspec.json.decode(stdout, type=Said)
+        return msgspec.json.decode(stdout, type=ProbeOutput)
     except msgspec.MsgspecError:
         return None
 
 
-def _ours(inside: Mapping[str, str]) -> list[str]:
+def _leaked_variables(inside: Mapping[str, str]) -> list[str]:
     """Variables of this process that a program got although they are not meant for it. None of ours is changed for
     the check: other chats may start programs at the same time."""
-    meant = environment({}).keys() | _OF_EVERY_SHELL
+    meant = environment({}).keys() | _SHELL_VARIABLES
     return [name for name, value in os.environ.items() if name not in meant and inside.get(name) == value]
 
 
-def _interfaces(table: str) -> list[str]:
+def _visible_interfaces(table: str) -> list[str]:
     """The machine's own interfaces in a table of the kernel's."""
     names = {name for _, name in socket.if_nameindex()} - {"lo"}
     return [line for line in table.splitlines() if line.partition(":")[0].strip() in names]
 
 
-def _hook_of(workspace: Path) -> Path:
+def _make_hook_folder(workspace: Path) -> Path:
     """Where a repository in the workspace would have a hook."""
     hooks = workspace / ".git" / "hooks"
     hooks.mkdir(parents=True)
@@ -140,7 +140,7 @@ def _listener() -> socket.socket:
     return listener
 
 
-def _reached(listener: socket.socket) -> bool:
+def _was_reached(listener: socket.socket) -> bool:
     try:
         listener.accept()[0].close()
     except BlockingIOError:

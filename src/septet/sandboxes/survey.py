@@ -11,10 +11,10 @@ from pathlib import Path
 
 from septet.domain.files import FileChange
 
-_DEEPEST = 128
-_BIGGEST = 64 << 20
+_MAX_DEPTH = 128
+_MAX_DIGEST_SIZE = 64 << 20
 _PIECE = 1 << 20
-_MOST_OTHERS = 1_000
+_MAX_OTHERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Survey:
     """Folders, links and whatever else is no plain file."""
 
 
-class Effort:
+class ReadBudget:
     """How much may be read to tell what changed: so many bytes, for so many seconds."""
 
     def __init__(self, room: int = 256 << 20, seconds: float = 5.0) -> None:
@@ -55,16 +55,16 @@ class Effort:
 
 def survey(workspace: Path) -> Survey:
     """One walk, one look per entry. What vanishes meanwhile or may not be read is left out."""
-    return _counted(_walk(os.fsencode(workspace)))
+    return _summarise(_walk(os.fsencode(workspace)))
 
 
 def quick_survey(workspace: Path, at_most: int) -> Survey | None:
     """The same for a workspace with few entries; of one with more, not much more than those is looked at."""
-    found = _counted(islice(_walk(os.fsencode(workspace), at_most), at_most + 1))
+    found = _summarise(islice(_walk(os.fsencode(workspace), at_most), at_most + 1))
     return found if found.entries <= at_most else None
 
 
-def _counted(found: Iterable[tuple[bytes, os.stat_result]]) -> Survey:
+def _summarise(found: Iterable[tuple[bytes, os.stat_result]]) -> Survey:
     files: dict[bytes, Stamp] = {}
     others: set[bytes] = set()
     space = entries = 0
@@ -89,7 +89,7 @@ def _walk(top: bytes, at_most: int | None = None) -> Iterator[tuple[bytes, os.st
             except OSError:
                 continue
             yield name, status
-            if stat.S_ISDIR(status.st_mode) and depth < _DEEPEST:
+            if stat.S_ISDIR(status.st_mode) and depth < _MAX_DEPTH:
                 folders.append((name + b"/", depth + 1))
 
 
@@ -102,14 +102,14 @@ def _entries(folder: bytes, at_most: int | None) -> list[os.DirEntry[bytes]]:
 
 
 def changes(
-    workspace: Path, before: Survey, after: Survey, effort: Effort | None = None
+    workspace: Path, before: Survey, after: Survey, effort: ReadBudget | None = None
 ) -> tuple[FileChange, ...]:
     """What happened between two surveys, in the order of the names; only touched files are read, small ones first."""
-    effort = effort or Effort()
+    effort = effort or ReadBudget()
     touched = [name for name, stamp in after.files.items() if before.files.get(name) != stamp]
     found = [
         FileChange(
-            path=_shown(name),
+            path=_display_name(name),
             kind="changed" if name in before.files else "new",
             size=after.files[name].size,
             sha256=_digest(workspace, name, after.files[name].size, effort),
@@ -117,7 +117,8 @@ def changes(
         for name in sorted(touched, key=lambda name: after.files[name].size)
     ]
     found += [
-        FileChange(path=_shown(name), kind="deleted") for name in before.files.keys() - after.files.keys()
+        FileChange(path=_display_name(name), kind="deleted")
+        for name in before.files.keys() - after.files.keys()
     ]
     return tuple(sorted(found, key=lambda change: change.path))
 
@@ -125,16 +126,16 @@ def changes(
 def others(before: Survey, after: Survey) -> tuple[str, ...]:
     """Folders, links and pipes that were not there before; of very many those that are not deep."""
     found = sorted(after.others - before.others, key=lambda name: (name.count(b"/"), name))
-    return tuple(_shown(name) for name in found[:_MOST_OTHERS])
+    return tuple(_display_name(name) for name in found[:_MAX_OTHERS])
 
 
-def _shown(name: bytes) -> str:
+def _display_name(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-def _digest(workspace: Path, name: bytes, size: int, effort: Effort) -> str:
+def _digest(workspace: Path, name: bytes, size: int, effort: ReadBudget) -> str:
     """Nothing for a file that cannot be read, is too big, has holes or would take too long."""
-    if size > _BIGGEST or not effort.allows(size):
+    if size > _MAX_DIGEST_SIZE or not effort.allows(size):
         return ""
     try:
         descriptor = open_beneath(workspace, name)
@@ -176,4 +177,4 @@ def open_beneath(workspace: Path, name: bytes) -> int:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise IsADirectoryError(f"{_shown(name)} is not a plain file")
+    raise IsADirectoryError(f"{_display_name(name)} is not a plain file")

@@ -16,7 +16,7 @@ from septet.domain.runs import Job
 
 VARIABLE = "SEPTET_REPORT"
 _PIECE = 1 << 16
-_LONGEST = 64 << 20
+_MAX_REPORT = 64 << 20
 
 
 @dataclass(slots=True)
@@ -24,34 +24,34 @@ class ReportChannel:
     """What is written to `place`, a descriptor to inherit or a path, is read here; `writing` keeps it open."""
 
     place: str
-    reading: FileIO
-    writing: FileIO
+    reader: FileIO
+    writer: FileIO
     inherited: tuple[int, ...] = ()
     nonce: str = field(default_factory=secrets.token_hex)
-    told: bytearray = field(default_factory=bytearray)
+    received: bytearray = field(default_factory=bytearray)
 
-    def given(self, job: Job) -> Job:
+    def prepare(self, job: Job) -> Job:
         """The nonce comes by stdin: the program that reads it first is ours, and then it is nowhere to be read."""
         variables = {**job.environment, VARIABLE: self.place}
         return replace(job, environment=variables, stdin=f"{self.nonce}\n".encode())
 
     async def collect(self) -> None:
         """To the end, which comes when nobody has it open any longer. What is far too long is not kept whole."""
-        os.set_blocking(self.reading.fileno(), False)
+        os.set_blocking(self.reader.fileno(), False)
         while True:
-            await anyio.wait_readable(self.reading)
-            piece = self.reading.read(_PIECE)
+            await anyio.wait_readable(self.reader)
+            piece = self.reader.read(_PIECE)
             if piece == b"":
                 return
-            if piece and len(self.told) < _LONGEST:
-                self.told += piece
+            if piece and len(self.received) < _MAX_REPORT:
+                self.received += piece
 
-    def close_ours(self) -> None:
+    def close_writer(self) -> None:
         """Nobody is left who could report."""
-        self.writing.close()
+        self.writer.close()
 
     def report(self) -> TestReport:
-        return read_report(bytes(self.told), self.nonce)
+        return read_report(bytes(self.received), self.nonce)
 
 
 OpenChannel = Callable[[], AbstractContextManager[ReportChannel]]

@@ -19,81 +19,81 @@ from septet.errors import SandboxFailed
 _STAGING = Path(__file__).with_name("inside") / "mount_staging.py"
 _STAGE = Path("/tmp")  # noqa: S108  of the prepared namespace
 _FIRST_USER, _USERS_PER_PROCESS = 1_610_612_736, 64
-_MOST = 64
+_MAX_USERS = 64
 _SECONDS = 20.0
-BUSY = "try again when it does less: the chat can be resumed"
+BUSY_REMEDY = "try again when it does less: the chat can be resumed"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class SandboxUser:
     """Who starts the sandbox. The one without a user is whoever runs Septet."""
 
-    user: int | None = None
+    uid: int | None = None
     mounts: int = -1
     places: tuple[Path, ...] = ()
 
     @property
-    def own(self) -> bool:
-        return self.user is not None
+    def is_separate(self) -> bool:
+        return self.uid is not None
 
-    def entering(self, command: list[str]) -> list[str]:
+    def command_as(self, command: list[str]) -> list[str]:
         """The command as this user; the mounts are found by path so that no descriptor is inherited."""
-        if not self.own:
+        if not self.is_separate:
             return command
         mounts = f"--mount=/proc/{os.getpid()}/fd/{self.mounts}"
-        return ["nsenter", mounts, f"--setuid={self.user}", f"--setgid={self.user}", "--", *command]
+        return ["nsenter", mounts, f"--setuid={self.uid}", f"--setgid={self.uid}", "--", *command]
 
-    def source(self, path: Path) -> Path:
+    def path_for(self, path: Path) -> Path:
         """Where this user finds a path of the machine."""
         for number, place in enumerate(self.places):
             if path.is_relative_to(place):
                 return _STAGE / str(number) / path.relative_to(place)
         return path
 
-    def takes(self, *pipes: IO[bytes] | FileIO | None) -> None:
+    def give(self, *pipes: IO[bytes] | FileIO | None) -> None:
         """So that it may open them by name (/dev/stdout)."""
         for pipe in pipes:
-            if self.user is not None and pipe is not None:
-                os.fchown(pipe.fileno(), self.user, self.user)
+            if self.uid is not None and pipe is not None:
+                os.fchown(pipe.fileno(), self.uid, self.uid)
 
     def close(self) -> None:
-        if self.own:
+        if self.is_separate:
             os.close(self.mounts)
 
 
-NOBODY_ELSE = Identity()
+CURRENT_USER = SandboxUser()
 
 
 @dataclass(slots=True)
-class Identities:
+class SandboxUsers:
     """The identities in use, by what they were prepared for; the oldest are let go."""
 
-    kept: OrderedDict[tuple[object, ...], Identity] = field(
-        default_factory=OrderedDict[tuple[object, ...], Identity]
+    users: OrderedDict[tuple[object, ...], SandboxUser] = field(
+        default_factory=OrderedDict[tuple[object, ...], SandboxUser]
     )
-    made: int = 0
+    count: int = 0
 
-    async def identity(self, paths: Iterable[Path]) -> Identity:
-        """The identity for these paths, the workspace first; nobody else's where none can be made."""
+    async def user_for(self, paths: Iterable[Path]) -> SandboxUser:
+        """The user for these paths, the workspace first; nobody else's where none can be made."""
         if os.geteuid() != 0:
-            return NOBODY_ELSE
+            return CURRENT_USER
         stamps = [(path, path.stat()) for path in paths if path.exists()]
         key = tuple((path, status.st_dev, status.st_ino, status.st_uid) for path, status in stamps)
-        if key not in self.kept:
-            self.made += 1
-            user = _FIRST_USER + os.getpid() * _USERS_PER_PROCESS + self.made % _USERS_PER_PROCESS
-            made = await to_thread.run_sync(_prepared, user, tuple(path for path, _ in stamps))
-            if self.kept.setdefault(key, made) is not made:
+        if key not in self.users:
+            self.count += 1
+            user = _FIRST_USER + os.getpid() * _USERS_PER_PROCESS + self.count % _USERS_PER_PROCESS
+            made = await to_thread.run_sync(_prepare_user, user, tuple(path for path, _ in stamps))
+            if self.users.setdefault(key, made) is not made:
                 made.close()
-        self.kept.move_to_end(key)
-        while len(self.kept) > _MOST:
-            self.kept.popitem(last=False)[1].close()
-        return self.kept[key]
+        self.users.move_to_end(key)
+        while len(self.users) > _MAX_USERS:
+            self.users.popitem(last=False)[1].close()
+        return self.users[key]
 
 
-def _prepared(user: int, paths: tuple[Path, ...]) -> Identity:
+def _prepare_user(user: int, paths: tuple[Path, ...]) -> SandboxUser:
     if shutil.which("nsenter") is None:
-        return NOBODY_ELSE
+        return CURRENT_USER
     ours, theirs = socket.socketpair()
     with ours, theirs:
         command = [sys.executable, "-I", "-S", str(_STAGING), str(theirs.fileno()), str(user)]
@@ -109,9 +109,9 @@ def _prepared(user: int, paths: tuple[Path, ...]) -> Identity:
             )
         except subprocess.TimeoutExpired as error:
             raise SandboxFailed(
-                f"the sandbox was not ready within {_SECONDS:g} seconds, the machine is too busy", BUSY
+                f"the sandbox was not ready within {_SECONDS:g} seconds, the machine is too busy", BUSY_REMEDY
             ) from error
         if finished.returncode != 0:
-            return NOBODY_ELSE
+            return CURRENT_USER
         _, descriptors, _, _ = socket.recv_fds(ours, 64, 1)
-    return Identity(user, descriptors[0], paths)
+    return SandboxUser(user, descriptors[0], paths)

@@ -9,12 +9,12 @@ from pathlib import Path
 from septet.domain.runs import Job
 from septet.errors import BadUsage
 from septet.sandboxes.environment import HOME, interpreter_folders
-from septet.sandboxes.etc_files import settings_folder
-from septet.sandboxes.users import Identity
+from septet.sandboxes.etc_files import etc_folder
+from septet.sandboxes.users import SandboxUser
 from septet.workspace.files import check_breadth
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
-_KERNEL_WINDOWS = (
+_KERNEL_FILES = (
     "kcore",
     "keys",
     "key-users",
@@ -34,7 +34,7 @@ class Place:
     writable: bool = False
 
 
-def checked_workspace(workspace: str) -> Path:
+def check_workspace(workspace: str) -> Path:
     """The real path of a workspace, refused where giving it away would give the machine away."""
     path = existing_folder(workspace)
     check_breadth(path)
@@ -54,47 +54,47 @@ def existing_folder(workspace: str) -> Path:
     return path
 
 
-def arguments(workspace: Path, job: Job, identity: Identity) -> list[str]:
+def bubblewrap_arguments(workspace: Path, job: Job, user: SandboxUser) -> list[str]:
     """The mounts, the shallower first, so that a place inside another one keeps its own rule."""
     memory = job.limits.memory // 4
-    return [*_arguments(workspace, job.readable, tuple(protected(workspace)), identity, memory)]
+    return [*_arguments(workspace, job.readable, tuple(protected(workspace)), user, memory)]
 
 
 @lru_cache(maxsize=64)
 def _arguments(
-    workspace: Path, readable: tuple[str, ...], kept: tuple[Place, ...], identity: Identity, memory: int
+    workspace: Path, readable: tuple[str, ...], kept: tuple[Place, ...], user: SandboxUser, memory: int
 ) -> list[str]:
-    places = _sorted(workspace, readable, kept)
-    made = [*_system(), "--ro-bind", str(identity.source(settings_folder())), "/etc"]
+    places = _sort_places(workspace, readable, kept)
+    made = [*_system(), "--ro-bind", str(user.path_for(etc_folder())), "/etc"]
     made += [*_private(memory), *_parents(places)]
     for place in places:
-        source = str(identity.source(place.path))
+        source = str(user.path_for(place.path))
         made += ["--bind" if place.writable else "--ro-bind", source, str(place.path)]
-    if os.geteuid() == 0 and not identity.own:
-        made += _closed_windows()
+    if os.geteuid() == 0 and not user.is_separate:
+        made += _hide_kernel_files()
     return [*made, "--remount-ro", "/", "--chdir", str(workspace)]
 
 
 def places(workspace: Path, readable: tuple[str, ...]) -> list[Place]:
     """What the program sees beside the system, the shallower first."""
-    return _sorted(workspace, readable, tuple(protected(workspace)))
+    return _sort_places(workspace, readable, tuple(protected(workspace)))
 
 
-def _sorted(workspace: Path, readable: tuple[str, ...], kept: tuple[Place, ...]) -> list[Place]:
-    found = [Place(workspace, writable=True), *kept, *map(Place, seen_beside(readable))]
+def _sort_places(workspace: Path, readable: tuple[str, ...], kept: tuple[Place, ...]) -> list[Place]:
+    found = [Place(workspace, writable=True), *kept, *map(Place, readable_paths(readable))]
     return sorted(found, key=lambda place: len(place.path.parts))
 
 
 @lru_cache(maxsize=64)
-def seen_beside(readable: tuple[str, ...]) -> tuple[Path, ...]:
+def readable_paths(readable: tuple[str, ...]) -> tuple[Path, ...]:
     """What the program may read beside the workspace and the system's folders."""
     paths = [*interpreter_folders(), *(Path(path).absolute() for path in readable)]
     return tuple(path for path in dict.fromkeys(paths) if not _inside_system(path))
 
 
-def needed(workspace: Path, readable: tuple[str, ...]) -> list[Path]:
+def source_paths(workspace: Path, readable: tuple[str, ...]) -> list[Path]:
     """Every path of the machine that a view is made of, the workspace first; the system's are open to all."""
-    return [workspace, settings_folder(), *seen_beside(readable)]
+    return [workspace, etc_folder(), *readable_paths(readable)]
 
 
 def _parents(places: Iterable[Place]) -> Iterator[str]:
@@ -139,8 +139,8 @@ def _private(size: int) -> Iterator[str]:
     yield from ("--remount-ro", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
 
 
-def _closed_windows() -> Iterator[str]:
+def _hide_kernel_files() -> Iterator[str]:
     """What the kernel opens to its own root, whatever name that has inside."""
-    for window in _KERNEL_WINDOWS:
+    for window in _KERNEL_FILES:
         if Path("/proc", window).exists():
             yield from ("--ro-bind", "/dev/null", f"/proc/{window}")

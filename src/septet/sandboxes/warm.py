@@ -15,9 +15,9 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import SeptetError
 from septet.ports import Listener
 from septet.sandboxes import view
-from septet.sandboxes.process import Started, Watch
+from septet.sandboxes.process import RunMonitor, RunningProgram
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.runs import carry_out
+from septet.sandboxes.runs import execute
 
 _WAITING = Path(__file__).with_name("inside") / "warm_interpreter.py"
 _PYTHON = ("python", "python3")
@@ -26,18 +26,18 @@ Key = tuple[object, ...]
 
 
 @dataclass(slots=True)
-class Spare:
+class WarmSandbox:
     """A sandbox that nothing ran in yet; it is used once and then taken away with all that is in it."""
 
     key: Key
-    started: Started
+    started: RunningProgram
     control: int
     stack: AsyncExitStack
 
     @asynccontextmanager
     async def launch(
-        self, job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
-    ) -> AsyncGenerator[Started]:
+        self, job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
+    ) -> AsyncGenerator[RunningProgram]:
         async with self.stack:
             with suppress(BrokenPipeError):
                 os.write(self.control, b"\0".join(map(os.fsencode, job.command[1:])))
@@ -51,27 +51,27 @@ class Spare:
 
 
 @dataclass(slots=True)
-class Warm:
+class WarmRunner:
     """Runs Python programs in the spare of their workspace and everything else in a fresh sandbox."""
 
     sandbox: Bubblewrap
     group: TaskGroup
     preload: tuple[str, ...] = ()
-    spares: dict[Path, Spare] = field(default_factory=dict[Path, Spare])
+    spares: dict[Path, WarmSandbox] = field(default_factory=dict[Path, WarmSandbox])
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        workspace = view.checked_workspace(job.workspace)
+        workspace = view.check_workspace(job.workspace)
         if job.tests or not _is_plain_python(job.command):  # who waits already inherits nothing more
             return await self.sandbox.run(job, listen)
         key = _key(workspace, job)
-        spare = await self._taken(workspace, key)
+        spare = await self._take(workspace, key)
         launch = spare.launch if spare else self.sandbox.launch
         try:
-            return await carry_out(job, workspace, self.sandbox.rung, launch, listen)
+            return await execute(job, workspace, self.sandbox.rung, launch, listen)
         finally:
             self.group.start_soon(self._prepare, key, job, workspace)
 
-    async def _taken(self, workspace: Path, key: Key) -> Spare | None:
+    async def _take(self, workspace: Path, key: Key) -> WarmSandbox | None:
         spare = self.spares.pop(workspace, None)
         if spare is None or (spare.key == key and spare.started.process.poll() is None):
             return spare
@@ -86,16 +86,16 @@ class Warm:
         command = ("python", "-c", _source(), str(reading), *self.preload)
         waiting = replace(job, command=command, stdin=b"")
         try:
-            launched = self.sandbox.launch(waiting, workspace, Watch.of(job.limits, None), (reading,))
+            launched = self.sandbox.launch(waiting, workspace, RunMonitor.of(job.limits, None), (reading,))
             started = await stack.enter_async_context(launched)
         except SeptetError:
             os.close(control)
             return
         finally:
             os.close(reading)
-        await self._keep(Spare(key, started, control, stack))
+        await self._keep(WarmSandbox(key, started, control, stack))
 
-    async def _keep(self, spare: Spare) -> None:
+    async def _keep(self, spare: WarmSandbox) -> None:
         workspace = spare.key[0]
         assert isinstance(workspace, Path)
         if workspace in self.spares:
@@ -110,10 +110,10 @@ class Warm:
 
 
 @asynccontextmanager
-async def warmed(sandbox: Bubblewrap, preload: tuple[str, ...] = ()) -> AsyncGenerator[Warm]:
+async def open_warm_runner(sandbox: Bubblewrap, preload: tuple[str, ...] = ()) -> AsyncGenerator[WarmRunner]:
     """A warm sandbox for as long as the context lasts; `preload` are modules to have imported already."""
     async with anyio.create_task_group() as group:
-        warm = Warm(sandbox, group, preload)
+        warm = WarmRunner(sandbox, group, preload)
         try:
             yield warm
         finally:
@@ -122,7 +122,7 @@ async def warmed(sandbox: Bubblewrap, preload: tuple[str, ...] = ()) -> AsyncGen
                 await warm.close()
 
 
-async def discard(spare: Spare) -> None:
+async def discard(spare: WarmSandbox) -> None:
     """Told nothing, the interpreter ends by itself."""
     spare.close()
     spare.started.process.kill()

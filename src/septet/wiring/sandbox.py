@@ -13,15 +13,15 @@ from septet.ports import Listener, Sandbox
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.ladder import choose_sandbox, keep_proofs
 from septet.sandboxes.packages import Index, Packages
-from septet.sandboxes.workbench import Workbench
+from septet.sandboxes.workbench import JobRunner
 from septet.settings.home import Home, find_home
 
 
-async def workbench(home: Home, unsafe: bool = False) -> Workbench:
+async def open_job_runner(home: Home, unsafe: bool = False) -> JobRunner:
     """The best rung of this machine, proven before its first run; NoSandbox is raised before anything has run."""
     await to_thread.run_sync(sweep_temporary_folders)
     rung = await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home))
-    return Workbench(rung, (Interpreters(home.cache).applied, packages_on(rung, home).applied))
+    return JobRunner(rung, (Interpreters(home.cache).prepare, packages_for(rung, home).prepare))
 
 
 def proofs_in(home: Home) -> Path:
@@ -33,24 +33,24 @@ async def keep_checked(home: Home) -> None:
     await to_thread.run_sync(keep_proofs, proofs_in(home))
 
 
-def packages_on(sandbox: Sandbox, home: Home) -> Packages:
+def packages_for(sandbox: Sandbox, home: Home) -> Packages:
     """Where the packages of workspaces are kept, installed by a rung as it is."""
-    rung = sandbox.rung if isinstance(sandbox, Workbench) else sandbox
-    return Packages(home.environments, rung, Index.found())
+    rung = sandbox.rung if isinstance(sandbox, JobRunner) else sandbox
+    return Packages(home.environments, rung, Index.from_environment())
 
 
-async def provide(
+async def install_missing(
     workspace: str, sources: Mapping[str, str], agree: Callable[[Missing], bool], unsafe: bool = False
 ) -> Installation | None:
     """Install what the sources lack, if it is agreed to; None where there is nothing to do."""
     home = find_home()
-    packages = packages_on(await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home)), home)
+    packages = packages_for(await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home)), home)
     missing = await packages.missing(workspace, sources)
     return await packages.install(workspace, missing) if missing and agree(missing) else None
 
 
 async def run_once(job: Job, unsafe: bool, listen: Listener | None = None) -> RunResult:
-    return await (await workbench(find_home(), unsafe)).run(job, listen)
+    return await (await open_job_runner(find_home(), unsafe)).run(job, listen)
 
 
 async def run_cells(
@@ -58,7 +58,7 @@ async def run_cells(
 ) -> list[RunResult]:
     """One after the other in one kernel, to the first that fails."""
     results: list[RunResult] = []
-    bench = await workbench(find_home(), unsafe)
+    bench = await open_job_runner(find_home(), unsafe)
     try:
         for number, code in enumerate(cells):
             cell = replace(job, mode=Cell(code=code, earlier=tuple(cells[:number])))
@@ -66,5 +66,5 @@ async def run_cells(
             if not results[-1].succeeded:
                 break
     finally:
-        await bench.rest(job.workspace)
+        await bench.release(job.workspace)
     return results

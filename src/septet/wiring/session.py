@@ -42,7 +42,7 @@ from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, S
 from septet.runtime.bus import MemoryBus
 from septet.runtime.conductor import Agents, check_ended, perform
 from septet.runtime.log import Listen, Log, stream
-from septet.sandboxes.workbench import Workbench
+from septet.sandboxes.open_job_runner import JobRunner
 from septet.settings.home import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks
@@ -56,7 +56,7 @@ from septet.ways.iterate.policy import floor_for
 from septet.wiring.crafts import craft
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
-from septet.wiring.sandbox import keep_checked, packages_on, workbench
+from septet.wiring.sandbox import keep_checked, open_job_runner, packages_for
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
 from septet.workspace.ignored import repository_of
@@ -245,7 +245,7 @@ class Session:
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         """Where programs will run; NoSandbox is raised before anything else has happened."""
-        return await workbench(self.home, unsafe)
+        return await open_job_runner(self.home, unsafe)
 
     def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
@@ -334,7 +334,7 @@ class Session:
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
         """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
-        packages = packages_on(sandbox, self.home)
+        packages = packages_for(sandbox, self.home)
         workspace = Workspace(Path(state.workspace))
         bench = Bench(workspace, sandbox, self.blobs, self.bus, packages, self.mirror)
         acting = guarded(member, state.team.floor, self.willing(member, state, bench, person), bench)
@@ -393,8 +393,8 @@ async def open_session(
 
 async def left(sandbox: Sandbox, workspace: str) -> None:
     """Nobody works there for now: nothing of the sandbox waits there any longer."""
-    if isinstance(sandbox, Workbench):
-        await sandbox.rest(workspace)
+    if isinstance(sandbox, JobRunner):
+        await sandbox.release(workspace)
 
 
 def with_model(team: TeamSpec, model: str) -> TeamSpec:

@@ -11,7 +11,7 @@ from septet.domain.runs import Job, RunResult, Screen
 from septet.ports import Sandbox
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.workbench import Workbench
+from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +78,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def run(cache: Path, workspace: Path, rung: Sandbox | None = None, job: Job | None = None) -> RunResult:
-    bench = Workbench(rung or Bubblewrap.found(), (Interpreters(cache).applied,))
+    bench = JobRunner(rung or Bubblewrap.detect(), (Interpreters(cache).prepare,))
     wanted = job or Job(command=(), workspace="", limits=tight())
     return await bench.run(replace(wanted, workspace=str(workspace), tests=True))
 

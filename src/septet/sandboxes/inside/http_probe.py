@@ -17,7 +17,7 @@ _PAUSE, _PATIENCE, _SHOWN = 0.05, 5.0, 2000
 _LISTENING = "0A"
 
 
-def asked(port: int, path: str) -> "tuple[bool, str] | None":
+def ask(port: int, path: str) -> "tuple[bool, str] | None":
     """Whether the answer is a good one, and what it says; None where nobody listens yet."""
     connection = http.client.HTTPConnection("localhost", port, timeout=_PATIENCE)
     try:
@@ -27,9 +27,9 @@ def asked(port: int, path: str) -> "tuple[bool, str] | None":
     except ConnectionRefusedError:
         return None
     except ConnectionError:  # closed or reset, and not a word before that
-        return unanswered(port, path, "the connection was closed without an answer")
+        return no_answer(port, path, "the connection was closed without an answer")
     except TimeoutError:
-        return unanswered(port, path, f"no answer came within {_PATIENCE:.0f} seconds")
+        return no_answer(port, path, f"no answer came within {_PATIENCE:.0f} seconds")
     except (http.client.HTTPException, OSError) as error:
         return True, f"port {port} is open but does not speak HTTP ({type(error).__name__})"
     finally:
@@ -37,7 +37,7 @@ def asked(port: int, path: str) -> "tuple[bool, str] | None":
     return answer.status < 500, f"GET {path} on port {port}\nHTTP {answer.status} {answer.reason}\n{body}"
 
 
-def unanswered(port: int, path: str, why: str) -> "tuple[bool, str]":
+def no_answer(port: int, path: str, why: str) -> "tuple[bool, str]":
     """A failure of a server that speaks HTTP: what handles the path has crashed or hangs. Others need not answer."""
     if speaks_http(port):
         return False, f"GET {path} on port {port}: {why}, as when a handler crashes or hangs"
@@ -57,7 +57,7 @@ def speaks_http(port: int) -> bool:
     return True
 
 
-def opened(session: int) -> "int | None":
+def find_port(session: int) -> "int | None":
     """The lowest port that a process of the session listens on."""
     ours = sockets_of(session)
     ports: list[int] = []
@@ -85,13 +85,13 @@ def sockets_of(session: int) -> "set[str]":
     return found
 
 
-def probed(server: "subprocess.Popen[bytes]", port: int, path: str, end: float) -> "tuple[bool, str] | None":
+def probe(server: "subprocess.Popen[bytes]", port: int, path: str, end: float) -> "tuple[bool, str] | None":
     while server.poll() is None and time.monotonic() < end:
         try:
-            where = port or opened(server.pid)
+            where = port or find_port(server.pid)
         except OSError:
             where = None
-        answer = asked(where, path) if where else None
+        answer = ask(where, path) if where else None
         if answer is not None:
             return answer
         time.sleep(_PAUSE)
@@ -101,7 +101,7 @@ def probed(server: "subprocess.Popen[bytes]", port: int, path: str, end: float) 
 def main() -> int:
     port, path, seconds, needed, *command = sys.argv[1:]
     server = subprocess.Popen(command, start_new_session=True)
-    answer = probed(server, int(port), path, time.monotonic() + float(seconds))
+    answer = probe(server, int(port), path, time.monotonic() + float(seconds))
     code = server.poll()
     server.terminate()
     try:

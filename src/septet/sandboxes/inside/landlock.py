@@ -23,7 +23,7 @@ _DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "
 _kernel = ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int) -> int:
+def _check(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -40,7 +40,7 @@ def restrict(readable: list[str], writable: list[str]) -> None:
     handled = (1 << _RIGHTS_OF_VERSION.get(known, 16)) - 1
     rules = struct.pack("=QQQ", handled, 3 if known >= 4 else 0, 3 if known >= 6 else 0)
     size = 24 if known >= 6 else 16 if known >= 4 else 8
-    ruleset = _checked(_kernel.syscall(_CREATE, rules, size, 0))
+    ruleset = _check(_kernel.syscall(_CREATE, rules, size, 0))
     reading = _EXECUTE | _READ_FILE | _READ_FOLDER
     changing = handled & ~(_MAKE_CHARACTER | _MAKE_BLOCK | _IOCTL)
     for path in readable:
@@ -49,7 +49,7 @@ def restrict(readable: list[str], writable: list[str]) -> None:
         _allow(ruleset, path, changing)
     for path in _DEVICES:
         _allow(ruleset, path, (_READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL) & handled)
-    _checked(_kernel.syscall(_RESTRICT, ruleset, 0))
+    _check(_kernel.syscall(_RESTRICT, ruleset, 0))
     os.close(ruleset)
 
 
@@ -61,23 +61,23 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
     if not os.path.isdir(path):  # noqa: PTH112  quick to start is the point
         rights &= _FILE_RIGHTS
     rule = struct.pack("=Qi", rights, place)
-    _checked(_kernel.syscall(_ADD, ruleset, 1, rule, 0))
+    _check(_kernel.syscall(_ADD, ruleset, 1, rule, 0))
     os.close(place)
 
 
-def give_up_privileges() -> None:
-    _checked(_kernel.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+def drop_privileges() -> None:
+    _check(_kernel.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     for capability in range(64):
         _kernel.prctl(_BOUNDING_DROP, capability, 0, 0, 0)
     _kernel.prctl(_AMBIENT, 4, 0, 0, 0)
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)
-    _checked(_kernel.capset(header, none))
+    _check(_kernel.capset(header, none))
 
 
 def filter_calls(program: bytes) -> None:
     code = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    _checked(_kernel.prctl(_SET_SECCOMP, 2, head, 0, 0))
+    _check(_kernel.prctl(_SET_SECCOMP, 2, head, 0, 0))
 
 
 def main(arguments: list[str]) -> int:
@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> int:
     first = rest.index("--")
     second = rest.index("--", first + 1)
     try:
-        give_up_privileges()
+        drop_privileges()
         restrict(rest[:first], rest[first + 1 : second])
         filter_calls(bytes.fromhex(calls))
     except OSError as error:

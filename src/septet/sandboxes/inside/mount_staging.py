@@ -23,7 +23,7 @@ _STAGE = b"/tmp"
 _kernel = ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int) -> int:
+def _check(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -35,7 +35,7 @@ def owner_map(status: os.stat_result, user: int) -> int:
     ready, told = os.pipe()
     holder = os.fork()
     if holder == 0:
-        _checked(_kernel.unshare(_CLONE_NEWUSER))
+        _check(_kernel.unshare(_CLONE_NEWUSER))
         os.write(told, b".")
         signal.pause()
     try:
@@ -54,28 +54,28 @@ def owner_map(status: os.stat_result, user: int) -> int:
 
 def view_of(path: str, user: int, needed: bool) -> int:
     """A descriptor of the path as a mount of its own, given to the user."""
-    tree = _checked(_kernel.syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _OPEN_TREE_CLONE))
+    tree = _check(_kernel.syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _OPEN_TREE_CLONE))
     owners = owner_map(os.fstat(tree), user)
     setting = struct.pack("=QQQQ", _IDMAP | _NOSUID | _NODEV, 0, 0, owners)
     result = _kernel.syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, setting, len(setting))
     os.close(owners)
     if needed:
-        _checked(result)
+        _check(result)
     return tree
 
 
 def stage(user: int, paths: list[str]) -> int:
-    _checked(_kernel.unshare(_CLONE_NEWNS))
-    _checked(_kernel.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None))
+    _check(_kernel.unshare(_CLONE_NEWNS))
+    _check(_kernel.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None))
     views = [view_of(path, user, needed=number == 0) for number, path in enumerate(paths)]
-    _checked(_kernel.mount(b"tmpfs", _STAGE, b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=755,size=1m"))
+    _check(_kernel.mount(b"tmpfs", _STAGE, b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=755,size=1m"))
     for number, view in enumerate(views):
         place = _STAGE + b"/%d" % number
         if stat.S_ISDIR(os.fstat(view).st_mode):
             os.mkdir(place)  # noqa: PTH102  quick to start is the point
         else:
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
-        _checked(_kernel.syscall(_MOVE_MOUNT, view, b"", _AT_FDCWD, place, _MOVE_FROM_DESCRIPTOR))
+        _check(_kernel.syscall(_MOVE_MOUNT, view, b"", _AT_FDCWD, place, _MOVE_FROM_DESCRIPTOR))
     return os.open("/proc/self/ns/mnt", os.O_RDONLY)
 
 

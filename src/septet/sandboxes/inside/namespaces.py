@@ -35,7 +35,7 @@ Options = list[tuple[str, str, str]]
 _kernel = ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int, what: str = "") -> int:
+def _check(result: int, what: str = "") -> int:
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), what)
     return result
@@ -43,18 +43,18 @@ def _checked(result: int, what: str = "") -> int:
 
 def _mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     words = [os.fsencode(word) for word in (source, target, kind, options)]
-    _checked(_kernel.mount(words[0], words[1], words[2] or None, flags, words[3] or None), target)
+    _check(_kernel.mount(words[0], words[1], words[2] or None, flags, words[3] or None), target)
 
 
 def _set(target: str, attributes: int) -> None:
     """For the mount and all that are mounted below it."""
     setting = struct.pack("=QQQQ", attributes, 0, 0, 0)
     path = os.fsencode(target)
-    _checked(_kernel.syscall(_MOUNT_SETATTR, _AT_FDCWD, path, _AT_RECURSIVE, setting, len(setting)), target)
+    _check(_kernel.syscall(_MOUNT_SETATTR, _AT_FDCWD, path, _AT_RECURSIVE, setting, len(setting)), target)
 
 
 def _pivot(new: str, old: str) -> None:
-    _checked(_kernel.syscall(_PIVOT_ROOT, os.fsencode(new), os.fsencode(old)), new)
+    _check(_kernel.syscall(_PIVOT_ROOT, os.fsencode(new), os.fsencode(old)), new)
 
 
 class View:
@@ -64,7 +64,7 @@ class View:
         self.folder = "/"
         self.numbers = {"--uid": "0", "--gid": "0", "--perms": "", "--size": ""}
 
-    def taken(self) -> tuple[int, str]:
+    def take_options(self) -> tuple[int, str]:
         perms, size = int(self.numbers["--perms"] or "755", 8), self.numbers["--size"]
         self.numbers.update({"--perms": "", "--size": ""})
         return perms, f"mode={perms:o},size={size}" if size else f"mode={perms:o}"
@@ -75,10 +75,10 @@ class View:
         elif option == "--symlink":
             os.symlink(first, _inside(second))
         elif option == "--tmpfs":
-            _made(first)
-            _mount("tmpfs", _inside(first), "tmpfs", _NOSUID | _NODEV, self.taken()[1])
+            _make_folder(first)
+            _mount("tmpfs", _inside(first), "tmpfs", _NOSUID | _NODEV, self.take_options()[1])
         elif option == "--dir":
-            _made(first, self.taken()[0])
+            _make_folder(first, self.take_options()[0])
         elif option == "--remount-ro":
             _mount("none", _inside(first), "", _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
         else:
@@ -86,7 +86,7 @@ class View:
 
     def special(self, option: str, place: str) -> None:
         if option == "--proc":
-            _made(place)
+            _make_folder(place)
             _mount("proc", _inside(place), "proc", _NOSUID | _NODEV | _NOEXEC)
         elif option == "--dev":
             _devices(place)
@@ -100,9 +100,9 @@ class View:
     def bind(self, source: str, target: str, closed: bool) -> None:
         source = f"/oldroot{source}"
         if os.path.isdir(source):
-            _made(target)
+            _make_folder(target)
         else:
-            _made(os.path.dirname(target))
+            _make_folder(os.path.dirname(target))
             os.close(os.open(_inside(target), os.O_CREAT | os.O_WRONLY, 0o666))
         _mount(source, _inside(target), "", _BIND | _REC)
         _set(_inside(target), _NOSUID | _NODEV | (_RDONLY if closed else 0))
@@ -112,17 +112,17 @@ def _inside(path: str) -> str:
     return "/newroot" if path == "/" else f"/newroot{path}"
 
 
-def _made(path: str, perms: int = 0o755) -> None:
+def _make_folder(path: str, perms: int = 0o755) -> None:
     """The folder, and those on the way to it."""
     if path == "/" or os.path.isdir(_inside(path)):
         return
-    _made(os.path.dirname(path))
+    _make_folder(os.path.dirname(path))
     os.mkdir(_inside(path))
     os.chmod(_inside(path), perms)
 
 
 def _devices(place: str) -> None:
-    _made(place)
+    _make_folder(place)
     top = _inside(place)
     _mount("tmpfs", top, "tmpfs", _NOSUID | _NODEV, "mode=0755")
     for name in _DEVICES:
@@ -151,17 +151,17 @@ def _build(options: Options) -> View:
     for option, first, second in options:
         view.make(option, first, second)
     _mount("none", "/oldroot", "", _REC | _PRIVATE)
-    _checked(_kernel.umount2(b"/oldroot", _DETACH))
+    _check(_kernel.umount2(b"/oldroot", _DETACH))
     os.chdir("/newroot")
     _pivot(".", ".")
-    _checked(_kernel.umount2(b".", _DETACH))
+    _check(_kernel.umount2(b".", _DETACH))
     os.chdir("/")
     return view
 
 
-def _be(user: str, group: str, was_user: int, was_group: int) -> None:
+def _enter_user_namespace(user: str, group: str, was_user: int, was_group: int) -> None:
     """A new user namespace, in which we are somebody."""
-    _checked(_kernel.unshare(_NEW_USERS), "user namespace")
+    _check(_kernel.unshare(_NEW_USERS), "user namespace")
     lines = {"setgroups": "deny", "uid_map": f"{user} {was_user} 1", "gid_map": f"{group} {was_group} 1"}
     for name, line in lines.items():
         place = os.open(f"/proc/self/{name}", os.O_WRONLY)
@@ -176,21 +176,21 @@ def _raise_loopback() -> None:
         fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sH22x", b"lo", flags | _UP))
 
 
-def _give_up_everything() -> None:
-    _checked(_kernel.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+def _drop_privileges() -> None:
+    _check(_kernel.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     for capability in range(64):
         _kernel.prctl(_BOUNDING_DROP, capability, 0, 0, 0)
     _kernel.prctl(_AMBIENT, 4, 0, 0, 0)
-    _checked(_kernel.capset(struct.pack("=Ii", 0x20080522, 0), bytes(24)))
+    _check(_kernel.capset(struct.pack("=Ii", 0x20080522, 0), bytes(24)))
 
 
 def _filter_calls(program: bytes) -> None:
     code = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    _checked(_kernel.prctl(_SET_SECCOMP, 2, head, 0, 0))
+    _check(_kernel.prctl(_SET_SECCOMP, 2, head, 0, 0))
 
 
-def _become(command: list[str], variables: dict[str, str], calls: bytes) -> None:
+def _exec(command: list[str], variables: dict[str, str], calls: bytes) -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     os.setsid()
@@ -210,23 +210,23 @@ def _first_process(options: Options, command: list[str], calls: bytes, trouble: 
     _kernel.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
     _raise_loopback()
     view = _build(options)
-    _be(view.numbers["--uid"], view.numbers["--gid"], 0, 0)
-    _give_up_everything()
+    _enter_user_namespace(view.numbers["--uid"], view.numbers["--gid"], 0, 0)
+    _drop_privileges()
     _kernel.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
     os.chdir(view.folder)
     os.umask(0o022)
     changed = {name: value for option, name, value in options if option == "--setenv"}
     if (program := os.fork()) == 0:
-        _become(command, {**os.environ, "PWD": view.folder, **changed}, calls)
+        _exec(command, {**os.environ, "PWD": view.folder, **changed}, calls)
     os.close(trouble)
     _filter_calls(calls)
     while True:
         pid, status = os.wait()
         if pid == program:
-            return _as_shells_tell(status)
+            return _shell_code(status)
 
 
-def _as_shells_tell(status: int) -> int:
+def _shell_code(status: int) -> int:
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
@@ -256,7 +256,7 @@ def _options(words: list[str]) -> Options:
     return found
 
 
-def _reported(what: str, value: int, reporter: int) -> None:
+def _report(what: str, value: int, reporter: int) -> None:
     os.write(reporter, f'{{"{what}": {value}}}\n'.encode())
 
 
@@ -267,24 +267,24 @@ def main(arguments: list[str]) -> int:
     calls, reporter = _read_all(int(given["--seccomp"])), int(given["--json-status-fd"])
     os.set_inheritable(reporter, False)
     heard, trouble = os.pipe()
-    _be("0", "0", os.geteuid(), os.getegid())
-    _checked(_kernel.unshare(_NEW), "namespaces")
+    _enter_user_namespace("0", "0", os.geteuid(), os.getegid())
+    _check(_kernel.unshare(_NEW), "namespaces")
     if (first := os.fork()) == 0:
         for other in (reporter, heard):
             os.close(other)
-        _told(trouble, lambda: _first_process(options, arguments[border + 1 :], calls, trouble))
+        _exit_with(trouble, lambda: _first_process(options, arguments[border + 1 :], calls, trouble))
     os.close(trouble)
-    _reported("child-pid", first, reporter)
-    _give_up_everything()
+    _report("child-pid", first, reporter)
+    _drop_privileges()
     _kernel.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-    code = _as_shells_tell(os.waitpid(first, 0)[1])
+    code = _shell_code(os.waitpid(first, 0)[1])
     if os.read(heard, 1):
         return 1
-    _reported("exit-code", code, reporter)
+    _report("exit-code", code, reporter)
     return code
 
 
-def _told(trouble: int, work: Callable[[], int]) -> None:
+def _exit_with(trouble: int, work: Callable[[], int]) -> None:
     """Ends this process with the work's result; whoever waits for it learns if it was not the program's."""
     try:
         os._exit(work())

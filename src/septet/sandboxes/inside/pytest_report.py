@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeAlias
 
-    Tell = Callable[..., None]
+    Send = Callable[..., None]
     Theirs: TypeAlias = Any
     """Something of pytest's own, of whatever version: its types are not ours to know."""
 
@@ -36,7 +36,7 @@ TAKE_OVER = (
 WRAP = ("pytest_runtest_call",)
 """Hooks that can keep what a test raises to themselves where they wrap the others."""
 LINES = ("markers",)
-KEPT_SETTINGS = (
+PROJECT_SETTINGS = (
     *(
         "pythonpath",
         "testpaths",
@@ -52,7 +52,7 @@ KEPT_SETTINGS = (
 """Settings of a project that say where its tests are and what they need. None of them says what passes."""
 
 
-def open_channel() -> Tell:
+def open_channel() -> Send:
     """What sends a record. Only this process does: one that a test forks does not."""
     nonce = os.read(0, 256).split()[0]
     where = os.environ.pop("SEPTET_REPORT")
@@ -60,7 +60,7 @@ def open_channel() -> Tell:
     os.set_inheritable(channel, False)
     owner, number = os.getpid(), 0
 
-    def tell(kind: str, **facts: object) -> None:
+    def send(kind: str, **facts: object) -> None:
         nonlocal number
         if os.getpid() != owner:
             return
@@ -69,35 +69,35 @@ def open_channel() -> Tell:
         while line:
             line = line[os.write(channel, line) :]
 
-    return tell
+    return send
 
 
 class Reporter:
     """A plugin that pytest gets before any other of the workspace."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, send: Send) -> None:
+        self._send = send
         self._item: object = None
         self._raised: dict[str, str] = {}
         self._hooks: set[tuple[str, str]] = set()
-        self._catch: Theirs = self._watched(vars(pytest_runner.CallInfo)["from_call"].__func__)
+        self._catch: Theirs = self._watch(vars(pytest_runner.CallInfo)["from_call"].__func__)
         pytest_runner.CallInfo.from_call = self._catch
 
     @property
-    def whole(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether pytest still catches what tests raise where we look."""
         return vars(pytest_runner.CallInfo).get("from_call") is self._catch
 
-    def _watched(self, original: Theirs) -> Theirs:
+    def _watch(self, original: Theirs) -> Theirs:
         def from_call(cls: Theirs, func: Theirs, when: str, *more: Theirs, **named: Theirs) -> Theirs:
             call = original(cls, func, when, *more, **named)
-            self._raised[when] = self._word(call.excinfo)
+            self._raised[when] = self._outcome(call.excinfo)
             return call
 
         caught: Theirs = classmethod(from_call)
         return caught
 
-    def _word(self, raised: Theirs) -> str:
+    def _outcome(self, raised: Theirs) -> str:
         """unittest keeps what its tests raise to itself until the report is made."""
         kept: Theirs = getattr(self._item, "_excinfo", None)
         error = raised or (kept[0] if kept else None)
@@ -109,12 +109,12 @@ class Reporter:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_itemcollected(self, item: pytest.Item) -> None:
-        self._tell("item", id=item.nodeid)
+        self._send("item", id=item.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":
-            self._tell("collect", id=report.nodeid or ".", outcome=report.outcome)
+            self._send("collect", id=report.nodeid or ".", outcome=report.outcome)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
@@ -122,7 +122,7 @@ class Reporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._tell(
+        self._send(
             "phase",
             id=report.nodeid,
             when=report.when,
@@ -145,7 +145,7 @@ class Reporter:
         for found in hooks_of_workspace(config, self):
             if found not in self._hooks:
                 self._hooks.add(found)
-                self._tell("hook", name=found[0], where=found[1])
+                self._send("hook", name=found[0], where=found[1])
 
 
 def hooks_of_workspace(config: pytest.Config, own: object) -> Iterator[tuple[str, str]]:
@@ -211,8 +211,8 @@ def toml_settings(path: Path) -> dict[str, object]:
         return {}
 
 
-def kept_options(settings: dict[str, object], folder: Path) -> Iterator[str]:
-    for name in KEPT_SETTINGS:
+def project_options(settings: dict[str, object], folder: Path) -> Iterator[str]:
+    for name in PROJECT_SETTINGS:
         if name in settings:
             yield f"--override-ini={name}={setting_text(name, settings[name], folder)}"
     added = words_of(settings.get("addopts", ""))
@@ -241,15 +241,15 @@ def words_of(value: object) -> list[str]:
 
 
 def main() -> int:
-    tell = open_channel()
-    reporter = Reporter(tell)
+    send = open_channel()
+    reporter = Reporter(send)
     folder = Path.cwd()
     sys.path[0] = str(folder)
     ours = ["-c", str(SETTINGS), f"--rootdir={folder}", f"--confcutdir={folder}", "-p", "no:cacheprovider"]
     os.environ.pop("PYTEST_ADDOPTS", None)
-    options = [*ours, *kept_options(project_settings(folder), folder), *sys.argv[1:]]
+    options = [*ours, *project_options(project_settings(folder), folder), *sys.argv[1:]]
     status = int(pytest.main(options, plugins=[reporter]))
-    tell("end", status=status, whole=reporter.whole)
+    send("end", status=status, whole=reporter.is_intact)
     return status
 
 

@@ -17,7 +17,7 @@ class Reaper:
 
     def __init__(self) -> None:
         self.child = 0
-        self.told_to_stop = False
+        self.is_stopping = False
 
     def run(self, command: list[str]) -> int:
         if sys.platform == "linux":
@@ -28,14 +28,14 @@ class Reaper:
         self.child = os.fork()
         if self.child == 0:
             _become(command)
-        if self.told_to_stop:
+        if self.is_stopping:
             self._kill_descendants()
         status = self._wait_for_child()
         self._end_all()
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
     def _stop(self, number: int, frame: object) -> None:
-        self.told_to_stop = True
+        self.is_stopping = True
         self._kill_descendants()
 
     def _wait_for_child(self) -> int:
@@ -105,7 +105,7 @@ def _kill_group(leader: int) -> None:
         return
 
 
-def command_of_reaper(command: list[str]) -> list[str]:
+def reaper_command(command: list[str]) -> list[str]:
     """How this program is called, for the command."""
     return [sys.executable, "-I", "-S", __file__, *command]
 

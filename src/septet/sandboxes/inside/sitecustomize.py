@@ -14,7 +14,7 @@ _VIEWER = "PIL.ImageShow"
 _PYTEST = ("pytest", "_pytest")
 
 
-class Viewing:
+class ImageViewer:
     """Waits for Pillow's viewer to be imported and takes its place; until then it costs nothing."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ def extend_path(sources: str, sites: str) -> None:
 
 if __name__ == "sitecustomize":
     os.environ.setdefault("MPLBACKEND", "module://septet_plots")
-    sys.meta_path.insert(0, Viewing())
+    sys.meta_path.insert(0, ImageViewer())
     extend_path(os.environ.get("SEPTET_SOURCES", ""), os.environ.get("SEPTET_SITES", ""))
     if "SEPTET_PYTEST" in os.environ:
         sys.meta_path.append(PytestFinder(os.environ["SEPTET_PYTEST"]))

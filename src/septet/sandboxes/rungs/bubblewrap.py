@@ -16,13 +16,19 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes import seccomp, view
-from septet.sandboxes.cgroups import COMPANIONS, Cage
+from septet.sandboxes.cgroups import OWN_PROCESSES, ControlGroup
 from septet.sandboxes.environment import environment
-from septet.sandboxes.limits import by_shell, limiting
-from septet.sandboxes.prestarted import Numbers, Porter, Porters, called, porters
-from septet.sandboxes.process import Started, Watch
-from septet.sandboxes.runs import carry_out
-from septet.sandboxes.users import Identities, Identity
+from septet.sandboxes.limits import shell_command, ulimit_script
+from septet.sandboxes.prestarted import (
+    Descriptors,
+    PrestartedShell,
+    PrestartedShells,
+    prestart,
+    prestarted_shells,
+)
+from septet.sandboxes.process import RunMonitor, RunningProgram
+from septet.sandboxes.runs import execute
+from septet.sandboxes.users import SandboxUser, SandboxUsers
 
 _ISOLATION = (
     *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
@@ -41,58 +47,62 @@ class Bubblewrap:
     program: str
     rung: str = "bubblewrap"
     arguments: tuple[str, ...] = ()
-    identities: Identities = field(default_factory=Identities, repr=False)
-    porters: Porters = field(default_factory=porters, repr=False)
+    users: SandboxUsers = field(default_factory=SandboxUsers, repr=False)
+    shells: PrestartedShells = field(default_factory=prestarted_shells, repr=False)
 
     @classmethod
-    def found(cls) -> "Bubblewrap":
+    def detect(cls) -> "Bubblewrap":
         program = shutil.which("bwrap", path=os.defpath + ":/usr/local/bin") or shutil.which("bwrap")
         if program is None:
             raise NoSandbox("bubblewrap is not installed", "apt install bubblewrap")
-        if not seccomp.supported():
+        if not seccomp.is_supported():
             raise NoSandbox("there is no system-call filter for this processor", "use a container")
         return cls(program)
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        workspace = view.checked_workspace(job.workspace)
-        return await carry_out(job, workspace, self.rung, self.launch, listen)
+        workspace = view.check_workspace(job.workspace)
+        return await execute(job, workspace, self.rung, self.launch, listen)
 
     @asynccontextmanager
     async def launch(
-        self, job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
-    ) -> AsyncGenerator[Started]:
+        self, job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
+    ) -> AsyncGenerator[RunningProgram]:
         """Starts the program of a job, which also gets the descriptors to inherit, under their numbers."""
-        identity = await self.identities.identity(view.needed(workspace, job.readable))
-        porter = called(identity, inherited) if inherited else self.porters.take(identity)
-        with closing(porter):
-            _check_that_it_holds(porter.cage, identity)
-            options = [*_ISOLATION, *_variables(job, porter), *view.arguments(workspace, job, identity)]
-            limits = limiting(job.limits, COMPANIONS) if identity.own else ""
-            await porter.tell(job.limits, options, limits, self._command(job, identity, porter.numbers))
-            report = await _until(porter.status, b"\n")
-            yield Started(porter.process, _child(report, porter.process), cage=porter.cage)
-            if porter.process.returncode == _NOT_RUN and watch.stopped_by is None:
-                _look_why(report + await _until(porter.status), watch)
+        user = await self.users.user_for(view.source_paths(workspace, job.readable))
+        shell = prestart(user, inherited) if inherited else self.shells.take(user)
+        with closing(shell):
+            _check_process_limit(shell.group, user)
+            options = [
+                *_ISOLATION,
+                *_variables(job, shell),
+                *view.bubblewrap_arguments(workspace, job, user),
+            ]
+            limits = ulimit_script(job.limits, OWN_PROCESSES) if user.is_separate else ""
+            await shell.start(job.limits, options, limits, self._command(job, user, shell.descriptors))
+            report = await _read_until(shell.status, b"\n")
+            yield RunningProgram(shell.process, _child(report, shell.process), group=shell.group)
+            if shell.process.returncode == _NOT_RUN and monitor.stopped_by is None:
+                _explain_failure(report + await _read_until(shell.status), monitor)
         if not inherited:
-            self.porters.call_later(identity)
+            self.shells.prestart_later(user)
 
-    def _command(self, job: Job, identity: Identity, numbers: Numbers) -> list[str]:
+    def _command(self, job: Job, user: SandboxUser, numbers: Descriptors) -> list[str]:
         """Options come by descriptor: the program can read bubblewrap's command line. So is the script's closed."""
         behind = ["--args", str(numbers.script), "--args", str(numbers.options)]
         reports = ["--seccomp", str(numbers.rules), "--json-status-fd", str(numbers.reporter)]
-        program = by_shell("" if identity.own else limiting(job.limits), job.command)
-        builder = [str(identity.source(Path(self.program))), *self.arguments]
+        program = shell_command("" if user.is_separate else ulimit_script(job.limits), job.command)
+        builder = [str(user.path_for(Path(self.program))), *self.arguments]
         return [*builder, *behind, *reports, "--", *program]
 
 
-def _variables(job: Job, porter: Porter) -> list[str]:
-    wanted = environment(job.environment).items() - porter.variables.items()
+def _variables(job: Job, shell: PrestartedShell) -> list[str]:
+    wanted = environment(job.environment).items() - shell.variables.items()
     return [word for name, value in wanted for word in ("--setenv", name, value)]
 
 
-def _check_that_it_holds(cage: Cage, identity: Identity) -> None:
+def _check_process_limit(group: ControlGroup, user: SandboxUser) -> None:
     """The kernel does not hold root to a number of processes, whatever root is called inside."""
-    if os.getuid() == 0 and not identity.own and not cage.counts_processes:
+    if os.getuid() == 0 and not user.is_separate and not group.counts_processes:
         raise NoSandbox("root's processes cannot be limited here", "run as a plain user")
 
 
@@ -105,18 +115,18 @@ def _child(report: bytes, process: subprocess.Popen[bytes]) -> int:
     raise SandboxFailed(f"the sandbox did not start ({said})", "septet doctor")
 
 
-def _look_why(report: bytes, watch: Watch) -> None:
+def _explain_failure(report: bytes, monitor: RunMonitor) -> None:
     """Without an exit code in the report the program never ran: because there is none, or for our fault."""
     if b'"exit-code"' in report:
         return
-    said = watch.stderr.text().strip().rpartition("\n")[2]
+    said = monitor.stderr.text().strip().rpartition("\n")[2]
     if ": execvp " in said:
-        watch.exit_code = _NO_PROGRAM
+        monitor.exit_code = _NO_PROGRAM
     else:
         raise SandboxFailed(f"the sandbox could not start the program ({said})", "septet doctor")
 
 
-async def _until(source: FileIO, mark: bytes | None = None) -> bytes:
+async def _read_until(source: FileIO, mark: bytes | None = None) -> bytes:
     """What the source gives, to its end or to the mark."""
     content = b""
     while mark is None or mark not in content:

@@ -21,14 +21,14 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes import seccomp, view
-from septet.sandboxes.cgroups import Cage, cage_of
+from septet.sandboxes.cgroups import ControlGroup, control_group_of
 from septet.sandboxes.environment import environment
-from septet.sandboxes.etc_files import settings_folder
-from septet.sandboxes.limits import limiting
-from septet.sandboxes.process import Started, Watch, spawned
-from septet.sandboxes.runs import carry_out
+from septet.sandboxes.etc_files import etc_folder
+from septet.sandboxes.limits import ulimit_script
+from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
+from septet.sandboxes.runs import execute
 from septet.sandboxes.test_report import VARIABLE, path_channel
-from septet.sandboxes.users import BUSY
+from septet.sandboxes.users import BUSY_REMEDY
 
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _FAMILIES_REFUSED = sorted({*range(17)} - {*seccomp.FAMILIES})
@@ -90,15 +90,15 @@ def _set_ids() -> Iterator[Rule]:
 
 IMAGE = "localhost/septet-view:1"
 _FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp", "usr", "var")
-_OF_THE_ENGINE = ("HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CONTAINERS_CONF")
-_OF_THE_CLIENT = (
+_ENGINE_VARIABLES = ("HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CONTAINERS_CONF")
+_CLIENT_VARIABLES = (
     "CONTAINERS_STORAGE_CONF",
     "CONTAINER_HOST",
     "DOCKER_HOST",
     "DOCKER_CONTEXT",
     "DOCKER_CONFIG",
 )
-_LOCKED = ("--network", "none", "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges")
+_ISOLATION = ("--network", "none", "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges")
 _FIRST = 'mkdir -p "$HOME";"$@";exit $?'
 """The container's first process stays, so that signals mean to the program what they always do."""
 
@@ -118,62 +118,62 @@ class Container:
 
     @classmethod
     def podman(cls) -> "Container":
-        return cls.found("podman")
+        return cls.detect("podman")
 
     @classmethod
     def docker(cls) -> "Container":
-        return cls.found("docker")
+        return cls.detect("docker")
 
     @classmethod
-    def found(cls, engine: str) -> "Container":
+    def detect(cls, engine: str) -> "Container":
         program = shutil.which(engine)
         if program is None:
             raise NoSandbox(f"{engine} is not installed", f"install {engine}")
         return cls(program, engine)
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        workspace = view.checked_workspace(job.workspace)
-        await to_thread.run_sync(_prepared, self.program)
-        return await carry_out(job, workspace, self.rung, self._launch, listen, path_channel)
+        workspace = view.check_workspace(job.workspace)
+        await to_thread.run_sync(_prepare_image, self.program)
+        return await execute(job, workspace, self.rung, self._launch, listen, path_channel)
 
     @asynccontextmanager
     async def _launch(
-        self, job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
-    ) -> AsyncGenerator[Started]:
+        self, job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
+    ) -> AsyncGenerator[RunningProgram]:
         name = f"septet-{os.getpid()}-{next(_numbers)}"
         wanted = environment(job.environment)
         command = [self.program, *arguments(self.rung, name, job, workspace, wanted)]
-        variables = {**wanted, **_client()}
+        variables = {**wanted, **_client_environment()}
         try:
-            with spawned(command, variables) as process:
+            with spawn(command, variables) as process:
                 leader = await self._first_process(name, process)
-                cage = Cage() if leader == process.pid else cage_of(leader)
-                yield Started(process, leader, cage=cage)
-                if process.returncode and watch.stopped_by is None:
-                    await self._look_why(name, process.returncode, watch)
+                group = ControlGroup() if leader == process.pid else control_group_of(leader)
+                yield RunningProgram(process, leader, group=group)
+                if process.returncode and monitor.stopped_by is None:
+                    await self._explain_failure(name, process.returncode, monitor)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._said("rm", "--force", name)
+                await self._ask("rm", "--force", name)
 
     async def _first_process(self, name: str, process: subprocess.Popen[bytes]) -> int:
         """The number of the container's first process, as soon as it has one: its end is everybody's end."""
         while process.poll() is None:
-            found = await self._said("inspect", "--format", "{{.State.Pid}}", name)
+            found = await self._ask("inspect", "--format", "{{.State.Pid}}", name)
             if found.isdigit() and int(found):
                 return int(found)
             await anyio.sleep(_PAUSE)
         return process.pid
 
-    async def _look_why(self, name: str, code: int, watch: Watch) -> None:
+    async def _explain_failure(self, name: str, code: int, monitor: RunMonitor) -> None:
         """A container that never ran is the engine's failure, not the program's."""
-        status, killed = (await self._said("inspect", "--format", _ENDING, name)).split() or ("", "")
+        status, killed = (await self._ask("inspect", "--format", _ENDING, name)).split() or ("", "")
         if code in _NOT_STARTED and status != "exited":
-            said = watch.stderr.text().strip().rpartition("\n")[2]
+            said = monitor.stderr.text().strip().rpartition("\n")[2]
             raise SandboxFailed(f"{self.rung} could not start the program ({said})", f"{self.rung} info")
-        watch.met = "memory" if killed == "true" else watch.met
+        monitor.group_limit = "memory" if killed == "true" else monitor.group_limit
 
-    async def _said(self, *words: str) -> str:
-        finished = await to_thread.run_sync(_asked, self.program, words)
+    async def _ask(self, *words: str) -> str:
+        finished = await to_thread.run_sync(_call_engine, self.program, words)
         return finished.stdout.decode("utf-8", "replace").strip()
 
 
@@ -181,18 +181,18 @@ def arguments(engine: str, name: str, job: Job, workspace: Path, wanted: dict[st
     """What the client is told; values of variables come by its own environment, which nobody else can read."""
     size, memory = job.limits.memory // 4, str(job.limits.memory)
     return [
-        *("run", "--interactive", "--name", name, *_LOCKED, "--security-opt", f"seccomp={_profile()}"),
+        *("run", "--interactive", "--name", name, *_ISOLATION, "--security-opt", f"seccomp={_profile()}"),
         *("--pids-limit", str(job.limits.processes + 1), "--memory", memory, "--memory-swap", memory),
         *("--tmpfs", f"/tmp:rw,exec,mode=1777,size={size}", "--shm-size", str(size)),  # noqa: S108  its own
         *("--tmpfs", "/sys/fs/cgroup:ro,size=4k", "--hostname", "septet", "--workdir", str(workspace)),
-        *_person(engine),
+        *_user_options(engine),
         *_variables(wanted),
         *_mounts(workspace, job),
-        *(IMAGE, "/bin/sh", "-c", f"{limiting(job.limits)}{_FIRST}", "sh", *job.command),
+        *(IMAGE, "/bin/sh", "-c", f"{ulimit_script(job.limits)}{_FIRST}", "sh", *job.command),
     ]
 
 
-def _person(engine: str) -> tuple[str, ...]:
+def _user_options(engine: str) -> tuple[str, ...]:
     """Whoever runs Septet, so that what the program makes is theirs."""
     if engine == "podman" and os.getuid() != 0:
         return ("--read-only-tmpfs=false", "--userns", "keep-id")
@@ -203,11 +203,11 @@ def _person(engine: str) -> tuple[str, ...]:
 def _variables(wanted: dict[str, str]) -> Iterator[str]:
     """Those that the client needs for itself are the only ones told by value."""
     for name, value in wanted.items():
-        yield from ("--env", f"{name}={value}" if name in (*_OF_THE_ENGINE, *_OF_THE_CLIENT) else name)
+        yield from ("--env", f"{name}={value}" if name in (*_ENGINE_VARIABLES, *_CLIENT_VARIABLES) else name)
 
 
 def _mounts(workspace: Path, job: Job) -> Iterator[str]:
-    yield from _mount(settings_folder(), Path("/etc"))
+    yield from _mount(etc_folder(), Path("/etc"))
     for place in view.places(workspace, job.readable):
         yield from _mount(place.path, place.path, place.writable)
     for folder in system_folders():
@@ -218,10 +218,10 @@ def _mounts(workspace: Path, job: Job) -> Iterator[str]:
 
 def _mount(source: Path, target: Path, writable: bool = False) -> Iterator[str]:
     fields = ["type=bind", f"src={source}", f"dst={target}", *(() if writable else ("ro",))]
-    yield from ("--mount", ",".join(_quoted(fields)))
+    yield from ("--mount", ",".join(_quote_fields(fields)))
 
 
-def _quoted(fields: Iterable[str]) -> Iterator[str]:
+def _quote_fields(fields: Iterable[str]) -> Iterator[str]:
     """As a line of a table, which is how the engines read it."""
     for text in fields:
         yield '"' + text.replace('"', '""') + '"' if {",", '"'} & set(text) else text
@@ -231,20 +231,27 @@ def system_folders() -> list[Path]:
     return [folder for folder in map(Path, view.SYSTEM) if folder.is_dir() and not folder.is_symlink()]
 
 
-def _client() -> dict[str, str]:
-    names = (*_OF_THE_ENGINE, *_OF_THE_CLIENT)
+def _client_environment() -> dict[str, str]:
+    names = (*_ENGINE_VARIABLES, *_CLIENT_VARIABLES)
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def _asked(program: str, words: tuple[str, ...], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _call_engine(
+    program: str, words: tuple[str, ...], given: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
     command = [program, *words]
     try:
         return subprocess.run(
-            command, input=given, env=_client(), timeout=_SECONDS, capture_output=True, check=False
+            command,
+            input=given,
+            env=_client_environment(),
+            timeout=_SECONDS,
+            capture_output=True,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         cause = f"{Path(program).name} did not answer within {_SECONDS:g} seconds"
-        raise SandboxFailed(cause, BUSY) from error
+        raise SandboxFailed(cause, BUSY_REMEDY) from error
 
 
 @cache
@@ -256,11 +263,11 @@ def _profile() -> Path:
 
 
 @cache
-def _prepared(program: str) -> None:
+def _prepare_image(program: str) -> None:
     """An image with nothing in it but empty folders and links: the rest is mounted."""
-    if _asked(program, ("image", "inspect", IMAGE)).returncode == 0:
+    if _call_engine(program, ("image", "inspect", IMAGE)).returncode == 0:
         return
-    made = _asked(program, ("import", "-", IMAGE), _empty_system())
+    made = _call_engine(program, ("import", "-", IMAGE), _empty_system())
     if made.returncode != 0:
         said = made.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise NoSandbox(f"{Path(program).name} does not work ({said})", f"try: {Path(program).name} info")

@@ -13,16 +13,16 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes import seccomp, view
-from septet.sandboxes.cgroups import COMPANIONS, Cage, caged
+from septet.sandboxes.cgroups import OWN_PROCESSES, ControlGroup, make_control_group
 from septet.sandboxes.environment import environment
-from septet.sandboxes.etc_files import OPEN_SETTINGS
+from septet.sandboxes.etc_files import ETC_PATHS
 from septet.sandboxes.inside import landlock as landlocked
-from septet.sandboxes.inside.reaper import command_of_reaper
-from septet.sandboxes.limits import by_shell, limiting
-from septet.sandboxes.process import Started, Watch, spawned
-from septet.sandboxes.runs import carry_out
+from septet.sandboxes.inside.reaper import reaper_command
+from septet.sandboxes.limits import shell_command, ulimit_script
+from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
+from septet.sandboxes.runs import execute
 
-_LANDLOCKED = Path(landlocked.__file__)
+_PROGRAM = Path(landlocked.__file__)
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
 _KERNEL = tuple(
     f"/proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "filesystems")
@@ -61,46 +61,46 @@ class Landlock:
     rung: str = "landlock"
 
     @classmethod
-    def found(cls) -> "Landlock":
-        if sys.platform != "linux" or not seccomp.supported():
+    def detect(cls) -> "Landlock":
+        if sys.platform != "linux" or not seccomp.is_supported():
             raise NoSandbox("there is no Landlock on this system", "use a container")
         if (known := landlocked.version()) < _OLDEST:
             raise NoSandbox(f"the kernel's Landlock is too old ({known})", "use a kernel from 6.12 on")
         return cls()
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        return await carry_out(job, view.checked_workspace(job.workspace), self.rung, _launch, listen)
+        return await execute(job, view.check_workspace(job.workspace), self.rung, _launch, listen)
 
 
 @asynccontextmanager
 async def _launch(
-    job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
-) -> AsyncGenerator[Started]:
-    with temporary_folder("run") as made, caged(job.limits) as cage:
+    job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
+) -> AsyncGenerator[RunningProgram]:
+    with temporary_folder("run") as made, make_control_group(job.limits) as group:
         home = str(made)
-        _check_that_it_holds(cage)
-        command = by_shell(cage.entering(), _command(job, workspace, home))
+        _check_process_limit(group)
+        command = shell_command(group.enter_script(), _command(job, workspace, home))
         variables = environment(job.environment, home, home)
-        with spawned(command, variables, workspace, inherited) as process:
-            yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)
-            if process.returncode == _FAILED and "septet-landlock: " in watch.stderr.text():
+        with spawn(command, variables, workspace, inherited) as process:
+            yield RunningProgram(process, process.pid, kill_signal=signal.SIGTERM, group=group)
+            if process.returncode == _FAILED and "septet-landlock: " in monitor.stderr.text():
                 raise SandboxFailed("Landlock could not be set up", "septet doctor")
 
 
-def _check_that_it_holds(cage: Cage) -> None:
-    if os.getuid() == 0 and not cage.counts_processes:
+def _check_process_limit(group: ControlGroup) -> None:
+    if os.getuid() == 0 and not group.counts_processes:
         raise NoSandbox("root's processes cannot be limited here", "run as a plain user")
 
 
 def _command(job: Job, workspace: Path, home: str) -> list[str]:
     """Limits are set by the program's own shell, restrictions before it, and somebody outside both reaps."""
-    calls = seccomp.filter_program(mounted=False).hex()
-    readable = [*_SYSTEM, *OPEN_SETTINGS, *_KERNEL, *_OWN_PROCESS, *map(str, view.seen_beside(job.readable))]
+    calls = seccomp.filter_program(has_mounts=False).hex()
+    readable = [*_SYSTEM, *ETC_PATHS, *_KERNEL, *_OWN_PROCESS, *map(str, view.readable_paths(job.readable))]
     within = [
         sys.executable,
         "-I",
         "-S",
-        str(_LANDLOCKED),
+        str(_PROGRAM),
         calls,
         *readable,
         "--",
@@ -108,8 +108,8 @@ def _command(job: Job, workspace: Path, home: str) -> list[str]:
         home,
         "--",
     ]
-    limits = "" if os.getuid() == 0 else limiting(job.limits, _tasks_of_this_user() + COMPANIONS)
-    return command_of_reaper([*within, *by_shell(limits or limiting(job.limits), job.command)])
+    limits = "" if os.getuid() == 0 else ulimit_script(job.limits, _tasks_of_this_user() + OWN_PROCESSES)
+    return reaper_command([*within, *shell_command(limits or ulimit_script(job.limits), job.command)])
 
 
 def _tasks_of_this_user() -> int:

@@ -9,13 +9,13 @@ from septet.errors import NoSandbox
 from septet.sandboxes import seccomp
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 
-_NAMESPACED = Path(__file__).parents[1] / "inside" / "namespaces.py"
+_PROGRAM = Path(__file__).parents[1] / "inside" / "namespaces.py"
 _OLDEST = (5, 12)
 
 
-def found() -> Bubblewrap:
+def detect() -> Bubblewrap:
     """The same sandbox with another builder. It is slower: an interpreter is started before each program."""
-    if sys.platform != "linux" or not seccomp.supported():
+    if sys.platform != "linux" or not seccomp.is_supported():
         raise NoSandbox("there are no namespaces on this system", "use a container")
     if _kernel() < _OLDEST:
         raise NoSandbox(
@@ -31,4 +31,4 @@ def _kernel() -> tuple[int, ...]:
 
 @cache
 def _source() -> str:
-    return _NAMESPACED.read_text()
+    return _PROGRAM.read_text()

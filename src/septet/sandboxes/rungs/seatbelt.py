@@ -13,10 +13,10 @@ from septet.errors import NoSandbox
 from septet.ports import Listener
 from septet.sandboxes import view
 from septet.sandboxes.environment import environment
-from septet.sandboxes.inside.reaper import command_of_reaper
-from septet.sandboxes.limits import by_shell, limiting
-from septet.sandboxes.process import Started, Watch, spawned
-from septet.sandboxes.runs import carry_out
+from septet.sandboxes.inside.reaper import reaper_command
+from septet.sandboxes.limits import shell_command, ulimit_script
+from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
+from septet.sandboxes.runs import execute
 
 _PROGRAM = "/usr/bin/sandbox-exec"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/System", "/Library", "/opt/homebrew", "/private/etc/ssl", "/dev")
@@ -36,41 +36,41 @@ class Seatbelt:
     rung: str = "seatbelt"
 
     @classmethod
-    def found(cls) -> "Seatbelt":
+    def detect(cls) -> "Seatbelt":
         if sys.platform != "darwin" or not Path(_PROGRAM).exists():
             raise NoSandbox("sandbox-exec exists on macOS only", "use another rung")
         return cls()
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        return await carry_out(job, view.checked_workspace(job.workspace), self.rung, _launch, listen)
+        return await execute(job, view.check_workspace(job.workspace), self.rung, _launch, listen)
 
 
 def profile(readable: Iterable[str], writable: Iterable[str], protected: Iterable[str] = ()) -> str:
     """What may be read and what may also be written, but for protected places in it; everything else is refused."""
-    read = "".join(f"(allow file-read* (subpath {_quoted(path)}))\n" for path in readable)
-    write = "".join(f"(allow file-read* file-write* (subpath {_quoted(path)}))\n" for path in writable)
-    kept = "".join(f"(deny file-write* (subpath {_quoted(path)}))\n" for path in protected)
+    read = "".join(f"(allow file-read* (subpath {_quote(path)}))\n" for path in readable)
+    write = "".join(f"(allow file-read* file-write* (subpath {_quote(path)}))\n" for path in writable)
+    kept = "".join(f"(deny file-write* (subpath {_quote(path)}))\n" for path in protected)
     return f"{_ALWAYS}{read}{write}{kept}"
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 @asynccontextmanager
 async def _launch(
-    job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
-) -> AsyncGenerator[Started]:
+    job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
+) -> AsyncGenerator[RunningProgram]:
     with temporary_folder("run") as made:
         home = str(
             made.resolve()
         )  # profiles know real paths only, and macOS reaches this folder through a link
-        readable = [*_SYSTEM, *map(str, view.seen_beside(job.readable))]
+        readable = [*_SYSTEM, *map(str, view.readable_paths(job.readable))]
         protected = [str(place.path) for place in view.protected(workspace)]
         rules = profile(readable, [str(workspace), home], protected)
-        program = by_shell(limiting(job.limits), job.command)
-        command = command_of_reaper([_PROGRAM, "-p", rules, *program])
+        program = shell_command(ulimit_script(job.limits), job.command)
+        command = reaper_command([_PROGRAM, "-p", rules, *program])
         variables = environment(job.environment, home, home)
-        with spawned(command, variables, workspace, inherited) as process:
-            yield Started(process, process.pid, killer=signal.SIGTERM)
+        with spawn(command, variables, workspace, inherited) as process:
+            yield RunningProgram(process, process.pid, kill_signal=signal.SIGTERM)

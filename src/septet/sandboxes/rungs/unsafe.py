@@ -9,12 +9,12 @@ from pathlib import Path
 from septet.common.temporary import temporary_folder
 from septet.domain.runs import Job, RunResult
 from septet.ports import Listener
-from septet.sandboxes.cgroups import Cage, caged
+from septet.sandboxes.cgroups import ControlGroup, make_control_group
 from septet.sandboxes.environment import environment
-from septet.sandboxes.inside.reaper import command_of_reaper
-from septet.sandboxes.limits import by_shell, limiting
-from septet.sandboxes.process import Started, Watch, spawned
-from septet.sandboxes.runs import carry_out
+from septet.sandboxes.inside.reaper import reaper_command
+from septet.sandboxes.limits import shell_command, ulimit_script
+from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
+from septet.sandboxes.runs import execute
 from septet.sandboxes.view import existing_folder
 
 
@@ -25,19 +25,19 @@ class UnsafeLocal:
     rung: str = "none (unsafe-local)"
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        return await carry_out(job, existing_folder(job.workspace), self.rung, _launch, listen)
+        return await execute(job, existing_folder(job.workspace), self.rung, _launch, listen)
 
 
 @asynccontextmanager
 async def _launch(
-    job: Job, workspace: Path, watch: Watch, inherited: tuple[int, ...] = ()
-) -> AsyncGenerator[Started]:
-    with temporary_folder("run") as home, caged(job.limits) as cage:
+    job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
+) -> AsyncGenerator[RunningProgram]:
+    with temporary_folder("run") as home, make_control_group(job.limits) as group:
         variables = environment(job.environment, str(home), str(home))
-        with spawned(_command(job, cage), variables, workspace, inherited) as process:
-            yield Started(process, process.pid, killer=signal.SIGTERM, cage=cage)
+        with spawn(_command(job, group), variables, workspace, inherited) as process:
+            yield RunningProgram(process, process.pid, kill_signal=signal.SIGTERM, group=group)
 
 
-def _command(job: Job, cage: Cage) -> list[str]:
-    program = by_shell(limiting(job.limits), job.command)
-    return by_shell(cage.entering(), command_of_reaper(program))
+def _command(job: Job, group: ControlGroup) -> list[str]:
+    program = shell_command(ulimit_script(job.limits), job.command)
+    return shell_command(group.enter_script(), reaper_command(program))

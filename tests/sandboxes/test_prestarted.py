@@ -9,15 +9,15 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from septet.domain.runs import Job, Limits
-from septet.sandboxes.prestarted import Porter, Porters, called
+from septet.sandboxes.prestarted import PrestartedShell, PrestartedShells, prestart
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.users import NOBODY_ELSE
+from septet.sandboxes.users import CURRENT_USER
 
 pytestmark = pytest.mark.anyio
 
 
-def sandbox_of(own: Porters) -> Bubblewrap:
-    return Bubblewrap(Bubblewrap.found().program, porters=own)
+def sandbox_of(own: PrestartedShells) -> Bubblewrap:
+    return Bubblewrap(Bubblewrap.detect().program, shells=own)
 
 
 async def run(sandbox: Bubblewrap, workspace: Path, *command: str, limits: Limits | None = None) -> str:
@@ -27,17 +27,17 @@ async def run(sandbox: Bubblewrap, workspace: Path, *command: str, limits: Limit
     return result.stdout
 
 
-def taken(own: Porters) -> Porter:
+def taken(own: PrestartedShells) -> PrestartedShell:
     assert own.waiting is not None
     return own.waiting
 
 
 async def test_the_next_porter_waits_while_a_program_runs_and_is_used_once(tmp_path: Path) -> None:
-    own = Porters()
+    own = PrestartedShells()
     sandbox = sandbox_of(own)
     await run(sandbox, tmp_path, "true")
     first = taken(own)
-    assert first.fits(first.identity)
+    assert first.matches(first.user)
     assert await run(sandbox, tmp_path, "echo", "hello") == "hello\n"
     assert taken(own) is not first
     assert first.process.returncode == 0
@@ -45,8 +45,8 @@ async def test_the_next_porter_waits_while_a_program_runs_and_is_used_once(tmp_p
 
 
 async def test_a_porter_that_died_is_replaced(tmp_path: Path) -> None:
-    own = Porters()
-    own.call_the_next(NOBODY_ELSE)
+    own = PrestartedShells()
+    own.prestart_next(CURRENT_USER)
     taken(own).process.kill()
     taken(own).process.wait()
     assert await run(sandbox_of(own), tmp_path, "echo", "hello") == "hello\n"
@@ -55,10 +55,10 @@ async def test_a_porter_that_died_is_replaced(tmp_path: Path) -> None:
 
 async def test_a_porter_serves_only_the_thread_that_called_it(tmp_path: Path) -> None:
     """Bubblewrap dies with the thread that started it."""
-    own = Porters()
-    await to_thread.run_sync(own.call_the_next, NOBODY_ELSE)
+    own = PrestartedShells()
+    await to_thread.run_sync(own.prestart_next, CURRENT_USER)
     stranger = taken(own)
-    assert not stranger.fits(stranger.identity)
+    assert not stranger.matches(stranger.user)
     assert await run(sandbox_of(own), tmp_path, "echo", "hello") == "hello\n"
     assert stranger.process.returncode is not None
     own.close()
@@ -66,13 +66,13 @@ async def test_a_porter_serves_only_the_thread_that_called_it(tmp_path: Path) ->
 
 async def test_a_porter_serves_only_one_identity(tmp_path: Path) -> None:
     """Root's programs are another user in each workspace."""
-    own = Porters()
+    own = PrestartedShells()
     sandbox = sandbox_of(own)
     users: list[str] = []
     for name in ("first", "second", "second"):
         (tmp_path / name).mkdir(exist_ok=True)
         assert await run(sandbox, tmp_path / name, "sh", "-c", "touch mine; echo hello") == "hello\n"
-        users.append(str(taken(own).identity.user))
+        users.append(str(taken(own).user.uid))
     assert users[1] == users[2]
     assert users[0] != users[1] or os.getuid() != 0
     own.close()
@@ -80,8 +80,8 @@ async def test_a_porter_serves_only_one_identity(tmp_path: Path) -> None:
 
 async def test_a_porter_that_is_not_needed_leaves_nothing() -> None:
     before = len([*Path("/proc/self/fd").iterdir()])
-    porter = called(NOBODY_ELSE)
-    folders = porter.cage.folders
+    porter = prestart(CURRENT_USER)
+    folders = porter.group.folders
     porter.close()
     assert porter.process.returncode is not None
     assert len([*Path("/proc/self/fd").iterdir()]) == before
@@ -90,7 +90,7 @@ async def test_a_porter_that_is_not_needed_leaves_nothing() -> None:
 
 async def test_each_run_has_the_limits_of_its_own_job(tmp_path: Path) -> None:
     """Also where the next one may have more than the one before."""
-    own = Porters()
+    own = PrestartedShells()
     sandbox = sandbox_of(own)
     for memory in (64 << 20, 512 << 20, 128 << 20):
         limits = Limits(memory=memory, processes=memory >> 21)
@@ -103,7 +103,7 @@ async def test_options_are_not_on_a_command_line(tmp_path: Path) -> None:
     """The program can read that of the first process of its sandbox; and everybody outside can."""
     command = ("python", "-c", "print(open('/proc/1/cmdline').read()); import os; print(os.environ['TOKEN'])")
     job = Job(command=command, workspace=str(tmp_path), environment={"TOKEN": "not to be told"})
-    result = await Bubblewrap.found().run(job)
+    result = await Bubblewrap.detect().run(job)
     first_process, _, own = result.stdout.rstrip().rpartition("\n")
     assert own == "not to be told"
     assert "bwrap" in first_process
@@ -115,5 +115,5 @@ async def test_a_long_command_is_told_whole(tmp_path: Path) -> None:
     """Longer than a pipe holds, and with everything that a shell could mistake."""
     words = [f"{number}:{'x' * 1000}\n'\"$(echo)" for number in range(150)]
     code = "import hashlib, sys; print(hashlib.sha256(''.join(sys.argv[1:]).encode()).hexdigest())"
-    told = await run(Bubblewrap.found(), tmp_path, "python", "-c", code, *words)
+    told = await run(Bubblewrap.detect(), tmp_path, "python", "-c", code, *words)
     assert told.strip() == sha256("".join(words).encode()).hexdigest()

@@ -14,7 +14,7 @@ def test_a_preparation_that_takes_too_long_is_no_internal_error(
 ) -> None:
     monkeypatch.setattr(users, "_SECONDS", 0.0)
     with pytest.raises(SandboxFailed, match=r"not ready within 0 seconds.*the chat can be resumed"):
-        users._prepared(1_700_000_000, (tmp_path,))  # pyright: ignore[reportPrivateUsage]
+        users._prepare_user(1_700_000_000, (tmp_path,))  # pyright: ignore[reportPrivateUsage]
 
 
 def test_an_engine_that_does_not_answer_is_no_internal_error(
@@ -22,4 +22,4 @@ def test_an_engine_that_does_not_answer_is_no_internal_error(
 ) -> None:
     monkeypatch.setattr(containers, "_SECONDS", 0.0)
     with pytest.raises(SandboxFailed, match=r"sleep did not answer.*the chat can be resumed"):
-        containers._asked("/bin/sleep", ("10",))  # pyright: ignore[reportPrivateUsage]
+        containers._call_engine("/bin/sleep", ("10",))  # pyright: ignore[reportPrivateUsage]

@@ -10,7 +10,7 @@ from septet.domain.runs import Cell, Job, RunResult
 from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.interpreters import Interpreters, site_packages
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.workbench import Workbench
+from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 
@@ -38,8 +38,8 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def bench(workspace: Path) -> Workbench:
-    return Workbench(Bubblewrap.found(), (Interpreters(workspace.parent / "cache").applied,))
+def bench(workspace: Path) -> JobRunner:
+    return JobRunner(Bubblewrap.detect(), (Interpreters(workspace.parent / "cache").prepare,))
 
 
 async def run(workspace: Path, *command: str) -> RunResult:
@@ -79,4 +79,4 @@ async def test_cells_of_a_kernel_leave_theirs(project: Path) -> None:
         command=(), workspace=str(project), readable=(LENT,), mode=Cell(code="plt.show()", earlier=(first,))
     )
     assert made(await kept.run(shown)) == ["figure-1.png"]
-    await kept.rest(str(project))
+    await kept.release(str(project))

@@ -8,7 +8,7 @@ import pytest
 from sandboxes.processes import processes_with
 
 from septet.domain.runs import MEBIBYTE, Job, Limits
-from septet.sandboxes.kernel import Kernel, kernel
+from septet.sandboxes.kernel import Kernel, open_kernel
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +18,9 @@ LIMITS = Limits(seconds=3.0, memory=256 * MEBIBYTE, output=MEBIBYTE)
 
 @pytest.fixture
 async def cells(tmp_path: Path) -> AsyncGenerator[Kernel]:
-    async with kernel(Bubblewrap.found(), Job(command=(), workspace=str(tmp_path), limits=LIMITS)) as kept:
+    async with open_kernel(
+        Bubblewrap.detect(), Job(command=(), workspace=str(tmp_path), limits=LIMITS)
+    ) as kept:
         yield kept
 
 
@@ -118,7 +120,9 @@ async def test_input_is_at_its_end_and_changes_are_told(cells: Kernel) -> None:
 
 async def test_nobody_outlives_the_kernel(tmp_path: Path) -> None:
     mark = tmp_path.name
-    async with kernel(Bubblewrap.found(), Job(command=(), workspace=str(tmp_path), limits=LIMITS)) as kept:
+    async with open_kernel(
+        Bubblewrap.detect(), Job(command=(), workspace=str(tmp_path), limits=LIMITS)
+    ) as kept:
         command = ["sh", "-c", "echo up; sleep 600; true", mark]
         started = f"subprocess.Popen({command}, start_new_session=True, stdout=subprocess.PIPE)"
         await kept.run(f"import subprocess; child = {started}; child.stdout.readline()")
