@@ -42,7 +42,7 @@ from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, S
 from septet.runtime.bus import MemoryBus
 from septet.runtime.conductor import Agents, check_ended, perform
 from septet.runtime.log import Listen, Log, stream
-from septet.sandboxes.open_job_runner import JobRunner
+from septet.sandboxes.workbench import JobRunner
 from septet.settings.home import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks
