@@ -195,13 +195,29 @@ def test_everything_by_keyboard(page: Page, web: Web) -> None:
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-def test_an_unfinished_stream_of_another_program_is_watched_and_steered(page: Page, shared: Web) -> None:
-    """The command line conducts; the page watches and speaks on the same chat."""
-    from cli.commands import SMALL, Septet
+ONCE_MORE = """\
+- role: coder
+  say: Once more, for what was said meanwhile.
+  files:
+    notes.txt: The minus was minded.
+- role: reviewer
+  say: |
+    verdict: accept
+"""
 
+
+def test_an_unfinished_stream_of_another_program_is_watched_and_steered(
+    page: Page, shared: Web, tmp_path: Path
+) -> None:
+    """The command line conducts; the page watches and speaks on the same chat, at whatever moment it gets to it."""
+    from cli.commands import Septet
+
+    script = tmp_path / "small.yaml"
+    script.write_text((SCRIPTS / "small.yaml").read_text() + ONCE_MORE)
     septet = Septet(shared.home)
     enter(page, shared)
-    process = septet.start("run", "add two numbers", "-m", SMALL, "--yes", "--json", "-n", "adding")
+    model = f"scripted:{script}"
+    process = septet.start("run", "add two numbers", "-m", model, "--yes", "--json", "-n", "adding")
     page.get_by_role("link", name=re.compile("adding")).click()
     page.get_by_label("Message to the team").fill("mind the minus")
     page.keyboard.press("Enter")
