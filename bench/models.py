@@ -34,7 +34,7 @@ from septet.stores.sqlite import open_store
 from septet.team.floor import at_most
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
-from septet.ways.iterate.policy import round_robin
+from septet.ways.round_robin.policy import round_robin
 from septet.wiring.models import resilient
 
 TURNS = 200

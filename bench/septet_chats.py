@@ -30,7 +30,7 @@ from septet.ports import Record
 from septet.runtime.conductor import Agents, perform
 from septet.runtime.log import Log
 from septet.team.floor import Floor
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import floor_for
 from septet.wiring.handle import settle
 
 MEMBERS = (RoleSpec(name="writer", role="coder"), RoleSpec(name="editor", role="reviewer"))

@@ -18,7 +18,7 @@ from septet.agents.ask import ENCODER, Live, live_topic
 from septet.domain.events import ChatStarted, ModelAnswered, TurnOpened
 from septet.domain.messages import Answer
 from septet.settings.home import Home
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.web.app import application
 from septet.web.app_state import open_app_state
 from septet.web.auth import Access

@@ -23,9 +23,9 @@ from septet.domain.teams import RoleSpec
 from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn
 from septet.runtime.bus import MemoryBus
 from septet.stores.blobs import FolderBlobs
-from septet.team.teams import TEAMS
+from septet.ways.pair.briefing import FORGET
 from septet.ways.pair.members import cell_of, good_cells, pairing
-from septet.ways.pair.policy import FORGET
+from septet.ways.table import TEAMS
 
 pytestmark = pytest.mark.anyio
 

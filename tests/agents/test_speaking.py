@@ -16,7 +16,8 @@ from septet.ports import Agent
 from septet.runtime.bus import MemoryBus
 from septet.stores.memory import MemoryBlobs
 from septet.ways.group_chat.members import talking
-from septet.ways.pair.members import briefed, managing
+from septet.ways.pair.members import briefed, managing, ran_well
+from septet.ways.pair.policy import PAIR
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +30,7 @@ def agent_of(member: RoleSpec, turn: ScriptedTurn) -> Agent:
         case "writer":
             return talking(member, model, bus)
         case "manager":
-            return managing(member, model, bus, briefed(member, MemoryBlobs()))
+            return managing(member, model, bus, briefed(member, MemoryBlobs()), PAIR, ran_well)
         case _:
             return speaking(member, model, bus, MemoryBlobs())
 

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, Event, ModelAnswered, ReplyRefused, ToolAnswered, ToolCalled
 from septet.domain.teams import RoleSpec, TeamSpec
-from septet.team.teams import TEAMS
 from septet.tools import registry as tool_registry
 from septet.tools.registry import Hands, tool
+from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
 
 pytestmark = pytest.mark.anyio

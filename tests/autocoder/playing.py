@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from septet.domain.events import Event
 from septet.domain.teams import TeamSpec
 from septet.settings.home import Home
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
 
 

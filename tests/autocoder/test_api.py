@@ -160,7 +160,7 @@ def test_a_stop_before_anything_happened(project: dict[str, object]) -> None:
 
 def test_an_unfinished_project_goes_on_where_it_was(project: dict[str, object], tmp_path: Path) -> None:
     async def half() -> None:
-        from septet.team.teams import TEAMS
+        from septet.ways.table import TEAMS
         from septet.wiring.session import with_model
 
         async with open_session(home_in(tmp_path)) as session:

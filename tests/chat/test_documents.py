@@ -15,7 +15,7 @@ from septet.domain.files import FileRef, tree_of
 from septet.domain.messages import Answer
 from septet.errors import BadUsage, LogDamaged
 from septet.stores.memory import MemoryBlobs
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 
 pytestmark = pytest.mark.anyio
 

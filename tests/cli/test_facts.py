@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from septet.domain.events import ChatStarted, FactsChanged, Recorded
 from septet.domain.facts import MOST, Change, change_in, changed, same
 from septet.domain.reduce import fold
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.workspace.facts_file import Memory
 
 

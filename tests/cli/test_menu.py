@@ -12,7 +12,7 @@ from septet.cli.menu import run_program
 from septet.cli.options import Options
 from septet.domain.plans import Plan
 from septet.settings.home import find_home
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
 from septet.workspace.data_cards import describe
 

@@ -22,7 +22,7 @@ from septet.ports import Record
 from septet.runtime.conductor import Agents
 from septet.runtime.log import Log
 from septet.team.floor import Floor
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import floor_for
 
 LEASE = 1.0
 ROUNDS = 10

@@ -37,7 +37,7 @@ from septet.domain.events import (
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, LogDamaged
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.web.channels import Channels
 from septet.web.chat_view import ChatCache
 from septet.wiring.cluster import unfinished

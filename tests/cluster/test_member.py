@@ -19,7 +19,7 @@ from septet.errors import Conflict
 from septet.ports import Record
 from septet.runtime.conductor import Agents
 from septet.team.floor import Floor
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import floor_for
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from septet.cluster.store import NatsStore, open_nats_store
 from septet.cluster.users import Users
 from septet.domain.events import ChatEnded, ChatStarted, Event, ModelAnswered, PersonSpoke, StopRequested
 from septet.runtime.log import Log
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import floor_for
 
 pytestmark = pytest.mark.anyio
 SPEAKERS = ["writer", "editor"] * 5

@@ -11,7 +11,7 @@ from septet.runtime.conductor import perform
 from septet.runtime.log import Log
 from septet.team.floor import at_most
 from septet.testing.replies import Reply, Seen
-from septet.ways.iterate.policy import round_robin
+from septet.ways.round_robin.policy import round_robin
 
 TURNS = 10
 SPEAKERS = ("writer", "editor")

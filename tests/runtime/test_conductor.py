@@ -22,7 +22,7 @@ from septet.ports import EventStore, Record
 from septet.runtime.conductor import Agents, check_ended, perform
 from septet.runtime.log import Listen, Log, ignore
 from septet.stores.memory import MemoryStore
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import floor_for
 
 pytestmark = pytest.mark.anyio
 

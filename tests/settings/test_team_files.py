@@ -9,8 +9,7 @@ from septet.domain.teams import ALIASES, ROLES, Allowance, Edge, RoleSpec, TeamS
 from septet.errors import BadConfig
 from septet.settings.team_files import MemberForm, TeamForm, complete, load_team
 from septet.team.graph import GUARDS
-from septet.team.teams import TEAMS
-from septet.ways.iterate.policy import FLOORS
+from septet.ways.table import TEAMS, way_names
 
 
 def write(folder: Path, text: str) -> str:
@@ -88,7 +87,7 @@ def test_the_page_on_teams_knows_every_key_and_every_check() -> None:
     assert all(f"`{kind.split()[0]}" in page for kind in CHECK_FORMS.split(" | "))
     keys = {*TeamForm.__struct_fields__, *MemberForm.__struct_fields__} - {"form", "stepwise"}
     assert [key for key in keys if f"`{key}`" not in page] == []
-    assert [one for one in (*FLOORS, *ROLES) if f"`{one}`" not in page] == []
+    assert [one for one in (*way_names(), *ROLES) if f"`{one}`" not in page] == []
 
 
 @pytest.mark.parametrize(

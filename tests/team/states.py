@@ -22,7 +22,7 @@ from septet.domain.reduce import fold
 from septet.domain.reviews import Finding
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 
 PLAN = Plan(
     items=(

@@ -21,7 +21,7 @@ from septet.domain.state import State
 from septet.domain.teams import Allowance, Budget, RoleSpec
 from septet.team.budgets import expected_spending, overdrawn, purse_for, usual_spending, within_budget
 from septet.team.floor import End, Move, Speak
-from septet.ways.iterate.policy import round_robin
+from septet.ways.round_robin.policy import round_robin
 
 
 def spent(*tokens: int) -> State:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.ways.pair.policy import definitions
+from septet.ways.pair.briefing import definitions
 
 FIRST = '''
 import os

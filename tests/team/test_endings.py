@@ -20,9 +20,8 @@ from septet.domain.events import (
 from septet.domain.teams import Budget, EndReason
 from septet.stores.memory import MemoryBlobs
 from septet.team.floor import End
-from septet.team.teams import TEAMS
 from septet.ways.endings import ending, is_over
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import TEAMS, floor_for
 from septet.web.chat_view import phase
 
 DONE = ChatEnded(reason="done", detail="every check passed", by="coder")

@@ -29,8 +29,9 @@ from septet.domain.teams import Budget
 from septet.errors import BadConfig
 from septet.team.budgets import within_budget
 from septet.team.floor import End, Move, Speak, at_most, stepwise
-from septet.team.teams import TEAMS
-from septet.ways.iterate.policy import floor_for, plan_then_iterate, round_robin
+from septet.ways.iterate.policy import plan_then_iterate
+from septet.ways.round_robin.policy import round_robin
+from septet.ways.table import TEAMS, floor_for
 
 TEAM = TEAMS["iterate"]
 V1 = [*planned(), *version(1, "a")]

@@ -20,10 +20,10 @@ from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.domain.teams import Budget, Edge, RoleSpec, TeamSpec
 from septet.team.floor import End, Speak
-from septet.team.graph import PAIR, candidates, choices, edges_of
-from septet.team.teams import TEAMS
-from septet.ways.iterate.policy import floor_for
-from septet.ways.pair.policy import LONGEST_TALK, Choice, conversation, parse_manager
+from septet.team.graph import candidates, choices, edges_of
+from septet.ways.pair.briefing import LONGEST_TALK, conversation
+from septet.ways.pair.policy import PAIR, Choice, parse_manager
+from septet.ways.table import TEAMS, floor_for
 
 TEAM = TEAMS["pair"]
 FLOOR = floor_for(TEAM, TEAM.budget)

@@ -17,9 +17,8 @@ from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.team.floor import End, Speak
-from septet.team.teams import TEAMS
 from septet.ways.group_chat.policy import LONGEST_TALK, last_words, talk_briefing
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import TEAMS, floor_for
 
 TEAM = TEAMS["writer-editor"]
 

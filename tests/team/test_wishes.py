@@ -24,9 +24,8 @@ from septet.team.evidence import done, report, shortcomings
 from septet.team.floor import End, Move, Speak
 from septet.team.reviews import ReadReview, judged
 from septet.team.small_form import evident_review
-from septet.team.teams import TEAMS
 from septet.ways.autocoder.briefing import act_prompt
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import TEAMS, floor_for
 
 TEAM = TEAMS["iterate"]
 WISH = "make it blue,\nplease"

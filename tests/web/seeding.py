@@ -32,7 +32,7 @@ from septet.domain.packages import Installation, Missing
 from septet.domain.runs import RunResult
 from septet.domain.teams import Allowance, Budget, RoleSpec, TeamSpec
 from septet.settings.home import Home
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.wiring.session import open_session
 
 TEAM = replace(TEAMS["iterate"], approve="auto")

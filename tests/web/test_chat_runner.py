@@ -10,7 +10,7 @@ from web.serving import Web
 
 from septet.errors import SandboxFailed
 from septet.settings.home import find_home
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.web.app_state import open_app_state
 from septet.web.requests import with_error_responses
 from septet.wiring.session import Session, open_session, with_model

@@ -19,7 +19,7 @@ from septet.domain.plans import plan_digest, plan_text
 from septet.domain.pytest_report import TestCase, TestReport
 from septet.domain.runs import RunResult
 from septet.domain.teams import Allowance, Budget, RoleSpec
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.web.chat_view import ChatView, chat_view, event_text
 
 

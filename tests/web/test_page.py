@@ -18,9 +18,9 @@ from septet.domain.messages import Usage
 from septet.domain.runs import RunResult
 from septet.domain.teams import Budget
 from septet.stores.blobs import FolderBlobs
-from septet.team.teams import TEAMS
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
+from septet.ways.table import TEAMS
 
 PLAN = "1. It prints hello\n   check: command python hello.py => hello\nrun: python hello.py\n"
 CODE = (

@@ -11,7 +11,7 @@ from septet.domain.events import ChatStarted, PersonSpoke, Recorded
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.settings.home import find_home
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.web.app_state import AppState, open_app_state
 from septet.web.channels import Channel, Frames
 from septet.web.sockets import frames_after

@@ -13,7 +13,7 @@ from web.seeding import group_talk, over, said, seed, started
 from web.serving import Web
 
 from septet.domain.events import ToolCalled, VersionWritten
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 
 ROOT = Path(__file__).parent.parent.parent
 IMAGES = ROOT / "docs" / "images"

@@ -17,9 +17,9 @@ from septet.domain.teams import Budget, TeamSpec
 from septet.errors import ModelFailed
 from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import Home
-from septet.team.teams import TEAMS
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
+from septet.ways.table import TEAMS
 from septet.wiring.models import Models
 from septet.wiring.session import open_session, with_model
 

@@ -15,7 +15,7 @@ from septet.domain.events import (
 from septet.domain.files import FileRef, tree_of
 from septet.domain.packages import Installation, Missing
 from septet.settings.home import Home
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.wiring.forks import fork
 from septet.wiring.session import Session, open_session
 from septet.workspace.files import Workspace

@@ -9,7 +9,7 @@ from anyio import create_task_group
 from septet.chat import names
 from septet.domain.events import ChatEnded
 from septet.settings.home import find_home
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.wiring.api import Team
 from septet.wiring.forks import fork
 from septet.wiring.session import open_session, with_model

@@ -13,7 +13,7 @@ from septet.domain.state import State
 from septet.errors import Conflict
 from septet.ports import Record
 from septet.settings.home import Home
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
 
 pytestmark = pytest.mark.anyio

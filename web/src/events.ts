@@ -10,31 +10,31 @@ export interface Envelope<T extends string, D> {
   data: D;
 }
 
+export interface Edge {
+  to: string;
+  when?: string;
+}
+
 export interface Allowance {
   tokens?: number | null;
   cost?: number | null;
   seconds?: number | null;
 }
 
-export interface Edge {
-  to: string;
-  when?: string;
-}
-
 export interface RoleSpec {
   name: string;
   role: string;
   model?: string[];
+  title?: string;
+  next?: Edge[];
   instructions?: string;
   temperature?: number | null;
   candidates?: number;
   stronger?: string;
   form?: 'small' | 'text';
   budget?: Allowance;
-  title?: string;
   max_tokens?: number | null;
   timeout?: number | null;
-  next?: Edge[];
 }
 
 export interface Price {
@@ -65,24 +65,24 @@ export interface Limits {
 export interface TeamSpec {
   name: string;
   members: RoleSpec[];
+  network?: 'off' | 'on' | string[];
+  packages?: 'ask' | 'auto' | 'off';
+  keepsakes?: string[];
+  config?: string;
   floor?: string;
   budget?: Budget;
   limits?: Limits;
   approve?: 'ask' | 'auto';
   stepwise?: boolean;
   consult?: boolean;
-  keepsakes?: string[];
   refusals?: number;
   help_after?: number;
   stuck_after?: number;
   please_after?: number;
   run?: 'auto' | 'cells' | 'screen' | 'script' | 'server';
-  network?: 'off' | 'on' | string[];
-  packages?: 'ask' | 'auto' | 'off';
   warm?: string[];
   tests?: string;
   languages?: Record<string, string>;
-  config?: string;
 }
 
 export interface ChatStarted {

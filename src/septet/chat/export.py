@@ -54,6 +54,7 @@ from septet.domain.runs import Bound
 from septet.errors import BadUsage
 from septet.ports import Blobs
 from septet.team.reviews import review_text
+from septet.ways.assistant.policy import answer_words
 from septet.workspace.snapshots import read_words
 
 FORMATS = ("md", "jsonl", "txt")
@@ -126,7 +127,7 @@ def tool_text(event: ToolEvent) -> tuple[str, str]:
         case ToolAnswered(text=text, failed=failed):
             return "septet", f"{'✗ ' if failed else ''}{text}"
         case AnswerGiven(by=by):
-            return by, answer_text(event)
+            return by, answer_words(event)
         case DataDescribed(path=path, card=card):
             return "septet", f"data: {path}\n{card}"
         case SnapshotTaken():
@@ -134,12 +135,6 @@ def tool_text(event: ToolEvent) -> tuple[str, str]:
             return ("septet", read_words(event)) if news else ("", "")
         case _:
             assert_never(event)
-
-
-def answer_text(answer: AnswerGiven) -> str:
-    """The answer, and for every number the script and the line of its output."""
-    lines = [f"{one.number} ← {one.script}, output line {one.line}: {one.text}" for one in answer.sources]
-    return "\n".join([answer.text, *([""] if lines else []), *lines])
 
 
 def work_text(event: WorkEvent) -> tuple[str, str]:

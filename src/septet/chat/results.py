@@ -14,6 +14,8 @@ from septet.team.budgets import allowance, own_spending
 from septet.team.evidence import Line, alone, report, shortcomings
 from septet.team.questions import Question, question
 from septet.ways.endings import FINISHED, ending
+from septet.ways.table import way_of
+from septet.ways.way import PERSON
 
 
 def spent(state: State) -> str:
@@ -166,13 +168,9 @@ def run_outcome(run: RunFinished) -> Outcome:
     return Outcome(text=" · ".join(filter(None, [result.ending, tests.counts if tests else ""])), good=good)
 
 
-PERSON = "proxy"
-"""The member in whose turns the person speaks."""
-
-
 def is_person(team: TeamSpec, speaker: str) -> bool:
     """Whether the person speaks in this member's turns; among assistants a model stands for the person."""
-    return team.floor != "direct" and speaker == PERSON
+    return way_of(team).asks_person and speaker == PERSON
 
 
 def open_question(state: State) -> Question | None:

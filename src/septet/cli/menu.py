@@ -104,7 +104,7 @@ def open_project(chat: str, options: Options) -> None:
 def new(options: Options) -> int:
     from septet.cli.start import Start, begin
     from septet.cli.watch import work
-    from septet.team.teams import TEAMS
+    from septet.ways.table import TEAMS
 
     return work(begin(None, TEAMS["iterate"], Start(), options), options)
 

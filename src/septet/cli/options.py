@@ -17,8 +17,7 @@ from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadUsage
 from septet.ports import Agent
-from septet.team.floor import rounds_used
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS, as_much_again
 
 if TYPE_CHECKING:
     from septet.domain.messages import Price
@@ -322,19 +321,7 @@ def budget_with(budget: Budget, bounds: Bounds) -> Budget:
 
 def more_budget(state: State, bounds: Bounds) -> Budget:
     """As much again as the chat had, or what the command line says, on top of what is used up."""
-    first = budget_with(state.team.budget, bounds)
-    used = [rounds_used(state), state.spent.usage.total, state.spent.cost, state.seconds]
-    limits = [first.rounds, first.tokens, first.cost, first.seconds]
-    rounds, tokens, cost, seconds = (
-        None if limit is None else limit + spent for limit, spent in zip(limits, used, strict=True)
-    )
-    return Budget(
-        rounds=None if rounds is None else int(rounds),
-        tokens=None if tokens is None else int(tokens),
-        cost=cost,
-        seconds=seconds,
-        price=first.price,
-    )
+    return as_much_again(state, budget_with(state.team.budget, bounds))
 
 
 def with_questions(team: TeamSpec, consent: Consent, here: bool) -> TeamSpec:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from septet.chat.export import answer_text, package_text, tool_text
+from septet.chat.export import package_text, tool_text
 from septet.chat.results import WITHOUT_PROGRAM, spent, spent_now, time_used
 from septet.common.text import pluralize, printable
 from septet.domain.events import (
@@ -41,8 +41,9 @@ from septet.domain.plans import Plan, check_text, plan_text
 from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.team.evidence import alone
-from septet.team.floor import rounds_of
 from septet.team.reviews import review_text
+from septet.ways.assistant.policy import answer_words
+from septet.ways.table import rounds_used
 
 if TYPE_CHECKING:
     from septet.cli.footer import Footer
@@ -114,7 +115,7 @@ def footer_text(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
 
     `turn` is how many seconds the turn has taken, `quiet` how many passed since the last event.
     """
-    rounds = f"round {rounds_of(state, 'coder')} of {state.budget.rounds or '∞'}"
+    rounds = f"round {rounds_used(state)} of {state.budget.rounds or '∞'}"
     busy = state.turn is not None and state.ended is None
     speaker = f"waiting for the {state.turn.speaker}, {turn:.0f} s" if state.turn and busy else ""
     total = len(state.plan.items) if state.plan else 0
@@ -165,7 +166,7 @@ def tool_line(
         case DataDescribed(path=path, card=card):
             return "septet", f"data: {path}\n{card}"
         case AnswerGiven(by=by):
-            return by, answer_text(event)
+            return by, answer_words(event)
 
 
 def talk_line(event: Event) -> Words:

@@ -2,16 +2,14 @@
 
 import shutil
 
-from septet.chat.export import answer_text
 from septet.chat.results import report_table, result_of, status
 from septet.cli.options import Output
 from septet.cli.output import notify, put, put_exactly
 from septet.domain.codec import ENCODER
-from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.settings.home import find_home
 from septet.ways.endings import is_over
-from septet.ways.group_chat.policy import last_words
+from septet.ways.table import way_of
 from septet.workspace.delivery import deliver
 
 WIDTH = 120
@@ -42,18 +40,15 @@ def print_result(state: State, output: Output, command: str) -> None:
 
 def result_text(state: State, width: int) -> str:
     """The plan, the answer, the talk's last words, or the report: whatever the chat was for."""
-    if is_plan_only(state):
-        return plan_text(state.plan).rstrip() if state.plan else ""
-    if state.answered is not None:
-        return answer_text(state.answered)
-    if state.team.floor == "group_chat":
-        words = last_words(state) or status(state)
-        return f"{words}\nthe program is in {state.workspace}" if state.versions else words
-    parts = [
-        report_table(state, width),
-        f"{state.chat}: {status(state)}",
-        f"the program is in {state.workspace}" if state.versions else "",
-    ]
+    way = way_of(state.team)
+    words = way.result_text(state)
+    program = f"the program is in {state.workspace}" if state.versions else ""
+    if way.is_talk:
+        parts = [words or status(state), program]
+    elif words:
+        parts = [words]
+    else:
+        parts = [report_table(state, width), f"{state.chat}: {status(state)}", program]
     return "\n".join(part for part in parts if part)
 
 
@@ -63,9 +58,6 @@ def artefact_folder(state: State) -> str:
     return str(folder) if state.existing and folder.is_dir() else ""
 
 
-def is_plan_only(state: State) -> bool:
-    return state.plan is not None and state.approved and not state.versions
-
-
 def has_program(state: State) -> bool:
-    return not is_plan_only(state) and state.answered is None and state.team.floor != "group_chat"
+    way = way_of(state.team)
+    return not way.is_talk and not way.result_text(state)

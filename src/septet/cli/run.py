@@ -66,7 +66,7 @@ def plan(goal: str, name: str, options: Options) -> int:
     """Talk about the plan only; the approved plan goes to stdout, ready for `septet run --plan`."""
     from septet.cli.start import Start, begin
     from septet.cli.watch import work
-    from septet.team.teams import TEAMS
+    from septet.ways.table import TEAMS
 
     return work(begin(goal, TEAMS["plan"], Start(name=name), options), options)
 

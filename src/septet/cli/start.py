@@ -28,8 +28,9 @@ from septet.errors import BadConfig, BadUsage, Conflict
 from septet.settings.group_chats import each_by_its_own
 from septet.team.questions import question, read_answer
 from septet.ways.endings import is_over
+from septet.ways.table import thinkers
 from septet.wiring.forks import bring_back
-from septet.wiring.session import Session, check_model, checked_goal, thinking, with_model
+from septet.wiring.session import Session, check_model, checked_goal, with_model
 
 DEMO = (
     "a demo: the members' answers were written beforehand; the code, tests and pictures are really run here"
@@ -89,7 +90,7 @@ async def describe_data(files: DataFiles) -> list[DataDescribed]:
 async def model_for(team: TeamSpec, session: Session, options: Options) -> str | None:
     """What members without a model of their own think with; nothing is looked for when all have one."""
     session.open_client(team)
-    if all(member.model for member in thinking(team)):
+    if all(member.model for member in thinkers(team)):
         return options.model.model
     from septet.cli.download import model_to_use
 

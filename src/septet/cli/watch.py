@@ -28,6 +28,7 @@ from septet.domain.state import State
 from septet.errors import Interrupted, NeedsPerson, SeptetError, Stopped, innermost
 from septet.ports import Sandbox
 from septet.ways.endings import FINISHED, ending
+from septet.ways.table import way_of
 from septet.wiring.session import Session, open_session
 from septet.workspace.delivery import check_destination
 
@@ -148,7 +149,7 @@ def introduce(state: State, output: Output) -> None:
 async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options) -> bool:
     """Perform until the chat ends, seen by whoever watches; False where it goes on with what the person says."""
     before = await session.state(chat)
-    talk = before.team.floor == "group_chat"
+    talk = way_of(before.team).is_talk
     screen = Screen(before, options.output.plain, options.output.verbose or talk)
     caught: list[int] = []
     tell, output = partial(session.tell, chat), options.output

@@ -14,7 +14,7 @@ from septet.cluster.store import open_nats_store
 from septet.cluster.users import Users
 from septet.domain.teams import TALKERS
 from septet.errors import BadConfig, BadUsage
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 
 REMOTE_ROLES = ("planner", "coder", "runner", "reviewer", "manager", "exemplar", *TALKERS)
 """The roles that can be elsewhere; the person's own place is where the chat is conducted."""

@@ -11,7 +11,7 @@ from septet.errors import BadUsage
 from septet.models.providers.scripted import Script, load_script
 from septet.settings.home import Home
 from septet.settings.team_files import known
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.wiring.models import DEMOS
 from septet.wiring.session import Session, with_model
 from septet.workspace.files import Workspace

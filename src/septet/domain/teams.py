@@ -37,29 +37,36 @@ class Edge(Value, forbid_unknown_fields=True):
     when: str = "always"
 
 
-class RoleSpec(Value, forbid_unknown_fields=True):
-    """A member: what it does (`role`), what it is called (`name`), what it thinks with.
+class MemberSettings(Value, kw_only=True, forbid_unknown_fields=True):
+    """What a member is set to, in team files and in the log alike.
 
     `stronger` is the model that takes over when the same failure comes again and again;
     `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
     is briefed and replies: in the usual text, or in the short forms that small models keep to better;
-    `budget` is the member's own, beside the chat's; `title` is what people see where the name is the role's;
-    `max_tokens` bounds one answer, and `timeout` the seconds that it may take before it is asked for again;
-    `next` is who may follow it in a group chat.
+    `budget` is the member's own, beside the chat's;
+    `max_tokens` bounds one answer, and `timeout` the seconds that it may take before it is asked for again.
     """
 
-    name: str
-    role: str
-    model: tuple[str, ...] = ()
     instructions: str = ""
     temperature: float | None = None
     candidates: int = 1
     stronger: str = ""
     form: Literal["text", "small"] = "text"
     budget: Allowance = Allowance()
-    title: str = ""
     max_tokens: int | None = None
     timeout: float | None = None
+
+
+class RoleSpec(MemberSettings, forbid_unknown_fields=True):
+    """A member: what it does (`role`), what it is called (`name`), what it thinks with.
+
+    `title` is what people see where the name is the role's; `next` is who may follow it in a group chat.
+    """
+
+    name: str
+    role: str
+    model: tuple[str, ...] = ()
+    title: str = ""
     next: tuple[Edge, ...] = ()
 
 
@@ -76,38 +83,45 @@ class Budget(Value, forbid_unknown_fields=True):
     price: Price | None = None
 
 
-class TeamSpec(Value, forbid_unknown_fields=True):
-    """Everything that makes two chats of the same goal go the same way; kept in the log.
+class TeamSettings(Value, kw_only=True, forbid_unknown_fields=True):
+    """What a team is set to, in team files and in the log alike. `floor` is its way of working.
 
     `help_after` is how often the same failure comes before the exemplar is asked.
     `consult` asks the person before every review; `refusals`, `stuck_after` and `please_after` bound how often
     in a row a reply may be unusable, the same code may come, and a reviewer may want more of what is green.
-    `run` is how programs are run where the plan does not say it; `network` is what they can reach;
-    `packages` is whether what they import may be installed, `warm` which modules wait already imported.
+    `run` is how programs are run where the plan does not say it; `warm` is which modules wait already imported.
     `tests` is the command that tests the program, instead of pytest: its exit code decides. `languages` says
-    what runs a file (`.kt: kotlinc -script`), beside what is known anyway. `config` is the group chat's file whose
-    client section opens the models, where there is one.
+    what runs a file (`.kt: kotlinc -script`), beside what is known anyway.
     """
 
-    name: str
-    members: tuple[RoleSpec, ...]
     floor: str = "plan_then_iterate"
     budget: Budget = Budget()
     limits: Limits = Limits()
     approve: Literal["ask", "auto"] = "ask"
     stepwise: bool = False
     consult: bool = False
-    keepsakes: tuple[str, ...] = ()
     refusals: int = 3
     help_after: int = 2
     stuck_after: int = 3
     please_after: int = 3
     run: RunAs = "auto"
-    network: Network = "off"
-    packages: Policy = "off"
     warm: tuple[str, ...] = ()
     tests: str = ""
     languages: Mapping[str, str] = {}
+
+
+class TeamSpec(TeamSettings, forbid_unknown_fields=True):
+    """Everything that makes two chats of the same goal go the same way; kept in the log.
+
+    `network` is what programs can reach; `packages` is whether what they import may be installed. `config` is the
+    group chat's file whose client section opens the models, where there is one.
+    """
+
+    name: str
+    members: tuple[RoleSpec, ...]
+    network: Network = "off"
+    packages: Policy = "off"
+    keepsakes: tuple[str, ...] = ()
     config: str = ""
 
     def member(self, role: str) -> RoleSpec | None:

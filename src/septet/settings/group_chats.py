@@ -12,7 +12,7 @@ from septet.common.documents import parse_document, read_text
 from septet.common.values import Value
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 
 MARK = re.compile(r"^(group_chat_manager|writer_agent|editor_agent|client_config)\s*:", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{[^}]*\}")

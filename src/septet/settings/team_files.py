@@ -1,9 +1,8 @@
 """Teams by name or from a `team.yaml`, checked: a mistake is named with its path and line."""
 
-from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -12,69 +11,36 @@ from septet.common.documents import parse_document, read_text
 from septet.common.hosts import host_trouble
 from septet.common.values import Value
 from septet.domain.packages import Policy
-from septet.domain.runs import Limits, Network
-from septet.domain.teams import ALIASES, ROLES, Allowance, Budget, Edge, RoleSpec, RunAs, TeamSpec
+from septet.domain.runs import Network
+from septet.domain.teams import ALIASES, ROLES, Edge, MemberSettings, RoleSpec, TeamSettings, TeamSpec
 from septet.errors import BadConfig
 from septet.settings.group_chats import is_group_chat, parse_group_chat
 from septet.team.graph import GUARDS, edges_of, is_graph, speakers_of
-from septet.team.teams import TEAMS
-from septet.ways.iterate.policy import FLOORS
+from septet.ways.table import TEAMS, all_teams, find_way, way_names, way_of
+from septet.ways.way import Way
 
-NEEDED = {
-    "plan": ("planner",),
-    "plan_then_iterate": ("planner", "coder", "runner", "reviewer"),
-    "reason_and_act": ("planner", "runner", "coder", "reviewer"),
-    "pair": ("manager", "coder", "runner"),
-}
-"""Roles that a floor cannot do without."""
-HEARD = {
-    "plan": ("planner", "proxy"),
-    "plan_then_iterate": (*NEEDED["plan_then_iterate"], "proxy", "exemplar"),
-    "reason_and_act": (*NEEDED["reason_and_act"], "proxy"),
-    "pair": (*NEEDED["pair"], "proxy", "exemplar"),
-}
-"""Roles that a floor gives a turn to, where it goes by role."""
-REVIEWS = ("plan_then_iterate",)
-"""Floors that ask the person before a review where the team wants it."""
+Keepsake = Literal["plan", "versions", "reviews", "history", "cells"]
 
 
-class MemberForm(Value, forbid_unknown_fields=True):
+class MemberForm(MemberSettings, kw_only=True, forbid_unknown_fields=True):
     """A member as people write it: the name may be left out, one model needs no list."""
 
     role: str
     name: str = ""
     model: str | tuple[str, ...] = ()
-    instructions: str = ""
-    temperature: float | None = None
-    candidates: int = 1
-    stronger: str = ""
-    form: Literal["text", "small"] = "text"
-    budget: Allowance = Allowance()
+    next: str | Edge | tuple[str | Edge, ...] = ()
     max_tokens: Annotated[int, Meta(gt=0)] | None = None
     timeout: Annotated[float, Meta(gt=0)] | None = None
-    next: str | Edge | tuple[str | Edge, ...] = ()
 
 
-class TeamForm(Value, forbid_unknown_fields=True):
+class TeamForm(TeamSettings, forbid_unknown_fields=True):
+    """A team as people write it. YAML takes `off` and `on` for truth values."""
+
     members: tuple[MemberForm, ...]
     name: str = ""
-    floor: str = "plan_then_iterate"
-    budget: Budget = Budget()
-    limits: Limits = Limits()
-    approve: Literal["ask", "auto"] = "ask"
-    stepwise: bool = False
-    consult: bool = False
-    keepsakes: tuple[Literal["plan", "versions", "reviews", "history", "cells"], ...] = ()
-    refusals: int = 3
-    help_after: int = 2
-    stuck_after: int = 3
-    please_after: int = 3
-    run: RunAs = "auto"
     network: bool | Literal["off", "on"] | tuple[str, ...] = "off"
     packages: bool | Policy = "off"
-    warm: tuple[str, ...] = ()
-    tests: str = ""
-    languages: Mapping[str, str] = {}
+    keepsakes: tuple[Keepsake, ...] = ()
 
 
 def load_team(name: str) -> TeamSpec:
@@ -83,32 +49,34 @@ def load_team(name: str) -> TeamSpec:
         return TEAMS[name]
     path = Path(name)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
-        raise BadConfig(f"there is no team '{name}'", f"use {', '.join(TEAMS)} or the path of a team.yaml")
+        teams = all_teams()
+        if name in teams:
+            return teams[name]
+        raise BadConfig(f"there is no team '{name}'", f"use {', '.join(teams)} or the path of a team.yaml")
     text = read_text(path)
     if is_group_chat(text):
         return parse_group_chat(text, str(path)).team
-    form = parse_document(text, TeamForm, str(path))
+    return team_of(parse_document(text, TeamForm, str(path)), path)
+
+
+def team_of(form: TeamForm, path: Path) -> TeamSpec:
+    """The team that a file describes."""
+    source = str(path)
+    way = find_way(known(form.floor, way_names(), "floor", source))
+    members = checked([member(one, way, source) for one in form.members], way, source)
     return TeamSpec(
         name=form.name or path.stem,
-        members=checked([member(one, str(path)) for one in form.members], form.floor, str(path)),
-        floor=known(form.floor, list(FLOORS), "floor", str(path)),
-        budget=form.budget,
-        limits=form.limits,
-        approve=form.approve,
-        stepwise=form.stepwise,
-        consult=form.consult,
+        members=members,
+        network=reachable(form.network, source),
+        packages=policy_of(form.packages, source),
         keepsakes=form.keepsakes,
-        help_after=form.help_after,
-        please_after=form.please_after,
-        refusals=form.refusals,
-        stuck_after=form.stuck_after,
-        run=form.run,
-        network=reachable(form.network, str(path)),
-        packages=policy_of(form.packages, str(path)),
-        warm=form.warm,
-        tests=form.tests,
-        languages=form.languages,
+        **settings_of(form, TeamSettings),
     )
+
+
+def settings_of(form: TeamSettings | MemberSettings, shared: type[Value]) -> dict[str, Any]:
+    """What file and log have in common, whatever it is: nobody has to list it here."""
+    return {name: getattr(form, name) for name in shared.__struct_fields__}
 
 
 def reachable(network: bool | Network, source: str) -> Network:
@@ -131,7 +99,7 @@ def checked_hosts(hosts: tuple[str, ...], source: str) -> tuple[str, ...]:
     return tuple(host.lower() for host in hosts)
 
 
-def member(form: MemberForm, source: str) -> RoleSpec:
+def member(form: MemberForm, way: Way, source: str) -> RoleSpec:
     models = (form.model,) if isinstance(form.model, str) else form.model
     followers = form.next if isinstance(form.next, tuple) else (form.next,)
     if address := next((model for model in models if model.startswith("url:")), None):
@@ -140,21 +108,16 @@ def member(form: MemberForm, source: str) -> RoleSpec:
         )
     return RoleSpec(
         name=form.name or form.role,
-        role=known(ALIASES.get(form.role, form.role), list(ROLES), "role", source),
+        role=known(
+            ALIASES.get(form.role, form.role), list(dict.fromkeys((*ROLES, *way.roles))), "role", source
+        ),
         model=models,
-        instructions=form.instructions,
-        temperature=form.temperature,
-        candidates=form.candidates,
-        stronger=form.stronger,
-        form=form.form,
-        budget=form.budget,
-        max_tokens=form.max_tokens,
-        timeout=form.timeout,
         next=tuple(Edge(to=one) if isinstance(one, str) else one for one in followers),
+        **settings_of(form, MemberSettings),
     )
 
 
-def checked(members: list[RoleSpec], floor: str, source: str) -> tuple[RoleSpec, ...]:
+def checked(members: list[RoleSpec], way: Way, source: str) -> tuple[RoleSpec, ...]:
     names = [one.name for one in members]
     if not names:
         raise BadConfig(f"{source}: the team has no members", "add some")
@@ -162,16 +125,16 @@ def checked(members: list[RoleSpec], floor: str, source: str) -> tuple[RoleSpec,
         raise BadConfig(f"{source}: a member has no name", "give it one")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadConfig(f"{source}: two members are called '{twice}'", "give one another name")
-    check_graph(members, floor, source)
+    check_graph(members, way, source)
     return tuple(members)
 
 
-def check_graph(members: list[RoleSpec], floor: str, source: str) -> None:
+def check_graph(members: list[RoleSpec], way: Way, source: str) -> None:
     """Who may follow whom: members by their names, for reasons that are known, and nobody who is never reached."""
     edges = [edge for one in members for edge in one.next]
-    if edges and floor != "group_chat":
+    if edges and not way.has_graph:
         raise BadConfig(
-            f"{source}: the floor {floor} has an order of its own", "next: is for floor: group_chat"
+            f"{source}: the floor {way.name} has an order of its own", "next: is for floor: group_chat"
         )
     names = [one.name for one in members if one.role != "proxy"]
     roles = {one.role for one in members}
@@ -181,7 +144,7 @@ def check_graph(members: list[RoleSpec], floor: str, source: str) -> None:
         if edge.when != "always" and not {"coder", "runner"} <= roles:
             cause = f"{source}: '{edge.when}' is about code that is run"
             raise BadConfig(cause, "add a coder and a runner, or leave out when:")
-    if floor == "group_chat" and (lost := unreached(members)):
+    if way.has_graph and (lost := unreached(members)):
         raise BadConfig(
             f"{source}: nobody gives the floor to '{lost}'", "name it in somebody's next:, or take it out"
         )
@@ -189,7 +152,7 @@ def check_graph(members: list[RoleSpec], floor: str, source: str) -> None:
 
 def unreached(members: list[RoleSpec]) -> str:
     """The first member that a graph never comes to; nothing where there is none."""
-    team = TeamSpec(name="", members=tuple(members), floor="group_chat")
+    team = TeamSpec(name="", members=tuple(members))
     names = [one.name for one in speakers_of(team)]
     if not names or not is_graph(team):
         return ""
@@ -206,15 +169,17 @@ def unreached(members: list[RoleSpec]) -> str:
 
 def complete(team: TeamSpec) -> TeamSpec:
     """The team, if it can work. Floors that go by role need those roles, once each, and call them so."""
-    needed = NEEDED.get(team.floor, ())
+    way = way_of(team)
+    needed = way.needs
     if missing := [role for role in needed if team.member(role) is None]:
         cause = f"the team {team.name} has no {missing[0]}, and the floor {team.floor} needs one"
         raise BadConfig(cause, "add a member with that role")
     roles = [one.role for one in team.members]
-    if unheard := next((role for role in roles if role not in HEARD.get(team.floor, roles)), None):
+    heard = roles if way.may_have is None else [*needed, *way.may_have]
+    if unheard := next((role for role in roles if role not in heard), None):
         remedy = "take it out, or write a graph: floor: group_chat with next: (docs/teams.md)"
         raise BadConfig(f"{team.name}: the floor {team.floor} gives no turn to a {unheard}", remedy)
-    if team.consult and team.floor not in REVIEWS:
+    if team.consult and not way.has_reviews:
         raise BadConfig(
             f"{team.name}: the floor {team.floor} has no reviews to ask you before", "take out consult: true"
         )

@@ -233,9 +233,12 @@ INSTALLED = {
 BY_PROXY = "by the proxy in the environment, which urllib, requests, curl and the like use by themselves"
 
 
-def surroundings(state: State) -> list[str]:
-    """A section, or nothing where there is neither network nor a way to install packages."""
-    lines = [*network_lines(state), *package_lines(state)]
+def surroundings(state: State, *, can_ask: bool = True) -> list[str]:
+    """A section, or nothing where there is neither network nor a way to install packages.
+
+    Who works in the middle of a call cannot wait for the person: there, packages that are asked for are no use.
+    """
+    lines = [*network_lines(state), *package_lines(state, can_ask)]
     return ["\n".join(["# Where programs run, beyond what is said above", *lines])] if lines else []
 
 
@@ -247,7 +250,6 @@ def network_lines(state: State) -> list[str]:
     return [f"They can reach {where} over HTTP and HTTPS, {BY_PROXY}."]
 
 
-def package_lines(state: State) -> list[str]:
-    """An assistant's code cannot wait for the person in the middle of a call: there, asking is no use."""
-    policy = "off" if state.team.floor == "direct" and state.team.packages == "ask" else state.team.packages
+def package_lines(state: State, can_ask: bool) -> list[str]:
+    policy = "off" if state.team.packages == "ask" and not can_ask else state.team.packages
     return [INSTALLED[policy]] if policy in INSTALLED else []

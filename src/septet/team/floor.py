@@ -44,12 +44,6 @@ def rounds_of(state: State, member: str = "") -> int:
     return sum(state.turns.values()) - sum(state.refused_turns.values())
 
 
-def rounds_used(state: State) -> int:
-    """A round is a version where there are versions to be made, else anybody's turn."""
-    iterating = state.team.floor in ("plan_then_iterate", "reason_and_act")
-    return rounds_of(state, "coder" if iterating else "")
-
-
 def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
     """End as done as soon as the evidence says so."""
 

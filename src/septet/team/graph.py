@@ -28,15 +28,6 @@ GUARDS: Mapping[str, Guard] = {
     "succeeded": lambda state: bool(state.runs) and not failed(state),
 }
 
-PAIR: Edges = {
-    START: (Edge(to="manager"),),
-    "manager": (Edge(to="coder"),),
-    "coder": (Edge(to="runner", when="unrun"), Edge(to="coder", when="nothing to run")),
-    "runner": (Edge(to="coder"), Edge(to="manager", when="succeeded")),
-    "exemplar": (Edge(to="coder"),),
-    "proxy": (Edge(to="runner", when="unrun"), Edge(to="manager", when="nothing to run")),
-}
-
 
 def speakers_of(team: TeamSpec) -> list[RoleSpec]:
     """Everybody but the person, who may say something at any time and is never asked."""
@@ -50,8 +41,6 @@ def is_graph(team: TeamSpec) -> bool:
 
 def edges_of(team: TeamSpec) -> Edges:
     """Who may follow whom. Unless the team says it: the manager, after whom anybody may; else the next in order."""
-    if team.floor == "pair":
-        return PAIR
     names, manager = [member.name for member in speakers_of(team)], team.member("manager")
     edges: dict[str, tuple[Edge, ...]] = {START: (Edge(to=names[0]),)}
     for place, member in enumerate(speakers_of(team)):

@@ -5,7 +5,7 @@ from septet.domain.state import State
 from septet.domain.teams import EndReason
 from septet.errors import BadConfig
 from septet.team.floor import End, Move
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import floor_for
 
 FINISHED: tuple[EndReason, ...] = ("done", "accepted", "answered", "rounds")
 """Ends that promise something, and so have to follow from the log."""

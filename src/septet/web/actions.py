@@ -23,10 +23,10 @@ from septet.domain.plans import Refusal, parse_plan, plan_digest
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict
-from septet.settings.team_files import REVIEWS, known
+from septet.settings.team_files import known
 from septet.team.questions import question, read_answer
+from septet.ways.table import as_much_again, way_of
 from septet.web.app_state import AppState
-from septet.web.chat_runner import renewed
 from septet.web.requests import (
     ACTS,
     NEW_CHATS,
@@ -50,7 +50,7 @@ from septet.wiring.session import check_model
 
 def team_of_form(team: TeamSpec, form: NewChat) -> TeamSpec:
     """The team as the form wants it. Whoever sits before the page can be asked about packages."""
-    if form.consult and team.floor not in REVIEWS:
+    if form.consult and not way_of(team).has_reviews:
         raise BadUsage(f"the team {team.name} has no reviews to ask you before", "untick that box")
     approve = "auto" if form.yes else team.approve
     packages = "ask" if team.packages == "off" and not form.yes else team.packages
@@ -118,7 +118,7 @@ class Actions:
         waits = question(state) is not None
         await self.record(state, act)
         if state.ended is not None:
-            await self.app.session.reopen(state.chat, renewed(state))
+            await self.app.session.reopen(state.chat, as_much_again(state, state.team.budget))
         if state.ended is not None or waits or isinstance(act, Step | Resume):
             newest = await self.app.chats.state(state.chat)
             self.runner.start(newest, one_turn=isinstance(act, Step) and not state.team.stepwise)

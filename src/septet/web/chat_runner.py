@@ -11,25 +11,11 @@ from septet.agents.person import Answered, question
 from septet.domain.events import ChatEnded, StopRequested, TurnOpened
 from septet.domain.reduce import reduce
 from septet.domain.state import State
-from septet.domain.teams import Budget
 from septet.errors import Conflict, SeptetError, innermost, told
 from septet.ports import Agent, EventStore, Record, Sandbox
 from septet.runtime.log import Log
-from septet.team.floor import rounds_used
 from septet.web.channels import Channels, ConductorStatus, status_frame
 from septet.wiring.session import Session
-
-
-def renewed(state: State) -> Budget:
-    """As much room again as the chat began with, on top of what is used up."""
-    first, spent = state.team.budget, state.spent
-    return Budget(
-        rounds=None if first.rounds is None else first.rounds + rounds_used(state),
-        tokens=None if first.tokens is None else first.tokens + spent.usage.total,
-        cost=None if first.cost is None else first.cost + spent.cost,
-        seconds=None if first.seconds is None else first.seconds + state.seconds,
-        price=state.budget.price,
-    )
 
 
 def person_on_any_surface(store: EventStore) -> Agent:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from septet.chat.export import package_text
 from septet.chat.names import GOOD
-from septet.chat.results import PERSON, Outcome, ending_text, is_person, open_question, run_outcome, status
+from septet.chat.results import Outcome, ending_text, is_person, open_question, run_outcome, status
 from septet.common.values import Value
 from septet.domain.events import (
     ChatEnded,
@@ -28,9 +28,10 @@ from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
 from septet.team.budgets import allowance, own_spending, whole_allowance
 from septet.team.evidence import Line, report
-from septet.team.floor import rounds_used
 from septet.team.questions import Question
 from septet.ways.endings import FINISHED, ending
+from septet.ways.table import rounds_used
+from septet.ways.way import PERSON
 from septet.web.requests import NotFound
 
 LONGEST_GOAL = 300

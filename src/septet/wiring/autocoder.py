@@ -20,7 +20,7 @@ from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage
 from septet.models.choice import DEFAULTS
 from septet.models.names import KEY_VARIABLES
-from septet.team.teams import TEAMS
+from septet.ways.table import TEAMS
 from septet.wiring.handle import Handle
 from septet.wiring.session import Session, checked_goal, open_session, with_model
 

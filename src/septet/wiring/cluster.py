@@ -43,9 +43,9 @@ from septet.runtime.log import Listen, Log
 from septet.settings.home import find_home
 from septet.team.floor import Floor
 from septet.team.layouts import layout_of
-from septet.ways.iterate.policy import floor_for
+from septet.ways.table import floor_for, thinkers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
-from septet.wiring.session import Session, thinking, with_model
+from septet.wiring.session import Session, with_model
 from septet.workspace.files import Workspace
 from septet.workspace.snapshots import hidden_in, taken
 
@@ -299,14 +299,14 @@ def thinking_elsewhere(team: TeamSpec) -> TeamSpec:
     """Members without a model think with what their machines have: the conductor needs no keys."""
     chosen = {
         one.name: replace(one, model=(OWN,))
-        for one in thinking(team)
+        for one in thinkers(team)
         if one.role in REMOTE_ROLES and not one.model
     }
     return replace(team, members=tuple(chosen.get(one.name, one) for one in team.members))
 
 
 def needs_model(team: TeamSpec) -> bool:
-    return any(not member.model for member in thinking(team))
+    return any(not member.model for member in thinkers(team))
 
 
 def casting(session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple[str, ...] = ()) -> Cast:

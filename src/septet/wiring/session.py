@@ -11,11 +11,8 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.agents.budget_guard import in_time, sparing
-from septet.agents.exemplar import escalating, knowing
 from septet.agents.person import Answered, agreeing, agreeing_to_plans, away, with_chat_released
-from septet.agents.protection import guarded
-from septet.agents.replies import INTERPRETERS, speaking
-from septet.agents.runner import Bench, compared, rehearsed, running
+from septet.agents.runner import Bench
 from septet.chat.artefact_files import ArtefactFiles
 from septet.chat.example_sources import from_chat
 from septet.chat.names import checked_name, find_name, new_names
@@ -30,13 +27,12 @@ from septet.domain.events import (
     FactsChanged,
     PlanProposed,
     Recorded,
-    VersionWritten,
 )
 from septet.domain.plans import Plan
 from septet.domain.presence import Participant
 from septet.domain.reduce import fold
 from septet.domain.state import State
-from septet.domain.teams import TALKERS, Budget, RoleSpec, TeamSpec
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage, Conflict, Interrupted, NeedsPerson, SeptetError, StoreFailed, Unreachable
 from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, Sandbox
 from septet.runtime.bus import MemoryBus
@@ -50,10 +46,9 @@ from septet.stores.examples import FullTextExamples, HybridExamples
 from septet.stores.remote_chats import RemoteChats
 from septet.stores.sqlite import open_store
 from septet.team.floor import Floor
-from septet.team.teams import TEAMS
-from septet.ways.iterate.best_of_n import Outcomes, Trials, drawing
-from septet.ways.iterate.policy import floor_for
-from septet.wiring.crafts import craft
+from septet.tools.registry import Usable
+from septet.ways.table import TEAMS, floor_for, thinkers, way_of
+from septet.ways.way import Kit
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
 from septet.wiring.sandbox import keep_checked, open_job_runner, packages_for
@@ -167,12 +162,12 @@ class Session:
     def check_models(self, team: TeamSpec) -> None:
         """A name that stands for no model is said before the chat begins."""
         self.open_client(team)
-        for member in thinking(team):
+        for member in thinkers(team):
             self.models.open(member.model)
 
     async def check_prices(self, team: TeamSpec, budget: Budget) -> None:
         """A bound on the cost that nobody could hold is said before anything is bought."""
-        for member in thinking(team):
+        for member in thinkers(team):
             bounded = budget.cost is not None or member.budget.cost is not None
             if bounded and budget.price is None:
                 await self.models.check_price(filter(None, (*member.model, member.stronger)))
@@ -334,48 +329,32 @@ class Session:
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
         """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
+        way, kit = way_of(state.team), self.kit(state, sandbox, person)
+        acting = way.member(member, kit)
+        return sparing(acting if way.is_person(member) else in_time(acting, member.name), member.name)
+
+    def kit(self, state: State, sandbox: Sandbox, person: Agent | None) -> Kit:
+        """What the members of a chat work with."""
         packages = packages_for(sandbox, self.home)
         workspace = Workspace(Path(state.workspace))
-        bench = Bench(workspace, sandbox, self.blobs, self.bus, packages, self.mirror)
-        acting = guarded(member, state.team.floor, self.willing(member, state, bench, person), bench)
-        asked = member.role == "proxy" and member.name not in [one.name for one in thinking(state.team)]
-        return sparing(acting if asked else in_time(acting, member.name), member.name)
 
-    def willing(self, member: RoleSpec, state: State, bench: Bench, person: Agent | None) -> Agent:
-        if (crafted := craft(member, state.team, self.models, bench, self.foreign)) is not None:
-            return crafted
-        if member.role == "proxy":
-            return self.person(state, person)
-        if member.role == "exemplar":
-            return knowing(self.examples)
-        if member.role == "runner":
-            return running(member, bench)
-        model = self.models.open(member.model)
-        if member.role == "coder" and member.candidates > 1:
-            return drawing(member, model, self.bus, self.blobs, self.trials(bench.sandbox))
-        usual = speaking(member, model, self.bus, self.blobs)
-        if not member.stronger:
-            return usual
-        stronger = speaking(member, self.models.open((member.stronger,)), self.bus, self.blobs)
-        return escalating(usual, stronger, state.team.help_after)
-
-    def trials(self, sandbox: Sandbox) -> Trials:
-        """Candidates are tried out in passing workspaces; nobody watches."""
+        async def server_tools() -> Mapping[str, Usable]:
+            return await self.foreign.tools() if self.foreign else {}
 
         @contextmanager
-        def bench() -> Generator[Bench, None, None]:
+        def scratch() -> Generator[Bench, None, None]:
             with temporary_folder("trial") as folder:
                 yield Bench(Workspace(folder), sandbox, self.blobs, MemoryBus(), mirror=True)
 
-        async def rehearse(state: State, version: VersionWritten) -> State:
-            with bench() as place:
-                return await rehearsed(state, version, place)
-
-        async def compare(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
-            with bench() as place:
-                return await compared(state, versions, calls, place)
-
-        return Trials(rehearse=rehearse, compare=compare)
+        return Kit(
+            team=state.team,
+            open_model=self.models.open,
+            bench=Bench(workspace, sandbox, self.blobs, self.bus, packages, self.mirror),
+            person=self.person(state, person),
+            examples=lambda: self.examples,
+            server_tools=server_tools,
+            scratch=scratch,
+        )
 
 
 @asynccontextmanager
@@ -403,20 +382,14 @@ def with_model(team: TeamSpec, model: str) -> TeamSpec:
         member.name: adapt_to_model(
             replace(member, model=tuple(map(absolute_name, member.model or (model,))))
         )
-        for member in thinking(team)
+        for member in thinkers(team)
     }
     return replace(team, members=tuple(chosen.get(member.name, member) for member in team.members))
 
 
-def thinking(team: TeamSpec) -> list[RoleSpec]:
-    """The members that think with a model."""
-    roles = (*INTERPRETERS, *TALKERS, "manager", *(("proxy",) if team.floor == "direct" else ()))
-    return [member for member in team.members if member.role in roles]
-
-
 def check_model(team: TeamSpec, model: str) -> None:
     """A model that somebody names for a team must be one that a member would think with."""
-    if model and all(member.model for member in thinking(team)):
+    if model and all(member.model for member in thinkers(team)):
         cause = f"every member of the team {team.name} names a model of its own"
         raise BadUsage(cause, f"leave out -m {model}, or take a member's model out of the team")
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 
 from septet.agents.ask import ask
-from septet.agents.protection import unseen
+from septet.agents.protection import protecting, unseen
 from septet.agents.replies import sources
 from septet.agents.runner import Bench, provide
 from septet.domain.events import (
@@ -24,9 +24,11 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
 from septet.team.run_modes import mode_of_run
-from septet.tools.registry import Usable
+from septet.tools.registry import Usable, toolbox
 from septet.ways.assistant.policy import SCRIPT, SEND, answer, briefed, recipients, sending, served, waits_for
 from septet.ways.autocoder.members import next_version
+from septet.ways.prompts import prompt_text
+from septet.ways.way import Kit
 from septet.workspace.changes import Prepared, prepared, recorded
 from septet.workspace.files import in_thread, path_trouble
 from septet.workspace.listing import FolderTexts
@@ -92,7 +94,7 @@ def assisting(member: RoleSpec, model: Model, bench: Bench, tools: Tools) -> Age
                 model,
                 bench.bus,
                 state,
-                briefed(member, state, await sources(state, bench.blobs)),
+                briefed(member, state, await sources(state, bench.blobs), part_of(member)),
                 offers(state, member, tools),
             )
             state = await record(said)
@@ -237,3 +239,26 @@ def send_trouble(state: State, call: ToolCalled) -> Refusal | None:
     if sent.recipient in waits_for(state, call.by):
         return Refusal(reason=f"{sent.recipient} waits for your answer: answer instead of asking")
     return None
+
+
+def part_of(member: RoleSpec) -> str:
+    """What the member's role is told; other roles are told by their team."""
+    return prompt_text("septet.ways.assistant", member.role) if member.role in ("proxy", "coder") else ""
+
+
+def member(spec: RoleSpec, kit: Kit) -> Agent:
+    """The proxy talks and does nothing else; the others have the toolbox, with the tools of MCP servers."""
+    from septet.ways.assistant.tools import (
+        assistant_tools,  # pydantic is slow to import, and only tools need it
+    )
+
+    model = kit.open_model(spec.model)
+    if spec.role == "proxy":
+        return assisting(spec, model, kit.bench, {})
+    own = toolbox(assistant_tools())
+
+    async def turn(state: State, record: Record) -> Event | None:
+        tools = {**await kit.server_tools(), **own}
+        return await assisting(spec, model, kit.bench, tools)(state, record)
+
+    return protecting(spec, turn, kit.bench)

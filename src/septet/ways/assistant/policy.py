@@ -18,7 +18,6 @@ from septet.domain.messages import Message
 from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.errors import BadConfig
 from septet.team.briefing import Sources, found_section, surroundings
 from septet.team.floor import End, Floor, Move, Speak, at_most
 
@@ -140,23 +139,6 @@ def spoken(thread: Thread, partner: str, now: str) -> Iterator[Message]:
 
 CERTAIN = "CERTAIN:"
 SCRIPT = "script "
-INSTRUCTIONS = {
-    "proxy": """\
-You are the user proxy: you talk with the person and pass the work on to the assistants with SendMessage. Say
-exactly what is wanted, and keep on until the work is complete, an error is reported, or you are certain. Only
-then write to the person, without a tool call; it is the one answer that the person sees. A remark on the way is
-not shown. If you can answer with certainty without any assistant, begin with CERTAIN: .
-Use only numbers that a program printed, exactly as it printed them.
-""",
-    "coder": """\
-You are the code assistant. You write Python files with File and run them with ExecutePyFile, in a workspace
-without network. Files of the person's that are there can be read with File, edited and run too. Print what you
-find, with words beside every number. Standard library only, unless you know that a package is there. Data files
-are read only: open them at the paths that you are told. When a program fails, mend it and run it again. Answer
-without a tool call when the work is complete or cannot be done; the answer goes to whoever asked you. Claim
-nothing that has not been run.
-""",
-}
 
 
 def direct(state: State) -> Move:
@@ -167,10 +149,6 @@ def direct(state: State) -> Move:
 
 
 def assisting(team: TeamSpec, budget: Budget) -> Floor:
-    if team.stepwise:
-        raise BadConfig(
-            f"the team '{team.name}' cannot be stepped: its proxy speaks for itself", "leave out --step"
-        )
     return at_most(budget.rounds, direct)
 
 
@@ -184,12 +162,11 @@ def recipients(team: TeamSpec, name: str) -> list[str]:
     return [member.name for member in team.members if member.name != name and member.role != "proxy"]
 
 
-def briefed(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
-    """A stable head with the data cards, then the thread."""
+def briefed(member: RoleSpec, state: State, sources: Sources, part: str = "") -> tuple[Message, ...]:
+    """A stable head with the member's part and the data cards, then the thread."""
     cards = [f"# Data file {card.path}\n{card.card}" for card in state.cards]
-    head = "\n\n".join(
-        filter(None, [INSTRUCTIONS.get(member.role, ""), member.instructions, *surroundings(state), *cards])
-    )
+    around = surroundings(state, can_ask=False)
+    head = "\n\n".join(filter(None, [part, member.instructions, *around, *cards]))
     messages = (Message(role="system", text=head), *conversation(state, member.name))
     if member.role != "proxy" and (found := found_section(state, sources)):
         messages = (*messages, Message(role="user", text="\n".join(found)))
@@ -197,6 +174,17 @@ def briefed(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, 
         reason = f"Your last reply could not be used: {state.refused.reason}"
         messages = (*messages, Message(role="user", text=reason))
     return messages
+
+
+def answer_text(state: State) -> str:
+    """The answer that the person was given; nothing while there is none."""
+    return answer_words(state.answered) if state.answered else ""
+
+
+def answer_words(answer: AnswerGiven) -> str:
+    """The answer, and for every number the script and the line of its output."""
+    lines = [f"{one.number} ← {one.script}, output line {one.line}: {one.text}" for one in answer.sources]
+    return "\n".join([answer.text, *([""] if lines else []), *lines])
 
 
 def answer(state: State, name: str, text: str) -> AnswerGiven | Refusal:

@@ -8,17 +8,8 @@ from septet.domain.teams import RoleSpec
 from septet.team.briefing import remarks, surroundings, wishes_section
 from septet.team.context import Context, compose_prompt
 from septet.team.reviews import review_text
+from septet.ways.prompts import prompt_text
 
-ACT = """\
-You are the coder of an autocoder: you change a Python project by one action at a time. After each action the
-project is validated, tested and run, and you see the results. Choose the one action that brings the project
-closest to its goal and call it as a tool; say why in `reasoning`.
-
-Rules: the program starts with main.py. Tests are pytest files, named test_NAME.py beside NAME.py. Lines are
-counted from 1, as they are shown. Never leave code out. What does not parse is not written. When a test fails,
-decide by the plan whether the test or the code is wrong, say so in `decision`, and change that one.
-Available actions: {{available_action_names}}
-"""
 SITUATION = """\
 # Goal
 {{goal}}
@@ -49,7 +40,12 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
     parts += wishes_section(state) + remarks(state, "# The person says")
     if state.refused is not None and state.refused.role == member.name:
         parts.append(f"# Your last action could not be done\n{state.refused.reason}")
-    head = "\n".join(filter(None, [compose_prompt(ACT, context), member.instructions]))
+    head = "\n".join(
+        filter(
+            None,
+            [compose_prompt(prompt_text("septet.ways.autocoder", "coder"), context), member.instructions],
+        )
+    )
     shown = window(state) if member.form == "text" else ()
     return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts), images=shown))
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from septet.agents.ask import ask
-from septet.agents.protection import as_found, unseen
+from septet.agents.protection import as_found, protecting, unseen
 from septet.agents.records import viewed
 from septet.agents.replies import sources
 from septet.agents.runner import Bench, run_and_check, waits
@@ -29,9 +29,11 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
 from septet.team.context import ActionOffer, Context, context_of
 from septet.team.layouts import is_foreign, is_made
-from septet.tools.actions import Action, read_arguments
+from septet.tools.actions import Action, file_actions, known_actions, read_arguments
 from septet.ways.autocoder.briefing import act_prompt
 from septet.ways.autocoder.policy import DISAGREEMENT, diagnose
+from septet.ways.iterate.members import member as team_member
+from septet.ways.way import Kit
 from septet.workspace.changes import Prepared, applied, prepared, recorded, wishes
 from septet.workspace.listing import LARGEST_TEXT, Entry, as_text
 from septet.workspace.snapshots import recall, taken
@@ -306,3 +308,16 @@ async def context_now(state: State, bench: Bench, actions: Actions) -> Context:
     texts = await sources(state, bench.blobs)
     offers = [ActionOffer(name=one.name, description=one.description) for one in actions.values()]
     return context_of(state, texts, faults_of(texts), offers)
+
+
+def member(spec: RoleSpec, kit: Kit) -> Agent:
+    """The runner looks at the whole folder by itself, at every step; planner and reviewer work as in any team."""
+    bench = kit.bench
+    match spec.role:
+        case "runner":
+            return reasoning(spec, bench)
+        case "coder":
+            actions = known_actions(file_actions())
+            return protecting(spec, acting(spec, kit.open_model(spec.model), bench, actions), bench)
+        case _:
+            return team_member(spec, kit)

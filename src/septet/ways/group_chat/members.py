@@ -5,7 +5,11 @@ from septet.domain.messages import Message
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Bus, Model
+from septet.team.graph import edges_of
 from septet.ways.group_chat.policy import talk_briefing
+from septet.ways.iterate.members import member as team_member
+from septet.ways.pair.members import managing, pairing, ran_well, running_newest
+from septet.ways.way import Kit
 
 
 def briefed_for_talk(member: RoleSpec) -> Brief:
@@ -17,3 +21,25 @@ def briefed_for_talk(member: RoleSpec) -> Brief:
 
 def talking(member: RoleSpec, model: Model, bus: Bus) -> Agent:
     return saying(member, model, bus, briefed_for_talk(member), settle=None)
+
+
+def may_end(state: State) -> bool:
+    """Code that was written must have run well; where nobody has written any, words are enough."""
+    return state.version is None or ran_well(state)
+
+
+def member(spec: RoleSpec, kit: Kit) -> Agent:
+    """Everybody talks; besides, a manager gives the floor, a coder's code is kept and a runner runs it."""
+    bench = kit.bench
+    match spec.role:
+        case "proxy" | "exemplar":
+            return team_member(spec, kit)
+        case "runner":
+            return running_newest(spec, bench)
+        case "manager":
+            brief, edges = briefed_for_talk(spec), edges_of(kit.team)
+            return managing(spec, kit.open_model(spec.model), bench.bus, brief, edges, may_end)
+        case "coder":
+            return pairing(spec, kit.open_model(spec.model), bench.bus, bench.blobs, talks=True)
+        case _:
+            return talking(spec, kit.open_model(spec.model), bench.bus)

@@ -9,19 +9,10 @@ from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.team.briefing import run_text
 from septet.team.floor import End, Floor, Move, Speak, at_most, rounds_of, unless_stuck
 from septet.team.graph import choices, edges_of, graph, is_graph, speakers_of
+from septet.ways.prompts import prompt_text
 
 LONGEST_TALK = 60_000
 """Characters of the newest messages that a speaker is shown; the task is always shown."""
-
-
-MANAGES = """\
-You are the manager of a group chat: you give the floor, and you alone can end the chat. Its members:
-{members}
-Say briefly what is due and why. End every message with exactly one of these lines, where NAME is one of {names}:
-
-next: NAME
-terminate: one sentence that says what was achieved
-"""
 
 
 def talking(team: TeamSpec, budget: Budget) -> Floor:
@@ -59,6 +50,12 @@ def taken(state: State, speakers: Sequence[RoleSpec]) -> int:
     return sum(rounds_of(state, member.name) for member in speakers)
 
 
+def turns_spoken(state: State) -> int:
+    """A round is a turn of somebody who talks; where a manager leads, anybody's turn."""
+    led = is_graph(state.team) and state.team.member("manager") is not None
+    return rounds_of(state) if led else taken(state, speakers_of(state.team))
+
+
 def spoken(rounds: int) -> str:
     return f"all {rounds} rounds were spoken" if rounds > 1 else "the one round was spoken"
 
@@ -81,7 +78,7 @@ def management(member: RoleSpec, state: State) -> str:
     members = [one for one in speakers_of(state.team) if one.name != member.name]
     lines = [f"- {one.name}, the {one.role}{described(one)}" for one in members]
     names = ", ".join(choices(edges_of(state.team), member.name, state))
-    return MANAGES.format(members="\n".join(lines), names=names)
+    return prompt_text("septet.ways.group_chat", "manager").format(members="\n".join(lines), names=names)
 
 
 def described(member: RoleSpec) -> str:

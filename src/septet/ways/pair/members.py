@@ -1,7 +1,9 @@
 """The members of the coder–runner pair: manager and coder with a model, the runner with the sandbox."""
 
 import shlex
+from collections.abc import Callable
 
+from septet.agents.protection import protecting, refusing_unseen
 from septet.agents.replies import Brief, files_sent, kept, saying, sources
 from septet.agents.runner import Bench, provide, waits
 from septet.common.languages import runner_of
@@ -14,16 +16,21 @@ from septet.domain.runs import Cell, Mode, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model, Record
-from septet.team.graph import choices, edges_of, failed
+from septet.team.graph import Edges, choices, failed
 from septet.team.run_modes import mode_of_run
-from septet.ways.pair.policy import FORGET, Choice, pair_briefing, parse_manager
+from septet.ways.iterate.members import member as team_member
+from septet.ways.pair.briefing import FORGET, pair_briefing
+from septet.ways.pair.policy import PAIR, Choice, parse_manager
+from septet.ways.way import Kit
+
+MayEnd = Callable[[State], bool]
 
 
-def managing(member: RoleSpec, model: Model, bus: Bus, brief: Brief) -> Agent:
+def managing(member: RoleSpec, model: Model, bus: Bus, brief: Brief, edges: Edges, may_end: MayEnd) -> Agent:
     """Gives the task, chooses who goes on, and alone may end the chat. A bad choice is repaired once."""
 
     async def settle(state: State, text: str) -> Event | Refusal:
-        return managed(member, state, text)
+        return managed(member, state, text, edges, may_end)
 
     return saying(member, model, bus, brief, settle)
 
@@ -35,8 +42,8 @@ def briefed(member: RoleSpec, blobs: Blobs) -> Brief:
     return brief
 
 
-def managed(member: RoleSpec, state: State, text: str) -> Event | Refusal:
-    legal = choices(edges_of(state.team), member.name, state)
+def managed(member: RoleSpec, state: State, text: str, edges: Edges, may_end: MayEnd) -> Event | Refusal:
+    legal = choices(edges, member.name, state)
     read = parse_manager(text, legal)
     if isinstance(read, Terminated) and not may_end(state):
         read = Refusal(reason="the newest run did not succeed, so the task is not resolved")
@@ -46,10 +53,8 @@ def managed(member: RoleSpec, state: State, text: str) -> Event | Refusal:
     return SpeakerChosen(speaker=legal[0], fallback=True) if isinstance(read, Refusal) and repaired else read
 
 
-def may_end(state: State) -> bool:
-    """Code that was written must have run well; where nobody is there to write any, words are enough."""
-    coding = state.team.floor == "pair" or state.version is not None
-    return not coding or (bool(state.runs) and not failed(state))
+def ran_well(state: State) -> bool:
+    return bool(state.runs) and not failed(state)
 
 
 def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: bool = False) -> Agent:
@@ -128,3 +133,19 @@ async def good_cells(state: State, blobs: Blobs) -> list[str]:
 async def code_of(version: VersionWritten, blobs: Blobs) -> str:
     main = main_of(version.files)
     return (await blobs.get(main.sha256)).decode(errors="replace") if main else ""
+
+
+def member(spec: RoleSpec, kit: Kit) -> Agent:
+    """Manager, coder and runner of the pair; person and exemplar are as in any team."""
+    bench = kit.bench
+    match spec.role:
+        case "runner":
+            return protecting(spec, running_newest(spec, bench), bench)
+        case "manager":
+            model = kit.open_model(spec.model)
+            return managing(spec, model, bench.bus, briefed(spec, bench.blobs), PAIR, ran_well)
+        case "coder":
+            writing = pairing(spec, kit.open_model(spec.model), bench.bus, bench.blobs)
+            return protecting(spec, refusing_unseen(spec, writing, bench), bench)
+        case _:
+            return team_member(spec, kit)

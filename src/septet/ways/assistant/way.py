@@ -1,0 +1,22 @@
+"""A proxy with a model talks with the person and sends the work on to assistants with tools."""
+
+from septet.domain.teams import ROLES, Budget, RoleSpec, TeamSpec
+from septet.ways.assistant.members import member
+from septet.ways.assistant.policy import answer_text, assisting
+from septet.ways.way import Way
+
+TEAM = TeamSpec(
+    name="assistant",
+    members=(RoleSpec(name="proxy", role="proxy"), RoleSpec(name="assistant", role="coder")),
+    floor="direct",
+    budget=Budget(rounds=40),
+)
+
+WAY = Way(
+    name="assistant",
+    floor=assisting,
+    member=member,
+    thinks=ROLES,
+    result_text=answer_text,
+    teams=(TEAM,),
+)

@@ -1,0 +1,62 @@
+"""The members of a software team: planner, coder and reviewer with a model, the runner with the sandbox."""
+
+from collections.abc import Sequence
+
+from septet.agents.exemplar import escalating, knowing
+from septet.agents.protection import protecting, refusing_unseen
+from septet.agents.replies import speaking
+from septet.agents.runner import compared, rehearsed, running
+from septet.domain.events import VersionWritten
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.ports import Agent
+from septet.ways.iterate.best_of_n import Outcomes, Trials, drawing
+from septet.ways.way import Kit
+
+
+def member(spec: RoleSpec, kit: Kit) -> Agent:
+    """Who takes the member's turns; those who work in the folder do no harm to it."""
+    match spec.role:
+        case "proxy":
+            return kit.person
+        case "exemplar":
+            return knowing(kit.examples())
+        case "runner":
+            return protecting(spec, running(spec, kit.bench), kit.bench)
+        case "coder":
+            return protecting(spec, refusing_unseen(spec, coder(spec, kit), kit.bench), kit.bench)
+        case "reviewer":
+            return protecting(spec, speaker(spec, kit), kit.bench)
+        case _:
+            return speaker(spec, kit)
+
+
+def speaker(spec: RoleSpec, kit: Kit) -> Agent:
+    """Thinks with its model, and with a stronger one where the same failure comes again and again."""
+    bench = kit.bench
+    usual = speaking(spec, kit.open_model(spec.model), bench.bus, bench.blobs)
+    if not spec.stronger:
+        return usual
+    stronger = speaking(spec, kit.open_model((spec.stronger,)), bench.bus, bench.blobs)
+    return escalating(usual, stronger, kit.team.help_after)
+
+
+def coder(spec: RoleSpec, kit: Kit) -> Agent:
+    """One version a turn, or the best of several candidates."""
+    if spec.candidates <= 1:
+        return speaker(spec, kit)
+    return drawing(spec, kit.open_model(spec.model), kit.bench.bus, kit.bench.blobs, trials(kit))
+
+
+def trials(kit: Kit) -> Trials:
+    """Candidates are tried out in temporary workspaces; nobody watches."""
+
+    async def rehearse(state: State, version: VersionWritten) -> State:
+        with kit.scratch() as bench:
+            return await rehearsed(state, version, bench)
+
+    async def compare(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
+        with kit.scratch() as bench:
+            return await compared(state, versions, calls, bench)
+
+    return Trials(rehearse=rehearse, compare=compare)

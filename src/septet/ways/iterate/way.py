@@ -1,0 +1,40 @@
+"""Plan until the person approves; then code, run and review until the checks prove that it works."""
+
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec, TeamSpec
+from septet.team.floor import rounds_of
+from septet.ways.iterate.members import member
+from septet.ways.iterate.policy import iterating
+from septet.ways.way import Way
+
+TEAM = TeamSpec(
+    name="iterate",
+    members=(
+        RoleSpec(name="planner", role="planner"),
+        RoleSpec(name="proxy", role="proxy"),
+        RoleSpec(name="coder", role="coder"),
+        RoleSpec(name="runner", role="runner"),
+        RoleSpec(name="reviewer", role="reviewer"),
+        RoleSpec(name="exemplar", role="exemplar"),
+    ),
+    floor="plan_then_iterate",
+    keepsakes=("plan", "versions", "reviews"),
+)
+
+
+def versions_written(state: State) -> int:
+    """A round is a turn of the coder."""
+    return rounds_of(state, "coder")
+
+
+WAY = Way(
+    name="iterate",
+    floor=iterating,
+    member=member,
+    thinks=("planner", "coder", "reviewer"),
+    needs=("planner", "coder", "runner", "reviewer"),
+    may_have=("proxy", "exemplar"),
+    rounds_used=versions_written,
+    has_reviews=True,
+    teams=(TEAM,),
+)

@@ -1,0 +1,131 @@
+"""What coder and manager are told: their part, the task, and the conversation as far as there is room for it."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, takewhile
+
+from septet.common.text import pluralize
+from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished, ToolAnswered, ToolCalled
+from septet.domain.messages import Message
+from septet.domain.plans import Refusal
+from septet.domain.replies import code_blocks
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.team.briefing import Sources, example_section, found_section, run_text, surroundings
+from septet.ways.prompts import prompt_text
+
+LONGEST = 160
+
+
+def definitions(sources: Iterable[str]) -> list[str]:
+    """Functions, classes and constants of all sources, in order; the newest of a name counts."""
+    found: dict[str, str] = {}
+    for source in sources:
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for name, text in defined(tree):
+            found.pop(name, None)
+            found[name] = text[:LONGEST]
+    return list(found.values())
+
+
+def defined(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.name, signature(node)
+            case ast.ClassDef(name=name, body=body):
+                methods = [
+                    one.name for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+                ]
+                yield name, f"class {name}: {', '.join(methods)}".rstrip(": ")
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, f"{name} = {ast.unparse(value)}"
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name, ast.unparse(node)
+            case _:
+                continue
+
+
+def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    said = (ast.get_docstring(node) or "").split("\n")[0]
+    return f"def {node.name}({ast.unparse(node.args)}){returns}" + (f": {said}" if said else "")
+
+
+MOST_DEFINITIONS = 60
+LONGEST_TALK = 24_000
+"""Characters of the conversation that a member is shown; what was left out is said."""
+
+FORGET = "# restart the kernel"
+"""The first line of code that is to begin with nothing defined; the prompt `coder.cells` names it."""
+PACKAGE = "septet.ways.pair"
+
+Spoken = ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered
+
+
+def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
+    """The member's part, then the task and the conversation as far as there is room for it."""
+    parts = [
+        f"# Task\n{state.goal}",
+        *surroundings(state),
+        *conversation(state),
+        *found_section(state, sources),
+        *example_section(state),
+    ]
+    if state.refused is not None and state.refused.role == member.name:
+        parts.append(f"# Your last message could not be used\n{state.refused.reason}")
+    kernel = member.role == "coder" and state.team.run == "cells"
+    cells = prompt_text(PACKAGE, "coder.cells") if kernel else ""
+    head = "\n".join(filter(None, [prompt_text(PACKAGE, member.role), cells, member.instructions]))
+    return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
+
+
+def conversation(state: State) -> list[str]:
+    """All that was said; of a long chat the step plan, the done steps, definitions, and the newest messages."""
+    said = [
+        (one, message_text(one)) for one in state.messages if not isinstance(one, ToolCalled | ToolAnswered)
+    ]
+    texts = [text for _, text in said]
+    if sum(map(len, texts)) <= LONGEST_TALK:
+        return texts
+    start = next((place for place, (one, _) in enumerate(said) if is_plan(one)), 0) + 1
+    if start >= len(texts):
+        return texts
+    room = LONGEST_TALK - sum(map(len, texts[:start]))
+    lengths = accumulate(map(len, reversed(texts[start:])))
+    recent = max(1, sum(1 for _ in takewhile(lambda length: length <= room, lengths)))
+    return [*texts[:start], left_out([one for one, _ in said[start : len(said) - recent]]), *texts[-recent:]]
+
+
+def is_plan(one: Spoken) -> bool:
+    return isinstance(one, ModelAnswered) and one.role == "coder"
+
+
+def left_out(messages: list[Spoken]) -> str:
+    """What must not be forgotten with the words: the steps that are done, and what the code has defined."""
+    done = [one.command for one in messages if isinstance(one, RunFinished) and one.result.succeeded]
+    said = [
+        code_blocks(one.answer.text) for one in messages if is_plan(one) and isinstance(one, ModelAnswered)
+    ]
+    code = [block.text for blocks in said if not isinstance(blocks, Refusal) for block in blocks]
+    known = definitions(code)[-MOST_DEFINITIONS:]
+    lines = [
+        f"… {pluralize(len(messages), 'message')} left out; what ran well in them:",
+        *bulleted(dict.fromkeys(done)),
+    ]
+    return "\n".join([*lines, *(["what the code in them defines:", *bulleted(known)] if known else [])])
+
+
+def bulleted(lines: Iterable[str]) -> list[str]:
+    return [f"- {line}" for line in lines]
+
+
+def message_text(one: Spoken) -> str:
+    if isinstance(one, ModelAnswered):
+        return f"## {one.role}\n{one.answer.text}"
+    if isinstance(one, RunFinished):
+        return f"## runner\n{run_text(one)}"
+    return f"## person\n{one.text}" if isinstance(one, PersonSpoke) else ""

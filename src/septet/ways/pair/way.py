@@ -1,0 +1,29 @@
+"""A coder and a runner in a group chat, led by a manager who alone may end it."""
+
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.ways.pair.members import member
+from septet.ways.pair.policy import pairing
+from septet.ways.way import Way
+
+TEAM = TeamSpec(
+    name="pair",
+    members=(
+        RoleSpec(name="manager", role="manager"),
+        RoleSpec(name="coder", role="coder"),
+        RoleSpec(name="runner", role="runner"),
+        RoleSpec(name="exemplar", role="exemplar"),
+    ),
+    floor="pair",
+    budget=Budget(rounds=30),
+    keepsakes=("history", "cells"),
+)
+
+WAY = Way(
+    name="pair",
+    floor=pairing,
+    member=member,
+    thinks=("manager", "coder"),
+    needs=("manager", "coder", "runner"),
+    may_have=("proxy", "exemplar"),
+    teams=(TEAM,),
+)

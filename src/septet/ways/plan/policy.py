@@ -1,0 +1,19 @@
+"""The talk about the plan only."""
+
+from septet.domain.state import State
+from septet.domain.teams import Budget, TeamSpec
+from septet.team.floor import End, Floor, Move, at_most
+from septet.ways.iterate.policy import plan_then_iterate
+
+
+def planning(team: TeamSpec, budget: Budget) -> Floor:
+    """The talk about the plan only, until the person approves it."""
+
+    def floor(state: State) -> Move:
+        return (
+            End(reason="accepted", detail="the plan is approved")
+            if state.approved
+            else plan_then_iterate(state)
+        )
+
+    return at_most(budget.rounds, floor, of="planner")

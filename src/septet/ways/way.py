@@ -1,0 +1,89 @@
+"""A way of working as one value, and what its members are given to work with."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from septet.agents.runner import Bench
+from septet.domain.plans import plan_text
+from septet.domain.state import State
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.ports import Agent, Examples, Model
+from septet.team.floor import Floor, rounds_of
+from septet.tools.registry import Usable
+
+PERSON = "proxy"
+"""The role of whoever stands for the person, unless a way lets a model speak for it."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What the wiring gives the members of a chat. What costs something to open is opened when it is asked for."""
+
+    team: TeamSpec
+    open_model: Callable[[Sequence[str]], Model]
+    bench: Bench
+    """The workspace, the sandbox, the blobs, the bus and the packages."""
+    person: Agent
+    """Who answers for the person."""
+    examples: Callable[[], Examples]
+    server_tools: Callable[[], Awaitable[Mapping[str, Usable]]]
+    """The tools of the person's MCP servers."""
+    scratch: Callable[[], AbstractContextManager[Bench]]
+    """A bench with a temporary workspace that nobody watches."""
+
+
+def anybodys_turns(state: State) -> int:
+    return rounds_of(state)
+
+
+def plan_only(state: State) -> str:
+    """The plan, where nothing has been built by it; else nothing: the report is the result."""
+    planned = state.plan is not None and state.approved and not state.versions
+    return plan_text(state.plan).rstrip() if planned and state.plan else ""
+
+
+@dataclass(frozen=True)
+class Way:
+    """Everything in which one way of working differs from another. Nobody else compares names of ways or roles."""
+
+    name: str
+    floor: Callable[[TeamSpec, Budget], Floor]
+    """Who speaks when, within the way's own bounds."""
+    member: Callable[[RoleSpec, Kit], Agent]
+    """Who takes a member's turns."""
+    thinks: tuple[str, ...]
+    """Roles that need a model."""
+    needs: tuple[str, ...] = ()
+    """Roles that it cannot do without: once each, and called by their role."""
+    may_have: tuple[str, ...] | None = None
+    """Further roles that get a turn; None where everybody gets one."""
+    rounds_used: Callable[[State], int] = anybodys_turns
+    """How many of the budget's rounds are used up."""
+    result_text: Callable[[State], str] = plan_only
+    """What its result says in words; nothing where the report on the program is the result."""
+    is_talk: bool = False
+    """What is said is the result: it is shown as it is said, and no program is due at the end."""
+    has_reviews: bool = False
+    """Whether the person can be asked before a review."""
+    has_graph: bool = False
+    """Whether a team may say who follows whom (`next:`)."""
+    teams: tuple[TeamSpec, ...] = ()
+    """The teams that come with it, by name."""
+
+    @property
+    def asks_person(self) -> bool:
+        """Whether the proxy is the person; else it thinks for itself and asks nobody."""
+        return PERSON not in self.thinks
+
+    def is_person(self, member: RoleSpec) -> bool:
+        return self.asks_person and member.role == PERSON
+
+    def thinkers(self, team: TeamSpec) -> list[RoleSpec]:
+        """The members that think with a model."""
+        return [member for member in team.members if member.role in self.thinks]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Every role that the way names."""
+        return tuple(dict.fromkeys((*self.needs, *self.thinks, *(self.may_have or ()))))
