@@ -106,7 +106,7 @@ def test_a_body_over_the_limit_is_refused(done: tuple[Web, str]) -> None:
     web, _ = done
     answer = web.post("/api/chats", b'{"goal": "' + b"x" * (2 << 20) + b'"}')
     assert answer.status == 413
-    assert answer.json()["error"] == "more than 1,048,576 bytes were sent"
+    assert answer.json()["error"] == "the request body is larger than 1,048,576 bytes"
 
 
 def test_what_is_wrong_is_said_in_one_sentence(done: tuple[Web, str]) -> None:
@@ -116,12 +116,13 @@ def test_what_is_wrong_is_said_in_one_sentence(done: tuple[Web, str]) -> None:
         ("/api/chats", {"goal": "x", "team": "nobody"}, "unknown team"),
         ("/api/chats", {"demo": "clok"}, "did you mean 'clock'"),
         ("/api/chats", {"goal": "x", "model": "scripted:/nowhere.yaml"}, "cannot be read"),
-        ("/api/chats", {"goal": "x", "wrong": 1}, "not understood"),
+        ("/api/chats", {"goal": "x", "wrong": 1}, "the request is not valid"),
         ("/api/chats", {"goal": "x", "team": "pair", "consult": True}, "has no reviews to ask you before"),
-        (f"/api/chats/{chat}/acts", {"act": "fly"}, "not understood"),
+        (f"/api/chats/{chat}/acts", {"act": "fly"}, "the request is not valid"),
         (f"/api/chats/{chat}/acts", {"act": "approve", "seq": 1}, "there is no plan at 1"),
+        (f"/api/chats/{chat}/acts", {"act": "approve", "plan": "f" * 64}, "the plan has changed"),
         (f"/api/chats/{chat}/acts", {"act": "restore", "version": "v9"}, "has no version"),
-        (f"/api/chats/{chat}/acts", {"act": "edit", "text": "no plan"}, "that is no plan"),
+        (f"/api/chats/{chat}/acts", {"act": "edit", "text": "no plan"}, "this is not a plan"),
         ("/api/chats/nobody/acts", {"act": "stop"}, "there is no chat"),
     ]:
         answer = web.post(path, body)
@@ -185,7 +186,7 @@ def test_a_second_server_on_the_port_says_so(done: tuple[Web, str]) -> None:
     web, _ = done
     second = Septet(web.home)("web", "--port", str(web.port), "--no-open")
     assert second.returncode == 2
-    assert "cannot be listened on" in second.stderr
+    assert "cannot listen on" in second.stderr
     assert len(second.stderr.splitlines()) == 1
 
 

@@ -1,5 +1,6 @@
 """What the person does on the page. Each act is an event like any other, so every surface sees the same chat."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from anyio import to_thread
@@ -15,6 +16,7 @@ from septet.domain.events import (
     PersonSpoke,
     PlanApproved,
     PlanProposed,
+    Recorded,
     StepGranted,
     StopRequested,
     WorkAccepted,
@@ -66,7 +68,17 @@ def approval(state: State, seen: str) -> PlanApproved:
     return PlanApproved(plan=seen)
 
 
+def digest_at(log: Sequence[Recorded], seq: int) -> str:
+    """Of the plan that stands at `seq`, and nowhere else: sequences have gaps."""
+    seen = next((one.event for one in log if one.seq == seq), None)
+    if not isinstance(seen, PlanProposed):
+        raise BadUsage(f"there is no plan at {seq} in the log", "look at the newest one")
+    return plan_digest(seen.plan)
+
+
 class Actions:
+    """Each act of the person as events in the log, and the team let go on where it waited for them."""
+
     def __init__(self, app: AppState) -> None:
         self.app = app
         self.store = app.session.store
@@ -129,7 +141,7 @@ class Actions:
                 for event in self.interpret(state, text, to):
                     await self.append(state, event)
             case Approve(plan=plan, seq=seq):
-                seen = plan or await self.digest_at(state, seq)
+                seen = plan or digest_at(await self.store.read(state.chat, max(seq - 1, 0)), seq)
                 await self.store.append(state.chat, approval(state, seen), after=None)
             case Accept():
                 await self.store.append(state.chat, self.acceptance(state), after=None)
@@ -140,7 +152,7 @@ class Actions:
 
     def interpret(self, state: State, text: str, to: str) -> tuple[Event, ...]:
         if not text.strip():
-            raise BadUsage("nothing was said", "type something")
+            raise BadUsage("the message is empty", "type something")
         if to:
             names = [member.name for member in state.team.members]
             return (PersonSpoke(text=text.strip(), to=known(to, names, "member", state.chat)),)
@@ -153,15 +165,6 @@ class Actions:
         else:
             await self.store.append(state.chat, event, after=None)
 
-    async def digest_at(self, state: State, seq: int) -> str:
-        """Of the plan that stands at `seq` in the log."""
-        seen = next(iter(await self.store.read(state.chat, seq - 1)), None) if seq > 0 else None
-        if seen is None or not isinstance(seen.event, PlanProposed):
-            raise BadUsage(
-                f"there is no plan at {seq} in the log of '{state.chat}'", "look at the newest one"
-            )
-        return plan_digest(seen.event.plan)
-
     def acceptance(self, state: State) -> WorkAccepted:
         if state.version is None:
             raise BadUsage("there is no version to accept yet", "wait for the coder")
@@ -170,7 +173,7 @@ class Actions:
     async def edit_plan(self, state: State, text: str) -> None:
         plan = parse_plan(text)
         if isinstance(plan, Refusal):
-            raise BadUsage(f"that is no plan: {plan.reason}")
+            raise BadUsage(f"this is not a plan: {plan.reason}")
         if state.approved or state.ended is not None:
             raise Conflict("the plan is approved already", "say what to change instead")
         decision = DecisionRecorded(by="person", what="edited the plan", why="on the page")

@@ -141,7 +141,7 @@ class Artefacts:
 
     async def _content(self, address: str) -> bytes:
         if not ADDRESS.fullmatch(address):
-            raise NotFound("that is no address of a content")
+            raise NotFound("the address is not a SHA-256 digest", "use a link of the page")
         try:
             return await self._blobs.get(address)
         except LogDamaged as error:

@@ -172,16 +172,18 @@ async def decode_body(request: Request, form: msgspec.json.Decoder[T]) -> T:
         async for chunk in request.stream():
             content += chunk
             if len(content) > LARGEST_BODY:
-                raise TooLarge(f"more than {LARGEST_BODY:,} bytes were sent", "send less")
+                raise TooLarge(f"the request body is larger than {LARGEST_BODY:,} bytes", "send less")
         return form.decode(bytes(content))
     except ClientDisconnect as error:
-        raise BadUsage("the request broke off", "send it again") from error
+        raise BadUsage(
+            "the client closed the connection before the request was complete", "send it again"
+        ) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadUsage(f"the request is not understood ({error})", "see docs/web.md for its form") from error
+        raise BadUsage(f"the request is not valid ({error})", "see docs/web.md for its form") from error
 
 
 def parse_number(text: str, what: str) -> int:
     """A number out of an address; a few digits at most."""
     if not text.isascii() or not text.isdigit() or len(text) > 12:
-        raise BadUsage(f"{what} is '{text[:40]}'", "use a whole number")
+        raise BadUsage(f"'{what}' is '{text[:40]}', which is not a whole number", "use a whole number")
     return int(text)

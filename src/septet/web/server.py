@@ -52,7 +52,8 @@ async def serve(address: Address, model: str, open_browser: bool, opening: OpenS
     """Until SIGINT or SIGTERM; returns the exit code."""
     if not is_loopback(address.host) and address.token_file is None:
         raise BadUsage(
-            f"{address.host} can be reached by others", "add --token-file F with a token that they need"
+            f"other machines can reach {address.host}",
+            "add --token-file FILE with a token that they must send",
         )
     if not (ASSETS / "index.html").exists():
         raise BadUsage("the page is not built", "run npm ci && npm run build in web/")
@@ -119,7 +120,7 @@ def open_listener(address: Address) -> socket.socket:
     except OSError as error:
         listener.close()
         raise BadUsage(
-            f"{address.host}:{address.port} cannot be listened on ({error.strerror})",
+            f"septet cannot listen on {address.host}:{address.port} ({error.strerror})",
             "is septet web running already? Else choose another --port",
         ) from error
     return listener
