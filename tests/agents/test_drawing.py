@@ -10,6 +10,7 @@ from septet.agents.records import Rehearsal
 from septet.agents.runner import Bench, compared, rehearsed
 from septet.domain.events import (
     ChatStarted,
+    Confirmation,
     DecisionRecorded,
     Event,
     ModelAnswered,
@@ -155,6 +156,7 @@ async def test_two_programs_that_behave_alike_are_believed(tmp_path: Path) -> No
     assert isinstance(version, VersionWritten)
     assert decision.what == "took candidate 1 of 2"
     assert version.note.startswith("2 candidates behave alike on ")
+    assert version.confirmation == Confirmation(verdict="agreed", detail=version.note)
 
 
 @pytest.mark.parametrize("last", [OTHERWISE, WRONG])
@@ -165,6 +167,8 @@ async def test_one_dissent_is_a_doubt(tmp_path: Path, last: str) -> None:
     assert version.note.startswith(
         "other candidates do not confirm it: double(0) gives 3 here and 0 elsewhere"
     )
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == "contradicted"
 
 
 async def test_a_model_that_costs_nothing_is_asked_twice_at_once_but_not_for_more_than_is_wanted(

@@ -44,7 +44,7 @@ def test_a_clock_shows_its_window_and_its_picture_is_the_evidence(septet: Septet
 def test_a_server_is_asked_what_the_plan_says(septet: Septet) -> None:
     runs = run(septet, "server.yaml")
     asked = [one for one in runs if one.mode == "server"]
-    assert [(one.purpose, one.result.exit_code) for one in asked] == [
+    assert [(one.title, one.result.exit_code) for one in asked] == [
         ("run", 0),
         ("check P2", 0),
         ("check P3", 0),
@@ -59,7 +59,7 @@ def test_a_program_in_another_language_is_run_and_tested_by_its_own(septet: Sept
     members = "".join(f"- role: {role}\n" for role in roles)
     (tmp_path / "node.yaml").write_text(f"tests: node --test\nmembers:\n{members}")
     runs = run(septet, "node.yaml", "-t", "node.yaml")
-    assert [(one.purpose, one.command, one.result.exit_code) for one in runs] == [
+    assert [(one.title, one.command, one.result.exit_code) for one in runs] == [
         ("run", "node main.mjs 1 1", 0),
         ("tests", "node --test", 0),
         ("check P2", "node main.mjs 2 3", 0),

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from septet.domain import codec
 from septet.domain.codec import decode, decode_event, encode, encode_event, kind_of
-from septet.domain.events import ChatEnded, Event, PersonSpoke, Recorded, TurnOpened
+from septet.domain.events import (
+    ChatEnded,
+    Event,
+    PersonSpoke,
+    Recorded,
+    RunFinished,
+    RunStarted,
+    TurnOpened,
+    VersionWritten,
+)
 from septet.domain.messages import Usage
 from septet.domain.plans import CommandSucceeds, FileExists, Judged, PictureExists, TestsPass
 from septet.domain.reduce import fold
@@ -92,8 +101,9 @@ def test_an_unknown_event_asks_for_an_update() -> None:
 
 
 def test_a_newer_format_asks_for_an_update() -> None:
-    with pytest.raises(LogDamaged, match=r"format 2.*update Septet"):
-        decode_event("person_spoke", b'{"text": "hello"}', version=2)
+    newer = codec.FORMAT + 1
+    with pytest.raises(LogDamaged, match=rf"format {newer}.*update Septet"):
+        decode_event("person_spoke", b'{"text": "hello"}', version=newer)
 
 
 def test_a_format_that_never_was_is_named() -> None:
@@ -113,6 +123,51 @@ def test_an_older_format_is_lifted_step_by_step(monkeypatch: pytest.MonkeyPatch)
 
     assert decode_event("said", b'{"words": "hello"}', version=1) == PersonSpoke(text="hello")
     assert decode_event("person_spoke", b'{"words": "hello"}', version=2) == PersonSpoke(text="hello")
+
+
+@pytest.mark.parametrize(
+    ("text", "purpose", "about"),
+    [
+        ("run", "run", ""),
+        ("rehearsal", "script", "rehearsal"),
+        ("tests", "tests", ""),
+        ("tests alone", "tests alone", ""),
+        ("check P2", "check", "P2"),
+        ("script my plots/mean.py", "script", "my plots/mean.py"),
+    ],
+)
+def test_the_first_format_told_the_purpose_of_a_run_in_words(text: str, purpose: str, about: str) -> None:
+    fields = {"id": "1", "purpose": text, "command": "x", "tree": "t"}
+    started = decode_event("run_started", msgspec.json.encode(fields), version=1)
+    assert isinstance(started, RunStarted)
+    assert (started.purpose, started.about) == (purpose, about)
+    result = {"exit_code": 0}
+    finished = decode_event("run_finished", msgspec.json.encode({**fields, "result": result}), version=1)
+    assert isinstance(finished, RunFinished)
+    assert (finished.purpose, finished.about) == (purpose, about)
+
+
+@pytest.mark.parametrize(
+    ("note", "found", "confirmation"),
+    [
+        ("the clock, with hands", False, None),
+        ("as found in the workspace", True, None),
+        ("2 candidates behave alike on 9 calls", False, "agreed"),
+        ("other candidates do not confirm it on calls like the plan's", False, "unconfirmed"),
+        ("other candidates do not confirm it: f(1) gives 1 here and 2 elsewhere", False, "contradicted"),
+    ],
+)
+def test_the_first_format_told_the_origin_of_a_version_in_words(
+    note: str, found: bool, confirmation: str | None
+) -> None:
+    fields: codec.Data = {"number": 1, "files": [], "tree": "t", "note": note}
+    version = decode_event("version_written", msgspec.json.encode(fields), version=1)
+    assert isinstance(version, VersionWritten)
+    assert version.note == note
+    assert version.found == found
+    assert (version.confirmation.verdict if version.confirmation else None) == confirmation
+    if version.confirmation and confirmation == "contradicted":
+        assert version.confirmation.detail == "f(1) gives 1 here and 2 elsewhere"
 
 
 def test_the_first_format_stays_readable() -> None:

@@ -20,7 +20,7 @@ from septet.domain.messages import Answer
 from septet.domain.plans import CommandSucceeds, Plan, Requirement, TestsPass, plan_digest
 from septet.domain.reduce import fold
 from septet.domain.reviews import Finding
-from septet.domain.runs import RunResult
+from septet.domain.runs import Purpose, RunResult
 from septet.domain.state import State
 from septet.ways.table import TEAMS
 
@@ -74,9 +74,10 @@ def ran(number: int, content: str, *, green: bool, alone: bool = True) -> list[E
     tree = tree_of(files)
     code = 0 if green else 1
 
-    def run(purpose: str, result: RunResult) -> RunFinished:
+    def run(purpose: Purpose, result: RunResult, about: str = "") -> RunFinished:
+        title = f"{purpose} {about}".rstrip()
         return RunFinished(
-            id=f"v{number} {purpose}", purpose=purpose, command=purpose, tree=tree, result=result
+            id=f"v{number} {title}", purpose=purpose, about=about, command=title, tree=tree, result=result
         )
 
     first, second = PLAN.items
@@ -84,7 +85,7 @@ def ran(number: int, content: str, *, green: bool, alone: bool = True) -> list[E
         TurnOpened(speaker="runner"),
         run("run", RunResult(exit_code=0, stdout="2\n")),
         run("tests", RunResult(exit_code=code, stdout=GREEN if green else RED)),
-        run("check P2", RunResult(exit_code=0, stdout="5\n")),
+        run("check", RunResult(exit_code=0, stdout="5\n"), about="P2"),
         run("tests alone", RunResult(exit_code=2 if alone else 0)),
         EvidenceFound(item="P1", check=first.check, passed=green and alone, detail="1 passed", tree=tree),
         EvidenceFound(item="P2", check=second.check, passed=True, detail="exit 0, prints '5'", tree=tree),

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version
 
 from septet.domain.events import (
+    Confirmation,
     PersonSpoke,
     PlanProposed,
     ReplyRefused,
@@ -15,7 +16,6 @@ from septet.domain.files import FileChange
 from septet.domain.plans import plan_text
 from septet.domain.runs import RunResult
 from septet.domain.teams import RoleSpec
-from septet.team.agreement import DOUBTED
 from septet.team.briefing import briefing, shortened
 from septet.team.roles import INSTRUCTIONS
 
@@ -80,10 +80,11 @@ def test_the_reviewer_sees_the_pictures_that_the_newest_version_drew() -> None:
 
 
 def test_a_small_coder_is_told_where_two_programs_disagreed() -> None:
-    note = f"{DOUBTED}: add('a', 'B') gives 'aB' here and 'ab' elsewhere"
+    detail = "add('a', 'B') gives 'aB' here and 'ab' elsewhere"
+    contradicted = Confirmation(verdict="contradicted", detail=detail)
     *begun, written = version(1, "a")
     assert isinstance(written, VersionWritten)
-    state = chat([*planned(), *begun, replace(written, note=note), *ran(1, "a", green=True)])
+    state = chat([*planned(), *begun, replace(written, confirmation=contradicted), *ran(1, "a", green=True)])
     _, user = briefing(replace(CODER, form="small"), state, SOURCES)
     assert "do what the goal says\n- add('a', 'B') gives 'aB' here and 'ab' elsewhere" in user.text
     assert "What failed" not in user.text

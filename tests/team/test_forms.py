@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from team.states import chat, planned, ran, version
 
-from septet.domain.events import VersionWritten
+from septet.domain.events import Confirmation, VersionWritten
 from septet.domain.plans import CommandSucceeds, Plan, Refusal, TestsPass, parse_plan, plan_text
-from septet.team.agreement import AGREED, DOUBTED
 from septet.team.small_form import (
     SCHEMAS,
     evident_review,
@@ -102,17 +101,22 @@ def test_a_finding_counts_only_about_a_line_that_exists(
 
 
 @pytest.mark.parametrize(
-    ("green", "note", "verdict"),
+    ("green", "confirmation", "verdict"),
     [
-        (False, "", "revise"),
-        (True, f"{DOUBTED} on calls", "revise"),
-        (True, f"2 {AGREED} on 9 calls", "accept"),
-        (True, "", None),
+        (False, None, "revise"),
+        (True, Confirmation(verdict="contradicted", detail="f(1) gives 1 here and 2 elsewhere"), "revise"),
+        (True, Confirmation(verdict="unconfirmed"), "revise"),
+        (True, Confirmation(verdict="agreed"), "accept"),
+        (True, None, None),
     ],
 )
-def test_evidence_that_speaks_for_itself_is_the_review(green: bool, note: str, verdict: str | None) -> None:
+def test_evidence_that_speaks_for_itself_is_the_review(
+    green: bool, confirmation: Confirmation | None, verdict: str | None
+) -> None:
     written = [
-        msgspec.structs.replace(event, note=note) if isinstance(event, VersionWritten) else event
+        msgspec.structs.replace(event, confirmation=confirmation)
+        if isinstance(event, VersionWritten)
+        else event
         for event in version(1, "a")
     ]
     review = evident_review(chat([*planned(), *written, *ran(1, "a", green=green)]))

@@ -8,6 +8,7 @@ from septet.chat.results import report_table
 from septet.domain.events import (
     ChatContinued,
     ChatEnded,
+    Confirmation,
     Event,
     PersonSpoke,
     PlanProposed,
@@ -17,7 +18,6 @@ from septet.domain.events import (
 )
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
-from septet.team.agreement import AGREED
 from septet.team.briefing import briefing
 from septet.team.context import context_of
 from septet.team.evidence import done, report, shortcomings
@@ -116,7 +116,7 @@ def test_a_review_by_evidence_alone_does_not_drop_the_persons_words() -> None:
 def test_candidates_that_agree_do_not_judge_a_wish() -> None:
     *begun, written = version(2, "b")
     assert isinstance(written, VersionWritten)
-    agreed = replace(written, note=f"2 {AGREED} on 4 calls")
+    agreed = replace(written, confirmation=Confirmation(verdict="agreed"))
     after = [*begun, agreed, *ran(2, "b", green=True), TurnOpened(speaker="reviewer")]
     assert evident_review(chat([*DONE, *after])) is not None
     assert evident_review(chat([*RESUMED, *after])) is None
@@ -131,7 +131,8 @@ def test_words_during_the_coders_turn_wait_for_the_next_version() -> None:
 
 def test_code_that_nobody_of_the_team_wrote_does_nothing_for_a_wish() -> None:
     _, _, written = version(2, "b")
-    found = [*RESUMED, TurnOpened(speaker="runner"), written]
+    assert isinstance(written, VersionWritten)
+    found = [*RESUMED, TurnOpened(speaker="runner"), replace(written, found=True)]
     assert [wish.version for wish in chat(found).wishes] == [0]
 
 

@@ -17,7 +17,7 @@ from septet.domain.events import (
 )
 from septet.domain.plans import plan_digest, plan_text
 from septet.domain.pytest_report import TestCase, TestReport
-from septet.domain.runs import RunResult
+from septet.domain.runs import Purpose, RunResult
 from septet.domain.teams import Allowance, Budget, RoleSpec
 from septet.ways.table import TEAMS
 from septet.web.chat_view import ChatView, chat_view, event_text
@@ -100,7 +100,7 @@ def test_budgets_are_those_that_somebody_set() -> None:
     ]
 
 
-def finished(purpose: str, result: RunResult) -> RunFinished:
+def finished(purpose: Purpose, result: RunResult) -> RunFinished:
     return RunFinished(id="1", purpose=purpose, command="x", tree="", result=result)
 
 

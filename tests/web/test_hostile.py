@@ -47,7 +47,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
             started(evil, home),
             *(event for text in REPLIES for event in said("planner", text)),
             PlanProposed(plan=plan),
-            RunFinished(id=evil, purpose=evil, command=evil, tree="", result=result),
+            RunFinished(id=evil, purpose="check", about=evil, command=evil, tree="", result=result),
             PersonSpoke(text=evil),
             over(),
         ],

@@ -259,6 +259,11 @@ export interface FindingAnswer {
   reason?: string;
 }
 
+export interface Confirmation {
+  verdict: 'agreed' | 'contradicted' | 'unconfirmed';
+  detail?: string;
+}
+
 export interface VersionWritten {
   number: number;
   files: FileRef[];
@@ -266,14 +271,16 @@ export interface VersionWritten {
   note?: string;
   answers?: FindingAnswer[];
   found?: boolean;
+  confirmation?: Confirmation | null;
 }
 
 export interface RunStarted {
   id: string;
-  purpose: string;
+  purpose: 'check' | 'run' | 'script' | 'tests' | 'tests alone';
   command: string;
   tree: string;
   mode?: '' | 'cell' | 'screen' | 'server';
+  about?: string;
 }
 
 export interface FileChange {
@@ -307,11 +314,12 @@ export interface RunResult {
 
 export interface RunFinished {
   id: string;
-  purpose: string;
+  purpose: 'check' | 'run' | 'script' | 'tests' | 'tests alone';
   command: string;
   tree: string;
   result: RunResult;
   mode?: '' | 'cell' | 'screen' | 'server';
+  about?: string;
 }
 
 export interface EvidenceFound {

@@ -11,7 +11,7 @@ import type {
   ToolCalled,
 } from './events';
 import { titleOf } from './people';
-import { counted } from './text';
+import { counted, runTitle } from './text';
 import type { NewItem, Note, Runs, Said, View } from './view';
 
 /** One case for each kind of event: a kind that is missing here does not compile. */
@@ -200,7 +200,7 @@ function finish(view: View, event: Event, finished: RunFinished, outcome?: Outco
   else group.runs.push(run);
   view.running = undefined;
   view.runs.push(run);
-  keep(view, run.result.changes ?? [], run.purpose);
+  keep(view, run.result.changes ?? [], runTitle(run));
 }
 
 function keep(view: View, changes: FileChange[], purpose: string): void {

@@ -5,7 +5,7 @@ import type { EvidenceFound, ReviewGiven, VersionWritten } from './events';
 import { memo } from './memo';
 import { Avatar, RoleName, roleOf, titleOf } from './people';
 import { artefact, live, open, pane, streamed, tab, type Tab, view, where } from './state';
-import { clock, counted, markdown, visible } from './text';
+import { clock, counted, markdown, runTitle, visible } from './text';
 import { ToolsBody } from './tools';
 import type { End, Example, Facts, Given, Item, Note, Run, Runs, Said, Spoken } from './view';
 
@@ -356,7 +356,7 @@ export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
       <span class={run.result ? (good ? 'good' : 'bad') : 'quiet'}>
         {run.result ? (good ? '✓' : '✗') : '…'}
       </span>{' '}
-      <b>{visible(run.purpose)}</b> <code>{visible(run.command)}</code>
+      <b>{visible(runTitle(run))}</b> <code>{visible(run.command)}</code>
       {run.mode && <span class="quiet"> {MODES[run.mode]}</span>}{' '}
       <span class="quiet">{run.result ? `${text} · ${(run.result.seconds ?? 0).toFixed(2)} s` : ''}</span>
     </>
@@ -366,7 +366,7 @@ export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
       {output ? (
         <details open={unfolded}>
           <summary>{title}</summary>
-          <Output text={output} label={`Output of ${run.purpose}`} />
+          <Output text={output} label={`Output of ${runTitle(run)}`} />
         </details>
       ) : (
         <p class="silent">{title}</p>
@@ -386,7 +386,7 @@ export function RunRow({ run, unfolded }: { run: Run; unfolded?: boolean }) {
           <img
             loading="lazy"
             src={artefact(picture.sha256!, picture.path)}
-            alt={`${picture.path}, made by ${run.purpose}`}
+            alt={`${picture.path}, made by ${runTitle(run)}`}
           />
         </a>
       ))}

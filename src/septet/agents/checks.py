@@ -56,7 +56,7 @@ async def look(state: State, item: Requirement, contents: Contents) -> Observati
         case TestsPass(target=target):
             return about_tests(state, target)
         case CommandSucceeds(prints=prints) | Serves(prints=prints):
-            return about_command(run_for(state, f"check {item.id}"), prints)
+            return about_command(run_for(state, "check", item.id), prints)
         case FileExists(path=path):
             return about_file(state, path)
         case PictureExists(path=path):

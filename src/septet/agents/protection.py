@@ -16,7 +16,6 @@ from septet.workspace.files import in_thread, path_trouble, ways
 from septet.workspace.listing import as_text, is_secret
 from septet.workspace.snapshots import taken
 
-AS_FOUND = "as found in the workspace"
 LONGEST_SHOWN = 64 << 10
 """Bytes of a file that is shown with a refusal; of a longer one nobody could send the whole again."""
 MOST_SHOWN = 128 << 10
@@ -94,7 +93,8 @@ def as_found(state: State, files: Iterable[FileRef]) -> VersionWritten | None:
     if {(file.path, file.sha256) for file in ordered} == known_files(state):
         return None
     number = len(state.versions) + 1
-    return VersionWritten(number=number, files=ordered, tree=tree_of(ordered), note=AS_FOUND, found=True)
+    note = "as found in the workspace"
+    return VersionWritten(number=number, files=ordered, tree=tree_of(ordered), note=note, found=True)
 
 
 def known_files(state: State) -> set[tuple[str, str]]:

@@ -28,12 +28,12 @@ from septet.domain.files import FileChange, Layout, is_test
 from septet.domain.packages import Missing
 from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
-from septet.domain.runs import Job, Limits, Mode, RunResult, Server, name_of
+from septet.domain.runs import Job, Limits, Mode, PlannedRun, RunResult, Server, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.agreement import driver
-from septet.team.evidence import purposes, run_of, tests_of
+from septet.team.evidence import open_runs, run_for, tests_of
 from septet.team.layouts import first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.workspace.files import Workspace, in_thread, make_folder, ways
@@ -95,7 +95,6 @@ def waits(state: State) -> bool:
     return state.team.packages == "ask" and bool(state.provisions.asked)
 
 
-ALONE = "tests alone"
 MOST_KEPT = 1_000
 MOST_BYTES = 256 << 20
 """What is kept of the files that one run makes."""
@@ -130,7 +129,7 @@ class Bench:
         self, state: State, speaker: str, started: RunStarted, mode: Mode | None = None
     ) -> RunFinished:
         """One run, told live, its files kept."""
-        if started.purpose == ALONE:
+        if started.purpose == "tests alone":
             async with tests_only(state, self.blobs) as folder:
                 job = replace(job_for(state, started, folder), mode=mode)
                 result = replace(await self.told(job, state.chat, speaker), changes=())
@@ -148,6 +147,7 @@ class Bench:
             tree=started.tree,
             result=result,
             mode=started.mode,
+            about=started.about,
         )
 
     async def told(self, job: Job, chat: str, speaker: str) -> RunResult:
@@ -208,29 +208,29 @@ async def run_and_check(name: str, state: State, record: Record, bench: Bench) -
     state = await provide(state, record, bench.packages, await sources(state, bench.blobs))
     if waits(state):
         return state
-    while (purpose := next_purpose(state)) is not None:
-        state = await one_run(name, state, record, bench, purpose)
+    while (planned := next_run(state)) is not None:
+        state = await one_run(name, state, record, bench, planned)
     for item in state.plan.items if state.plan else ():
         if item.id not in state.evidence and not isinstance(item.check, Judged):
             state = await record(await evidence(state, item, bench))
     return state
 
 
-def next_purpose(state: State) -> str | None:
+def next_run(state: State) -> PlannedRun | None:
     """What to run next: what the plan asks for, then passing tests once more without the program."""
-    open_purposes = [purpose for purpose in purposes(state) if run_of(state, purpose) is None]
-    if open_purposes:
-        return open_purposes[0]
-    return ALONE if needs_doubt(state) else None
+    if planned := open_runs(state):
+        return planned[0]
+    return PlannedRun(purpose="tests alone") if needs_doubt(state) else None
 
 
-async def one_run(speaker: str, state: State, record: Record, bench: Bench, purpose: str) -> State:
+async def one_run(speaker: str, state: State, record: Record, bench: Bench, planned: PlannedRun) -> State:
     assert state.version is not None
-    mode = mode_for(state, purpose, await sources(state, bench.blobs))
+    mode = mode_for(state, planned, await sources(state, bench.blobs))
     started = RunStarted(
-        id=f"v{state.version.number} {purpose}",
-        purpose=purpose,
-        command=command_for(state, purpose),
+        id=f"v{state.version.number} {planned.purpose} {planned.about}".rstrip(),
+        purpose=planned.purpose,
+        about=planned.about,
+        command=command_for(state, planned),
         tree=state.version.tree,
         mode=name_of(mode),
     )
@@ -238,24 +238,24 @@ async def one_run(speaker: str, state: State, record: Record, bench: Bench, purp
     return await record(await bench.run(state, speaker, started, mode))
 
 
-def command_for(state: State, purpose: str) -> str:
-    check = check_for(state, purpose)
-    if purpose == "run" or isinstance(check, Serves):
+def command_for(state: State, planned: PlannedRun) -> str:
+    check = check_for(state, planned)
+    if planned.purpose == "run" or isinstance(check, Serves):
         return state.plan.run if state.plan else ""
     return check.command if isinstance(check, CommandSucceeds) else state.team.tests or " ".join(PYTEST)
 
 
-def check_for(state: State, purpose: str) -> Check | None:
-    checks = {f"check {item.id}": item.check for item in (state.plan.items if state.plan else ())}
-    return checks.get(purpose)
+def check_for(state: State, planned: PlannedRun) -> Check | None:
+    checks = {item.id: item.check for item in (state.plan.items if state.plan else ())}
+    return checks.get(planned.about) if planned.purpose == "check" else None
 
 
-def mode_for(state: State, purpose: str, texts: Mapping[str, str]) -> Mode | None:
+def mode_for(state: State, planned: PlannedRun, texts: Mapping[str, str]) -> Mode | None:
     """How that run is done. A check that is a command says itself when it has seen enough: it runs to its end."""
-    check = check_for(state, purpose)
+    check = check_for(state, planned)
     if isinstance(check, Serves):
         return Server(path=check.path, needed=True)
-    if purpose == "run":
+    if planned.purpose == "run":
         return mode_of_run(state, texts)
     return mode_of_tests(texts)
 
@@ -264,7 +264,7 @@ def needs_doubt(state: State) -> bool:
     """Tests that pass are run once more without the program, unless there is nothing to leave out."""
     version = state.version
     program = version is not None and any(not is_test(file.path) for file in version.files)
-    return program and bool(tests_of(state).passed) and run_of(state, ALONE) is None
+    return program and bool(tests_of(state).passed) and run_for(state, "tests alone") is None
 
 
 @asynccontextmanager
@@ -279,7 +279,7 @@ async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, No
 
 def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
-    testing = started.purpose in ("tests", ALONE) and not state.team.tests
+    testing = started.purpose in ("tests", "tests alone") and not state.team.tests
     return Job(
         command=words_of(started.command),
         workspace=folder,

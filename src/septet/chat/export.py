@@ -273,7 +273,7 @@ def output(chat: str, run: RunFinished, streams: tuple[bytes, bytes]) -> Output:
     return Output(
         chat=chat,
         run=run.id,
-        purpose=run.purpose,
+        purpose=run.title,
         command=run.command,
         exit_code=run.result.exit_code,
         stopped_by=run.result.stopped_by,

@@ -214,7 +214,7 @@ def run_line(event: RunFinished) -> Words:
     made = [change.path for change in result.changes if change.kind != "deleted"]
     facts = [result.ending, f"{result.seconds:.2f} s", *counts, *made]
     shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)
-    what = "tests" if report else f"{event.purpose}: {event.command}{MODES[event.mode]}"
+    what = "tests" if report else f"{event.title}: {event.command}{MODES[event.mode]}"
     return "runner", f"{what} → {' · '.join(facts)}{shown}"
 
 

@@ -1,6 +1,6 @@
 """One versioned envelope for the store, `--json`, sockets and the bus; it maps onto CloudEvents 1.0.
 
-    {"specversion": "1.0", "v": 1, "id": "clock-k3f:7", "source": "septet/clock-k3f", "seq": 7,
+    {"specversion": "1.0", "v": 2, "id": "clock-k3f:7", "source": "septet/clock-k3f", "seq": 7,
      "type": "septet.turn_opened", "subject": "coder", "time": "2026-11-15T09:50:00.123456Z",
      "data": {"speaker": "coder"}}
 
@@ -15,15 +15,48 @@ from typing import get_args
 import msgspec
 
 from septet.domain.events import Event, Recorded
+from septet.domain.runs import Purpose
 from septet.errors import LogDamaged
 
-FORMAT = 1
+FORMAT = 2
 PREFIX = "septet."
 
 Data = dict[str, object]
 Upcaster = Callable[[str, Data], tuple[str, Data]]
 
-UPCASTERS: dict[int, Upcaster] = {}
+AGREED, CONTRADICTED = "candidates behave alike", "other candidates do not confirm it"
+
+
+def from_first(kind: str, data: Data) -> tuple[str, Data]:
+    """Format 1 told the purpose of a run and where a version came from in words."""
+    if kind in ("run_started", "run_finished"):
+        return kind, {**data, **typed_purpose(str(data["purpose"]))}
+    if kind == "version_written":
+        return kind, {**typed_origin(str(data.get("note", ""))), **data}
+    return kind, data
+
+
+def typed_purpose(text: str) -> Data:
+    """What nobody knows any more is a script's run: no decision is made by one."""
+    purpose, _, about = text.partition(" ")
+    if purpose in ("check", "script") and about:
+        return {"purpose": purpose, "about": about}
+    known = "run" if text == "program" else text
+    return {"purpose": known} if known in get_args(Purpose) else {"purpose": "script", "about": text}
+
+
+def typed_origin(note: str) -> Data:
+    if note == "as found in the workspace":
+        return {"found": True}
+    if AGREED in note:
+        return {"confirmation": {"verdict": "agreed", "detail": note}}
+    if note.startswith(f"{CONTRADICTED}: "):
+        detail = note.removeprefix(f"{CONTRADICTED}: ")
+        return {"confirmation": {"verdict": "contradicted", "detail": detail}}
+    return {"confirmation": {"verdict": "unconfirmed"}} if note.startswith(CONTRADICTED) else {}
+
+
+UPCASTERS: dict[int, Upcaster] = {1: from_first}
 """From format n to n + 1: (kind, data) -> (kind, data)."""
 
 

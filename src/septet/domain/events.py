@@ -14,7 +14,7 @@ from septet.domain.messages import Answer
 from septet.domain.packages import Installation, Missing
 from septet.domain.plans import Check, Plan
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
-from septet.domain.runs import ModeName, RunResult
+from septet.domain.runs import ModeName, Purpose, RunResult
 from septet.domain.teams import Budget, EndReason, TeamSpec
 
 
@@ -129,11 +129,21 @@ class PlanApproved(Value):
     by: Literal["person", "flag"] = "person"
 
 
+class Confirmation(Value):
+    """What the other candidates for a version say of it, by what they make of calls like the plan's examples.
+
+    They agree with it, one of them gives another result (`detail` says on which call), or there is none to compare.
+    """
+
+    verdict: Literal["agreed", "contradicted", "unconfirmed"]
+    detail: str = ""
+
+
 class VersionWritten(Value):
     """The coder's work: the files it wrote are blobs, the workspace is only their image.
 
     `answers` are the coder's words to each finding of the review before it. A version that was `found` is the
-    person's: what stood in the folder where something else was expected.
+    person's: what stood in the folder where something else was expected. `note` is for people to read.
     """
 
     number: int
@@ -142,27 +152,35 @@ class VersionWritten(Value):
     note: str = ""
     answers: tuple[FindingAnswer, ...] = ()
     found: bool = False
+    confirmation: Confirmation | None = None
 
 
 class RunStarted(Value):
-    """The intent, recorded before anything runs."""
+    """The intent, recorded before anything runs. `about` is the requirement that is checked, or the script's path."""
 
     id: str
-    purpose: str
+    purpose: Purpose
     command: str
     tree: str
     mode: ModeName = ""
+    about: str = ""
 
 
 class RunFinished(Value):
     """What the sandbox saw. Only this event counts as a run; nobody can claim one."""
 
     id: str
-    purpose: str
+    purpose: Purpose
     command: str
     tree: str
     result: RunResult
     mode: ModeName = ""
+    about: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it was run for, in words."""
+        return f"{self.purpose} {self.about}".rstrip()
 
 
 class EvidenceFound(Value):

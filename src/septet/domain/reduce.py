@@ -259,7 +259,7 @@ def charged(state: State, member: str, more: Spending) -> dict[str, Spending]:
 
 def reduce_version(state: State, event: VersionWritten) -> State:
     """New code empties what was known of the old one; the same code again changes only the count."""
-    found, before = is_found(state, event), state.version
+    found, before = event.found, state.version
     remarks = state.remarks if found else unheard(state)  # what was found answers nobody
     state = replace(state, versions=state.versions.plus(event), remarks=remarks, diagnosis=None)
     if before is not None and before.tree == event.tree:
@@ -329,16 +329,11 @@ def wrote(state: State, version: VersionWritten) -> State:
     """Until a run shows that the version is on disk, what was there before may still be; "" is no file."""
     before = {file.path: file.sha256 for file in (state.version.files if state.version else ())}
     written = [file for file in version.files if before.get(file.path) != file.sha256]
-    if is_found(state, version):
+    if version.found:
         return saw(state, written)
     known = state.expected
     news = {file.path: (*known.get(file.path, ("",)), file.sha256) for file in written}
     return replace(state, expected={**known, **news})
-
-
-def is_found(state: State, version: VersionWritten) -> bool:
-    """Code that nobody of the team wrote; logs of old know it by whose turn it was."""
-    return version.found or (state.turn is not None and state.turn.speaker == "runner")
 
 
 def expected_after(state: State, run: RunFinished) -> dict[str, tuple[str, ...]]:

@@ -59,6 +59,17 @@ Mode = Screen | Server | Cell
 
 ModeName = Literal["", "screen", "server", "cell"]
 
+Purpose = Literal["run", "tests", "tests alone", "check", "script"]
+"""What something is run for: the program, its tests, its tests without the program, a requirement, a tool's script."""
+
+
+class PlannedRun(Value):
+    """A run that is due; `about` is the requirement that it checks."""
+
+    purpose: Purpose
+    about: str = ""
+
+
 Network = Literal["off", "on"] | tuple[str, ...]
 """What a program can reach: nothing, everything public, or these hosts (`name`, or `name:port`)."""
 

@@ -10,9 +10,6 @@ from septet.domain.plans import CommandSucceeds, Plan
 EXAMPLE = re.compile(r"^from \w+ import \*; assert (?P<comparison>.+)$", re.DOTALL)
 MOST = 40
 
-AGREED = "candidates behave alike"
-DOUBTED = "other candidates do not confirm it"
-UNCONFIRMED = f"{DOUBTED} on calls like the plan's"
 LONGEST_OUTCOME = 120
 
 

@@ -12,7 +12,6 @@ from septet.domain.messages import Message
 from septet.domain.plans import Wish, plan_text
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.team.agreement import DOUBTED
 from septet.team.evidence import heard, report
 from septet.team.reviews import review_text
 from septet.team.roles import INSTRUCTIONS
@@ -117,11 +116,11 @@ def small_coder_sections(state: State, sources: Sources) -> list[str]:
     parts = [small_goal(state), names_section(state)]
     if state.version is not None:
         failed = [f"- {line.item.text}: {line.detail}" for line in report(state) if not line.met]
-        doubt = state.version.note.removeprefix(f"{DOUBTED}: ")
+        confirmed = state.version.confirmation
         if failed:
             parts.append("\n".join(["# What failed last time; do it differently", *failed]))
-        elif doubt != state.version.note:
-            parts.append(f"# Two programs disagreed last time; do what the goal says\n- {doubt}")
+        elif confirmed is not None and confirmed.verdict == "contradicted":
+            parts.append(f"# Two programs disagreed last time; do what the goal says\n- {confirmed.detail}")
     return parts + remarks(state, "# The person says")
 
 
@@ -208,7 +207,7 @@ def run_text(run: RunFinished) -> str:
     ending = f"stopped: {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
     streams = [("stdout", result.stdout), ("stderr", result.stderr)]
     shown = [f"{name}:\n{shortened(text)}" for name, text in streams if text.strip()]
-    return "\n".join([f"## {run.purpose}: `{run.command}` → {ending}", *shown])
+    return "\n".join([f"## {run.title}: `{run.command}` → {ending}", *shown])
 
 
 def shortened(text: str, limit: int = SHOWN_OUTPUT) -> str:

@@ -7,7 +7,7 @@ from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
 from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves, Wish
 from septet.domain.pytest_report import TestReport, one_case
-from septet.domain.runs import RunResult
+from septet.domain.runs import PlannedRun, Purpose, RunResult
 from septet.domain.state import State
 
 Alone = Literal["pass", "fail", "unknown"]
@@ -21,28 +21,31 @@ class Line(Value):
     detail: str
 
 
-def run_for(state: State, purpose: str) -> RunFinished | None:
+def run_for(state: State, purpose: Purpose, about: str = "") -> RunFinished | None:
     """The newest version's run for that purpose."""
-    return next((run for run in state.runs if run.purpose == purpose), None)
+    return next((run for run in state.runs if (run.purpose, run.about) == (purpose, about)), None)
 
 
-def run_of(state: State, purpose: str) -> str | None:
-    """The id of that run."""
-    run = run_for(state, purpose)
-    return run.id if run else None
-
-
-def purposes(state: State) -> list[str]:
+def planned_runs(state: State) -> list[PlannedRun]:
     """What has to be run for the newest version: the program, its tests, the checks that are runs of their own."""
     plan = state.plan or Plan(items=())
-    commands = [f"check {item.id}" for item in plan.items if isinstance(item.check, CommandSucceeds | Serves)]
-    return [*(["run"] if plan.run else []), "tests", *commands]
+    commands = [item.id for item in plan.items if isinstance(item.check, CommandSucceeds | Serves)]
+    return [
+        *([PlannedRun(purpose="run")] if plan.run else []),
+        PlannedRun(purpose="tests"),
+        *(PlannedRun(purpose="check", about=item) for item in commands),
+    ]
+
+
+def open_runs(state: State) -> list[PlannedRun]:
+    """Those of them that have not been run yet."""
+    return [one for one in planned_runs(state) if run_for(state, one.purpose, one.about) is None]
 
 
 def examined(state: State) -> bool:
     """Everything that can be checked without a judgement has been."""
     items = state.plan.items if state.plan else ()
-    return all(run_of(state, purpose) for purpose in purposes(state)) and all(
+    return not open_runs(state) and all(
         item.id in state.evidence for item in items if not isinstance(item.check, Judged)
     )
 

@@ -18,7 +18,6 @@ from septet.domain.plans import CommandSucceeds, Plan, Refusal, Requirement, Tes
 from septet.domain.replies import Block, CodeFile, code_blocks
 from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
-from septet.team.agreement import AGREED, DOUBTED
 from septet.team.evidence import heard, shortcomings
 from septet.team.reviews import ReadReview, unique
 
@@ -178,9 +177,10 @@ def evident_review(state: State) -> ReviewGiven | None:
     version = state.version
     if version is None:
         return None
-    doubts = [version.note] if version.note.startswith(DOUBTED) else []
+    verdict = version.confirmation.verdict if version.confirmation else None
+    doubts = [version.note] if verdict in ("contradicted", "unconfirmed") else []
     troubles = [*shortcomings(state), *doubts]
-    if not troubles and (AGREED not in version.note or state.wishes):
+    if not troubles and (verdict != "agreed" or state.wishes):
         return None
     findings = [Finding(id="", text=trouble, severity="must", evidence="runner") for trouble in troubles]
     return ReviewGiven(

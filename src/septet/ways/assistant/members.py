@@ -25,7 +25,7 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
 from septet.team.run_modes import mode_of_run
 from septet.tools.registry import Usable, toolbox
-from septet.ways.assistant.policy import SCRIPT, SEND, answer, briefed, recipients, sending, served, waits_for
+from septet.ways.assistant.policy import SEND, answer, briefed, recipients, sending, served, waits_for
 from septet.ways.autocoder.members import next_version
 from septet.ways.prompts import prompt_text
 from septet.ways.way import Kit
@@ -67,8 +67,14 @@ class WorkingHands:
         tree = self._state.version.tree if self._state.version else ""
         text = self.texts.known.get(path) or self._content(path).decode(errors="replace")
         mode = mode_of_run(self._state, {path: text})
-        purpose = f"{SCRIPT}{path}"
-        started = RunStarted(id=self.call.id, purpose=purpose, command=command, tree=tree, mode=name_of(mode))
+        started = RunStarted(
+            id=self.call.id,
+            purpose="script",
+            about=path,
+            command=command,
+            tree=tree,
+            mode=name_of(mode),
+        )
         await self._provide()
         ran = await self._bench.run(self._state, self.call.by, started, mode)
         self._state = await self._record(ran)

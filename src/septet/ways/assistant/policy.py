@@ -138,7 +138,6 @@ def spoken(thread: Thread, partner: str, now: str) -> Iterator[Message]:
 
 
 CERTAIN = "CERTAIN:"
-SCRIPT = "script "
 
 
 def direct(state: State) -> Move:
@@ -222,7 +221,7 @@ def replies(state: State, name: str) -> list[ToolAnswered]:
 def grounded(state: State, words: str) -> Traced:
     """Where the numbers come from; not asked where there are neither data nor runs."""
     outputs = [
-        Output(script=said.purpose.removeprefix(SCRIPT), text=said.result.stdout)
+        Output(script=said.about or said.purpose, text=said.result.stdout)
         for said in state.messages
         if isinstance(said, RunFinished)
     ]

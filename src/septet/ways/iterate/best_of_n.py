@@ -11,7 +11,14 @@ from septet.agents.ask import ask, request_of
 from septet.agents.replies import misplaced_call, sources, write_version
 from septet.common.text import pluralize
 from septet.common.values import Value
-from septet.domain.events import DecisionRecorded, Event, ModelAnswered, ReplyRefused, VersionWritten
+from septet.domain.events import (
+    Confirmation,
+    DecisionRecorded,
+    Event,
+    ModelAnswered,
+    ReplyRefused,
+    VersionWritten,
+)
 from septet.domain.files import FileRef, is_test, tree_of
 from septet.domain.messages import Message
 from septet.domain.plans import Refusal
@@ -20,7 +27,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
 from septet.ports import Agent, Blobs, Bus, Model, Record, Said
-from septet.team.agreement import AGREED, DOUBTED, UNCONFIRMED, alike, calls_like, difference
+from septet.team.agreement import alike, calls_like, difference
 from septet.team.briefing import briefing
 from septet.team.budgets import expected_spending, overdrawn
 from septet.team.evidence import shortcomings
@@ -147,7 +154,9 @@ class Draw:
         self._green: dict[int, Tried] = {}
         self._troubles: dict[str, tuple[str, ...]] = {}
         self._agreed: str = ""
+        """Who agrees on how many calls."""
         self._dissent: str = ""
+        """A call on which two candidates differ."""
         self.count = 0
 
     def wanted(self, member: RoleSpec) -> int:
@@ -198,20 +207,24 @@ class Draw:
         counts = [alike(one, other) for one, other in combinations(outcomes, 2)]
         if counts and all(counts):
             self._best = green[0]
-            self._agreed = f"{len(green)} {AGREED} on {pluralize(min(counts), 'call')}"
+            self._agreed = f"{len(green)} candidates behave alike on {pluralize(min(counts), 'call')}"
         else:
             self._dissent = difference(self._calls, outcomes)
 
     async def ask_the_version_before(self) -> None:
         """A single green program may find its like in the version before, if nothing else spoke against that."""
         before = self._state.version
-        if self._agreed or len(self._green) != 1 or before is None or before.note != UNCONFIRMED:
+        if self._agreed or len(self._green) != 1 or before is None:
+            return
+        if before.confirmation != Confirmation(verdict="unconfirmed"):
             return
         (only,) = self._green.values()
         outcomes = await self._trials.compare(self._state, [only.version, before], self._calls)
         if len(outcomes) == 2 and (count := alike(*outcomes)):
             self._best = only
-            self._agreed = f"this and the version before: {AGREED} on {pluralize(count, 'call')}"
+            self._agreed = (
+                f"this and the version before: candidates behave alike on {pluralize(count, 'call')}"
+            )
 
     def reason(self, speaker: str) -> DecisionRecorded | None:
         """Why the best of them is taken."""
@@ -225,11 +238,30 @@ class Draw:
         if self._best is None:
             reason = self._refused.reason if self._refused else "no candidate could be read"
             return ReplyRefused(role=speaker, reason=reason)
-        return replace(self._best.version, note=self._note() or self._best.version.note)
+        note = self._note() or self._best.version.note
+        return replace(self._best.version, note=note, confirmation=self._confirmation())
+
+    def _confirmation(self) -> Confirmation | None:
+        if self._agreed:
+            return Confirmation(verdict="agreed", detail=self._agreed)
+        if not self._calls or not self._green:
+            return None
+        verdict = "contradicted" if self._dissent else "unconfirmed"
+        return Confirmation(verdict=verdict, detail=self._dissent)
 
     def _note(self) -> str:
-        doubt = f"{DOUBTED}: {self._dissent}" if self._dissent else UNCONFIRMED
-        return self._agreed or (doubt if self._calls and self._green else "")
+        confirmation = self._confirmation()
+        return confirmation_text(confirmation) if confirmation else ""
+
+
+def confirmation_text(confirmation: Confirmation) -> str:
+    match confirmation.verdict:
+        case "agreed":
+            return confirmation.detail
+        case "contradicted":
+            return f"other candidates do not confirm it: {confirmation.detail}"
+        case "unconfirmed":
+            return "other candidates do not confirm it on calls like the plan's"
 
 
 def labelled(program: int, tests: int) -> str:
