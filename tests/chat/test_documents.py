@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.chat.export_file import document, packed
+from septet.chat.export_file import document, pack_zip
 from septet.chat.export_html import page
 from septet.domain.events import ChatStarted, Event, ModelAnswered, PersonSpoke, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
@@ -105,5 +105,5 @@ async def test_a_lost_file_is_an_error_and_no_half_archive() -> None:
 def test_unpacking_stays_in_one_folder() -> None:
     for path in ("../up", "/etc/passwd", "a/../../b"):
         with pytest.raises(BadUsage):
-            packed({path: b""})
-    assert zipfile.ZipFile(io.BytesIO(packed({"..\\up": b""}))).namelist() == [".._up"]
+            pack_zip({path: b""})
+    assert zipfile.ZipFile(io.BytesIO(pack_zip({"..\\up": b""}))).namelist() == [".._up"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from septet.errors import BadConfig
-from septet.settings.group_chats import adopted, each_by_its_own, parse_group_chat, read_group_chat
+from septet.settings.group_chats import client_environment, each_by_its_own, parse_group_chat, read_group_chat
 from septet.settings.team_files import load_team
 
 AS_IT_STANDS = Path(__file__).parent.parent / "scripts" / "group_chat.yaml"
@@ -95,13 +95,13 @@ ELSEWHERE = "{model: m, base_url: 'https://elsewhere.example/v1'"
 def test_an_address_of_the_file_gets_the_files_key(
     client: str, around: dict[str, str], added: dict[str, str]
 ) -> None:
-    assert adopted(parse_group_chat(f"client_config: {client}", "c.yaml"), around) == added
+    assert client_environment(parse_group_chat(f"client_config: {client}", "c.yaml"), around) == added
 
 
 def test_a_key_of_the_person_is_not_sent_to_an_address_of_the_file() -> None:
     found = parse_group_chat(f"client_config: {ELSEWHERE}}}", "c.yaml")
     with pytest.raises(BadConfig, match=r"elsewhere\.example/v1 and no api_key"):
-        adopted(found, {"OPENAI_API_KEY": "mine"})
+        client_environment(found, {"OPENAI_API_KEY": "mine"})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from septet.errors import BadConfig
 from septet.team.context import Context
 from septet.tools import actions
 from septet.tools.actions import Action, action, file_actions, known_actions, read_arguments
-from septet.workspace.changes import Prepared, prepared, wishes
+from septet.workspace.changes import Change, prepare_change, wishes
 
 pytestmark = pytest.mark.anyio
 BUILTIN = {one.name: one for one in file_actions()}
@@ -114,14 +114,14 @@ async def test_no_path_leads_out_of_the_project(path: str) -> None:
     context = project(main_py=A)
     for name in ("write_code", "create_new_file"):
         assert isinstance(await BUILTIN[name].apply(context, {"path": path, "code": "x = 1\n"}), Refusal)
-    refused = await prepared(files(context), {path: "x = 1\n"})
+    refused = await prepare_change(files(context), {path: "x = 1\n"})
     assert isinstance(refused, Refusal)
 
 
 async def test_what_does_not_parse_is_not_written() -> None:
     context = project(main_py="x = 1\n", b_py="y = 1\n")
     after = context.with_file("main.py", "x = 2\n").with_file("b.py", "def f(:\n")
-    refused = await prepared(files(context), wishes(context, after))
+    refused = await prepare_change(files(context), wishes(context, after))
     assert isinstance(refused, Refusal)
     assert "nothing was written, for b.py, line 1: SyntaxError" in refused.reason
 
@@ -129,21 +129,23 @@ async def test_what_does_not_parse_is_not_written() -> None:
 async def test_a_change_comes_back_formatted_and_as_a_diff() -> None:
     context = project(main_py="x = 1\n", b_py="y = 1\n")
     after = context.with_file("main.py", "x=2\n").without_file("b.py")
-    change = await prepared(files(context), wishes(context, after), own={"main.py"})
-    assert isinstance(change, Prepared)
+    change = await prepare_change(files(context), wishes(context, after), own={"main.py"})
+    assert isinstance(change, Change)
     assert change.texts == {"b.py": None, "main.py": "x = 2\n"}
     assert "--- a/b.py\n+++ /dev/null\n" in change.diff
     assert "-x = 1\n+x = 2\n" in change.diff
 
 
 async def test_a_change_that_changes_nothing_is_none() -> None:
-    change = await prepared({"main.py": "x = 1\n"}, {"main.py": "x  =  1\n"}, own={"main.py"})
-    assert change == Prepared(texts={}, diff="")
+    change = await prepare_change({"main.py": "x = 1\n"}, {"main.py": "x  =  1\n"}, own={"main.py"})
+    assert change == Change(texts={}, diff="")
 
 
 async def test_what_the_team_has_not_written_keeps_its_looks() -> None:
-    change = await prepared({"main.py": "x=1\ny =  2\n"}, {"main.py": "x=3\ny =  2\n", "new.py": "z=1\n"})
-    assert isinstance(change, Prepared)
+    change = await prepare_change(
+        {"main.py": "x=1\ny =  2\n"}, {"main.py": "x=3\ny =  2\n", "new.py": "z=1\n"}
+    )
+    assert isinstance(change, Change)
     assert change.texts == {"main.py": "x=3\ny =  2\n", "new.py": "z = 1\n"}
 
 

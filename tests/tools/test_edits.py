@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
-from septet.workspace.edits import insert_lines, remove_lines, replace_lines, replace_text, split, unified
+from septet.workspace.edits import diff_text, insert_lines, remove_lines, replace_lines, replace_text, split
 
 TEXT = "one\ntwo\nthree\n"
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -85,6 +85,6 @@ def test_what_is_inserted_can_be_removed_again(text: str, code: str, line: int) 
 
 
 def test_a_diff_shows_what_changed() -> None:
-    assert unified("a.py", "x\ny\n", "x\nz\n") == "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x\n-y\n+z\n"
-    assert unified("a.py", None, "x\n").startswith("--- /dev/null\n+++ b/a.py\n")
-    assert unified("a.py", "x\n", None).startswith("--- a/a.py\n+++ /dev/null\n")
+    assert diff_text("a.py", "x\ny\n", "x\nz\n") == "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x\n-y\n+z\n"
+    assert diff_text("a.py", None, "x\n").startswith("--- /dev/null\n+++ b/a.py\n")
+    assert diff_text("a.py", "x\n", None).startswith("--- a/a.py\n+++ /dev/null\n")

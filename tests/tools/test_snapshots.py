@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from septet.stores.memory import MemoryBlobs
 from septet.workspace import listing
 from septet.workspace.files import Workspace
-from septet.workspace.snapshots import Snapshot, recall, restore, take, taken
+from septet.workspace.snapshots import Snapshot, recall, restore, take, take_snapshot
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +54,7 @@ async def test_a_tree_comes_back(tmp_path: Path) -> None:
     root.mkdir()
     fill(root)
     before, blobs, workspace = picture(root), MemoryBlobs(), Workspace(root)
-    event, _ = await taken(workspace, set(), blobs, 1)
+    event, _ = await take_snapshot(workspace, set(), blobs, 1)
     (root / "main.py").write_text("other")
     (root / "pkg" / "data.bin").unlink()
     (root / "pkg" / "data.bin").mkdir()

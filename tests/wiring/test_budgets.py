@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from septet.chat.results import spent_now, summary
+from septet.chat.results import summary, turn_spending_text
 from septet.cli.progress import footer_text
 from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.messages import Usage
@@ -69,9 +69,9 @@ async def test_the_chat_stops_before_the_call_that_a_members_budget_does_not_hol
         for at, one in enumerate(log, start=1)
         if isinstance(one.event, ModelAnswered) and one.event.role == "coder"
     )
-    assert spent_now(working) in footer_text(working)
+    assert turn_spending_text(working) in footer_text(working)
     assert re.search(r" · \d+/900 s · ", footer_text(working))
-    assert re.match(r"coder 1000/2500 tokens \$0.0000/1.5 \d+/600 s", spent_now(working))
+    assert re.match(r"coder 1000/2500 tokens \$0.0000/1.5 \d+/600 s", turn_spending_text(working))
 
 
 @pytest.mark.parametrize(

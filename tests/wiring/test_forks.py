@@ -19,7 +19,7 @@ from septet.ways.table import TEAMS
 from septet.wiring.forks import fork
 from septet.wiring.session import Session, open_session
 from septet.workspace.files import Workspace
-from septet.workspace.snapshots import taken
+from septet.workspace.snapshots import take_snapshot
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +59,7 @@ async def test_the_workspace_is_the_snapshot_with_the_version_over_it(tmp_path: 
     (old / "data.csv").write_text("1,2\n")
     (old / "main.py").write_text("print(1)\n")
     async with open_session(home(tmp_path)) as session:
-        taking, _ = await taken(Workspace(old), set(), session.blobs, 1)
+        taking, _ = await take_snapshot(Workspace(old), set(), session.blobs, 1)
         content = b"print(2)\n"
         files = (FileRef(path="main.py", sha256=await session.blobs.put(content), size=len(content)),)
         await write(

@@ -14,7 +14,7 @@ from septet.ports import Agent, Record
 from septet.team.layouts import is_foreign
 from septet.workspace.files import in_thread, path_trouble, ways
 from septet.workspace.listing import as_text, is_secret
-from septet.workspace.snapshots import taken
+from septet.workspace.snapshots import take_snapshot
 
 LONGEST_SHOWN = 64 << 10
 """Bytes of a file that is shown with a refusal; of a longer one nobody could send the whole again."""
@@ -62,7 +62,9 @@ async def ahead(state: State, bench: Bench) -> list[SnapshotTaken | VersionWritt
     events: list[SnapshotTaken | VersionWritten] = []
     if state.existing and not state.snapshots and not state.versions:
         hidden = await bench.hidden(state)
-        events.append((await taken(bench.workspace, hidden, bench.blobs, 1, "before the first write"))[0])
+        events.append(
+            (await take_snapshot(bench.workspace, hidden, bench.blobs, 1, "before the first write"))[0]
+        )
     if (found := await version_found(state, bench)) is not None:
         events.append(found)
     return events

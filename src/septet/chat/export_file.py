@@ -28,30 +28,30 @@ async def document(
     if redaction is not None:
         log = await to_thread.run_sync(redaction.log, log)
     if form in TEXTS:
-        return encoded(export(log, form))
+        return to_bytes(export(log, form))
     state = fold(log)
-    files = await fetched({file.path: file.sha256 for file in newest(state)}, blobs, redaction)
-    made = await fetched({path: sha for path, sha in state.artefacts.items() if sha}, blobs, redaction)
+    files = await read_blobs({file.path: file.sha256 for file in newest(state)}, blobs, redaction)
+    made = await read_blobs({path: sha for path, sha in state.artefacts.items() if sha}, blobs, redaction)
     if form == "html":
-        return encoded(await to_thread.run_sync(page, log, files, made))
+        return to_bytes(await to_thread.run_sync(page, log, files, made))
     contents = {
-        "transcript.md": encoded(export(log, "md")),
-        "log.jsonl": encoded(export(log, "jsonl")),
+        "transcript.md": to_bytes(export(log, "md")),
+        "log.jsonl": to_bytes(export(log, "jsonl")),
         **{f"files/{path}": content for path, content in files.items()},
         **{f"made/{path}": content for path, content in made.items()},
     }
-    return await to_thread.run_sync(packed, contents)
+    return await to_thread.run_sync(pack_zip, contents)
 
 
 def newest(state: State) -> Sequence[FileRef]:
     return state.version.files if state.version else ()
 
 
-def encoded(text: str) -> bytes:
+def to_bytes(text: str) -> bytes:
     return text.encode(errors="backslashreplace")
 
 
-async def fetched(
+async def read_blobs(
     addresses: Mapping[str, str], blobs: Blobs, redaction: Redaction | None = None
 ) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
@@ -61,7 +61,7 @@ async def fetched(
     return contents
 
 
-def packed(contents: Mapping[str, bytes]) -> bytes:
+def pack_zip(contents: Mapping[str, bytes]) -> bytes:
     """A zip: the same files always give the same bytes, and unpacking them stays in one folder."""
     named = {"/".join(inside(path)).replace("\\", "_"): content for path, content in contents.items()}
     buffer = io.BytesIO()

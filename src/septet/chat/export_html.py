@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from septet.chat.export import event_text
-from septet.chat.results import result_of, spent, status
+from septet.chat.results import result_of, spending_text, status
 from septet.common.pictures import recognise
 from septet.common.text import printable
 from septet.domain.events import Recorded
@@ -40,7 +40,7 @@ def page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping[str,
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>',
         f"<header><h1>{safe(state.chat)}</h1><p class=said>{safe(state.goal)}</p>",
-        f"<p>{safe(status(state))} · {safe(spent(state))}</p></header>",
+        f"<p>{safe(status(state))} · {safe(spending_text(state))}</p></header>",
         *evidence(state),
         *(picture for path, content in made.items() if (picture := figure(path, content))),
         "<main><h2>Conversation</h2>",

@@ -76,16 +76,16 @@ def find_name(prefix: str, names: Iterable[str], whole: bool = False) -> str:
         return prefix
     found = [name for name in known if name.startswith(prefix)]
     if found and whole:
-        raise BadUsage(f"there is no chat '{prefix[:80]}'", f"this needs the whole name, {fitting(found)}")
+        raise BadUsage(f"there is no chat '{prefix[:80]}'", f"this needs the whole name, {name_list(found)}")
     if len(found) == 1:
         return found[0]
     if found:
-        raise BadUsage(f"'{prefix}' fits {len(found)} chats ({fitting(found)})", "type more of the name")
+        raise BadUsage(f"'{prefix}' fits {len(found)} chats ({name_list(found)})", "type more of the name")
     near = get_close_matches(prefix, known, n=1)
     raise BadUsage(
         f"there is no chat '{prefix[:80]}'", f"did you mean '{near[0]}'?" if near else "see septet list"
     )
 
 
-def fitting(found: list[str]) -> str:
+def name_list(found: list[str]) -> str:
     return ", ".join(found[:MOST_NAMED]) + (", …" if len(found) > MOST_NAMED else "")

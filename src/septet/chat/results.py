@@ -18,13 +18,13 @@ from septet.ways.table import way_of
 from septet.ways.way import PERSON
 
 
-def spent(state: State) -> str:
+def spending_text(state: State) -> str:
     """The whole chat: answers, and what they cost where that is known."""
     limits = Allowance(tokens=state.budget.tokens, cost=state.budget.cost)
     return " · ".join([pluralize(state.spent.answers, "answer"), *measures(state.spent, limits)])
 
 
-def spent_by_member(state: State) -> list[str]:
+def member_spending_lines(state: State) -> list[str]:
     """A line for each member whose answers were counted, with its own budget."""
     known = {name: one for name, one in state.spending.items() if one.usage.total}
     width = max(map(len, known), default=0)
@@ -34,7 +34,7 @@ def spent_by_member(state: State) -> list[str]:
     ]
 
 
-def spent_now(state: State) -> str:
+def turn_spending_text(state: State) -> str:
     """What a watcher sees of the member at work: how far it is into its own budget."""
     speaker = state.turn.speaker if state.turn else ""
     limits, used = allowance(state, speaker), own_spending(state, speaker)
@@ -47,7 +47,7 @@ def spent_now(state: State) -> str:
     return f"{speaker} {shown}" if shown else ""
 
 
-def time_used(state: State, meanwhile: float = 0.0) -> str:
+def time_text(state: State, meanwhile: float = 0.0) -> str:
     """Seconds that models and programs took, and of how many; `meanwhile` is what is not in the log yet."""
     limit = f"/{state.budget.seconds:g}" if state.budget.seconds is not None else ""
     return f"{state.seconds + meanwhile:.0f}{limit} s"
@@ -242,8 +242,8 @@ def summary(state: State) -> str:
         f"{state.chat}: {status(state)}",
         f"error: {state.halted.text} (then: septet resume {state.chat})" if state.halted else "",
         f"goal: {clip(' '.join(state.goal.split()), 200)}",
-        f"team: {state.team.name} · {pluralize(len(state.versions), 'version')} · {spent(state)}",
-        *spent_by_member(state),
+        f"team: {state.team.name} · {pluralize(len(state.versions), 'version')} · {spending_text(state)}",
+        *member_spending_lines(state),
         *versions(state),
         report_table(state),
         "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.versions else "",

@@ -44,24 +44,26 @@ async def fetch_embedded(models: Models, name: str) -> Path:
 async def fetch_as_json(models: Models, name: str) -> Path:
     """The same for programs: a line of JSON for each hundredth, for each note, and for what came of it."""
     was_here, entry = models.is_downloaded(name), models.weights(name)
-    progress = parts(100, lambda here, whole: put_event(Fetching(here=here, whole=whole)))
-    path = await models.fetch(name, progress, lambda text: put_event(Noted(text=text)))
-    put_event(Fetched(name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_here))
+    progress = parts(100, lambda here, whole: put_event(DownloadProgress(here=here, whole=whole)))
+    path = await models.fetch(name, progress, lambda text: put_event(DownloadNote(text=text)))
+    put_event(
+        DownloadResult(name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_here)
+    )
     return path
 
 
-class Fetching(Value, tag="progress"):
+class DownloadProgress(Value, tag="progress"):
     """Bytes that are here, and bytes in all."""
 
     here: int
     whole: int
 
 
-class Noted(Value, tag="note"):
+class DownloadNote(Value, tag="note"):
     text: str
 
 
-class Fetched(Value, tag="result", omit_defaults=False):
+class DownloadResult(Value, tag="result", omit_defaults=False):
     """`fetched` is whether it had to be."""
 
     name: str
@@ -71,7 +73,7 @@ class Fetched(Value, tag="result", omit_defaults=False):
     fetched: bool
 
 
-def put_event(line: Fetching | Noted | Fetched) -> None:
+def put_event(line: DownloadProgress | DownloadNote | DownloadResult) -> None:
     put_exactly(msgspec.json.encode(line).decode())
 
 

@@ -46,11 +46,11 @@ class Footer:
         self._standing = standing
         self._question = ""
         self._listening = listening
-        self._line = Buffer(multiline=False, accept_handler=self._entered)
+        self._line = Buffer(multiline=False, accept_handler=self._accept_line)
         self._application: Application[None] | None = None
 
     @property
-    def typed(self) -> str:
+    def unsent_text(self) -> str:
         """What was typed and not sent."""
         return self._line.text
 
@@ -116,7 +116,7 @@ class Footer:
             async with in_terminal():
                 yield
 
-    def heard(self, text: str) -> None:
+    def remove_queued(self, text: str) -> None:
         """These words are in the log, where the next turn finds them."""
         if text in self.queued:
             self.queued.remove(text)
@@ -125,7 +125,7 @@ class Footer:
         if self._application is not None:
             self._application.invalidate()
 
-    def _entered(self, line: Buffer) -> bool:
+    def _accept_line(self, line: Buffer) -> bool:
         """Enter was pressed; says whether the line stays as it is."""
         text = to_utf8(line.text)
         if self._question:

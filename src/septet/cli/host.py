@@ -133,8 +133,8 @@ def plan_for(options: HostOptions) -> ServerConfig:
 def run_host(options: HostOptions) -> int:
     if options.url:
         server = ConnectOptions(url=options.url, token_file=options.token_file, tls_ca=options.tls_ca)
-        return anyio.run(stay, partial(adopting, endpoint_of(server), server, options))
-    return anyio.run(stay, partial(hosting, plan_for(options)))
+        return anyio.run(stay, partial(open_foreign_server, endpoint_of(server), server, options))
+    return anyio.run(stay, partial(open_server, plan_for(options)))
 
 
 def run_invite(store: Path | None, name: str, roles: Sequence[str], called: Sequence[str]) -> int:
@@ -188,7 +188,7 @@ async def stay(context: Callable[[], AbstractAsyncContextManager[object]]) -> in
 
 
 @asynccontextmanager
-async def hosting(plan: ServerConfig) -> AsyncGenerator[Endpoint]:
+async def open_server(plan: ServerConfig) -> AsyncGenerator[Endpoint]:
     async with open_host(plan) as server:
         address, folder = server.address, plan.folder
         (folder / "address").write_text(server.endpoint.address)
@@ -203,7 +203,9 @@ async def hosting(plan: ServerConfig) -> AsyncGenerator[Endpoint]:
 
 
 @asynccontextmanager
-async def adopting(endpoint: Endpoint, server: ConnectOptions, options: HostOptions) -> AsyncGenerator[None]:
+async def open_foreign_server(
+    endpoint: Endpoint, server: ConnectOptions, options: HostOptions
+) -> AsyncGenerator[None]:
     """Somebody else's server, made ready and kept in sight."""
     if options.tls != ("", ""):
         raise BadUsage("--tls is for a server that is started here", "leave it out with --nats")

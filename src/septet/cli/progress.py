@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from septet.chat.export import package_text, tool_text
-from septet.chat.results import WITHOUT_PROGRAM, spent, spent_now, time_used
+from septet.chat.results import WITHOUT_PROGRAM, spending_text, time_text, turn_spending_text
 from septet.common.text import pluralize, printable
 from septet.domain.events import (
     AnswerGiven,
@@ -73,18 +73,18 @@ class Screen:
         self.footer: Footer | None = None
         self._opened = self._news = monotonic()
 
-    def standing(self) -> str:
+    def footer_line(self) -> str:
         """The footer's words, now: somebody may have been at work for long since anything happened."""
         now = monotonic()
         return footer_text(self.state, turn=now - self._opened, quiet=now - self._news)
 
-    def hear(self, recorded: Recorded, aloud: bool = True) -> None:
+    def show(self, recorded: Recorded, aloud: bool = True) -> None:
         before, self.state = self.state.plan, reduce(self.state, recorded)
         self._news = monotonic()
         if isinstance(recorded.event, TurnOpened):
             self._opened = self._news
         if self.footer and isinstance(recorded.event, PersonSpoke):
-            self.footer.heard(recorded.event.text)
+            self.footer.remove_queued(recorded.event.text)
         who, text = progress_line(recorded.event, self.verbose)
         if isinstance(recorded.event, PlanProposed) and before is not None:
             text = f"the plan, changed\n{plan_changes(before, recorded.event.plan)}"
@@ -96,11 +96,11 @@ class Screen:
         name = Text(f"{printable(titles.get(who) or who):>9}  ", style=COLOURS.get(who, "white"))
         lines = printable(text).rstrip().splitlines() or [""]
         with self.footer.out_of_the_way() if self.footer else nullcontext():
-            for part in (part for line in lines for part in self.fitted(line)):
+            for part in (part for line in lines for part in self.wrap_line(line)):
                 self.console.print(name + part, soft_wrap=True)
                 name = Text(" " * MARGIN)
 
-    def fitted(self, line: str) -> list[Text]:
+    def wrap_line(self, line: str) -> list[Text]:
         """A long line in parts that fit the terminal, each indented like the first; whole where nobody watches."""
         words = line.lstrip(" ")
         indent = " " * (len(line) - len(words))
@@ -124,7 +124,14 @@ def footer_text(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
     return " · ".join(
         filter(
             None,
-            [rounds, speaker, checks, spent(state), time_used(state, quiet if busy else 0), spent_now(state)],
+            [
+                rounds,
+                speaker,
+                checks,
+                spending_text(state),
+                time_text(state, quiet if busy else 0),
+                turn_spending_text(state),
+            ],
         )
     )
 

@@ -11,7 +11,7 @@ from subprocess import DEVNULL
 import anyio
 from msgspec.structs import replace
 
-from septet.cli.host import HostOptions, hosting, plan_for, stay
+from septet.cli.host import HostOptions, open_server, plan_for, stay
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.hosts import REMOTE_ROLES, ServerConfig
 from septet.common.documents import read_text
@@ -40,7 +40,7 @@ def run_all(team: str, options: UpOptions) -> int:
     plan = replace(
         plan, roles=named_roles(plan, spec), port=plan.port if options.port is None else options.port
     )
-    return anyio.run(stay, partial(everything, plan, parts(plan, spec, config, options)))
+    return anyio.run(stay, partial(run_parts, plan, parts(plan, spec, config, options)))
 
 
 def is_file(team: str) -> bool:
@@ -74,8 +74,8 @@ def parts(plan: ServerConfig, team: TeamSpec, config: Path | None, options: UpOp
 
 
 @asynccontextmanager
-async def everything(plan: ServerConfig, commands: Sequence[Sequence[str]]) -> AsyncGenerator[None]:
-    async with hosting(plan) as endpoint, anyio.create_task_group() as tasks:
+async def run_parts(plan: ServerConfig, commands: Sequence[Sequence[str]]) -> AsyncGenerator[None]:
+    async with open_server(plan) as endpoint, anyio.create_task_group() as tasks:
         for command in commands:
             tasks.start_soon(keep, endpoint, command)
         yield

@@ -43,7 +43,7 @@ async def person_input(screen: Screen, tell: Tell, output: Output) -> AsyncGener
         return
     from septet.cli.footer import Footer
 
-    footer = Footer(screen.standing, listening=sys.stdin.isatty())
+    footer = Footer(screen.footer_line, listening=sys.stdin.isatty())
     with warnings_on(screen):
         async with anyio.create_task_group() as tasks:
             await tasks.start(footer.show)
@@ -178,7 +178,7 @@ def unheard_input(screen: Screen) -> tuple[bool, str]:
         return False, ""
     for text in screen.footer.queued:
         screen.say("person", text)
-    return bool(screen.footer.queued), screen.footer.typed
+    return bool(screen.footer.queued), screen.footer.unsent_text
 
 
 async def reopen_for(late: bool, typed: str, session: Session, chat: str, bounds: Bounds) -> bool:
@@ -234,7 +234,7 @@ def show_event(recorded: Recorded, screen: Screen, output: Output) -> None:
         put_exactly(encode(recorded).decode())
     if not output.quiet:
         printed_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not output.json
-        screen.hear(recorded, aloud=not printed_last)
+        screen.show(recorded, aloud=not printed_last)
 
 
 @asynccontextmanager

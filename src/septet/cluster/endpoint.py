@@ -11,7 +11,7 @@ from shlex import quote
 from septet.common.text import encode_token
 from septet.common.values import Value
 from septet.errors import BadConfig, BadUsage
-from septet.settings.group_chats import GroupChatFile, adopted, read_group_chat
+from septet.settings.group_chats import GroupChatFile, client_environment, read_group_chat
 from septet.settings.home import find_home
 
 SECRET = re.compile(r"//([^@/]*)@")
@@ -121,7 +121,7 @@ def default_token_file(options: ConnectOptions, roles: Sequence[str]) -> Path:
 def load_group_chat(config: Path) -> GroupChatFile:
     """Read a group chat's file; what it says of the provider holds where the environment says nothing."""
     found = read_group_chat(config)
-    os.environ.update(adopted(found, os.environ))
+    os.environ.update(client_environment(found, os.environ))
     return found
 
 

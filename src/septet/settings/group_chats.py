@@ -192,7 +192,7 @@ def variables(client: ClientForm) -> dict[str, str]:
     return {name: value for name, value in named.items() if value and not PLACEHOLDER.search(value)}
 
 
-def adopted(found: GroupChatFile, environment: Mapping[str, str]) -> dict[str, str]:
+def client_environment(found: GroupChatFile, environment: Mapping[str, str]) -> dict[str, str]:
     """What the file adds to an environment, which wins. An address of the file gets the file's key and no other.
 
     Raises BadConfig where a key of the person's own would go to an address that only the file names.

@@ -8,7 +8,7 @@ import anyio
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from septet.chat.export_file import FORMATS, document, fetched, packed
+from septet.chat.export_file import FORMATS, document, pack_zip, read_blobs
 from septet.chat.results import result_of
 from septet.chat.versions import difference, version_named
 from septet.demos.catalogue import demo_names
@@ -51,8 +51,8 @@ class Queries:
         version = version_named(state, request.path_params["version"])
         made: Mapping[str, str] = state.artefacts if version == state.version else {}
         paths = {**made, **{file.path: file.sha256 for file in version.files}}
-        contents = await fetched({path: sha for path, sha in paths.items() if sha}, self.app.session.blobs)
-        content = await anyio.to_thread.run_sync(packed, contents)
+        contents = await read_blobs({path: sha for path, sha in paths.items() if sha}, self.app.session.blobs)
+        content = await anyio.to_thread.run_sync(pack_zip, contents)
         name = f"{state.chat}-v{version.number}.zip"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type="application/zip", headers=headers)

@@ -47,7 +47,7 @@ from septet.ways.table import floor_for, thinkers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
 from septet.wiring.session import Session, with_model
 from septet.workspace.files import Workspace
-from septet.workspace.snapshots import hidden_in, taken
+from septet.workspace.snapshots import hidden_in, take_snapshot
 
 OWN = "own"
 """The model of who thinks with whatever its machine has."""
@@ -192,7 +192,7 @@ class ClusterSession(Session):
             return state
         workspace = Workspace(Path(state.workspace))
         hidden = await hidden_in(workspace, None, self.blobs)
-        kept, _ = await taken(workspace, hidden, self.blobs, 1, "before the first write")
+        kept, _ = await take_snapshot(workspace, hidden, self.blobs, 1, "before the first write")
         return fold(await self.store.append(state.chat, kept, after=state.seq), state)
 
 

@@ -25,7 +25,7 @@ from septet.runtime.log import Log
 from septet.team.layouts import first_of, layout_of
 from septet.wiring.session import Session
 from septet.workspace.files import Workspace
-from septet.workspace.snapshots import Snapshot, hidden_in, recall, restore, taken
+from septet.workspace.snapshots import Snapshot, hidden_in, recall, restore, take_snapshot
 
 
 class Forked(Value, omit_defaults=False):
@@ -107,7 +107,7 @@ async def bring_back(session: Session, state: State, version: VersionWritten, wh
     number = len(state.versions) + 1
     hidden = await hidden_in(workspace, first_of(state), session.blobs)
     count = len(state.snapshots) + 1
-    kept, now = await taken(workspace, hidden, session.blobs, count, f"before v{version.number}")
+    kept, now = await take_snapshot(workspace, hidden, session.blobs, count, f"before v{version.number}")
     again = replace(version, number=number, note=f"v{version.number} again, as the person asked")
     decision = DecisionRecorded(by="person", what=f"restored v{version.number}", why=why)
     log = Log(session.store, state)

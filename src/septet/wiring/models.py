@@ -49,7 +49,7 @@ from septet.models.wrappers.retry import RequestTimeout, Retry, RetryPolicy
 from septet.models.wrappers.text_protocol import TextProtocol
 from septet.models.wrappers.usage import UsageCheck
 from septet.ports import Model
-from septet.settings.group_chats import adopted, read_group_chat
+from septet.settings.group_chats import client_environment, read_group_chat
 from septet.settings.home import Home
 
 
@@ -122,7 +122,7 @@ class Models:
     def adopt(self, config: Path) -> None:
         """What a group chat's file says of its provider holds where the environment says nothing."""
         if config.exists():
-            added = adopted(read_group_chat(config), self._environment)
+            added = client_environment(read_group_chat(config), self._environment)
             self._environment = {**self._environment, **added}
 
     def open(self, names: Sequence[str]) -> Model:

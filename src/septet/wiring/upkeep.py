@@ -19,7 +19,7 @@ from septet.team.layouts import first_of
 from septet.wiring.forks import layout_at
 from septet.wiring.session import Session
 from septet.workspace.files import Workspace
-from septet.workspace.snapshots import hidden_in, recall, restore, taken
+from septet.workspace.snapshots import hidden_in, recall, restore, take_snapshot
 
 SNAPSHOT = re.compile(r"s(\d{1,9})", re.IGNORECASE)
 
@@ -40,7 +40,7 @@ async def restore_workspace(session: Session, chat: str, point: str) -> Restored
     version = version_named(state, point) if manifest is None else None
     hidden = await hidden_in(workspace, first_of(state), session.blobs)
     number = len(state.snapshots) + 1
-    saved, now = await taken(workspace, hidden, session.blobs, number, f"before {point}")
+    saved, now = await take_snapshot(workspace, hidden, session.blobs, number, f"before {point}")
     await session.store.append(chat, saved, after=None)
     if manifest is not None:
         await restore(workspace, await recall(manifest, session.blobs), now, session.blobs)

@@ -7,9 +7,9 @@ from septet.domain.files import FileChange, FileRef
 from septet.domain.plans import Refusal
 from septet.ports import Blobs
 from septet.team.context import Context
-from septet.workspace.edits import unified
+from septet.workspace.edits import diff_text
 from septet.workspace.files import path_trouble
-from septet.workspace.formatting import formatted
+from septet.workspace.formatting import format_python
 from septet.workspace.validation import fault_of, fault_text
 
 LARGEST = 1 << 20
@@ -19,7 +19,7 @@ Wishes = Mapping[str, str | None]
 """What files shall hold; None is a file that shall be gone."""
 
 
-class Prepared(Value):
+class Change(Value):
     """Changes that may be made, their texts, and how they look as a diff."""
 
     texts: Mapping[str, str | None]
@@ -33,7 +33,7 @@ def wishes(before: Context, after: Context) -> Wishes:
     return {path: new.get(path) for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)}
 
 
-async def prepared(before: Texts, wished: Wishes, own: Collection[str] = ()) -> Prepared | Refusal:
+async def prepare_change(before: Texts, wished: Wishes, own: Collection[str] = ()) -> Change | Refusal:
     """All of it or nothing: one bad file refuses the whole change. Only new files and `own` ones are formatted."""
     texts: dict[str, str | None] = {}
     for path, text in wished.items():
@@ -41,10 +41,10 @@ async def prepared(before: Texts, wished: Wishes, own: Collection[str] = ()) -> 
         if trouble is not None:
             return trouble
         ours = path not in before or path in own
-        texts[path] = text if text is None or not ours else await formatted(text, path)
+        texts[path] = text if text is None or not ours else await format_python(text, path)
     changed = {path: text for path, text in texts.items() if before.get(path) != text}
-    return Prepared(
-        texts=changed, diff="".join(unified(path, before.get(path), text) for path, text in changed.items())
+    return Change(
+        texts=changed, diff="".join(diff_text(path, before.get(path), text) for path, text in changed.items())
     )
 
 
@@ -61,7 +61,7 @@ def text_trouble(path: str, text: str | None) -> Refusal | None:
     return Refusal(reason=f"nothing was written, for {fault_text(path, fault)}") if fault else None
 
 
-async def recorded(texts: Wishes, known: Container[str], blobs: Blobs) -> tuple[FileChange, ...]:
+async def file_changes(texts: Wishes, known: Container[str], blobs: Blobs) -> tuple[FileChange, ...]:
     """The changes with their contents kept, as the log will hold them; `known` files are changed, others new."""
     changes: list[FileChange] = []
     for path, text in texts.items():
@@ -76,7 +76,7 @@ async def recorded(texts: Wishes, known: Container[str], blobs: Blobs) -> tuple[
     return tuple(changes)
 
 
-def applied(files: Mapping[str, FileRef], changes: tuple[FileChange, ...]) -> tuple[FileRef, ...]:
+def files_after(files: Mapping[str, FileRef], changes: tuple[FileChange, ...]) -> tuple[FileRef, ...]:
     """The files after the changes, in order."""
     after = dict(files)
     for change in changes:

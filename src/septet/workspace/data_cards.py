@@ -88,20 +88,20 @@ def text_of(
     shape = f"{pluralize(rows, 'row')}, {pluralize(len(columns), 'column')}, {pluralize(size, 'byte')}"
     lines = [
         f"{path.name}: {kind}, {shape}",
-        *aligned(table),
+        *align_columns(table),
         "first rows:",
     ]
-    return "\n".join([*lines, *(" | ".join(clipped(value) for value in sample) for sample in samples)])
+    return "\n".join([*lines, *(" | ".join(cell_text(value) for value in sample) for sample in samples)])
 
 
 def row(column: Sequence[object], dictionary: Mapping[str, str]) -> tuple[str, ...]:
     name, kind, smallest, largest, different = column[:5]
     empty = f"{float(str(column[11] or 0)):g} %"
     meaning = dictionary.get(str(name).lower(), "")
-    return (str(name), str(kind), clipped(smallest), clipped(largest), f"≈{different}", empty, meaning)
+    return (str(name), str(kind), cell_text(smallest), cell_text(largest), f"≈{different}", empty, meaning)
 
 
-def aligned(table: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(table: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -109,7 +109,7 @@ def aligned(table: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def clipped(value: object) -> str:
+def cell_text(value: object) -> str:
     text = " ".join(str("" if value is None else value).split())
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 

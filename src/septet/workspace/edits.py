@@ -10,14 +10,14 @@ def insert_lines(text: str, line: int, code: str) -> str | Refusal:
     lines = split(text)
     if not 1 <= line <= len(lines) + 1:
         return Refusal(reason=f"line {line} is not in 1 to {len(lines) + 1}")
-    return joined([*ended(lines[: line - 1]), *block(code, text), *lines[line - 1 :]])
+    return joined([*with_newline(lines[: line - 1]), *block(code, text), *lines[line - 1 :]])
 
 
 def replace_lines(text: str, start: int, end: int, code: str) -> str | Refusal:
     """`code` instead of the lines from `start` to `end`, both included."""
     lines = split(text)
     trouble = outside(start, end, len(lines))
-    return trouble or joined([*ended(lines[: start - 1]), *block(code, text), *lines[end:]])
+    return trouble or joined([*with_newline(lines[: start - 1]), *block(code, text), *lines[end:]])
 
 
 def remove_lines(text: str, start: int, end: int) -> str | Refusal:
@@ -61,7 +61,7 @@ def block(code: str, text: str) -> list[str]:
     return [code.replace("\n", "\r\n") if "\r\n" in text else code]
 
 
-def ended(lines: list[str]) -> list[str]:
+def with_newline(lines: list[str]) -> list[str]:
     """What something follows must end with a line feed."""
     return [*lines[:-1], lines[-1] if lines[-1].endswith("\n") else lines[-1] + "\n"] if lines else []
 
@@ -79,7 +79,7 @@ def nearest(text: str, old: str) -> str:
     return "\n".join(lines[place : place + len(wanted)]) if first else ""
 
 
-def unified(path: str, old: str | None, new: str | None) -> str:
+def diff_text(path: str, old: str | None, new: str | None) -> str:
     """A unified diff; None is a file that does not exist."""
     before = lines_of(old)
     after = lines_of(new)

@@ -271,17 +271,17 @@ def put_aside(folder: int, name: str) -> None:
 
 def remove_empty(folder: int, name: str) -> None:
     """A folder and the folders in it, as far as nothing else is there. They may be deeper than any path is long."""
-    here = entered(os.dup(folder), name)
+    here = enter_folder(os.dup(folder), name)
     try:
         way, inner = [name], [folders_in(here)]
         while way:
             if inner[-1]:
                 with suppress(OSError):
-                    here = entered(here, down := inner[-1].pop())
+                    here = enter_folder(here, down := inner[-1].pop())
                     way.append(down)
                     inner.append(folders_in(here))
             else:
-                here = entered(here, "..")
+                here = enter_folder(here, "..")
                 inner.pop()
                 with suppress(OSError):
                     os.rmdir(way.pop(), dir_fd=here)
@@ -289,7 +289,7 @@ def remove_empty(folder: int, name: str) -> None:
         os.close(here)
 
 
-def entered(folder: int, name: str) -> int:
+def enter_folder(folder: int, name: str) -> int:
     if name != "..":
         open_up(name, os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode, folder)
     deeper = os.open(name, FOLDER, dir_fd=folder)

@@ -12,7 +12,7 @@ PATIENCE = 20.0
 SETTINGS = ("--isolated", "--stdin-filename")
 
 
-async def formatted(source: str, path: str) -> str:
+async def format_python(source: str, path: str) -> str:
     """The source with sorted imports and ruff's layout; as it was where ruff is away or would alter it."""
     return await to_thread.run_sync(format_source, source, path)
 
@@ -23,7 +23,7 @@ def format_source(source: str, path: str) -> str:
         return source
     sort = [command, "check", "--select", "I", "--fix", "--quiet", *SETTINGS, path, "-"]
     looks = [command, "format", "--quiet", *SETTINGS, path, "-"]
-    return faithful(source, passed(looks, passed(sort, source)))
+    return faithful(source, pipe_through(looks, pipe_through(sort, source)))
 
 
 def ruff() -> str | None:
@@ -32,7 +32,7 @@ def ruff() -> str | None:
     return str(beside) if beside.exists() else shutil.which("ruff")
 
 
-def passed(command: list[str], source: str) -> str:
+def pipe_through(command: list[str], source: str) -> str:
     """What the command makes of the source; the source itself where it fails."""
     try:
         run = subprocess.run(
@@ -55,10 +55,10 @@ def shape(source: str) -> tuple[list[str], list[str]]:
     """Every imported name, sorted, and everything else in order."""
     tree = ast.parse(source)
     others = [ast.dump(node) for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
-    return sorted(set(imported(tree))), others
+    return sorted(set(imported_names(tree))), others
 
 
-def imported(tree: ast.AST) -> list[str]:
+def imported_names(tree: ast.AST) -> list[str]:
     """Every imported name on its own, so that joining and splitting import lines makes no difference."""
     found: list[str] = []
     for node in ast.walk(tree):

@@ -20,14 +20,14 @@ LIST = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--dire
 PLAIN = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false")
 
 
-def ignored(folder: Path) -> set[str]:
+def ignored_paths(folder: Path) -> set[str]:
     """Paths in the folder that git ignores; a folder that is ignored as a whole stands for all that is in it."""
     top = repository_of(folder)
     if top is None:
         return set()
-    answers = (listed(folder.resolve(), top, with_index=index) for index in (True, False))
+    answers = (git_ignored(folder.resolve(), top, with_index=index) for index in (True, False))
     names = next((names for names in answers if names is not None), None)
-    names = guessed(folder) if names is None else names
+    names = guess_ignored(folder) if names is None else names
     return set() if "./" in names else {name.rstrip("/") for name in names}  # who works there means it
 
 
@@ -39,7 +39,7 @@ def repository_of(folder: Path) -> Path | None:
     return None
 
 
-def listed(folder: Path, top: Path, *, with_index: bool) -> list[str] | None:
+def git_ignored(folder: Path, top: Path, *, with_index: bool) -> list[str] | None:
     """Git's answer; None where there is no git or it does not get on with that repository."""
     git = shutil.which("git")
     if git is None or not folder.is_dir():
@@ -83,7 +83,7 @@ def prepare(made: Path, top: Path) -> Path:
     return real / "index"
 
 
-def guessed(folder: Path) -> list[str]:
+def guess_ignored(folder: Path) -> list[str]:
     """Without git: whatever a rule of the folder's own .gitignore could mean."""
     rules: list[str] = []
     with suppress(OSError):

@@ -13,7 +13,7 @@ from typing import Literal
 from septet.common.secrets import holds_secret, is_secret_name
 from septet.common.values import Value
 from septet.workspace.files import FOLDER, Workspace, open_root
-from septet.workspace.ignored import ignored
+from septet.workspace.ignored import ignored_paths
 
 LEFT_ALONE = {
     ".git",
@@ -76,7 +76,7 @@ class Walk:
     def _beneath(self, folder: int, prefix: str, depth: int) -> Iterator[Entry]:
         names = sorted(os.listdir(folder))
         if depth and ".git" in names:  # a repository in the repository has rules of its own
-            self.ignored |= {prefix + path for path in ignored(self.root / prefix)}
+            self.ignored |= {prefix + path for path in ignored_paths(self.root / prefix)}
         for name in names:
             if name in LEFT_ALONE or any(0xD800 <= ord(sign) < 0xE000 for sign in name):
                 continue

@@ -18,7 +18,7 @@ from septet.domain.events import SnapshotTaken
 from septet.errors import LogDamaged
 from septet.ports import Blobs
 from septet.workspace.files import LARGEST, PLAIN, Workspace, depth, in_thread, make_folder, ways
-from septet.workspace.ignored import ignored
+from septet.workspace.ignored import ignored_paths
 from septet.workspace.listing import Entry, is_secret, listing
 
 MOST_BYTES = 1 << 30
@@ -72,7 +72,7 @@ async def take(workspace: Workspace, hidden: Collection[str], blobs: Blobs) -> S
     )
 
 
-async def taken(
+async def take_snapshot(
     workspace: Workspace, hidden: Collection[str], blobs: Blobs, number: int, note: str = ""
 ) -> tuple[SnapshotTaken, Snapshot]:
     """A snapshot and the event that records it."""
@@ -93,7 +93,7 @@ async def taken(
 async def hidden_in(workspace: Workspace, first: SnapshotTaken | None, blobs: Blobs) -> set[str]:
     """What git ignores, and did at the first snapshot: whoever changes its rules does not open a file by that."""
     before = (await recall(first.manifest, blobs)).ignored if first else ()
-    return await in_thread(lambda: ignored(workspace.root)) | set(before)
+    return await in_thread(lambda: ignored_paths(workspace.root)) | set(before)
 
 
 async def recall(address: str, blobs: Blobs) -> Snapshot:

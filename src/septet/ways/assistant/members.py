@@ -29,7 +29,7 @@ from septet.ways.assistant.policy import SEND, answer, briefed, recipients, send
 from septet.ways.autocoder.members import next_version
 from septet.ways.prompts import prompt_text
 from septet.ways.way import Kit
-from septet.workspace.changes import Prepared, prepared, recorded
+from septet.workspace.changes import Change, file_changes, prepare_change
 from septet.workspace.files import in_thread, path_trouble
 from septet.workspace.listing import FolderTexts
 
@@ -195,17 +195,17 @@ async def answered(state: State, said: str | Refusal, hands: WorkingHands, bench
     call, texts = hands.call.id, hands.texts
     edited = hands.wished.keys() & texts.read.keys()
     own = texts.known.keys() - state.borrowed
-    change = said if isinstance(said, Refusal) else await prepared(texts, hands.wished, own)
+    change = said if isinstance(said, Refusal) else await prepare_change(texts, hands.wished, own)
     if isinstance(said, Refusal) or isinstance(change, Refusal):
         reason = said if isinstance(said, Refusal) else change
         assert isinstance(reason, Refusal)
         return ToolAnswered(id=call, text=reason.reason, failed=True)
-    assert isinstance(change, Prepared)
+    assert isinstance(change, Change)
     replaced = change.texts.keys() - texts.known.keys() - edited
     if (refused := await unseen(state, replaced, bench)) is not None:
         return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown)
     text = "\n".join(filter(None, [said, change.diff]))
-    changes = await recorded(change.texts, texts, bench.blobs)
+    changes = await file_changes(change.texts, texts, bench.blobs)
     return ToolAnswered(id=call, text=text, changes=changes, shown=await shown_by(hands, text, bench))
 
 

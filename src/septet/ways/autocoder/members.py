@@ -34,9 +34,9 @@ from septet.ways.autocoder.briefing import act_prompt
 from septet.ways.autocoder.policy import DISAGREEMENT, diagnose
 from septet.ways.iterate.members import member as team_member
 from septet.ways.way import Kit
-from septet.workspace.changes import Prepared, applied, prepared, recorded, wishes
+from septet.workspace.changes import Change, file_changes, files_after, prepare_change
 from septet.workspace.listing import LARGEST_TEXT, Entry, as_text
-from septet.workspace.snapshots import recall, taken
+from septet.workspace.snapshots import recall, take_snapshot
 from septet.workspace.validation import fault_of, fault_text
 
 DECISION: dict[str, object] = {
@@ -168,7 +168,7 @@ async def backed_up(state: State, bench: Bench) -> SnapshotTaken:
     if bench.mirror:
         await bench.show(state)
     number, hidden = len(state.snapshots) + 1, await bench.hidden(state)
-    return (await taken(bench.workspace, hidden, bench.blobs, number))[0]
+    return (await take_snapshot(bench.workspace, hidden, bench.blobs, number))[0]
 
 
 async def project_found(state: State, bench: Bench) -> VersionWritten | None:
@@ -272,16 +272,16 @@ async def answered(
     known = {file.rel_path for file in context.project_code}
     if (refused := await unseen(state, change.texts.keys() - known, bench)) is not None:
         return ToolAnswered(id=call.id, text=refused.reason, failed=True, shown=refused.shown)
-    changes = await recorded(change.texts, known, bench.blobs)
+    changes = await file_changes(change.texts, known, bench.blobs)
     return ToolAnswered(id=call.id, text=change.diff, changes=changes)
 
 
-async def attempt(state: State, choice: Choice, context: Context, actions: Actions) -> Prepared | Refusal:
+async def attempt(state: State, choice: Choice, context: Context, actions: Actions) -> Change | Refusal:
     after = await actions[choice.action].apply(context, choice.arguments)
     if isinstance(after, Refusal):
         return after
     before = {file.rel_path: file.content for file in context.project_code}
-    change = await prepared(before, wishes(context, after), own=before.keys() - state.borrowed)
+    change = await prepare_change(before, wishes(context, after), own=before.keys() - state.borrowed)
     if isinstance(change, Refusal):
         return change
     return unfit(change.texts, choice) or change
@@ -300,7 +300,7 @@ def consequences(state: State, by: str, result: ToolAnswered, choice: Choice | R
 
 
 def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> VersionWritten:
-    files = applied({file.path: file for file in (state.version.files if state.version else ())}, changes)
+    files = files_after({file.path: file for file in (state.version.files if state.version else ())}, changes)
     return VersionWritten(number=len(state.versions) + 1, files=files, tree=tree_of(files), note=note)
 
 
