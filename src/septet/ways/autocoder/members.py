@@ -34,7 +34,7 @@ from septet.ways.autocoder.briefing import act_prompt
 from septet.ways.autocoder.policy import DISAGREEMENT, diagnose
 from septet.ways.iterate.members import member as team_member
 from septet.ways.way import Kit
-from septet.workspace.changes import Change, file_changes, files_after, prepare_change
+from septet.workspace.changes import Change, file_changes, files_after, prepare_change, wishes
 from septet.workspace.listing import LARGEST_TEXT, Entry, as_text
 from septet.workspace.snapshots import recall, take_snapshot
 from septet.workspace.validation import fault_of, fault_text
