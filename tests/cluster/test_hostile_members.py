@@ -18,6 +18,7 @@ from septet.cluster.bus import NatsBus
 from septet.cluster.client import subscribe
 from septet.cluster.conductor import open_line
 from septet.cluster.connection import connect
+from septet.cluster.deployment import unfinished
 from septet.cluster.presence import announce_presence, list_participants
 from septet.cluster.server import ServerConfig, serve
 from septet.cluster.status import host_status
@@ -40,7 +41,6 @@ from septet.errors import BadConfig, LogDamaged
 from septet.ways.table import TEAMS
 from septet.web.channels import Channels
 from septet.web.chat_view import ChatCache
-from septet.wiring.cluster import unfinished
 
 pytestmark = pytest.mark.anyio
 FORGED: list[Event] = [

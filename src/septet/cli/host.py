@@ -17,6 +17,7 @@ from septet.cli.options import Options
 from septet.cli.output import notify, put, put_exactly
 from septet.cli.start import Start, begin, resume_chat
 from septet.cli.watch import work
+from septet.cluster.deployment import is_here
 from septet.cluster.endpoint import (
     ConnectOptions,
     Endpoint,
@@ -41,8 +42,9 @@ from septet.domain.presence import Participant
 from septet.errors import BadUsage
 from septet.settings.group_chats import each_by_its_own
 from septet.settings.team_files import load_team
-from septet.wiring.cluster import Membership, open_cluster, serve_roles, thinking_elsewhere
+from septet.wiring.cluster import Membership, open_cluster, serve_roles
 from septet.wiring.handle import settle
+from septet.wiring.session import with_own_models
 
 LONGEST = 200
 
@@ -172,7 +174,7 @@ def run_conductor(server: ConnectOptions, goal: str | None, name: str, team: str
         spec = found if team == "iterate" else spec
     endpoint = endpoint_of(server)
     settle()
-    spec = spec if options.model.model else thinking_elsewhere(spec)
+    spec = spec if options.model.model else with_own_models(spec, is_here)
     prepare = resume_chat(name, goal, options) if name else begin(goal, spec, Start(), options)
     return work(prepare, options, partial(open_cluster, endpoint, how=command_line_options(server)))
 

@@ -171,7 +171,7 @@ async def say(session: Session, state: State, message: str) -> None:
 
 def nothing_to_resume(session: Session) -> BadUsage:
     """No chat is here; one that was conducted from here may be meant."""
-    if session.elsewhere or not (notes := session.remote_chats.all()):
+    if session.deployment.remote or not (notes := session.remote_chats.all()):
         return BadUsage("there is no chat to resume", "start one with septet run")
     return BadUsage(f"the chat '{notes[0].chat}' is on {notes[0].server}", notes[0].command)
 

@@ -17,7 +17,7 @@ class RemoteChats:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def keep(self, note: RemoteChat) -> None:
+    def save(self, note: RemoteChat) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         replace_file(self._path(note.chat), NOTES.encode(note))
 

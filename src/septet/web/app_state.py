@@ -78,7 +78,7 @@ async def open_app_state(session: Session, model: str) -> AsyncGenerator[AppStat
         runner = ChatRunner(session, channels, tasks)
         app = AppState(session, model, channels, runner, ChatCache(session.store))
         tasks.start_soon(app.chat_list.follow)
-        if session.elsewhere:
+        if session.deployment.remote:
             tasks.start_soon(adopt_orphans, app)
         yield app
         tasks.cancel_scope.cancel()
@@ -88,6 +88,6 @@ async def adopt_orphans(app: AppState) -> None:
     """Go on with chats whose conductor died, also our own before a restart. Should two do so, one wins."""
     while True:
         with suppress(SeptetError):  # it is tried again, and the page must not end with it
-            for chat in await app.session.orphans():
+            for chat in await app.session.deployment.orphans():
                 app.runner.start(await app.chats.state(chat))
         await anyio.sleep(HEARTBEAT)

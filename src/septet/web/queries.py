@@ -78,11 +78,11 @@ class Queries:
 
     async def people(self, request: Request) -> Response:
         """Who is where, on many machines; null where everybody is here."""
-        return json_response(await self.app.session.participants())
+        return json_response(await self.app.session.deployment.participants())
 
     async def model(self, request: Request) -> Response:
         """What a new chat would think with, and why; looking for one may take a moment."""
-        if not self.app.model and self.app.session.elsewhere:
+        if not self.app.model and self.app.session.deployment.remote:
             return json_response({"name": "own", "reason": "members think with the models of their machines"})
         try:
             choice = await self.app.session.models.choose() if not self.app.model else None

@@ -1,7 +1,7 @@
 """The composition root: ports meet their adapters here, and nowhere else."""
 
 import os
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -29,14 +29,13 @@ from septet.domain.events import (
     Recorded,
 )
 from septet.domain.plans import Plan
-from septet.domain.presence import Participant
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage, Conflict, Interrupted, NeedsPerson, SeptetError, StoreFailed, Unreachable
 from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, Sandbox
 from septet.runtime.bus import MemoryBus
-from septet.runtime.conductor import Agents, check_ended, perform
+from septet.runtime.deployment import Deployment
 from septet.runtime.log import Listen, Log, stream
 from septet.sandboxes.workbench import JobRunner
 from septet.settings.home import Home, find_home
@@ -45,7 +44,6 @@ from septet.stores.chat_locks import ChatLocks
 from septet.stores.examples import FullTextExamples, HybridExamples
 from septet.stores.remote_chats import RemoteChats
 from septet.stores.sqlite import open_store
-from septet.team.floor import Floor
 from septet.tools.registry import Usable
 from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import Kit
@@ -56,6 +54,8 @@ from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
 from septet.workspace.ignored import repository_of
 
+OWN = "own"
+"""The model of who thinks with whatever its machine has."""
 LONGEST_GOAL = 100_000
 PASSING = (Answered, NeedsPerson, Conflict, Interrupted, StoreFailed, Unreachable)
 """What stops a conductor and says nothing of the chat, or cannot be stored."""
@@ -71,13 +71,14 @@ class Session:
         blobs: Blobs,
         bus: Bus,
         models: Models,
-        catalog: ChatCatalog | None = None,
+        deployment: Deployment | None = None,
     ) -> None:
         self.home = home
-        self.locks = ChatLocks(home.locks)
+        self.deployment = deployment or local_deployment(home)
+        """Where members are, and how their turns are played."""
         self.models = models
         self.store = store
-        self.catalog = catalog
+        self.catalog: ChatCatalog | None = None
         """Renames and deletes chats, where the store can."""
         self.blobs = blobs
         self.bus = bus
@@ -86,8 +87,6 @@ class Session:
         self.teams: Mapping[str, TeamSpec] = TEAMS
         self.team = "iterate"
         """What a new chat is given to unless somebody chooses."""
-        self.elsewhere = False
-        """Whether members may be on other machines."""
         self.remote_chats = RemoteChats(home.remote_chats)
         self.mirror = False
         """Whether workspaces here are images of folders on other machines."""
@@ -160,16 +159,19 @@ class Session:
         return (folder.is_dir() and any(folder.iterdir())) or repository_of(folder) is not None
 
     def check_models(self, team: TeamSpec) -> None:
-        """A name that stands for no model is said before the chat begins."""
+        """A name that stands for no model is said before the chat begins. Keys are where the members are."""
         self.open_client(team)
-        for member in thinkers(team):
+        for member in filter(self.deployment.is_here, thinkers(team)):
             self.models.open(member.model)
 
     async def check_prices(self, team: TeamSpec, budget: Budget) -> None:
-        """A bound on the cost that nobody could hold is said before anything is bought."""
+        """A bound on the cost that nobody could hold is said before anything is bought.
+
+        Who thinks with what its own machine has knows the price there.
+        """
         for member in thinkers(team):
             bounded = budget.cost is not None or member.budget.cost is not None
-            if bounded and budget.price is None:
+            if bounded and budget.price is None and member.model != (OWN,):
                 await self.models.check_price(filter(None, (*member.model, member.stronger)))
 
     def open_client(self, team: TeamSpec) -> None:
@@ -178,16 +180,11 @@ class Session:
             self.models.adopt(Path(team.config))
 
     async def fitted(self, team: TeamSpec, model: str) -> TeamSpec:
-        """The team with something to think with: that model, or what is found here."""
-        return with_model(team, model or (await self.models.choose()).name)
-
-    async def participants(self) -> Sequence[Participant] | None:
-        """Who is where; nothing where everybody is here."""
-        return None
-
-    async def orphans(self) -> Sequence[str]:
-        """Chats whose conductor died; here nobody else can tell, and the person resumes."""
-        return ()
+        """The team with something to think with: that model, or what is found here, or what members elsewhere have."""
+        team = team if model else with_own_models(team, self.deployment.is_here)
+        if model or all(member.model for member in thinkers(team)):
+            return with_model(team, model)
+        return with_model(team, (await self.models.choose()).name)
 
     async def propose(self, chat: str, plan: Plan) -> None:
         """A plan that the person brings along: the planner need not write one."""
@@ -195,12 +192,12 @@ class Session:
 
     def command(self, chat: str) -> str:
         """What a person types to go on with the chat."""
-        return f"septet resume {chat}"
+        return self.deployment.command(chat)
 
     async def find(self, name: str, whole: bool = False) -> str:
         """The chat that is meant, also by the beginning of its name; only by all of it where it is `whole`."""
         known = [head.chat for head in await self.store.chats()]
-        if not self.elsewhere and name not in known:
+        if not self.deployment.remote and name not in known:
             self.check_here(name)
         return find_name(name, known, whole)
 
@@ -240,7 +237,7 @@ class Session:
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
         """Where programs will run; NoSandbox is raised before anything else has happened."""
-        return await open_job_runner(self.home, unsafe)
+        return await self.deployment.open_sandbox(unsafe)
 
     def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
@@ -252,6 +249,15 @@ class Session:
         """Start or resume, telling each event as it is stored; what stops the work is an event too."""
         self.take(chat)
         try:
+            async with self.deployment.conducting(chat, listen) as listener:
+                await self._perform_or_halt(chat, sandbox, person, listener)
+        finally:
+            self.deployment.locks.release(chat)
+
+    async def _perform_or_halt(
+        self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen
+    ) -> None:
+        try:
             await self._perform(chat, sandbox, person, listen)
         except PASSING:
             raise
@@ -259,12 +265,10 @@ class Session:
             for recorded in await self.halt(chat, error):
                 await listen(recorded)
             raise
-        finally:
-            self.locks.release(chat)
 
     def take(self, chat: str) -> None:
         """Have the chat to ourselves until it has been performed: nobody else buys answers for it meanwhile."""
-        self.locks.acquire(chat)
+        self.deployment.locks.acquire(chat)
 
     async def _perform(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
         async def keep(recorded: Recorded) -> None:
@@ -279,7 +283,7 @@ class Session:
         keepsakes = ArtefactFiles(self.keepsake_folders(log.state), self.blobs)
         await keepsakes.catch_up(log.state, await self.log(chat))
         try:
-            await self.play(log, floor, agents)
+            await self.deployment.play(log, floor, agents)
         finally:
             await left(sandbox, log.state.workspace)
         await self.learn_from(chat)
@@ -300,15 +304,10 @@ class Session:
         apart = Workspace(self.home.artefacts / state.chat)
         return (apart,) if state.existing else (Workspace(Path(state.workspace)), apart)
 
-    async def play(self, log: Log, floor: Floor, agents: Agents) -> None:
-        """The one loop, to the chat's end."""
-        await perform(log, floor, agents)
-        check_ended(log.state, agents)
-
     def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:
         """The team's members by name."""
         self.open_client(state.team)
-        here = [member for member in state.team.members if self.is_here(member)]
+        here = [member for member in state.team.members if self.deployment.is_here(member)]
         members = {member.name: self.agent(member, state, sandbox, person) for member in here}
         return {"proxy": self.person(state, person), **members}
 
@@ -318,14 +317,11 @@ class Session:
         if team.approve == "auto" and not (team.stepwise or team.consult):
             return agreeing
         asked = (
-            with_chat_released(person, self.take, self.locks.release)
+            with_chat_released(person, self.take, self.deployment.locks.release)
             if person
             else away(self.command(state.chat))
         )
         return agreeing_to_plans(asked) if team.approve == "auto" else asked
-
-    def is_here(self, member: RoleSpec) -> bool:
-        return True
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
         """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
@@ -357,6 +353,11 @@ class Session:
         )
 
 
+def local_deployment(home: Home) -> Deployment:
+    """Everything of a chat happens on this machine."""
+    return Deployment(locks=ChatLocks(home.locks), open_sandbox=lambda unsafe: open_job_runner(home, unsafe))
+
+
 @asynccontextmanager
 async def open_session(
     home: Home | None = None, environment: Mapping[str, str] = os.environ
@@ -365,8 +366,12 @@ async def open_session(
     home = home or find_home()
     with closing(FolderBlobs(home.blobs)) as blobs:
         async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
-            session = Session(home, store, blobs, MemoryBus(), models, store)
-            with closing(session.locks), closing(McpServers(home.config / "mcp.json")) as session.foreign:
+            session = Session(home, store, blobs, MemoryBus(), models)
+            session.catalog = store
+            with (
+                closing(session.deployment.locks),
+                closing(McpServers(home.config / "mcp.json")) as session.foreign,
+            ):
                 yield session
 
 
@@ -374,6 +379,13 @@ async def left(sandbox: Sandbox, workspace: str) -> None:
     """Nobody works there for now: nothing of the sandbox waits there any longer."""
     if isinstance(sandbox, JobRunner):
         await sandbox.release(workspace)
+
+
+def with_own_models(team: TeamSpec, is_here: Callable[[RoleSpec], bool]) -> TeamSpec:
+    """Members elsewhere that have no model think with what their machines have: the conductor needs no keys."""
+    own = {one.name for one in thinkers(team) if not (one.model or is_here(one))}
+    members = [replace(one, model=(OWN,)) if one.name in own else one for one in team.members]
+    return replace(team, members=tuple(members))
 
 
 def with_model(team: TeamSpec, model: str) -> TeamSpec:
