@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from web.serving import PATIENCE, Answer, Web, events_of, kinds
+from web.serving import PATIENCE, SCRIPTS, Answer, Web, events_of, kinds
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
@@ -170,6 +170,18 @@ def test_a_chat_is_forked_restored_and_asked_for_more(done: tuple[Web, str]) -> 
     log = events(web, fork)
     assert kinds(log)[-2:] == ["decision_recorded", "version_written"]
     assert web.act(fork, "stop").status == 200
+
+
+def test_more_words_to_a_talk_that_has_ended_give_it_as_many_rounds_again(done: tuple[Web, str]) -> None:
+    web, _ = done
+    talk = f"scripted:{SCRIPTS / 'talk.yaml'}"
+    chat = web.begin("a poem", team="writer-editor", model=talk, rounds=2)
+    first = web.until(chat, "chat_ended")
+    assert web.act(chat, "say", text="and now in blue").status == 200
+    second = web.until(chat, "chat_ended", after=int(str(first[-1]["seq"])))
+    spoken = kinds(first).count("model_answered")
+    assert spoken > 0
+    assert kinds(second).count("model_answered") == spoken
 
 
 def events(web: Web, chat: str) -> list[dict[str, object]]:

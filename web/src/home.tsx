@@ -153,7 +153,7 @@ export function Home() {
         </p>
       )}
       {model && <p class="quiet">{model.name ? `Model: ${model.name} (${model.reason})` : model.reason}</p>}
-      <h2>Or watch a rehearsal</h2>
+      <h2>Or watch a demo</h2>
       <p class="quiet">
         The team's words were written beforehand; its code, tests and pictures are really run here. No key, no
         network.
