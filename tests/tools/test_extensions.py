@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from assistant.scripts import calls, says, send, write
-from autocoder.hello import CASES, Step, fill, write_script
 from cli.commands import Septet
 from pydantic import BaseModel
+from scenarios.assistant.scripts import calls, says, send, write
+from scenarios.autocoder.hello import CASES, Step, fill, write_script
 
 from septet import Hands
 from septet.domain.runs import RunResult

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands import Septet
-from folders.chats import ACCEPT, call, fill, git, plan, play, repository, restore, script, send
+from scenarios.folders.chats import ACCEPT, call, fill, git, plan, play, repository, restore, script, send
 
 from septet.domain.events import RunFinished, SnapshotTaken
 

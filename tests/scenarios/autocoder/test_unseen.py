@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from autocoder.hello import fill
-from autocoder.playing import play
-from autocoder.test_main_program import MENDED, PLAN, TEST, WINDOW, ending
+from scenarios.autocoder.hello import fill
+from scenarios.autocoder.playing import play
+from scenarios.autocoder.test_main_program import MENDED, PLAN, TEST, WINDOW, ending
 
 from septet.domain.messages import ToolCall
 from septet.testing.replies import Reply, Seen

@@ -6,8 +6,8 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import msgspec
-from autocoder.playing import home_in, team
 from msgspec.structs import replace
+from scenarios.autocoder.playing import home_in, team
 
 from septet.domain.events import ChatEnded, Event, ReplyRefused, ToolAnswered, VersionWritten
 from septet.domain.messages import Request

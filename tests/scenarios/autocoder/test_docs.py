@@ -10,7 +10,7 @@ from septet import Handle
 from septet.tools import actions
 from septet.tools import registry as tool_registry
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

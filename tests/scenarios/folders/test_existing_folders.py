@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands import Septet
-from folders.chats import (
+from scenarios.folders.chats import (
     ACCEPT,
     FIXED,
     REVISE,

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from autocoder.hello import CASES, Case, fill, write_script
 from cli.commands import Septet, kinds
+from scenarios.autocoder.hello import CASES, Case, fill, write_script
 
 from septet.domain.codec import decode
 from septet.domain.events import DecisionRecorded, SnapshotTaken, ToolAnswered, ToolCalled

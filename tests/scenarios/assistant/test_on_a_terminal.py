@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from assistant.scripts import calls, execute, file, says, send, write
 from cli.commands import Septet
 from cli.terminals import needs_terminal, on_terminal
+from scenarios.assistant.scripts import calls, execute, file, says, send, write
 
 pytestmark = needs_terminal
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from autocoder.hello import MAIN, fill
-from autocoder.playing import play
+from scenarios.autocoder.hello import MAIN, fill
+from scenarios.autocoder.playing import play
 
 from septet.common.pictures import recognise
 from septet.domain.events import ChatEnded, DecisionRecorded, Event, Recorded, RunFinished

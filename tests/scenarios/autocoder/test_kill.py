@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from autocoder.hello import CASES, fill, write_script
 from cli.commands import Septet, kinds
+from scenarios.autocoder.hello import CASES, fill, write_script
 
 from septet.domain.codec import decode
 from septet.domain.events import ModelAnswered

@@ -3,9 +3,9 @@
 from hashlib import sha256
 from pathlib import Path
 
-from assistant.impressions import DICTIONARY, PROGRAM, ROWS, clicks, rate, rates, write_log
-from assistant.scripts import calls, execute, file, says, send, write
 from cli.commands import Septet
+from scenarios.assistant.impressions import DICTIONARY, PROGRAM, ROWS, clicks, rate, rates, write_log
+from scenarios.assistant.scripts import calls, execute, file, says, send, write
 
 from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, DataDescribed, ReplyRefused, RunFinished

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from autocoder.hello import CASES, MAIN, PLAN, TEST, Arguments, Step, fill, write_script
-from autocoder.playing import play, team
+from scenarios.autocoder.hello import CASES, MAIN, PLAN, TEST, Arguments, Step, fill, write_script
+from scenarios.autocoder.playing import play, team
 
 from septet.domain.events import (
     ChatEnded,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from folders.chats import ACCEPT, FIXED, REVISE, Played, call, code, plan, play, script
+from scenarios.folders.chats import ACCEPT, FIXED, REVISE, Played, call, code, plan, play, script
 
 pytestmark = pytest.mark.anyio
 PLAN = plan("python add.py", "command python add.py => good")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from assistant.scripts import Turn, calls, execute, file, says, send, write
-from autocoder.playing import home_in
 from cli.commands import Septet, kinds
 from pydantic import BaseModel
+from scenarios.assistant.scripts import Turn, calls, execute, file, says, send, write
+from scenarios.autocoder.playing import home_in
 
 from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, Event, ModelAnswered, ReplyRefused, ToolAnswered, ToolCalled

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from assistant.impressions import clicks, rate, rates
 from cli.commands import Septet
+from scenarios.assistant.impressions import clicks, rate, rates
 
 from septet.cli.run import DEMOS
 from septet.common.pictures import recognise

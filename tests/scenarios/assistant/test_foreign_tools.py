@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from assistant.scripts import calls, says, send, write
 from cli.commands import Septet
+from scenarios.assistant.scripts import calls, says, send, write
 
 from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, ToolAnswered

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from autocoder.hello import CASES, fill, write_script
-from autocoder.playing import home_in
+from scenarios.autocoder.hello import CASES, fill, write_script
+from scenarios.autocoder.playing import home_in
 
 from septet import BadUsage, Handle, autocoder
 from septet.domain.events import ModelAnswered, Recorded, TurnOpened
@@ -16,7 +16,7 @@ from septet.errors import BadConfig
 from septet.wiring.autocoder import checked
 from septet.wiring.session import open_session
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CASE = CASES["wrong code"]
 SECRET = "sk-" + "very-secret-0123456789"
 

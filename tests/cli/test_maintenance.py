@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from autocoder.hello import CASES, fill, write_script
 from cli.commands import SMALL, Septet, envelopes
 from cli.terminals import needs_terminal, on_terminal
+from scenarios.autocoder.hello import CASES, fill, write_script
 
 
 def test_an_old_version_comes_back_and_can_be_taken_back(adding: Septet) -> None:
