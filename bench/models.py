@@ -25,6 +25,7 @@ from septet.domain.teams import RoleSpec, TeamSpec
 from septet.models.credentials import bearer
 from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
+from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.ports import Agent, Model, Record
 from septet.runtime.bus import MemoryBus
@@ -62,7 +63,7 @@ def serve() -> None:
 
 def opened(url: str, wire: HttpClient) -> Model:
     wired = OpenAIModel(f"{url}/chat/completions", "mock", bearer("k"), wire)
-    return resilient([("url:http://127.0.0.1#mock", wired)], RetryPolicy(), print)
+    return make_resilient([Candidate("url:http://127.0.0.1#mock", wired)], RetryPolicy(), print)
 
 
 def speaker(name: str, model: Model, bus: MemoryBus) -> Agent:

@@ -176,7 +176,7 @@ def test_a_file_that_makes_no_sense_says_where(septet: Septet, own: bytes, cause
     config = septet.home / "config"
     (config / "models.yaml").write_bytes(own)
     with pytest.raises(BadConfig, match=cause):
-        _ = Models(Home(data=septet.home, config=config, cache=septet.home / "cache")).catalogue
+        _ = Models(Home(data=septet.home, config=config, cache=septet.home / "cache")).embedded.catalogue
 
 
 async def test_such_a_file_is_one_line_and_an_exit_code(septet: Septet) -> None:

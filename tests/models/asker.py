@@ -22,7 +22,7 @@ def opened(kind: str, url: str, wire: HttpClient) -> Model:
     if kind == "pydantic-ai":
         import os
 
-        from septet.models.providers.pydantic_ai import open_pydantic_ai
+        from septet.models.providers.pydantic_ai_model import open_pydantic_ai
 
         os.environ.update(OPENAI_BASE_URL=url, OPENAI_API_KEY="sk-test")
         return open_pydantic_ai("openai-chat:mock", wire)

@@ -12,7 +12,7 @@ from septet.models.http import HttpClient
 from septet.models.providers.anthropic import AnthropicModel
 from septet.models.providers.azure import azure_address, azure_credentials
 from septet.models.providers.openai import OpenAIModel
-from septet.models.providers.pydantic_ai import PydanticAIModel
+from septet.models.providers.pydantic_ai_model import PydanticAIModel
 from septet.ports import Model
 from septet.testing.server import MockServer
 

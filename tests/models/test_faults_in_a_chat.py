@@ -14,12 +14,12 @@ from septet.models.credentials import bearer
 from septet.models.faults import RateLimited, ServerError
 from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
+from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.ports import Model
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Fault, Reply, Seen, in_order
 from septet.testing.server import MockServer, serving
-from septet.wiring.models import resilient
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ def quick_wire() -> HttpClient:
 
 
 def opened(kind: str, server: MockServer, wire: HttpClient, patience: RetryPolicy = QUICK) -> Model:
-    return resilient([(kind, WIRES[kind](server, wire, None))], patience, print)
+    return make_resilient([Candidate(kind, WIRES[kind](server, wire, None))], patience, print)
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "pydantic-ai"])
@@ -101,14 +101,16 @@ async def test_an_unknown_name_stops_the_chat_resumable() -> None:
     async with quick_wire() as wire:
         lost = OpenAIModel("http://nowhere.invalid/v1/chat/completions", "m", bearer("k"), wire)
         with pytest.raises(ModelFailed, match=r"nowhere\.invalid.*network"):
-            await chat(MemoryStore(), resilient([("openai/m", lost)], QUICK, print))
+            await chat(MemoryStore(), make_resilient([Candidate("openai/m", lost)], QUICK, print))
 
 
 async def test_who_waits_for_a_service_that_stays_away_is_told_so() -> None:
     told: list[str] = []
     away: dict[int, Fault] = dict.fromkeys(range(5, 8), "unavailable")
     async with serving(scripted, faults=away, retry_after="0.01") as server, quick_wire() as wire:
-        state = await chat(MemoryStore(), resilient([("m", open_openai(server, wire))], QUICK, told.append))
+        state = await chat(
+            MemoryStore(), make_resilient([Candidate("m", open_openai(server, wire))], QUICK, told.append)
+        )
     assert transcript(state) == expected()
     assert len(told) == len(away) - 1, "a single hitch is not worth a word"
     assert all(line.startswith("no answer yet (") and line.endswith("asked again in 0 s") for line in told)
@@ -131,8 +133,8 @@ async def test_the_next_model_answers_when_the_first_cannot(fault: Fault) -> Non
         serving(scripted) as cheap,
         quick_wire() as wire,
     ):
-        pair = [("strong", open_openai(strong, wire)), ("cheap", open_openai(cheap, wire))]
-        state = await chat(MemoryStore(), resilient(pair, replace(QUICK, attempts=1), told.append))
+        pair = [Candidate("strong", open_openai(strong, wire)), Candidate("cheap", open_openai(cheap, wire))]
+        state = await chat(MemoryStore(), make_resilient(pair, replace(QUICK, attempts=1), told.append))
     assert transcript(state) == expected()
     assert len(cheap.seen) == TURNS - 4
     assert told[0].startswith("strong failed (")

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import msgspec
 
-from septet.common.values import Value
+from septet.common.notebooks import read_notebook
 from septet.domain.events import Recorded, RunFinished
 from septet.domain.examples import Example, signature
 from septet.domain.plans import Refusal
@@ -70,20 +70,11 @@ def from_markdown(text: str, source: str) -> Iterator[Example]:
             yield Example(title=heading, text=said[:500], code=block.text, source=source)
 
 
-class Cell(Value):
-    cell_type: str = ""
-    source: list[str] | str = ""
-
-
-class Notebook(Value):
-    cells: tuple[Cell, ...] = ()
-
-
 def from_notebook(text: str, source: str) -> Iterator[Example]:
     """Each code cell, with the text cell before it."""
     try:
-        cells = msgspec.json.decode(text, type=Notebook).cells
-    except msgspec.MsgspecError:
+        cells = read_notebook(text.encode())
+    except ValueError:
         return
     said = ""
     for cell in cells:

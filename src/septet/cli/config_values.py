@@ -12,8 +12,7 @@ from septet.common.values import Value
 from septet.models.http import MAX_ANSWER_BYTES
 from septet.models.local.catalogue import WeightsFile
 from septet.models.local.download import PUBLIC_INDEX
-from septet.models.names import ANTHROPIC, KEY_VARIABLES, OLLAMA, OPENAI
-from septet.models.providers.azure import API_VERSION
+from septet.models.table import PROVIDERS, installed_providers
 from septet.settings.group_chats import GroupChatForm
 from septet.settings.home import Home, find_home
 from septet.settings.team_files import TeamForm
@@ -37,14 +36,23 @@ VARIABLES = {
     "longest_answer": ((MAX_ANSWER_VARIABLE,), f"{MAX_ANSWER_BYTES >> 20}"),
     "embeddings": (("SEPTET_EMBEDDINGS",), "off"),
     "index": (("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"), PUBLIC_INDEX),
-    "openai.url": (("OPENAI_BASE_URL",), OPENAI),
-    "azure.url": (("AZURE_OPENAI_ENDPOINT",), ""),
-    "azure.version": (("OPENAI_API_VERSION",), API_VERSION),
-    "anthropic.url": (("ANTHROPIC_BASE_URL",), ANTHROPIC),
-    "ollama.url": (("OLLAMA_HOST",), OLLAMA),
+    **{
+        f"{provider.name}.{variable.setting}": ((variable.name,), variable.default)
+        for provider in PROVIDERS
+        for variable in provider.variables
+        if not variable.secret
+    },
 }
 """Settings that only a variable changes: the first one that is set counts."""
-SECRETS = {"azure.token": "AZURE_OPENAI_AD_TOKEN", "cluster.token": "SEPTET_TOKEN"}
+SECRETS = {
+    **{
+        f"{provider.name}.{variable.setting}": variable.name
+        for provider in PROVIDERS
+        for variable in provider.variables
+        if variable.secret
+    },
+    "cluster.token": "SEPTET_TOKEN",
+}
 ACCOUNT = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 QUERY = re.compile(r"(?<=\?)\S+")
 
@@ -87,11 +95,13 @@ def variables(environment: Mapping[str, str]) -> Iterator[Setting]:
 def keys(models: Models, environment: Mapping[str, str]) -> Iterator[Setting]:
     """Whether there is one and where: a variable wins over a key that is kept."""
     kept = models.keys.names()
-    for provider, variable in KEY_VARIABLES.items():
-        places = [f"variable {variable}"] if environment.get(variable) else []
-        places += [f"file {models.keys.path}"] if provider in kept else []
+    for provider in (*PROVIDERS, *installed_providers()):
+        if provider.key_variable is None:
+            continue
+        places = [f"variable {provider.key_variable}"] if environment.get(provider.key_variable) else []
+        places += [f"file {models.keys.path}"] if provider.name in kept else []
         yield Setting(
-            name=f"{provider}.key", value=SET if places else "", source=places[0] if places else DEFAULT
+            name=f"{provider.name}.key", value=SET if places else "", source=places[0] if places else DEFAULT
         )
     for name, variable in SECRETS.items():
         there = bool(environment.get(variable))

@@ -12,10 +12,10 @@ import msgspec
 from septet.cli.options import ModelOptions
 from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_line, at_terminal
-from septet.common.text import printable
+from septet.common.text import format_size, printable
 from septet.common.values import Value
 from septet.errors import NoModel
-from septet.wiring.models import Choice, Models, format_size
+from septet.wiring.models import Choice, Models
 
 MENU = """\
 nothing to think with was found. What would you like?
@@ -34,11 +34,11 @@ Tell = Callable[[str], None]
 
 async def fetch_embedded(models: Models, name: str) -> Path:
     """The file of an embedded model; its licence is shown before it is fetched."""
-    if models.is_downloaded(name):
-        return await models.fetch(name, lambda _, __: None, notice)
-    notice(f"fetching {models.describe(name)}")
+    if models.embedded.is_downloaded(name):
+        return await models.embedded.fetch(name, lambda _, __: None, notice)
+    notice(f"fetching {models.embedded.describe(name)}")
     with progress_bar() as (progress, tell):
-        return await models.fetch(name, progress, tell)
+        return await models.embedded.fetch(name, progress, tell)
 
 
 async def fetch_as_json(models: Models, name: str) -> Path:
@@ -171,9 +171,9 @@ async def follow_choice(models: Models, wish: str) -> None:
     if wish == "2":
         provider = await ask_word("which one, openai or anthropic: ", PROVIDERS)
         key = click.prompt("key", hide_input=True, err=True)
-        models.keys.set(provider, str(key).strip())
+        models.store_key(provider, str(key).strip())
     elif wish == "4":
-        models.check_embedded()
+        models.check_runtime()
         await fetch_embedded(models, "")
     elif wish != "3":
         raise NoModel("no model was chosen", "septet demo shows a team at work, with no key")

@@ -9,8 +9,6 @@ import msgspec
 from septet.cli.output import notify, put, put_exactly
 from septet.errors import BadUsage
 
-KEY_HOLDERS = ("openai", "anthropic", "azure", "url")
-
 
 @click.group(invoke_without_command=True, epilog="Example: septet models get qwen2.5-coder-1.5b")
 @click.option("--json", "as_json", is_flag=True, help="The same as one JSON object.")
@@ -46,10 +44,10 @@ def get(name: str, as_json: bool) -> int:
 
     async def fetch() -> int:
         async with Models(find_home()) as known:
-            wanted = known.weights(name.removeprefix("local/")).name
+            wanted = known.embedded.find(name.removeprefix("local/")).name
             path = await (fetch_as_json if as_json else fetch_embedded)(known, wanted)
-            if trouble := known.runtime_error():
-                notice(trouble)
+            if error := known.runtime_error():
+                notice(str(error))
         if not as_json:
             put(str(path))
         return 0
@@ -67,10 +65,13 @@ def keys() -> None:
 
 
 @keys.command("set", epilog="Example: septet keys set openai")
-@click.argument("provider", type=click.Choice(KEY_HOLDERS))
+@click.argument("provider")
 @click.option("--keyring", is_flag=True, help="Keep it in the system's keyring (needs septet[keyring]).")
 def set_key(provider: str, keyring: bool) -> int:
-    """Keep the key of PROVIDER. It is asked for without echo, or read from standard input."""
+    """Keep the key of PROVIDER: openai, anthropic, azure, url, or one that an installed package brings.
+
+    It is asked for without echo, or read from standard input.
+    """
     from septet.settings.home import find_home
     from septet.wiring.models import Models
 
@@ -78,14 +79,14 @@ def set_key(provider: str, keyring: bool) -> int:
     key = str(key).strip()
     if not key or not key.isprintable():
         raise BadUsage("no key was given", f"septet keys set {provider}, then paste it")
-    kept = Models(find_home()).keys
-    kept.set(provider, key, keyring)
-    notify(f"kept for {provider} in {'the keyring' if keyring else kept.path}")
+    models = Models(find_home())
+    models.store_key(provider, key, keyring)
+    notify(f"kept for {provider} in {'the keyring' if keyring else models.keys.path}")
     return 0
 
 
 @keys.command("rm", epilog="Example: septet keys rm openai")
-@click.argument("provider", type=click.Choice(KEY_HOLDERS))
+@click.argument("provider")
 def remove_key(provider: str) -> int:
     """Forget the key of PROVIDER."""
     from septet.settings.home import find_home

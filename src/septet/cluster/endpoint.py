@@ -4,10 +4,10 @@ import os
 import re
 import socket
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
 from pathlib import Path
 from shlex import quote
 
+from septet.common.hosts import is_loopback
 from septet.common.text import encode_token
 from septet.common.values import Value
 from septet.errors import BadConfig, BadUsage
@@ -154,10 +154,3 @@ def check_address(endpoint: Endpoint) -> None:
             f"{found['host']} is another machine, and the token would be readable on the way",
             "write tls://HOST:PORT, and name the certificate with --tls-ca where it is your own",
         )
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -18,8 +18,9 @@ import anyio
 from anyio.abc import Process
 
 from septet.cluster.connection import MIN_SERVER_VERSION
-from septet.cluster.endpoint import Endpoint, is_loopback
+from septet.cluster.endpoint import Endpoint
 from septet.cluster.users import CONDUCTOR, User, Users, write_private
+from septet.common.hosts import is_loopback
 from septet.common.values import Value
 from septet.errors import BadConfig, BadUsage, StoreFailed, Unreachable
 

@@ -12,7 +12,7 @@ NOTEBOOK_MAGICS = re.compile(r"^\s*%(?:matplotlib|config|load_ext|autoreload)\b.
 
 
 class NotebookCell(Value):
-    cell_type: str
+    cell_type: str = ""
     source: str | list[str] = ""
 
 
@@ -25,12 +25,16 @@ def split_cells(text: str) -> tuple[str, ...]:
     return tuple(part.strip("\n") + "\n" for part in MARK.split(text) if part.strip())
 
 
-def notebook_cells(content: bytes) -> tuple[str, ...]:
-    """The code cells of a notebook, in order. Raises ValueError for what is no notebook."""
+def read_notebook(content: bytes) -> list[NotebookCell]:
+    """All cells of a notebook. Raises ValueError for what is no notebook."""
     try:
-        cells = msgspec.json.decode(content, type=Notebook).cells
+        return msgspec.json.decode(content, type=Notebook).cells
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from error
-    texts = ["".join(cell.source) for cell in cells if cell.cell_type == "code"]
+
+
+def notebook_cells(content: bytes) -> tuple[str, ...]:
+    """The code cells of a notebook, in order. Raises ValueError for what is no notebook."""
+    texts = ["".join(cell.source) for cell in read_notebook(content) if cell.cell_type == "code"]
     plain = [NOTEBOOK_MAGICS.sub("", text) for text in texts]
     return tuple(text.strip("\n") + "\n" for text in plain if text.strip())

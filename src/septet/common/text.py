@@ -17,6 +17,23 @@ def join_words(names: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(others)} {last} {final}" if others else final
 
 
+def format_size(size: int) -> str:
+    """Bytes as people say them."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size / 1e3:.1f} kB"
+
+
+def cut_middle(text: str, limit: int, note: str = "\n… {} left out …\n") -> str:
+    """A third of the room for the head and the rest for the tail, because errors stand at the end; the note says how
+    many characters are left out."""
+    if len(text) <= limit:
+        return text
+    head = limit // 3
+    return text[:head] + note.format(pluralize(len(text) - limit, "character")) + text[head - limit :]
+
+
 _KEPT = frozenset("\n\t")
 _SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # control sequences: move, clear, scroll

@@ -6,33 +6,22 @@ from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.errors import NoModel
 from septet.models.local.discovery import ServerModels
-from septet.models.names import KEY_VARIABLES, ProviderSettings
-
-DEFAULTS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5-mini"}
-"""What a provider's key alone leads to; -m names another one."""
+from septet.models.providers.provider import Choice, Provider, ProviderSettings
 
 
-class Choice(Value):
-    name: str
-    reason: str
+def choose(
+    settings: ProviderSettings,
+    providers: Sequence[Provider],
+    servers: Sequence[ServerModels] = (),
+    downloaded: Sequence[str] = (),
+) -> Choice | None:
+    """A provider with a key, else a server that runs here, else an embedded model that was downloaded."""
+    return by_provider(settings, providers) or by_server(servers) or by_download(downloaded)
 
 
-def choose(around: ProviderSettings, found: Sequence[ServerModels], embedded: Sequence[str]) -> Choice | None:
-    """A provider with a key, else a server that runs here, else the embedded model if it was fetched."""
-    return by_key(around) or by_server(found) or by_download(embedded)
-
-
-def by_key(around: ProviderSettings) -> Choice | None:
-    if around.variable("AZURE_OPENAI_ENDPOINT") and (name := around.variable("AZURE_OPENAI_DEPLOYMENT")):
-        return Choice(
-            name=f"azure/{name}", reason="AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_DEPLOYMENT are set"
-        )
-    for provider, model in DEFAULTS.items():
-        if around.key(provider):
-            variable = KEY_VARIABLES[provider]
-            why = f"{variable} is set" if around.variable(variable) else f"a key for {provider} is kept"
-            return Choice(name=f"{provider}/{model}", reason=why)
-    return None
+def by_provider(settings: ProviderSettings, providers: Sequence[Provider]) -> Choice | None:
+    choices = (provider.default(settings) for provider in providers)
+    return next((choice for choice in choices if choice is not None), None)
 
 
 def by_server(found: Sequence[ServerModels]) -> Choice | None:
@@ -97,11 +86,3 @@ class Overview(Value, omit_defaults=False):
 
 def download_command(name: str) -> str:
     return f"septet models get {name.removeprefix('local/')}"
-
-
-def format_size(size: int) -> str:
-    """Bytes as people say them."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size / 1e3:.1f} kB"

@@ -8,9 +8,8 @@ from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.errors import ModelFailed
 from septet.models.credentials import Credentials
-from septet.models.faults import DECODE_ERRORS, Fault
+from septet.models.faults import DECODE_ERRORS, Fault, error_for
 from septet.models.http import HttpClient
-from septet.models.wrappers.errors import error_for
 
 BATCH = 64
 LONGEST = 8_000
@@ -29,11 +28,11 @@ class Embeddings(Value):
 class Embedder:
     """`url` is the whole address of the embeddings."""
 
-    def __init__(self, url: str, model: str, credentials: Credentials, wire: HttpClient) -> None:
+    def __init__(self, url: str, model: str, credentials: Credentials, http: HttpClient) -> None:
         self.model = model
         self._url = url
         self._credentials = credentials
-        self._wire = wire
+        self._http = http
 
     async def __call__(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
         """A vector for each text. Raises ModelFailed or NoModel."""
@@ -45,7 +44,7 @@ class Embedder:
     async def _embed_batch(self, texts: list[str]) -> list[tuple[float, ...]]:
         body = msgspec.json.encode({"model": self.model, "input": texts})
         try:
-            async with self._wire.post(self._url, await self._credentials(), body) as incoming:
+            async with self._http.post(self._url, await self._credentials(), body) as incoming:
                 content = b"".join([piece async for piece in incoming])
         except Fault as fault:
             raise error_for(fault, self.model) from fault

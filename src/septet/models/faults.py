@@ -1,6 +1,6 @@
 """What can go wrong with a model's service: a small closed set that the wrappers here choose by.
 
-Fault                 never leaves this package: `reporting` turns what is left into ModelFailed
+Fault                 never leaves this package: `error_for` makes ModelFailed or NoModel of it
 ├── Passing           asking again may help
 │   ├── Limited       429, 503 or 529: wait, `after` seconds if the server said so
 │   ├── Broken        a 5xx answer
@@ -22,6 +22,8 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 import msgspec
+
+from septet.errors import ModelFailed, NoModel, SeptetError
 
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises for JSON that is none: malformed, not in UTF-8, or nested beyond all measure."""
@@ -198,3 +200,9 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
 
 def parse_number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\d+(\.\d+)?", text.strip()) else None
+
+
+def error_for(fault: Fault, name: str) -> SeptetError:
+    """Exit 5 where only a person can help; 75 where the chat can be resumed as it is."""
+    kind = NoModel if isinstance(fault, AccessDenied | RequestRejected) else ModelFailed
+    return kind(f"{name}: {fault.cause}", fault.remedy)

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from septet.common.documents import parse_document, read_text
+from septet.common.hosts import is_loopback
 from septet.common.values import Value
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig
@@ -21,7 +22,6 @@ IDENTITY = "DefaultAzureCredential"
 ADDRESSES = {"OPENAI_BASE_URL": "OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT": "AZURE_OPENAI_API_KEY"}
 """Where a server is named, and where its key."""
 OWN_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com", "api.openai.com")
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class HostForm(Value, forbid_unknown_fields=True):
@@ -212,7 +212,7 @@ def client_environment(found: GroupChatFile, environment: Mapping[str, str]) -> 
 def is_trusted(address: str) -> bool:
     """Servers that a person's own key is made for, and those of this machine."""
     host = urlsplit(address).hostname or ""
-    return host.endswith(OWN_HOSTS) or host in LOOPBACK
+    return host.endswith(OWN_HOSTS) or is_loopback(host)
 
 
 def each_by_its_own(team: TeamSpec) -> TeamSpec:

@@ -6,7 +6,7 @@ newest review and the newest run results; and whatever the person has asked for 
 
 from collections.abc import Iterable, Mapping
 
-from septet.common.text import pluralize
+from septet.common.text import cut_middle
 from septet.domain.events import RunFinished
 from septet.domain.messages import Message
 from septet.domain.plans import Wish, plan_text
@@ -212,10 +212,7 @@ def run_text(run: RunFinished) -> str:
 
 def shortened(text: str, limit: int = SHOWN_OUTPUT) -> str:
     """Head and tail; twice as much tail as head, because errors stand at the end."""
-    if len(text) <= limit:
-        return text
-    head, tail = limit // 3, limit - limit // 3
-    return f"{text[:head]}\n… {pluralize(len(text) - limit, 'character')} left out …\n{text[-tail:]}"
+    return cut_middle(text, limit)
 
 
 def remarks(state: State, title: str) -> list[str]:

@@ -77,10 +77,6 @@ def is_address(name: str) -> bool:
     return True
 
 
-def is_loopback(name: str) -> bool:
-    return name == "localhost" or (is_address(name) and ipaddress.ip_address(name).is_loopback)
-
-
 def load_cookie_key(path: Path) -> bytes:
     """The secret behind the cookies: it outlives the server, so that a restart logs nobody out."""
     try:

@@ -16,13 +16,14 @@ import uvicorn
 from starlette.applications import Starlette
 
 from septet.cluster.endpoint import ConnectOptions, command_line_options, load_group_chat
+from septet.common.hosts import is_loopback
 from septet.common.values import Value
 from septet.errors import BadUsage
 from septet.settings.group_chats import each_by_its_own
 from septet.settings.home import find_home
 from septet.web.app import ASSETS, application
 from septet.web.app_state import open_app_state
-from septet.web.auth import Access, is_loopback, load_cookie_key, read_token
+from septet.web.auth import Access, load_cookie_key, read_token
 from septet.web.connections import ConnectionLimits, SocketProtocol, http_protocol
 from septet.wiring.session import Session, open_session
 

@@ -59,7 +59,7 @@ def checked(project: Mapping[str, object]) -> Project:
     checked_goal(wanted.goal)
     name = named_after(wanted.project_name) if wanted.project_name.strip() else ""
     folder = str(Path(wanted.project_dir).expanduser().absolute()) if wanted.project_dir else ""
-    default = f"openai/{DEFAULTS['openai']}" if wanted.api_key else ""
+    default = f"openai/{openai.DEFAULT_MODEL}" if wanted.api_key else ""
     model = whole_name(wanted.model or os.environ.get("SEPTET_MODEL", "") or default)
     return replace(wanted, model=model, project_dir=folder, project_name=name)
 
@@ -87,8 +87,9 @@ async def build(project: Project, handle: Handle) -> Result:
 
 def surroundings(project: Project) -> Mapping[str, str]:
     """The environment, with the key where the model's provider looks for it; it is kept nowhere else."""
-    variable = KEY_VARIABLES.get(project.model.partition("/")[0].partition(":")[0], "OPENAI_API_KEY")
-    return {**os.environ, **({variable: project.api_key} if project.api_key else {})}
+    provider = find_provider(project.model)[0] if project.model else openai.PROVIDER
+    variable = provider.key_variable or openai.PROVIDER.key_variable
+    return {**os.environ, **({variable: project.api_key} if variable and project.api_key else {})}
 
 
 async def chat_for(project: Project, session: Session) -> str:

@@ -1,6 +1,5 @@
 """Becomes another user."""
 
-import ctypes
 import os
 import subprocess
 

@@ -1,6 +1,5 @@
 """Sets the machine's clock and name."""
 
-import ctypes
 import socket
 import time
 

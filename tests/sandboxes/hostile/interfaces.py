@@ -1,6 +1,5 @@
 """Has no network but its own loopback, and can make none."""
 
-import os
 import socket
 import subprocess
 

@@ -19,7 +19,6 @@ doors = {
     "iopl": (172, 3),
     "vhangup": (153,),
 }
-import os
 
 for name, (number, *arguments) in doors.items():
     ctypes.set_errno(0)

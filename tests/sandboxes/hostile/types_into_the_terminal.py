@@ -1,7 +1,6 @@
 """Puts words into somebody's terminal."""
 
 import fcntl
-import os
 import termios
 
 for fd in range(3):

@@ -8,7 +8,8 @@ import msgspec
 from septet.common.values import Value
 from septet.models.faults import DECODE_ERRORS, Fault
 from septet.models.http import HttpClient
-from septet.models.names import ProviderSettings, ollama_address
+from septet.models.providers.openai_compatible import ollama_address
+from septet.models.providers.provider import ProviderSettings
 
 SECONDS = 0.3
 
@@ -37,9 +38,9 @@ class Listing(msgspec.Struct):
     data: list[Entry]
 
 
-def known_servers(around: ProviderSettings) -> tuple[LocalServer, ...]:
+def known_servers(settings: ProviderSettings) -> tuple[LocalServer, ...]:
     return (
-        LocalServer(label="Ollama", url=f"{ollama_address(around)}/v1", scheme="ollama"),
+        LocalServer(label="Ollama", url=f"{ollama_address(settings)}/v1", scheme="ollama"),
         LocalServer(label="LM Studio", url="http://127.0.0.1:1234/v1"),
         LocalServer(label="llama.cpp", url="http://127.0.0.1:8080/v1"),
         LocalServer(label="vLLM", url="http://127.0.0.1:8000/v1"),
@@ -47,14 +48,14 @@ def known_servers(around: ProviderSettings) -> tuple[LocalServer, ...]:
 
 
 async def find_servers(
-    wire: HttpClient, servers: Sequence[LocalServer], key: str = "", seconds: float = SECONDS
+    http: HttpClient, servers: Sequence[LocalServer], key: str = "", seconds: float = SECONDS
 ) -> list[ServerModels]:
     """The servers that answered in time, in the order they were given, with the models they have."""
     found: dict[str, ServerModels] = {}
 
     async def look(server: LocalServer) -> None:
         with anyio.move_on_after(seconds):
-            models = await list_models(wire, server.url, key)
+            models = await list_models(http, server.url, key)
             if models:
                 found[server.url] = ServerModels(server=server, models=models)
 
@@ -64,10 +65,10 @@ async def find_servers(
     return [found[server.url] for server in servers if server.url in found]
 
 
-async def list_models(wire: HttpClient, url: str, key: str) -> tuple[str, ...]:
+async def list_models(http: HttpClient, url: str, key: str) -> tuple[str, ...]:
     """The models that a server lists; none where something else listens there."""
     try:
-        body = await wire.get(f"{url}/models", {"Authorization": f"Bearer {key}"} if key else {})
+        body = await http.get(f"{url}/models", {"Authorization": f"Bearer {key}"} if key else {})
         return tuple(entry.id for entry in msgspec.json.decode(body, type=Listing).data)
     except (Fault, *DECODE_ERRORS):
         return ()

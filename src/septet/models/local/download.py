@@ -105,9 +105,9 @@ def ignore(_: str) -> None:
 class ModelStore:
     """The folder with the files of embedded models. `pause` is how many seconds it waits after a cut that cost much."""
 
-    def __init__(self, folder: Path, wire: HttpClient, index: str = PUBLIC_INDEX, pause: float = 1.0) -> None:
+    def __init__(self, folder: Path, http: HttpClient, index: str = PUBLIC_INDEX, pause: float = 1.0) -> None:
         self.folder = folder
-        self._wire = wire
+        self._http = http
         self._index = index.rstrip("/")
         self._pause = pause
 
@@ -212,7 +212,7 @@ class ModelStore:
 
     async def _wheel_address(self, project: str, version: str) -> str:
         page_address = f"{self._index}/{project}/"
-        page = (await self._wire.get(page_address, {"Accept": "text/html"})).decode(errors="replace")
+        page = (await self._http.get(page_address, {"Accept": "text/html"})).decode(errors="replace")
         wanted = f"{project.replace('-', '_')}-{version}-"
         for found in LINK.finditer(page):
             address = urljoin(page_address, found["address"])
@@ -241,7 +241,7 @@ class ModelStore:
             first = False
 
     async def _append(self, url: str, draft: "Draft") -> None:
-        async with self._wire.fetch(urldefrag(url).url, draft.size) as incoming:
+        async with self._http.fetch(urldefrag(url).url, draft.size) as incoming:
             try:
                 await draft.grow(incoming)
             except OSError as error:

@@ -1,24 +1,32 @@
-"""A model that runs on this machine: its server is started when needed, shared, and replaced if it dies."""
+"""`local/NAME`: models that run on this machine. A model's server is started when needed, shared, and replaced if it
+dies; its file is downloaded once."""
 
 import os
 import sys
 from collections.abc import AsyncGenerator
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
 import msgspec
 
+from septet.common.documents import read_document
+from septet.common.text import format_size
 from septet.domain.messages import Request
 from septet.errors import NoModel
 from septet.models.credentials import bearer
 from septet.models.faults import ConnectionFailed, TimedOut, TransientFault
 from septet.models.http import HttpClient
-from septet.models.local.catalogue import Weights
+from septet.models.local.catalogue import CATALOGUE, Weights, WeightsFile, extend_catalogue, find_weights
 from septet.models.local.discovery import list_models
+from septet.models.local.download import ModelStore, Notify, Progress
 from septet.models.local.server import ServerCard, ServerSettings
 from septet.models.providers.openai import OpenAIModel
+from septet.models.providers.provider import Provider, free
 from septet.models.wrappers.ask import Item, open_answer
+from septet.models.wrappers.early_stop import EarlyStop
+from septet.ports import Model
 
 START_SECONDS = 120.0
 POLL_SECONDS = 0.05
@@ -28,10 +36,10 @@ MODULE = "septet.models.local.server"
 class EmbeddedServer:
     """Where the machine's server for one model is; `weights` is its verified file."""
 
-    def __init__(self, entry: Weights, weights: Path, wire: HttpClient, idle_seconds: float = 300.0) -> None:
+    def __init__(self, entry: Weights, weights: Path, http: HttpClient, idle_seconds: float = 300.0) -> None:
         self._entry = entry
         self._weights = weights
-        self._wire = wire
+        self._http = http
         self._idle_seconds = idle_seconds
 
     @property
@@ -72,7 +80,7 @@ class EmbeddedServer:
         with anyio.move_on_after(10):
             return (
                 card
-                if self._entry.name in await list_models(self._wire, f"{card.url}/v1", card.key)
+                if self._entry.name in await list_models(self._http, f"{card.url}/v1", card.key)
                 else None
             )
         return None
@@ -111,10 +119,10 @@ def exit_code(process: int) -> int | None:
 class EmbeddedModel:
     """Asks the machine's server. Its death is a fault like any other: asked again, it is started again."""
 
-    def __init__(self, entry: Weights, server: EmbeddedServer, wire: HttpClient) -> None:
+    def __init__(self, entry: Weights, server: EmbeddedServer, http: HttpClient) -> None:
         self._entry = entry
         self._server = server
-        self._wire = wire
+        self._http = http
         self._model: OpenAIModel | None = None
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
@@ -130,7 +138,7 @@ class EmbeddedModel:
         if self._model is None:
             card = await self._server.card()
             address = f"{card.url}/v1/chat/completions"
-            self._model = OpenAIModel(address, self._entry.name, bearer(card.key), self._wire)
+            self._model = OpenAIModel(address, self._entry.name, bearer(card.key), self._http)
         return self._model
 
 
@@ -148,3 +156,54 @@ def check_runtime() -> None:
         raise NoModel("embedded models do not run on this system", "use Ollama: ollama/NAME")
     if not has_runtime():
         raise NoModel("the program that runs embedded models is not installed", "install 'septet[local]'")
+
+
+class EmbeddedModels:
+    """The embedded models of this machine: those of the catalogue and those of the person's file `own`."""
+
+    def __init__(self, store: ModelStore, own: Path, http: HttpClient) -> None:
+        self.store = store
+        self._own = own
+        self._http = http
+
+    @cached_property
+    def catalogue(self) -> tuple[Weights, ...]:
+        return extend_catalogue(read_document(self._own, WeightsFile).weights if self._own.exists() else ())
+
+    def find(self, name: str) -> Weights:
+        """The model of that name; the best small one for no name."""
+        return find_weights(name, self.catalogue)
+
+    def open(self, name: str) -> Model:
+        """Raises NoModel where it cannot run here or has yet to be downloaded."""
+        entry = self.find(name)
+        check_runtime()
+        if not self.store.has(entry):
+            size = f"{format_size(entry.size)}, {entry.licence}"
+            raise NoModel(f"{entry.name} is not here yet ({size})", f"septet models get {entry.name}")
+        server = EmbeddedServer(entry, self.store.path(entry), self._http)
+        return EarlyStop(EmbeddedModel(entry, server, self._http))
+
+    async def fetch(self, name: str, progress: Progress, notify: Notify) -> Path:
+        """The file of a model, downloaded unless it is here."""
+        return await self.store.fetch(self.find(name), progress, notify)
+
+    def is_downloaded(self, name: str) -> bool:
+        return self.store.has(self.find(name))
+
+    def downloaded(self) -> list[str]:
+        return [entry.name for entry in self.catalogue if self.store.has(entry)]
+
+    def describe(self, name: str) -> str:
+        entry = self.find(name)
+        return f"{entry.title}: {format_size(entry.size)}, {entry.licence}"
+
+
+PROVIDER = Provider(
+    form="local/NAME",
+    about="an embedded model, run by this program (septet[local])",
+    open=lambda endpoint, connections: connections.open_embedded(endpoint.model),
+    billing=free,
+    default_model=CATALOGUE[0].name,
+    small=True,
+)

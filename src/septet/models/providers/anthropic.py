@@ -8,10 +8,18 @@ import msgspec
 from msgspec import Struct
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, Usage
-from septet.models.credentials import Credentials
+from septet.models.credentials import Credentials, header
 from septet.models.encoding import EncodedImage, HistoryCache, Loader, encoded_images
 from septet.models.faults import DECODE_ERRORS, ContentFiltered, ErrorBody, InvalidAnswer, fault_in_stream
 from septet.models.http import HttpClient
+from septet.models.providers.provider import (
+    Connections,
+    Endpoint,
+    PriceListEntry,
+    Provider,
+    ProviderSettings,
+    Variable,
+)
 from septet.models.sse import read_deltas
 
 ENCODER = msgspec.json.Encoder()
@@ -224,12 +232,12 @@ class AnthropicModel:
     """`url` is the whole address of the messages; `load` gives images by their blob address."""
 
     def __init__(
-        self, url: str, model: str, credentials: Credentials, wire: HttpClient, load: Loader | None = None
+        self, url: str, model: str, credentials: Credentials, http: HttpClient, load: Loader | None = None
     ) -> None:
         self._url = url
         self._model = model
         self._credentials = credentials
-        self._wire = wire
+        self._http = http
         self._load = load
         self._history = HistoryCache(self._encode)
 
@@ -239,7 +247,7 @@ class AnthropicModel:
         started = time.monotonic()
         reading = AnthropicReader()
         async with (
-            self._wire.post(self._url, headers, body) as incoming,
+            self._http.post(self._url, headers, body) as incoming,
             aclosing(read_deltas(incoming, reading)) as pieces,
         ):
             async for delta in pieces:
@@ -271,3 +279,33 @@ class AnthropicModel:
             return b"," + inner
         opening = b'{"role":"%b","content":[' % who.encode()
         return (b"]}," if before is not None else b"") + opening + inner
+
+
+ADDRESS = "https://api.anthropic.com"
+DEFAULT_MODEL = "claude-sonnet-4-5"
+
+
+def open_anthropic(endpoint: Endpoint, connections: Connections) -> AnthropicModel:
+    credentials = header("x-api-key", endpoint.key)
+    url = f"{endpoint.url}/v1/messages"
+    return AnthropicModel(url, endpoint.model, credentials, connections.http, connections.load_image)
+
+
+def anthropic_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+    key = PROVIDER.key(settings)
+    if not key:
+        raise PROVIDER.missing_key()
+    url = settings.variable("ANTHROPIC_BASE_URL", ADDRESS)
+    return Endpoint(url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
+
+
+PROVIDER = Provider(
+    form="anthropic/NAME",
+    about="Anthropic, or a server of its wire at ANTHROPIC_BASE_URL",
+    open=open_anthropic,
+    endpoint=anthropic_endpoint,
+    key_variable="ANTHROPIC_API_KEY",
+    variables=(Variable(setting="url", name="ANTHROPIC_BASE_URL", default=ADDRESS),),
+    default=lambda settings: PROVIDER.default_with_key(DEFAULT_MODEL, settings),
+    billing=lambda model: PriceListEntry(provider="anthropic", model=model),
+)

@@ -1,16 +1,23 @@
-"""Azure OpenAI: the OpenAI wire under another address, let in by a key, a token or the machine's identity."""
+"""Azure OpenAI: the OpenAI wire under another address, with a key, a token or the machine's identity."""
 
 import logging
 from urllib.parse import quote
 
 from anyio import to_thread
 
-from septet.errors import BadConfig
+from septet.errors import BadConfig, NoModel
 from septet.models.credentials import Credentials, Token, bearer, header, refreshed_bearer
-from septet.models.encoding import Loader
 from septet.models.faults import AccessDenied
-from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
+from septet.models.providers.provider import (
+    Choice,
+    Connections,
+    Endpoint,
+    PriceListEntry,
+    Provider,
+    ProviderSettings,
+    Variable,
+)
 
 API_VERSION = "2024-10-21"
 SCOPE = "https://cognitiveservices.azure.com/.default"
@@ -43,12 +50,53 @@ async def identity_token() -> Token:
     logging.getLogger("azure").addHandler(logging.NullHandler())
     try:
         token = await to_thread.run_sync(lambda: DefaultAzureCredential().get_token(SCOPE))
-    except Exception as error:  # the library raises many kinds, each means "not let in"
+    except Exception as error:  # the library raises many kinds, each means that access is denied
         raise AccessDenied(f"Azure gave no token ({type(error).__name__})") from error
     return token.token, float(token.expires_on)
 
 
-def azure_model(
-    address: str, deployment: str, credentials: Credentials, wire: HttpClient, load: Loader | None = None
-) -> OpenAIModel:
-    return OpenAIModel(address, deployment, credentials, wire, load)
+def open_azure(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
+    address = azure_address(endpoint.url, endpoint.model, endpoint.version or API_VERSION)
+    credentials = azure_credentials(endpoint.key, endpoint.token)
+    return OpenAIModel(address, endpoint.model, credentials, connections.http, connections.load_image)
+
+
+def azure_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+    url = settings.variable("AZURE_OPENAI_ENDPOINT")
+    if not url:
+        raise NoModel(
+            "the address of your Azure OpenAI resource is not known",
+            "set AZURE_OPENAI_ENDPOINT to https://NAME.openai.azure.com",
+        )
+    return Endpoint(
+        url=url.rstrip("/"),
+        model=model,
+        key=PROVIDER.key(settings),
+        token=settings.variable("AZURE_OPENAI_AD_TOKEN"),
+        version=settings.variable("OPENAI_API_VERSION"),
+    )
+
+
+def default_deployment(settings: ProviderSettings) -> Choice | None:
+    deployment = settings.variable("AZURE_OPENAI_DEPLOYMENT")
+    if not deployment or not settings.variable("AZURE_OPENAI_ENDPOINT"):
+        return None
+    return Choice(
+        name=f"azure/{deployment}", reason="AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_DEPLOYMENT are set"
+    )
+
+
+PROVIDER = Provider(
+    form="azure/DEPLOYMENT",
+    about="Azure OpenAI at AZURE_OPENAI_ENDPOINT",
+    open=open_azure,
+    endpoint=azure_endpoint,
+    key_variable="AZURE_OPENAI_API_KEY",
+    variables=(
+        Variable(setting="url", name="AZURE_OPENAI_ENDPOINT"),
+        Variable(setting="version", name="OPENAI_API_VERSION", default=API_VERSION),
+        Variable(setting="token", name="AZURE_OPENAI_AD_TOKEN", secret=True),
+    ),
+    default=default_deployment,
+    billing=lambda model: PriceListEntry(provider="azure", model=model),
+)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, ToolOffer, Usage
-from septet.models.credentials import Credentials
+from septet.models.credentials import Credentials, bearer
 from septet.models.encoding import EncodedImage, HistoryCache, Loader, encoded_images
 from septet.models.faults import (
     DECODE_ERRORS,
@@ -19,6 +19,14 @@ from septet.models.faults import (
     fault_in_stream,
 )
 from septet.models.http import HttpClient
+from septet.models.providers.provider import (
+    Connections,
+    Endpoint,
+    PriceListEntry,
+    Provider,
+    ProviderSettings,
+    Variable,
+)
 from septet.models.sse import read_deltas
 
 ENCODER = msgspec.json.Encoder()
@@ -286,12 +294,12 @@ class OpenAIModel:
     """`url` is the whole address of the chat completions; `load` gives images by their blob address."""
 
     def __init__(
-        self, url: str, model: str, credentials: Credentials, wire: HttpClient, load: Loader | None = None
+        self, url: str, model: str, credentials: Credentials, http: HttpClient, load: Loader | None = None
     ) -> None:
         self._url = url
         self._model = model
         self._credentials = credentials
-        self._wire = wire
+        self._http = http
         self._load = load
         self._quirks: frozenset[str] = frozenset()
         self._history = HistoryCache(self._encode)
@@ -321,7 +329,7 @@ class OpenAIModel:
         started = time.monotonic()
         reading = OpenAIReader()
         async with (
-            self._wire.post(self._url, headers, body) as incoming,
+            self._http.post(self._url, headers, body) as incoming,
             aclosing(read_deltas(incoming, reading)) as pieces,
         ):
             async for delta in pieces:
@@ -336,3 +344,33 @@ class OpenAIModel:
     async def _encode(self, before: Message | None, message: Message) -> bytes:
         encoded = message_bytes(message, await encoded_images(self._load, message))
         return encoded if before is None else b"," + encoded
+
+
+ADDRESS = "https://api.openai.com/v1"
+DEFAULT_MODEL = "gpt-5-mini"
+
+
+def open_openai(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
+    url = f"{endpoint.url}/chat/completions"
+    return OpenAIModel(url, endpoint.model, bearer(endpoint.key), connections.http, connections.load_image)
+
+
+def openai_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+    """A server of one's own needs no key."""
+    url, key = settings.variable("OPENAI_BASE_URL", ADDRESS), PROVIDER.key(settings)
+    if not key and url == ADDRESS:
+        raise PROVIDER.missing_key()
+    return Endpoint(url=url.rstrip("/"), model=model, key=key)
+
+
+PROVIDER = Provider(
+    form="openai/NAME",
+    about="OpenAI, or any server of its wire at OPENAI_BASE_URL",
+    open=open_openai,
+    endpoint=openai_endpoint,
+    key_variable="OPENAI_API_KEY",
+    variables=(Variable(setting="url", name="OPENAI_BASE_URL", default=ADDRESS),),
+    default=lambda settings: PROVIDER.default_with_key(DEFAULT_MODEL, settings),
+    billing=lambda model: PriceListEntry(provider="openai", model=model),
+    has_embeddings=True,
+)

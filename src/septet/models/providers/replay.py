@@ -11,6 +11,7 @@ from septet.domain.codec import decode
 from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.messages import Answer, Delta, Request
 from septet.errors import BadConfig
+from septet.models.providers.provider import Provider, free
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -74,3 +75,13 @@ def load_recording(path: Path) -> list[Recorded]:
     """The lines of a JSONL export; the closing `result` line of `--json` is skipped."""
     lines = [line for line in read_text(path).splitlines() if line.strip()]
     return [decode(line) for line in lines if not line.startswith('{"type":"result"')]
+
+
+PROVIDER = Provider(
+    form="replay:FILE",
+    about="a recording (--record FILE), played back",
+    open=lambda endpoint, connections: open_replay(endpoint.model),
+    billing=free,
+    absolute=lambda rest: str(Path(rest).expanduser().absolute()),
+    rehearsal=True,
+)

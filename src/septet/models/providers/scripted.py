@@ -13,6 +13,7 @@ from septet.common.documents import read_document
 from septet.common.values import Value
 from septet.domain.messages import Answer, Delta, Request, ToolCall
 from septet.errors import BadConfig
+from septet.models.providers.provider import Connections, Endpoint, Provider, free
 
 PIECES = re.compile(r"\S+\s*|\s+")
 
@@ -126,3 +127,26 @@ def load_script(path: Path) -> Script:
     if not script.turns:
         raise BadConfig(f"the script {path} has no turns", "add some")
     return script
+
+
+DEMO = "demo/"
+
+
+def open_script(endpoint: Endpoint, connections: Connections) -> ScriptedModel:
+    rest = endpoint.model
+    path = connections.demos / f"{rest.removeprefix(DEMO)}.yaml" if rest.startswith(DEMO) else Path(rest)
+    return ScriptedModel(load_script(path), path.name.removesuffix(".yaml"))
+
+
+def absolute_script(rest: str) -> str:
+    return rest if rest.startswith(DEMO) else str(Path(rest).expanduser().absolute())
+
+
+PROVIDER = Provider(
+    form="scripted:FILE",
+    about="answers that were written beforehand",
+    open=open_script,
+    billing=free,
+    absolute=absolute_script,
+    rehearsal=True,
+)

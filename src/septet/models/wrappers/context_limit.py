@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 
 from msgspec.structs import replace
 
+from septet.common.text import cut_middle
 from septet.domain.messages import Message, Request
 from septet.models.faults import ContextExceeded
 from septet.models.wrappers.ask import Item, ShownPieces, open_answer
@@ -12,7 +13,7 @@ from septet.ports import Model
 SHARES = (0.6, 0.35, 0.2, 0.1)
 """How much of the words stays, attempt by attempt."""
 
-LEFT_OUT = "\n… {} characters left out to fit the model's context …\n"
+LEFT_OUT = "\n… {} left out to fit the model's context …\n"
 EARLIER = Message(role="user", text="(earlier messages are left out to fit the model's context)")
 
 
@@ -50,7 +51,7 @@ def shorten(request: Request, share: float) -> Request:
     room = int(share * sum(len(message.text) for message in turns))
     kept = newest(turns, room)
     limit = max(200, room // max(1, len(kept)))
-    short = tuple(replace(message, text=without_middle(message.text, limit)) for message in kept)
+    short = tuple(replace(message, text=cut_middle(message.text, limit, LEFT_OUT)) for message in kept)
     missing = (EARLIER,) if len(kept) < len(turns) else ()
     return replace(request, messages=(*head, *missing, *short))
 
@@ -63,11 +64,3 @@ def newest(turns: tuple[Message, ...], room: int) -> tuple[Message, ...]:
     while start > 0 and turns[start].role == "tool":
         start -= 1
     return turns[max(0, start) :]
-
-
-def without_middle(text: str, limit: int) -> str:
-    """A third of the room for the head, the rest for the tail: errors stand at the end."""
-    if len(text) <= limit:
-        return text
-    head = limit // 3
-    return text[:head] + LEFT_OUT.format(len(text) - limit) + text[len(text) - (limit - head) :]

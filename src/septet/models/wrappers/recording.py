@@ -1,7 +1,7 @@
-"""A model whose answers are written to a file as they come, for `replay:FILE`; secrets are not."""
+"""Observers of a model: the debug tap hears every request, a recording keeps every answer for `replay:FILE`."""
 
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
 
 from anyio import to_thread
@@ -17,8 +17,25 @@ REDACTED = "[redacted]"
 SHORTEST_SECRET = 6
 
 
+RequestListener = Callable[[Request], None]
+
+
+class DebugTap:
+    """Somebody listens to the requests, in which there are no keys."""
+
+    def __init__(self, model: Model, listen: RequestListener) -> None:
+        self._model = model
+        self._listen = listen
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        self._listen(request)
+        async with open_answer(self._model, request) as items:
+            async for item in items:
+                yield item
+
+
 class RecordingFile:
-    """The file of a recording, one for all models of a chat; it begins empty."""
+    """The file of a recording, one for all models of a chat; it begins empty. No secret is written to it."""
 
     def __init__(self, path: Path, secrets: Iterable[str]) -> None:
         self._path = path
@@ -43,15 +60,15 @@ class RecordingFile:
 
 
 class Recording:
-    """An answer is on the tape before it is used."""
+    """An answer is in the file before it is used."""
 
-    def __init__(self, model: Model, tape: RecordingFile) -> None:
+    def __init__(self, model: Model, file: RecordingFile) -> None:
         self._model = model
-        self._tape = tape
+        self._file = file
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         async with open_answer(self._model, request) as items:
             async for item in items:
                 if isinstance(item, Answer):
-                    await self._tape.add(request.role, item)
+                    await self._file.add(request.role, item)
                 yield item

@@ -7,11 +7,19 @@ from msgspec.structs import replace
 from septet.domain.messages import Price, Purse, Usage
 from septet.errors import BadUsage, Overdrawn
 from septet.models.http import HttpClient
-from septet.models.wrappers.pricing import Pricing, is_free, price
+from septet.models.providers.provider import Billing
+from septet.models.table import find_provider
+from septet.models.wrappers.pricing import Pricing, price
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
 
 pytestmark = pytest.mark.anyio
+
+
+def billing_of(name: str) -> Billing:
+    provider, model = find_provider(name)
+    return provider.billing(model)
+
 
 MILLION = Usage(prompt=1_000_000, completion=1_000_000)
 
@@ -41,7 +49,7 @@ def test_an_unknown_model_has_no_price_rather_than_a_wrong_one() -> None:
     ],
 )
 def test_only_models_on_this_machine_are_free(name: str, free: bool) -> None:
-    assert is_free(name) is free
+    assert (billing_of(name) == "free") is free
 
 
 @pytest.mark.parametrize(
@@ -56,7 +64,7 @@ def test_only_models_on_this_machine_are_free(name: str, free: bool) -> None:
 )
 async def test_the_answer_says_what_it_cost(name: str, cost: float | None) -> None:
     async with serving(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
-        _, answer = await ask(Pricing(open_openai(server, wire), name), question("go"))
+        _, answer = await ask(Pricing(open_openai(server, wire), name, billing_of(name)), question("go"))
     assert answer.cost == cost
 
 
@@ -73,7 +81,7 @@ async def test_a_question_that_the_budget_is_too_small_for_is_not_asked(
 ) -> None:
     asking = replace(question("go"), purse=Purse(left=left, limit="the cost budget of $1"))
     async with serving(in_order(Reply(text="x"))) as server, HttpClient() as wire:
-        model = Pricing(open_openai(server, wire), name)
+        model = Pricing(open_openai(server, wire), name, billing_of(name))
         if held:
             with pytest.raises(
                 Overdrawn, match=r"^the cost budget of \$1 is too small for the .*\$1e-06 left, about"
@@ -87,7 +95,9 @@ async def test_a_question_that_the_budget_is_too_small_for_is_not_asked(
 async def test_who_has_a_purse_must_know_the_price() -> None:
     asking = replace(question("go"), purse=Purse(left=1.0, limit="the cost budget of $1"))
     async with serving(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
-        model = Pricing(open_openai(server, wire), "url:https://example.com#m")
+        model = Pricing(
+            open_openai(server, wire), "url:https://example.com#m", billing_of("url:https://example.com#m")
+        )
         with pytest.raises(BadUsage, match="nobody knows the price"):
             await ask(model, asking)
         _, answer = await ask(model, replace(asking, price=Price(prompt=0.5, completion=1.5)))

@@ -33,12 +33,13 @@ from septet.models.faults import (
     TimedOut,
 )
 from septet.models.http import HttpClient
-from septet.models.providers.pydantic_ai import PydanticAIModel, library_faults
+from septet.models.providers.pydantic_ai_model import PydanticAIModel, library_faults
+from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serving
-from septet.wiring.models import Models, resilient
+from septet.wiring.models import Models
 
 pytestmark = pytest.mark.anyio
 
@@ -66,7 +67,7 @@ async def test_what_the_library_knows_to_be_missing_is_asked_for_in_words() -> N
     async with serving(in_order(Reply(text=said))) as server, HttpClient() as wire:
         provider = OpenAIProvider(base_url=server.url, api_key="k")
         inner = OpenAIChatModel("mock", provider=provider, profile={"supports_tools": False})
-        model = resilient([("m", PydanticAIModel(inner, wire))], RetryPolicy(attempts=1), print)
+        model = make_resilient([Candidate("m", PydanticAIModel(inner, wire))], RetryPolicy(attempts=1), print)
         _, answer = await ask(model, replace(question("go"), tools=(WRITE,)))
     assert answer.calls == (ToolCall(id="call_1", name="write", arguments='{"path":"a"}'),)
     assert b"Write a file." in server.seen[0].body
@@ -93,7 +94,7 @@ async def test_a_name_that_opens_nothing_is_told_in_one_line(
 
 
 async def test_without_the_extra_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "septet.models.providers.pydantic_ai")
+    monkeypatch.delitem(sys.modules, "septet.models.providers.pydantic_ai_model")
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     monkeypatch.setitem(sys.modules, "pydantic_ai.direct", None)
     async with models(tmp_path) as opening:

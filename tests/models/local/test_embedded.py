@@ -24,9 +24,9 @@ from septet.models.local.download import ModelStore
 from septet.models.local.embedded import EmbeddedModel, EmbeddedServer, has_runtime
 from septet.models.local.server import ServerCard
 from septet.models.providers.openai import OpenAIModel
+from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import find_home
-from septet.wiring.models import resilient
 
 ENTRY = find_weights("qwen2.5-coder-0.5b")
 HERE = ModelStore(find_home().cache / "models", HttpClient())
@@ -77,7 +77,9 @@ async def test_it_answers_by_a_schema_and_survives_the_death_of_its_server(
 ) -> None:
     place = server(file, wire)
     patience = RetryPolicy(total_seconds=300, first_wait=0.1)
-    model = resilient([("local/small", EmbeddedModel(ENTRY, place, wire))], patience, print)
+    model = make_resilient(
+        [Candidate("local/small", EmbeddedModel(ENTRY, place, wire), "free")], patience, print
+    )
     request = replace(question("What is 2 + 3?"), schema=SCHEMA, max_tokens=30, temperature=0.0)
     _, first = await ask(model, request)
     assert isinstance(msgspec.json.decode(first.text)["answer"], int)

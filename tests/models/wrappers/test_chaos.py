@@ -8,10 +8,10 @@ from septet.domain.events import ModelAnswered
 from septet.errors import ModelFailed
 from septet.models.http import HttpClient
 from septet.models.wrappers.chaos import Chaos
+from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.stores.memory import MemoryStore
 from septet.testing.server import serving
-from septet.wiring.models import resilient
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,9 @@ QUICK = RetryPolicy(total_seconds=20.0, attempts=4, first_wait=0.001, max_wait=0
 async def test_a_chat_on_a_bad_day_is_resumed_until_it_is_whole(seed: int) -> None:
     store = MemoryStore()
     async with serving(scripted) as server, HttpClient() as wire:
-        model = resilient([("m", Chaos(open_openai(server, wire), seed, probability=0.6))], QUICK, print)
+        model = make_resilient(
+            [Candidate("m", Chaos(open_openai(server, wire), seed, probability=0.6))], QUICK, print
+        )
         for _ in range(40):
             try:
                 state = await chat(store, model)

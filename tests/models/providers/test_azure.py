@@ -12,7 +12,8 @@ from septet.errors import BadConfig
 from septet.models.credentials import Credentials, Token, refreshed_bearer
 from septet.models.faults import AccessDenied
 from septet.models.http import HttpClient
-from septet.models.providers.azure import azure_address, azure_credentials, azure_model
+from septet.models.providers.azure import azure_address, azure_credentials
+from septet.models.providers.openai import OpenAIModel
 from septet.testing.server import MockServer, serving
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.anyio
 async def asked_with(credentials: Credentials) -> MockServer:
     async with serving() as server, HttpClient() as wire:
         address = azure_address(server.url.removesuffix("/v1"), "my deployment", "2024-10-21")
-        await ask(azure_model(address, "my deployment", credentials, wire), question("go"))
+        await ask(OpenAIModel(address, "my deployment", credentials, wire), question("go"))
     return server
 
 

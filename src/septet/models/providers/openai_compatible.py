@@ -1,0 +1,54 @@
+"""Servers of the OpenAI wire that are not OpenAI: Ollama, and whatever answers at an address."""
+
+from urllib.parse import urlsplit
+
+from septet.common.hosts import is_loopback
+from septet.errors import BadConfig
+from septet.models.providers.openai import open_openai
+from septet.models.providers.provider import Billing, Endpoint, Provider, ProviderSettings, Variable, free
+
+OLLAMA_ADDRESS = "http://127.0.0.1:11434"
+
+
+def ollama_address(settings: ProviderSettings) -> str:
+    """OLLAMA_HOST is a host, perhaps with a port, or an address; 0.0.0.0 is only where it listens."""
+    host = settings.variable("OLLAMA_HOST", OLLAMA_ADDRESS).rstrip("/")
+    parts = urlsplit(host if "//" in host else f"http://{host}")
+    name = "127.0.0.1" if parts.hostname in (None, "0.0.0.0") else parts.hostname  # noqa: S104  # read, not bound
+    return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{parts.port or 11434}"
+
+
+def ollama_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+    return Endpoint(url=f"{ollama_address(settings)}/v1", model=model)
+
+
+def url_endpoint(name: str, settings: ProviderSettings) -> Endpoint:
+    url, _, model = name.partition("#")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not model:
+        raise BadConfig(f"'url:{name[:80]}' is no address of a model", "write url:http://HOST:PORT/v1#NAME")
+    return Endpoint(url=url.rstrip("/"), model=model, key=URL.key(settings))
+
+
+def url_billing(name: str) -> Billing:
+    return "free" if is_loopback(urlsplit(name).hostname or "") else None
+
+
+OLLAMA = Provider(
+    form="ollama/NAME",
+    about="Ollama at OLLAMA_HOST",
+    open=open_openai,
+    endpoint=ollama_endpoint,
+    variables=(Variable(setting="url", name="OLLAMA_HOST", default=OLLAMA_ADDRESS),),
+    billing=free,
+    has_embeddings=True,
+)
+URL = Provider(
+    form="url:http://…#NAME",
+    about="any other server of the OpenAI wire",
+    open=open_openai,
+    endpoint=url_endpoint,
+    key_variable="SEPTET_URL_KEY",
+    billing=url_billing,
+    has_embeddings=True,
+)

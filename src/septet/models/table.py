@@ -1,0 +1,73 @@
+"""The table of providers: which words a model's name may begin with, and who opens the model.
+
+A new provider is one file in `providers/` and one line here. The order is that in which models are chosen when nobody
+named one.
+"""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from septet.common.entry_points import plugins
+from septet.errors import BadConfig
+from septet.models.local import embedded
+from septet.models.providers import (
+    anthropic,
+    azure,
+    openai,
+    openai_compatible,
+    pydantic_ai,
+    replay,
+    scripted,
+)
+from septet.models.providers.provider import Endpoint, Provider, ProviderSettings
+
+PROVIDERS: tuple[Provider, ...] = (
+    azure.PROVIDER,
+    anthropic.PROVIDER,
+    openai.PROVIDER,
+    openai_compatible.OLLAMA,
+    embedded.PROVIDER,
+    openai_compatible.URL,
+    pydantic_ai.PROVIDER,
+    scripted.PROVIDER,
+    replay.PROVIDER,
+)
+GROUP = "septet.providers"
+
+
+def installed_providers() -> tuple[Provider, ...]:
+    """The providers that installed packages bring."""
+    return tuple(provider for provider in plugins(GROUP) if isinstance(provider, Provider))
+
+
+def find_provider(name: str, added: Sequence[Provider] = ()) -> tuple[Provider, str]:
+    """The provider of a model and the provider's own name for it. Raises BadConfig for an unknown name.
+
+    `added` come before the table. Installed packages are asked last: to look for them takes time.
+    """
+    found = _match(name, (*added, *PROVIDERS)) or _match(name, installed_providers())
+    if found is None:
+        raise unknown_name(name, (*added, *PROVIDERS))
+    return found
+
+
+def resolve(name: str, settings: ProviderSettings, added: Sequence[Provider] = ()) -> Endpoint:
+    """The endpoint that a name stands for. Raises NoModel where a key is missing and BadConfig for an unknown name."""
+    provider, model = find_provider(name, added)
+    return provider.endpoint(model, settings)
+
+
+def _match(name: str, providers: Sequence[Provider]) -> tuple[Provider, str] | None:
+    matches = ((provider, provider.model_in(name)) for provider in providers)
+    return next(((provider, model) for provider, model in matches if model is not None), None)
+
+
+def unknown_name(name: str, providers: Sequence[Provider]) -> BadConfig:
+    first = re.split("[/:]", name)[0]
+    near = get_close_matches(first, [provider.name for provider in providers], n=1)
+    if near and near[0] != first:
+        prefix = next(provider.prefix for provider in providers if provider.name == near[0])
+        return BadConfig(f"'{name[:80]}' names no model", f"did you mean '{prefix}…'?")
+    forms = [provider.form for provider in providers]
+    return BadConfig(f"'{name[:80]}' names no model", f"use {', '.join(forms[:-1])} or {forms[-1]}")

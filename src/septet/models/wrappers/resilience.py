@@ -1,0 +1,60 @@
+"""The stack of wrappers around a model, in the order that makes them right, and the border that no fault passes."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import NamedTuple
+
+from septet.domain.messages import Request
+from septet.models.faults import Fault, error_for
+from septet.models.providers.provider import Billing
+from septet.models.wrappers.argument_repair import ArgumentRepair
+from septet.models.wrappers.ask import Item, open_answer
+from septet.models.wrappers.context_limit import ContextLimit
+from septet.models.wrappers.fallback import Fallback, Notify
+from septet.models.wrappers.pricing import Pricing
+from septet.models.wrappers.retry import RequestTimeout, Retry, RetryPolicy
+from septet.models.wrappers.text_protocol import TextProtocol
+from septet.models.wrappers.usage import UsageCheck
+from septet.ports import Model
+
+
+class Candidate(NamedTuple):
+    """A model by its whole name, with who bills for it."""
+
+    name: str
+    model: Model
+    billing: Billing = None
+
+
+def make_resilient(candidates: Sequence[Candidate], policy: RetryPolicy, notify: Notify) -> Model:
+    """A model that finishes undamaged or stops resumable, whatever its service does.
+
+    Every attempt at a smaller or repaired request is itself retried; only a model that still fails gives way to the
+    next candidate.
+    """
+    wrapped = [(candidate.name, wrap(candidate, policy, notify)) for candidate in candidates]
+    first = wrapped[0][1] if len(wrapped) == 1 else Fallback(wrapped, notify)
+    return ErrorBoundary(first, candidates[0].name)
+
+
+def wrap(candidate: Candidate, policy: RetryPolicy, notify: Notify) -> Model:
+    """From the inside out."""
+    model = TextProtocol(UsageCheck(candidate.model))
+    model = Retry(RequestTimeout(model), policy, notify)
+    model = ArgumentRepair(ContextLimit(model))
+    return Pricing(model, candidate.name, candidate.billing)
+
+
+class ErrorBoundary:
+    """What is left of a fault becomes the error that the port promises."""
+
+    def __init__(self, model: Model, name: str) -> None:
+        self._model = model
+        self._name = name
+
+    async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
+        try:
+            async with open_answer(self._model, request) as items:
+                async for item in items:
+                    yield item
+        except Fault as fault:
+            raise error_for(fault, self._name) from fault

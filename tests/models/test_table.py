@@ -1,0 +1,163 @@
+"""The table of providers: what each name stands for, what is said about unknown ones, and providers from outside."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from models.asking import ask, question
+
+from septet.errors import BadConfig, NoModel, SeptetError
+from septet.models.providers.openai_compatible import ollama_address
+from septet.models.providers.provider import Endpoint, Provider, ProviderSettings
+from septet.models.table import PROVIDERS, resolve
+from septet.settings.home import Home
+from septet.wiring.models import Models
+
+KEYS = {
+    "OPENAI_API_KEY": "sk-o",
+    "ANTHROPIC_API_KEY": "sk-a",
+    "AZURE_OPENAI_ENDPOINT": "https://me.openai.azure.com/",
+    "AZURE_OPENAI_API_KEY": "sk-z",
+    "OPENAI_API_VERSION": "2025-01-01",
+}
+
+
+def around(**variables: str) -> ProviderSettings:
+    return ProviderSettings(environment=variables)
+
+
+CASES: list[tuple[str, dict[str, str], Endpoint]] = [
+    ("openai/gpt", KEYS, Endpoint(url="https://api.openai.com/v1", model="gpt", key="sk-o")),
+    (
+        "openai/gpt",
+        {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1/"},
+        Endpoint(url="http://127.0.0.1:9/v1", model="gpt"),
+    ),
+    (
+        "anthropic/claude",
+        KEYS,
+        Endpoint(url="https://api.anthropic.com", model="claude", key="sk-a"),
+    ),
+    (
+        "azure/mine",
+        KEYS,
+        Endpoint(url="https://me.openai.azure.com", model="mine", key="sk-z", version="2025-01-01"),
+    ),
+    (
+        "azure/mine",
+        {"AZURE_OPENAI_ENDPOINT": "https://x", "AZURE_OPENAI_AD_TOKEN": "t"},
+        Endpoint(url="https://x", model="mine", token="t"),
+    ),
+    ("ollama/qwen2.5:7b", {}, Endpoint(url="http://127.0.0.1:11434/v1", model="qwen2.5:7b")),
+    ("url:http://h:1/v1#a/b", {}, Endpoint(url="http://h:1/v1", model="a/b")),
+    ("local/qwen2.5-coder-1.5b", {}, Endpoint(model="qwen2.5-coder-1.5b")),
+]
+
+
+@pytest.mark.parametrize(("name", "variables", "expected"), CASES)
+def test_a_name_stands_for_its_endpoint(name: str, variables: dict[str, str], expected: Endpoint) -> None:
+    assert resolve(name, around(**variables)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("openai/x", "OPENAI_API_KEY"),
+        ("anthropic/x", "ANTHROPIC_API_KEY"),
+        ("azure/x", "AZURE_OPENAI_ENDPOINT"),
+    ],
+)
+def test_what_is_missing_is_named(name: str, variable: str) -> None:
+    with pytest.raises(NoModel, match=variable) as failed:
+        resolve(name, around())
+    assert failed.value.exit_code == 5
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "opnai/x", "openai/", "url:ftp://x#y", "url:http://x", "", "/"])
+def test_what_is_no_name_gets_one_clear_line(name: str) -> None:
+    with pytest.raises(BadConfig):
+        resolve(name, around(**KEYS))
+
+
+def test_a_misspelt_provider_is_recognised() -> None:
+    with pytest.raises(BadConfig, match="did you mean 'openai/"):
+        resolve("opnai/gpt", around())
+
+
+def test_a_kept_key_is_used_and_the_vendors_variable_wins() -> None:
+    kept = ProviderSettings(environment={}, keys={"openai": "kept"})
+    both = ProviderSettings(environment={"OPENAI_API_KEY": "given"}, keys={"openai": "kept"})
+    assert resolve("openai/x", kept).key == "kept"
+    assert resolve("openai/x", both).key == "given"
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("box:1", "http://box:1"),
+        ("https://box", "https://box:11434"),
+        ("[::1]:5", "http://[::1]:5"),
+    ],
+)
+def test_ollamas_host_in_all_its_forms(host: str, address: str) -> None:
+    assert ollama_address(around(OLLAMA_HOST=host)) == address
+
+
+@given(name=st.text(max_size=40))
+def test_any_text_at_all_is_a_model_or_one_of_our_errors(name: str) -> None:
+    with suppress(SeptetError):
+        assert resolve(name, around(**KEYS)).model
+
+
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
+def test_every_provider_is_in_the_docs_with_its_key(provider: Provider) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
+    assert f"`{provider.prefix}" in page
+    assert not provider.key_variable or f"`{provider.key_variable}`" in page
+
+
+TOY = """
+from septet.domain.messages import Answer
+from septet.models.providers.provider import Endpoint, Provider
+
+
+class Parrot:
+    def __init__(self, word, key):
+        self.said = f"{word} by {key}"
+
+    async def answer(self, request):
+        yield Answer(text=self.said)
+
+
+parrot = Provider(
+    form="parrot/WORD",
+    about="says one word",
+    key_variable="PARROT_KEY",
+    endpoint=lambda word, settings: Endpoint(model=word, key=parrot.key(settings)),
+    open=lambda endpoint, connections: Parrot(endpoint.model, endpoint.key),
+)
+"""
+
+
+@pytest.mark.anyio
+async def test_an_installed_package_brings_a_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "toy_parrot.py").write_text(TOY)
+    (tmp_path / "toy_parrot-1.dist-info").mkdir()
+    (tmp_path / "toy_parrot-1.dist-info" / "METADATA").write_text("Name: toy-parrot\nVersion: 1\n")
+    (tmp_path / "toy_parrot-1.dist-info" / "entry_points.txt").write_text(
+        "[septet.providers]\nparrot = toy_parrot:parrot\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))  # pyright: ignore[reportUnknownMemberType]  # pytest leaves its type open
+    home = Home(data=tmp_path, config=tmp_path / "config", cache=tmp_path / "cache")
+    async with Models(home, {"PARROT_KEY": "secret"}) as models:
+        _, answer = await ask(models.open(["parrot/hello"]), question("go"))
+        models.store_key("parrot", "stored")
+        keys = (await models.overview()).keys
+    assert answer.text == "hello by secret"
+    assert keys == ("parrot",)
