@@ -36,7 +36,6 @@ from septet.team.floor import at_most
 from septet.testing.replies import Reply, Seen
 from septet.testing.server import serving
 from septet.ways.round_robin.policy import round_robin
-from septet.wiring.models import resilient
 
 TURNS = 200
 TOKENS = 20_000

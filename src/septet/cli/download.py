@@ -43,9 +43,9 @@ async def fetch_embedded(models: Models, name: str) -> Path:
 
 async def fetch_as_json(models: Models, name: str) -> Path:
     """The same for programs: a line of JSON for each hundredth, for each note, and for what came of it."""
-    was_here, entry = models.is_downloaded(name), models.weights(name)
+    was_here, entry = models.embedded.is_downloaded(name), models.embedded.find(name)
     progress = parts(100, lambda here, whole: put_event(DownloadProgress(here=here, whole=whole)))
-    path = await models.fetch(name, progress, lambda text: put_event(DownloadNote(text=text)))
+    path = await models.embedded.fetch(name, progress, lambda text: put_event(DownloadNote(text=text)))
     put_event(
         DownloadResult(name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_here)
     )

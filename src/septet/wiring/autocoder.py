@@ -18,8 +18,8 @@ from septet.domain.events import ChatEnded, Event, Recorded, StopRequested, Tool
 from septet.domain.messages import Request
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage
-from septet.models.choice import DEFAULTS
-from septet.models.names import KEY_VARIABLES
+from septet.models.providers import openai
+from septet.models.table import find_provider
 from septet.ways.table import TEAMS
 from septet.wiring.handle import Handle
 from septet.wiring.session import Session, checked_goal, open_session, with_model
