@@ -4,7 +4,7 @@ import pytest
 from team.states import STARTED, chat, planned
 
 from septet.agents.records import Rehearsal
-from septet.agents.replies import kept, speaking, write_version
+from septet.agents.replies import kept
 from septet.domain.events import Event, ModelAnswered, ReplyRefused, TurnOpened, VersionWritten
 from septet.domain.files import tree_of
 from septet.domain.plans import Refusal
@@ -16,6 +16,7 @@ from septet.ports import Agent
 from septet.runtime.bus import MemoryBus
 from septet.stores.memory import MemoryBlobs
 from septet.ways.group_chat.members import talking
+from septet.ways.iterate.replies import speaking, write_version
 from septet.ways.pair.members import briefed, managing, ran_well
 from septet.ways.pair.policy import PAIR
 

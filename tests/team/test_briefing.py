@@ -16,8 +16,9 @@ from septet.domain.files import FileChange
 from septet.domain.plans import plan_text
 from septet.domain.runs import RunResult
 from septet.domain.teams import RoleSpec
-from septet.team.briefing import briefing, shortened
-from septet.team.roles import INSTRUCTIONS
+from septet.team.briefing import shortened
+from septet.ways.iterate.briefing import briefing
+from septet.ways.prompts import prompt_text
 
 CODER = RoleSpec(name="coder", role="coder")
 REVIEWER = RoleSpec(name="reviewer", role="reviewer")
@@ -34,7 +35,7 @@ run: python add.py 1 1
 
 def test_the_first_time_the_coder_sees_goal_and_plan_only() -> None:
     system, user = briefing(CODER, chat([*planned(), TurnOpened(speaker="coder")]), {})
-    assert (system.role, system.text) == ("system", INSTRUCTIONS["coder"])
+    assert (system.role, system.text) == ("system", prompt_text("septet.ways.iterate", "coder"))
     assert (user.role, user.text) == ("user", f"# Goal\nadd numbers\n\n# Plan\n{PLAN_TEXT}")
 
 
@@ -121,7 +122,8 @@ def test_a_refused_reply_is_explained_to_its_author_only() -> None:
 
 def test_a_members_own_instructions_follow_its_roles() -> None:
     member = RoleSpec(name="coder", role="coder", instructions="Use type hints.")
-    assert briefing(member, chat(planned()), {})[0].text == INSTRUCTIONS["coder"] + "\nUse type hints."
+    part = prompt_text("septet.ways.iterate", "coder")
+    assert briefing(member, chat(planned()), {})[0].text == f"{part}\nUse type hints."
 
 
 def test_long_output_keeps_its_head_and_above_all_its_tail() -> None:

@@ -18,13 +18,13 @@ from septet.domain.events import (
 )
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
-from septet.team.briefing import briefing
 from septet.team.context import context_of
 from septet.team.evidence import done, report, shortcomings
 from septet.team.floor import End, Move, Speak
 from septet.team.reviews import ReadReview, judged
 from septet.team.small_form import evident_review
 from septet.ways.autocoder.briefing import act_prompt
+from septet.ways.iterate.briefing import briefing
 from septet.ways.table import TEAMS, floor_for
 
 TEAM = TEAMS["iterate"]

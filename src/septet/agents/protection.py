@@ -22,31 +22,15 @@ MOST_SHOWN = 128 << 10
 """Bytes of all files that are shown with one refusal; the others come with the next."""
 
 
-WITHOUT_FILES = ("group_chat", "plan")
-ONE_CALL_AT_A_TIME = ("reason_and_act", "direct")
-"""Floors whose members write by tools, which look at the folder themselves."""
-
-
-def guarded(member: RoleSpec, floor: str, agent: Agent, bench: Bench) -> Agent:
-    """The member, so that it does no harm to the folder it works in."""
-    if floor in WITHOUT_FILES or member.role not in ("coder", "runner", "reviewer"):
-        return agent
-    if member.role == "runner" and floor == "reason_and_act":
-        return agent  # it takes a snapshot and looks at the whole folder at every step
-    if member.role == "coder" and floor not in ONE_CALL_AT_A_TIME:
-        agent = refusing_unseen(member, agent, bench)
-    return protecting(member, agent, bench)
-
-
-def protecting(member: RoleSpec, agent: Agent, bench: Bench) -> Agent:
+def protecting(agent: Agent, bench: Bench, *, runs: bool = False) -> Agent:
     """Before the member works: a snapshot of a folder in use, and a version of what the person changed.
 
-    The runner goes on with that version; the turn of everybody else ends with it, for it has to be run first.
+    Who `runs` programs goes on with that version; everybody else's turn ends with it, for it has to be run first.
     """
 
     async def turn(state: State, record: Record) -> Event | None:
         for event in await ahead(state, bench):
-            if isinstance(event, VersionWritten) and member.role != "runner":
+            if isinstance(event, VersionWritten) and not runs:
                 return event
             state = await record(event)
         return await agent(state, record)

@@ -33,28 +33,6 @@ UNCHECKABLE = """\
 none of the examples can be checked; write calls with literal arguments and their literal result, like
 "first('a b', 1) == ['a']"; files do not exist, put what they hold into the call"""
 
-HEADS = {
-    "planner": """\
-You plan small Python programs. Reply in compact JSON on one line.
-file: the name of the Python module to write.
-kind: "program" if it is started from the command line, else "function".
-examples: three checks of the function that the goal asks for, like "add(2, 3) == 5": small inputs whose results
-you are certain of, one of them a special case. A program has none.
-""",
-    "coder": """\
-You write Python. Send exactly two blocks and no other words:
-first ```python with the whole module: complete, working, standard library only, no tests and no prints in it;
-then ```python with a short pytest module for it: two test functions, at most three asserts in each.
-Assert only what the goal says and you are certain of.
-""",
-    "reviewer": """\
-You review small Python programs. Reply in compact JSON on one line.
-line: the line of the module that makes it fail the goal, copied exactly; empty if there is none.
-text: what is wrong with that line, in a few words; empty if nothing is.
-verdict: "accept" if the module does what the goal says, else "revise".
-""",
-}
-
 
 def closed(properties: Schema) -> Schema:
     """An object with exactly these fields, in this order."""

@@ -31,7 +31,7 @@ TEAMS: Mapping[str, TeamSpec] = {team.name: team for way in BUILT_IN for team in
 def add_ways(ways: Iterable[Way]) -> None:
     """Let this program's teams work in further ways. A name that is taken is refused."""
     for way in ways:
-        if WAYS.setdefault(way.name, way) is not way or way.name in ALIASES:
+        if way.name in ALIASES or WAYS.setdefault(way.name, way) is not way:
             raise BadConfig(f"there is a way of working '{way.name}' already", "give yours another name")
 
 

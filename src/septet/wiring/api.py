@@ -1,7 +1,7 @@
 """The Python API: a team that runs goals, over the command line's loop."""
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import Self
@@ -16,6 +16,8 @@ from septet.errors import BadUsage
 from septet.settings.group_chats import each_by_its_own
 from septet.settings.home import find_home
 from septet.settings.team_files import complete, load_team
+from septet.ways.table import add_ways
+from septet.ways.way import Way
 from septet.wiring.session import Session, check_model, open_session, with_model
 
 
@@ -38,9 +40,19 @@ class Team:
 
     @classmethod
     def load(
-        cls, team: str = "iterate", *, model: str = "", ask: Ask | None = None, unsafe_local: bool = False
+        cls,
+        team: str = "iterate",
+        *,
+        model: str = "",
+        ask: Ask | None = None,
+        unsafe_local: bool = False,
+        ways: Sequence[Way] = (),
     ) -> Self:
-        """A built-in team or a team.yaml. Without `ask`, the plan is approved as it comes."""
+        """A built-in team or a team.yaml. Without `ask`, the plan is approved as it comes.
+
+        `ways` are ways of working of your own; their teams are known by their names.
+        """
+        add_ways(ways)
         loaded = complete(load_team(team))
         loaded = each_by_its_own(loaded) if loaded.config and model else loaded
         check_model(loaded, model)

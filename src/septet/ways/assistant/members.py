@@ -267,4 +267,4 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
         tools = {**await kit.server_tools(), **own}
         return await assisting(spec, model, kit.bench, tools)(state, record)
 
-    return protecting(spec, turn, kit.bench)
+    return protecting(turn, kit.bench)

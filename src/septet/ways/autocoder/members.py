@@ -318,6 +318,6 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
             return reasoning(spec, bench)
         case "coder":
             actions = known_actions(file_actions())
-            return protecting(spec, acting(spec, kit.open_model(spec.model), bench, actions), bench)
+            return protecting(acting(spec, kit.open_model(spec.model), bench, actions), bench)
         case _:
             return team_member(spec, kit)

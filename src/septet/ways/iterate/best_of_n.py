@@ -8,7 +8,7 @@ import anyio
 from msgspec.structs import replace
 
 from septet.agents.ask import ask, request_of
-from septet.agents.replies import misplaced_call, sources, write_version
+from septet.agents.replies import misplaced_call, sources
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import (
@@ -28,9 +28,10 @@ from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
 from septet.ports import Agent, Blobs, Bus, Model, Record, Said
 from septet.team.agreement import alike, calls_like, difference
-from septet.team.briefing import briefing
 from septet.team.budgets import expected_spending, overdrawn
 from septet.team.evidence import shortcomings
+from septet.ways.iterate.briefing import briefing
+from septet.ways.iterate.replies import write_version
 
 
 class Hushed:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from septet.agents.exemplar import escalating, knowing
 from septet.agents.protection import protecting, refusing_unseen
-from septet.agents.replies import speaking
 from septet.agents.runner import compared, rehearsed, running
 from septet.domain.events import VersionWritten
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent
 from septet.ways.iterate.best_of_n import Outcomes, Trials, drawing
+from septet.ways.iterate.replies import speaking
 from septet.ways.way import Kit
 
 
@@ -22,11 +22,11 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
         case "exemplar":
             return knowing(kit.examples())
         case "runner":
-            return protecting(spec, running(spec, kit.bench), kit.bench)
+            return protecting(running(spec, kit.bench), kit.bench, runs=True)
         case "coder":
-            return protecting(spec, refusing_unseen(spec, coder(spec, kit), kit.bench), kit.bench)
+            return protecting(refusing_unseen(spec, coder(spec, kit), kit.bench), kit.bench)
         case "reviewer":
-            return protecting(spec, speaker(spec, kit), kit.bench)
+            return protecting(speaker(spec, kit), kit.bench)
         case _:
             return speaker(spec, kit)
 

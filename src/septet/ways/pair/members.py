@@ -140,12 +140,12 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
     bench = kit.bench
     match spec.role:
         case "runner":
-            return protecting(spec, running_newest(spec, bench), bench)
+            return protecting(running_newest(spec, bench), bench, runs=True)
         case "manager":
             model = kit.open_model(spec.model)
             return managing(spec, model, bench.bus, briefed(spec, bench.blobs), PAIR, ran_well)
         case "coder":
             writing = pairing(spec, kit.open_model(spec.model), bench.bus, bench.blobs)
-            return protecting(spec, refusing_unseen(spec, writing, bench), bench)
+            return protecting(refusing_unseen(spec, writing, bench), bench)
         case _:
             return team_member(spec, kit)

@@ -1,0 +1,105 @@
+"""Planner, coder and reviewer: how each is asked, and what its reply becomes: a plan, a version, a review."""
+
+from collections.abc import Awaitable, Callable
+
+from septet.agents.replies import files_sent, kept, saying, sources
+from septet.domain.events import Event, PlanProposed, ReviewGiven, VersionWritten
+from septet.domain.files import tree_of
+from septet.domain.messages import Message
+from septet.domain.plans import Refusal, parse_plan
+from septet.domain.reviews import FindingAnswer
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.errors import BadConfig
+from septet.ports import Agent, Blobs, Bus, Model, Record
+from septet.team.evidence import heard, shortcomings
+from septet.team.reviews import answers_to, judged, parse_review
+from septet.team.small_form import evident_review, files_in_form, in_form, plan_in_form, review_in_form
+from septet.ways.iterate.briefing import briefing
+
+Interpret = Callable[[State, str, Blobs], Awaitable[Event | Refusal]]
+
+
+def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
+    """An agent for a role that speaks; where evidence speaks for itself, a small reviewer need not."""
+    if member.role not in INTERPRETERS:
+        raise BadConfig(f"the member '{member.name}' has the role '{member.role}', which does not speak")
+    interpret = INTERPRETERS[member.role]
+
+    async def brief(state: State) -> tuple[Message, ...]:
+        return briefing(member, state, await sources(state, blobs))
+
+    async def settle(state: State, text: str) -> Event | Refusal:
+        return await interpret(state, text, blobs)
+
+    usual = saying(member, model, bus, brief, settle)
+
+    async def turn(state: State, record: Record) -> Event | None:
+        small = member.form == "small" and member.role == "reviewer"
+        evident = evident_review(state) if small and state.turn and not state.turn.settled else None
+        return evident or await usual(state, record)
+
+    return turn
+
+
+async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal:
+    again = state.refused is not None
+    plan = plan_in_form(state.goal, text, lenient=again) if in_form(text) else parse_plan(text)
+    return plan if isinstance(plan, Refusal) else PlanProposed(plan=plan)
+
+
+async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusal:
+    """Files that are sent replace those of the version before; the others stay."""
+    before = {file.path: file for file in (state.version.files if state.version else ())}
+    small = is_small(state, "coder")
+    sent = files_in_form(state, text) if small else await files_sent(state, text, blobs)
+    if isinstance(sent, Refusal):
+        return sent
+    answers = answers_to(state.reviews[-1] if state.reviews else None, text)
+    if silence := unanswered(state, text, answers):
+        return silence
+    files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
+    ordered = tuple(files[path] for path in sorted(files))
+    note = "" if small else text.split("```", 1)[0].strip()
+    number, tree = len(state.versions) + 1, tree_of(ordered)
+    return VersionWritten(number=number, files=ordered, tree=tree, note=note, answers=answers)
+
+
+def unanswered(state: State, text: str, answers: tuple[FindingAnswer, ...]) -> Refusal | None:
+    """Findings that the coder says nothing to are asked about once; who replies by a form cannot say it."""
+    silent = [one.finding for one in answers if one.answer == "unanswered"]
+    if not silent or in_form(text) or is_small(state, "coder") or state.refused is not None:
+        return None
+    lines = f"'{silent[0]}: fixed, …' or '{silent[0]}: refused, because …'"
+    return Refusal(reason=f"no answer to {', '.join(silent)}; before the files, write {lines} for each")
+
+
+async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
+    """The runner's facts win over the reviewer's opinion, and that is recorded."""
+    code = "\n".join((await sources(state, blobs)).values())
+    review = review_in_form(text, code) if in_form(text) else parse_review(text)
+    if isinstance(review, Refusal):
+        return review
+    assert state.version is not None, "the floor gives the reviewer a version to look at"
+    verdict, overruled = judged(state, review)
+    return ReviewGiven(
+        version=state.version.number,
+        tree=state.version.tree,
+        verdict=verdict,
+        findings=review.findings,
+        overruled=overruled,
+        remarks=tuple(remark.text for remark in heard(state)),
+        green=not shortcomings(state),
+    )
+
+
+INTERPRETERS: dict[str, Interpret] = {
+    "planner": propose_plan,
+    "coder": write_version,
+    "reviewer": give_review,
+}
+
+
+def is_small(state: State, role: str) -> bool:
+    member = state.team.member(role)
+    return member is not None and member.form == "small"

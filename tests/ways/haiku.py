@@ -1,0 +1,29 @@
+"""A way of working from outside of the package: a poet writes lines until there are three."""
+
+from septet.agents.replies import saying
+from septet.domain.messages import Message
+from septet.domain.state import State
+from septet.domain.teams import Budget, RoleSpec, TeamSpec
+from septet.ports import Agent
+from septet.team.floor import End, Floor, Move, Speak, rounds_of
+from septet.ways.way import Kit, Way
+
+
+def floor(team: TeamSpec, budget: Budget) -> Floor:
+    def three_lines(state: State) -> Move:
+        return End(reason="answered") if rounds_of(state, "poet") == 3 else Speak(speaker="poet")
+
+    return three_lines
+
+
+def member(spec: RoleSpec, kit: Kit) -> Agent:
+    async def brief(state: State) -> tuple[Message, ...]:
+        return (Message(role="user", text=f"One line of a haiku about {state.goal}."),)
+
+    return saying(spec, kit.open_model(spec.model), kit.bench.bus, brief, settle=None)
+
+
+TEAM = TeamSpec(name="haiku", members=(RoleSpec(name="poet", role="poet"),), floor="haiku")
+WAY = Way(
+    name="haiku", floor=floor, member=member, thinks=("poet",), needs=("poet",), is_talk=True, teams=(TEAM,)
+)
