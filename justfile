@@ -23,6 +23,13 @@ contracts:
 tests *args:
     pytest -n 3 --dist loadfile -m 'not torture' {{args}}
 
+# The page after a change: its types from the Python types, form, check, build. Needs `npm ci` in web/.
+page:
+    python scripts/events_ts.py
+    npm --prefix web run format
+    npm --prefix web run check
+    npm --prefix web run build
+
 # The long suites, by hand; results are written down in docs/.
 torture *args:
     pytest --timeout 3600 -m torture {{args}}

@@ -73,13 +73,6 @@ class ChatCache:
         self._states[chat] = state
         return state
 
-    async def head(self, chat: str) -> ChatHead:
-        """A chat that exists, without reading its log."""
-        found = next((head for head in await self._store.chats() if head.chat == chat), None)
-        if found is None:
-            raise NotFound(f"there is no chat '{chat[:80]}'", "see the list")
-        return found
-
     async def summaries(self) -> list[Summary]:
         """All chats, the one that moved last first."""
         heads = [head for head in await self._store.chats() if GOOD.fullmatch(head.chat)]
