@@ -1,13 +1,22 @@
 """Members that think with a model: what becomes of an answer that they cannot mean."""
 
 import pytest
-from team.states import STARTED, chat, planned
+from msgspec.structs import replace
+from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version
 
 from septet.agents.records import Rehearsal
 from septet.agents.replies import kept
-from septet.domain.events import Event, ModelAnswered, ReplyRefused, TurnOpened, VersionWritten
+from septet.domain.events import (
+    Event,
+    ModelAnswered,
+    PlanProposed,
+    ReplyRefused,
+    ReviewGiven,
+    TurnOpened,
+    VersionWritten,
+)
 from septet.domain.files import tree_of
-from septet.domain.plans import Refusal
+from septet.domain.plans import FileExists, Refusal
 from septet.domain.replies import CodeFile
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
@@ -15,8 +24,10 @@ from septet.models.providers.scripted import Script, ScriptedCall, ScriptedModel
 from septet.ports import Agent
 from septet.runtime.bus import MemoryBus
 from septet.stores.memory import MemoryBlobs
+from septet.team.evidence import regressions
 from septet.ways.group_chat.members import talking
-from septet.ways.iterate.replies import speaking, write_version
+from septet.ways.iterate.briefing import briefing
+from septet.ways.iterate.replies import give_review, speaking, write_version
 from septet.ways.pair.members import briefed, managing, ran_well
 from septet.ways.pair.policy import PAIR
 
@@ -60,6 +71,37 @@ async def test_an_empty_message_is_asked_for_again() -> None:
     state = chat([STARTED, TurnOpened(speaker="writer")])
     _, refused = await events_of(agent_of(writer, ScriptedTurn(role="writer", say="  ")), state)
     assert refused == ReplyRefused(role="writer", reason="the message is empty")
+
+
+class AnyBlobs(MemoryBlobs):
+    async def get(self, address: str) -> bytes:
+        return b"code"
+
+
+REGRESSION = "a regression: version 1 met it, this one does not (1 passed)"
+
+
+async def test_a_requirement_that_an_earlier_version_met_becomes_a_finding_that_the_coder_is_told() -> None:
+    """Whatever the reviewer says: here it overlooks that the newest version fails what the first one passed."""
+    first = [*planned(), *version(1, "a"), *ran(1, "a", green=True), *reviewed(1, accept=False)]
+    second = [*version(2, "b"), *ran(2, "b", green=False), TurnOpened(speaker="reviewer")]
+    state = chat([*first, *second])
+    review = await give_review(state, "verdict: accept", AnyBlobs())
+    assert isinstance(review, ReviewGiven)
+    assert review.verdict == "revise"
+    assert [(one.item, one.severity, one.text) for one in review.findings] == [("P1", "must", REGRESSION)]
+    told = chat([*first, *second, review, TurnOpened(speaker="coder")])
+    _, user = briefing(RoleSpec(name="coder", role="coder"), told, {})
+    assert f"F1 [must] P1 (runner): {REGRESSION}" in user.text
+
+
+async def test_what_no_version_has_met_or_another_plan_asked_for_is_no_regression() -> None:
+    begun = [*planned(), *version(1, "a"), *ran(1, "a", green=False), *reviewed(1, accept=False)]
+    assert regressions(chat([*begun, *version(2, "b"), *ran(2, "b", green=False)])) == []
+    other = PlanProposed(plan=replace(PLAN, items=(replace(PLAN.items[0], check=FileExists(path="add.py")),)))
+    green = [*planned(), *version(1, "a"), *ran(1, "a", green=True)]
+    assert regressions(chat([*green, *version(2, "b"), *ran(2, "b", green=False)])) != []
+    assert regressions(chat([*green, other, *version(2, "b"), *ran(2, "b", green=False)])) == []
 
 
 async def written(reply: str, blobs: MemoryBlobs, **before: str) -> dict[str, str] | Refusal:

@@ -103,7 +103,7 @@ def test_feedback_at_a_review_prevents_done_and_reaches_the_coder() -> None:
     reviewed_so = [*events, said("reviewer", "verdict: accept"), given]
     assert next_after(reviewed_so) == Speak(speaker="coder")
     assert "the hand is too thin" in told("coder", reviewed_so)
-    assert chat(reviewed_so).unpleased == 0, "it is the person who wants more, not the reviewer"
+    assert chat(reviewed_so).green_rejections == 0, "it is the person who wants more, not the reviewer"
 
 
 def test_a_review_by_evidence_alone_does_not_drop_the_persons_words() -> None:

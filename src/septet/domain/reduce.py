@@ -97,8 +97,8 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             return replace(begun, workspace=workspace, existing=event.existing, data=data)
         case ChatContinued(budget=budget):
             again = replace(state, budget=budget, ended=None, before_end=None, stop_requested=False)
-            again = replace(again, terminated=None, short=None, counted=state.spending)
-            return replace(again, refusals=0, repeats=0, unpleased=0, failing=0)
+            again = replace(again, terminated=None, budget_reached=None, spending_at_opening=state.spending)
+            return replace(again, refusals=0, repeats=0, green_rejections=0, failing=0)
         case TurnOpened(speaker=speaker):
             return reduce_turn(state, speaker)
         case StepGranted(freely=freely):
@@ -121,7 +121,7 @@ def reduce_stop(state: State, event: StopEvent) -> State:
                 else replace(state, ended=event, turn=None, previous="", before_end=state)
             )
         case BudgetReached():
-            return replace(state, short=event, turn=closed(state.turn))
+            return replace(state, budget_reached=event, turn=closed(state.turn))
         case StopRequested():
             return replace(state, stop_requested=True)
         case _:
@@ -152,7 +152,7 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
         case WorkAccepted():
             return replied(replace(state, accepted=True))
         case PlanProposed(plan=plan):
-            return settled(replace(state, plan=plan, approved=False, remarks=unheard(state)))
+            return settled(replace(state, plan=plan, approved=False, remarks=unheard(state), met_before={}))
         case PlanApproved(plan=digest):
             current = state.plan is not None and plan_digest(state.plan) == digest
             return replied(replace(state, approved=state.approved or current))
@@ -264,7 +264,6 @@ def reduce_version(state: State, event: VersionWritten) -> State:
     state = replace(state, versions=state.versions.plus(event), remarks=remarks, diagnosis=None)
     if before is not None and before.tree == event.tree:
         return replace(state, repeats=state.repeats + 1, failing=state.failing + bool(state.failure))
-    met = {item for item, one in state.evidence.items() if one.passed}
     return replace(
         state,
         wishes=state.wishes if found else worked_in(state, event.number),
@@ -277,11 +276,18 @@ def reduce_version(state: State, event: VersionWritten) -> State:
         runs=(),
         evidence={},
         review=None,
-        met_before=state.met_before | met,
+        met_before={**state.met_before, **met_by(before, state)},
         stale={**state.stale, **{path: state.artefacts.get(path, "") for path in state.created}},
         artefacts={},
         created=frozenset(),
     )
+
+
+def met_by(version: VersionWritten | None, state: State) -> dict[str, int]:
+    """Requirements of the plan that the version met by the evidence, and its number."""
+    checks = {item.id: item.check for item in (state.plan.items if state.plan else ())}
+    met = (one for one in state.evidence.values() if one.passed and checks.get(one.item) == one.check)
+    return {one.item: version.number for one in met} if version else {}
 
 
 def reduce_words(state: State, event: PersonSpoke) -> State:
@@ -375,7 +381,7 @@ def reduce_review(state: State, event: ReviewGiven) -> State:
         review=event,
         reviews=state.reviews.plus(event),
         remarks=unheard(state),
-        unpleased=state.unpleased + 1 if event.green and event.verdict == "revise" else 0,
+        green_rejections=state.green_rejections + 1 if event.green and event.verdict == "revise" else 0,
     )
 
 

@@ -96,7 +96,7 @@ class State(Value):
     """The tree that the person was last asked about."""
     consulted_at: int = 0
     """How many versions there were then."""
-    unpleased: int = 0
+    green_rejections: int = 0
     """How many reviews in a row wanted more although every check had passed."""
     failure: str = ""
     """What went wrong first with the newest version, without what differs from run to run."""
@@ -108,8 +108,9 @@ class State(Value):
     """Those of the newest version, and of the one before it that was tested."""
     example: ExampleGiven | None = None
     reviews: Trail[ReviewGiven] = Trail()
-    met_before: frozenset[str] = frozenset()
-    """Requirements that some earlier version met: failing one of them now is a regression."""
+    met_before: Mapping[str, int] = {}
+    """Requirements of the plan that earlier versions met, and the last of these versions: failing one is a regression.
+    """
     artefacts: Mapping[str, str] = {}
     """Files that runs of the newest version made or changed (path to sha256)."""
     created: frozenset[str] = frozenset()
@@ -157,11 +158,11 @@ class State(Value):
     spending: Mapping[str, Spending] = {}
     latest: Mapping[str, Spending] = {}
     """What each member's newest answer cost."""
-    counted: Mapping[str, Spending] = {}
+    spending_at_opening: Mapping[str, Spending] = {}
     """What each member had spent when the chat was last opened: its own budget counts from there."""
     seconds: float = 0.0
     """Time that models and programs took; a person's thinking is not counted."""
-    short: BudgetReached | None = None
+    budget_reached: BudgetReached | None = None
     stop_requested: bool = False
     accepted: bool = False
     """The person took the newest version as it is."""

@@ -15,8 +15,8 @@ def within_budget(budget: Budget, floor: Floor) -> Floor:
     """End when tokens, cost or time are used up, or would be by the next turn: the chat's or the member's."""
 
     def bounded(state: State) -> Move:
-        if state.short is not None:
-            return End(reason="bound", detail=state.short.why)
+        if state.budget_reached is not None:
+            return End(reason="bound", detail=state.budget_reached.why)
         move = floor(state)
         if isinstance(move, End):
             return move
@@ -113,7 +113,7 @@ def allowance(state: State, speaker: str) -> Allowance:
 
 def own_spending(state: State, speaker: str) -> Spending:
     """What a member has used of its own budget: an opened chat gives it as much again."""
-    whole, before = spent_before(state, speaker), state.counted.get(speaker, Spending())
+    whole, before = spent_before(state, speaker), state.spending_at_opening.get(speaker, Spending())
     return Spending(
         usage=Usage(
             prompt=whole.usage.prompt - before.usage.prompt,

@@ -168,6 +168,12 @@ def unmet(state: State) -> list[str]:
     return [f"{line.item.id} is not met ({line.detail})" for line in lines]
 
 
+def regressions(state: State) -> list[Line]:
+    """Requirements that the newest version does not meet although an earlier one did."""
+    failed = {item for item, one in state.evidence.items() if not one.passed}
+    return [one for one in report(state) if one.item.id in failed & state.met_before.keys()]
+
+
 def done(state: State) -> bool:
     """All items met, tests pass, the run exits 0 and the reviewer accepts, all for the newest version.
 

@@ -124,7 +124,7 @@ def unless_never_pleased(times: int, floor: Floor) -> Floor:
     """End when the reviewer wants more and more of what passes every check."""
 
     def bounded(state: State) -> Move:
-        if state.unpleased < times:
+        if state.green_rejections < times:
             return floor(state)
         return End(
             reason="bound",

@@ -7,7 +7,7 @@ from septet.domain.events import ReviewGiven
 from septet.domain.plans import Refusal
 from septet.domain.reviews import Finding, FindingAnswer, Severity, Verdict
 from septet.domain.state import State
-from septet.team.evidence import report, shortcomings, tests_of
+from septet.team.evidence import regressions, report, shortcomings, tests_of
 
 VERDICT = re.compile(r"^\W*verdict\W*:\W*(accept|revise)", re.IGNORECASE | re.MULTILINE)
 FINDING = re.compile(
@@ -57,6 +57,20 @@ def finding(match: re.Match[str]) -> Finding:
         severity=SEVERITIES[SEVERITIES.index(match["severity"].lower())],
         evidence=(match["evidence"] or "").strip(),
     )
+
+
+def regression_findings(state: State) -> list[Finding]:
+    """What the reviewer may overlook: a requirement that an earlier version met, and this one does not."""
+    return [
+        Finding(
+            id="",
+            text=f"a regression: version {state.met_before[line.item.id]} met it, this one does not ({line.detail})",
+            item=line.item.id,
+            severity="must",
+            evidence="runner",
+        )
+        for line in regressions(state)
+    ]
 
 
 def unique(findings: list[Finding]) -> tuple[Finding, ...]:

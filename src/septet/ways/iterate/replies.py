@@ -13,7 +13,7 @@ from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model, Record
 from septet.team.evidence import heard, shortcomings
-from septet.team.reviews import answers_to, judged, parse_review
+from septet.team.reviews import answers_to, judged, parse_review, regression_findings, unique
 from septet.team.small_form import evident_review, files_in_form, in_form, plan_in_form, review_in_form
 from septet.ways.iterate.briefing import briefing
 
@@ -86,7 +86,7 @@ async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
         version=state.version.number,
         tree=state.version.tree,
         verdict=verdict,
-        findings=review.findings,
+        findings=unique([*review.findings, *regression_findings(state)]),
         overruled=overruled,
         remarks=tuple(remark.text for remark in heard(state)),
         green=not shortcomings(state),
