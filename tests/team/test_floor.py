@@ -29,6 +29,7 @@ from septet.domain.teams import Budget
 from septet.errors import BadConfig
 from septet.team.budgets import within_budget
 from septet.team.floor import End, Move, Speak, at_most, stepwise
+from septet.team.questions import question
 from septet.ways.iterate.policy import plan_then_iterate
 from septet.ways.round_robin.policy import round_robin
 from septet.ways.table import TEAMS, floor_for
@@ -291,3 +292,21 @@ def test_every_state_has_a_next_speaker_of_the_team_or_an_end(
     move = floor_for(team, Budget(rounds=4, tokens=1000))(state)
     names = {member.name for member in team.members}
     assert isinstance(move, End) or move.speaker in names
+
+
+def test_who_stands_for_the_person_may_have_any_name() -> None:
+    members = tuple(
+        replace(one, name="ada" if one.role == "proxy" else one.name) for one in STARTED.team.members
+    )
+    team = replace(STARTED.team, members=members, consult=True)
+    floor = floor_for(team, team.budget)
+    begun: list[Event] = [replace(STARTED, team=team), PlanProposed(plan=PLAN)]
+    assert floor(chat(begun)) == Speak(speaker="ada")
+    built = [*begun, TurnOpened(speaker="ada", role="proxy"), PlanApproved(plan=plan_digest(PLAN))]
+    assert (closed := chat(built).turn) is not None
+    assert closed.settled
+    seen = [*built, *version(1, "a"), *ran(1, "a", green=True)]
+    assert floor(chat(seen)) == Speak(speaker="ada")
+    asked = question(chat([*seen, TurnOpened(speaker="ada", role="proxy")]))
+    assert asked is not None
+    assert asked.kind == "review"

@@ -15,7 +15,6 @@ from septet.team.evidence import Line, alone, report, shortcomings
 from septet.team.questions import Question, question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
-from septet.ways.way import PERSON
 
 
 def spending_text(state: State) -> str:
@@ -170,7 +169,7 @@ def run_outcome(run: RunFinished) -> Outcome:
 
 def is_person(team: TeamSpec, speaker: str) -> bool:
     """Whether the person speaks in this member's turns; among assistants a model stands for the person."""
-    return way_of(team).asks_person and speaker == PERSON
+    return way_of(team).asks_person and speaker == team.person
 
 
 def open_question(state: State) -> Question | None:

@@ -134,7 +134,7 @@ def reduce_turn(state: State, speaker: str) -> State:
     turn = Turn(speaker=speaker, number=number, opened=state.seq, heard=heard)
     before = state.turn.speaker if state.turn and state.turn.speaker != speaker else state.previous
     state = replace(state, turn=turn, turns=turns, previous=before, chosen="", results={})
-    if speaker != "proxy" or state.version is None:
+    if speaker != state.team.person or state.version is None:
         return state
     return replace(state, consulted=state.version.tree, consulted_at=len(state.versions))
 
@@ -406,7 +406,7 @@ def spoilt(state: State, member: str) -> State:
 
 def replied(state: State) -> State:
     """Whatever the person says settles a turn that was the person's."""
-    asked = state.turn is not None and state.turn.speaker == "proxy"
+    asked = state.turn is not None and state.turn.speaker == state.team.person
     return replace(state, turn=closed(state.turn)) if asked else state
 
 

@@ -124,6 +124,12 @@ class TeamSpec(TeamSettings, forbid_unknown_fields=True):
     keepsakes: tuple[str, ...] = ()
     config: str = ""
 
+    @property
+    def person(self) -> str:
+        """The name of the member that stands for the person; one that the team does not list has the role's name."""
+        proxy = self.member("proxy")
+        return proxy.name if proxy else "proxy"
+
     def member(self, role: str) -> RoleSpec | None:
         """The first member with that role."""
         return next((member for member in self.members if member.role == role), None)

@@ -115,7 +115,11 @@ def helped(times: int, floor: Floor) -> Floor:
             return Speak(speaker="exemplar")
         asked = state.consulted_at == len(state.versions)
         at_a_loss = tries(state) >= times + HELPED and state.team.approve == "ask"
-        return Speak(speaker="proxy") if at_a_loss and not asked and state.team.member("proxy") else move
+        return (
+            Speak(speaker=state.team.person)
+            if at_a_loss and not asked and state.team.member("proxy")
+            else move
+        )
 
     return bounded
 
@@ -148,7 +152,7 @@ def agreed(floor: Floor) -> Floor:
 
     def bounded(state: State) -> Move:
         waiting = state.team.packages == "ask" and bool(state.provisions.asked)
-        return Speak(speaker="proxy") if waiting else floor(state)
+        return Speak(speaker=state.team.person) if waiting else floor(state)
 
     return bounded
 
@@ -167,8 +171,9 @@ def stepwise(floor: Floor) -> Floor:
 
     def bounded(state: State) -> Move:
         move = floor(state)
-        taken = sum(state.turns.values()) - state.turns.get("proxy", 0)
-        waiting = isinstance(move, Speak) and move.speaker != "proxy" and state.steps <= taken
-        return Speak(speaker="proxy") if waiting else move
+        person = state.team.person
+        taken = sum(state.turns.values()) - state.turns.get(person, 0)
+        waiting = isinstance(move, Speak) and move.speaker != person and state.steps <= taken
+        return Speak(speaker=person) if waiting else move
 
     return bounded

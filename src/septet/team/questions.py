@@ -38,10 +38,17 @@ def question(state: State) -> Question | None:
         return Question(kind="packages", text=f"install {wanted_words(asked)}?")
     if state.plan is not None and not state.approved:
         return None if state.remarks else Question(kind="plan", text=plan_text(state.plan))
-    if state.team.stepwise and state.steps <= sum(state.turns.values()) - state.turns.get("proxy", 0):
+    if state.team.stepwise and state.steps <= sum(state.turns.values()) - state.turns.get(
+        state.team.person, 0
+    ):
         return Question(kind="step", text="take one more step?")
     turn = state.turn
-    if state.version is not None and turn is not None and turn.speaker == "proxy" and not turn.settled:
+    if (
+        state.version is not None
+        and turn is not None
+        and turn.speaker == state.team.person
+        and not turn.settled
+    ):
         return Question(kind="review", text=state.workspace)
     return None
 

@@ -31,7 +31,6 @@ from septet.team.evidence import Line, report
 from septet.team.questions import Question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import rounds_used
-from septet.ways.way import PERSON
 from septet.web.requests import NotFound
 
 LONGEST_GOAL = 300
@@ -202,7 +201,7 @@ def chat_view(state: State) -> ChatView:
         seq=state.seq,
         team=state.team.name,
         members=members(state.team),
-        person=PERSON if is_person(state.team, PERSON) else "",
+        person=state.team.person if is_person(state.team, state.team.person) else "",
         plans=state.team.member("planner") is not None,
         phase=phase(state),
         label=label(state),

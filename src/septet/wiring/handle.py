@@ -34,7 +34,7 @@ class Gate:
         self._changed = threading.Condition()
         self.closed = closed
         self._granted = 0
-        self._speaker = ""
+        self._role = ""
         self._over = False
 
     def open(self, closed: bool = False) -> None:
@@ -67,9 +67,9 @@ class Gate:
         if not isinstance(event, TurnOpened | ChatEnded):
             return
         with self._changed:
-            if self._granted and self._speaker not in ("", "proxy"):
+            if self._granted and self._role not in ("", "proxy"):
                 self._granted -= 1
-            self._speaker = event.speaker if isinstance(event, TurnOpened) else ""
+            self._role = (event.role or event.speaker) if isinstance(event, TurnOpened) else ""
             self._changed.notify_all()
 
     def finish(self) -> None:

@@ -18,7 +18,7 @@ def reason_and_act(state: State) -> Move:
     if state.plan is None:
         return Speak(speaker="planner")
     if not state.approved:
-        return Speak(speaker="planner" if state.remarks else "proxy")
+        return Speak(speaker="planner" if state.remarks else state.team.person)
     if state.diagnosis is None:
         return Speak(speaker="runner")
     if state.diagnosis.case == GREEN and state.review is None:

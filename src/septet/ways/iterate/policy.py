@@ -21,13 +21,13 @@ def plan_then_iterate(state: State) -> Move:
     if state.plan is None:
         return Speak(speaker="planner")
     if not state.approved:
-        return Speak(speaker="planner" if state.remarks else "proxy")
+        return Speak(speaker="planner" if state.remarks else state.team.person)
     if state.version is None:
         return Speak(speaker="coder")
     if not examined(state):
         return Speak(speaker="runner")
     if state.review is None and state.team.consult and state.consulted != state.version.tree:
-        return Speak(speaker="proxy")
+        return Speak(speaker=state.team.person)
     return Speak(speaker="reviewer" if state.review is None else "coder")
 
 
