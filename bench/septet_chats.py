@@ -14,13 +14,13 @@ import msgspec
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.addresses import AgentId
 from septet.cluster.conductor import check_step, perform_together
 from septet.cluster.connection import connect
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.member import Member, taking
+from septet.cluster.messages import AgentId
 from septet.cluster.store import NatsStore, open_nats_store
-from septet.cluster.topics import Desk, Handlers, open_post, serve_agents
+from septet.cluster.topics import HandlerContext, Handlers, open_topic_client, serve_agents
 from septet.domain.events import ChatEnded, ChatStarted, Event, ModelAnswered, TurnOpened
 from septet.domain.messages import Answer
 from septet.domain.reduce import fold
@@ -53,13 +53,13 @@ async def speak(state: State, record: Record) -> Event:
 
 
 async def be_member(client: Client, store: NatsStore, role: str, address: str) -> None:
-    """Serves turns with its own token, and answers requests at `address`: the post is not for members of teams."""
+    """Serves turns with its own token, and answers requests at `address`: the topics is not for members of teams."""
     agents = {member.name: speak for member in MEMBERS if member.role == role}
 
     def cast(state: State) -> tuple[Floor, Agents]:
         return floor_for(state.team, state.budget), agents
 
-    async def asked(_: msgspec.Raw, __: Desk) -> object:
+    async def asked(_: msgspec.Raw, __: HandlerContext) -> object:
         return "x" * 200
 
     def make(_: AgentId) -> Handlers:
@@ -68,10 +68,10 @@ async def be_member(client: Client, store: NatsStore, role: str, address: str) -
     settle()
     async with (
         connect(Endpoint(address=address)) as free,
-        open_post(free) as post,
+        open_topic_client(free) as topics,
         anyio.create_task_group() as tasks,
     ):
-        await tasks.start(serve_agents, post, role, make)
+        await tasks.start(serve_agents, topics, role, make)
         await tasks.start(Member(client, taking(store, cast)).serve, role)
         say("ready")
 
@@ -144,22 +144,22 @@ async def be_conductor(client: Client, store: NatsStore, given: Given) -> None:
     await heard()
     for number in range(chats):
         await conductor.check(f"chat-{number}")
-    async with open_post(client) as post:
+    async with open_topic_client(client) as topics:
         times: list[float] = []
         for _ in range(REQUESTS):
             started = perf_counter()
-            await post.request("coder/asked", "ask", 1)
+            await topics.request("coder/asked", "ask", 1)
             times.append(perf_counter() - started)
     say(f"p50 {median(times)}")
 
 
-async def act(kind: str, address: str, post: str, given: Given) -> None:
+async def act(kind: str, address: str, topics: str, given: Given) -> None:
     async with connect(Endpoint(address=address)) as client:
         store = await open_nats_store(client)
         if kind == "conductor":
             await be_conductor(client, store, given)
         else:
-            await be_member(client, store, kind, post)
+            await be_member(client, store, kind, topics)
 
 
 def say(line: str) -> None:
@@ -177,8 +177,8 @@ def main() -> None:
     parser.add_argument("--follow", action="store_true")
     parser.add_argument("actor", nargs=3, metavar=("KIND", "ADDRESS", "POST"))
     given = parser.parse_args()
-    kind, address, post = given.actor
-    anyio.run(act, kind, address, post, Given(given.chats, given.turns, given.follow))
+    kind, address, topics = given.actor
+    anyio.run(act, kind, address, topics, Given(given.chats, given.turns, given.follow))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,12 @@ import pytest
 from cluster.topic_agents import Heard, joined
 from nats.js.manager import JetStreamManager
 
-from septet.cluster import mail
-from septet.cluster.addresses import AgentId, PrefixSubscription, TypeSubscription
+from septet.cluster import messages
 from septet.cluster.client import subscribe
 from septet.cluster.connection import connect
-from septet.cluster.mail import STREAM
+from septet.cluster.messages import STREAM, AgentId, PrefixSubscription, TypeSubscription
 from septet.cluster.server import Server
-from septet.cluster.topics import Desk, Handlers, Make, open_post, serve_agents
+from septet.cluster.topics import AgentFactory, HandlerContext, Handlers, open_topic_client, serve_agents
 from septet.errors import BadUsage, RemoteFailed, Unreachable
 
 pytestmark = pytest.mark.anyio
@@ -22,14 +21,14 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_topics_source_is_the_key_of_the_agent(server: Server) -> None:
     heard = Heard()
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "writer", heard.make)
-        await post.subscribe(TypeSubscription(topic="draft", agent="writer"))
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "writer", heard.make)
+        await topics.subscribe(TypeSubscription(topic="draft", agent="writer"))
 
-        await post.publish("draft/essay-1", "say", "one")
-        await post.publish("draft/essay 2", "say", "two")
-        await post.publish("drafts/essay-1", "say", "another type")
-        await post.publish("draft/essay-1", "say", "three")
+        await topics.publish("draft/essay-1", "say", "one")
+        await topics.publish("draft/essay 2", "say", "two")
+        await topics.publish("drafts/essay-1", "say", "another type")
+        await topics.publish("draft/essay-1", "say", "three")
 
         assert sorted(await heard.wait(3)) == [
             ("writer/essay 2", "two"),
@@ -40,29 +39,29 @@ async def test_a_topics_source_is_the_key_of_the_agent(server: Server) -> None:
 
 async def test_a_prefix_covers_the_types_that_begin_with_it(server: Server) -> None:
     heard = Heard()
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "writer", heard.make)
-        await post.subscribe(PrefixSubscription(prefix="dra", agent="writer"))
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "writer", heard.make)
+        await topics.subscribe(PrefixSubscription(prefix="dra", agent="writer"))
 
-        await post.publish("report/a", "say", "not this")
-        await post.publish("draft/a", "say", "one")
-        await post.publish("drawing/a", "say", "two")
+        await topics.publish("report/a", "say", "not this")
+        await topics.publish("draft/a", "say", "one")
+        await topics.publish("drawing/a", "say", "two")
 
         assert await heard.wait(2) == [("writer/a", "one"), ("writer/a", "two")]
 
 
 async def test_a_recipient_hears_once_however_often_it_is_subscribed(server: Server) -> None:
     heard = Heard()
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "writer", heard.make)
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "writer", heard.make)
         for subscription in (
             TypeSubscription(topic="draft", agent="writer"),
             TypeSubscription(topic="draft", agent="writer"),
             PrefixSubscription(prefix="d", agent="writer"),
         ):
-            await post.subscribe(subscription)
-        await post.publish("draft/a", "say", 1)
-        await post.publish("draft/a", "say", 2)
+            await topics.subscribe(subscription)
+        await topics.publish("draft/a", "say", 1)
+        await topics.publish("draft/a", "say", 2)
 
         assert await heard.wait(2) == [("writer/a", 1), ("writer/a", 2)]
 
@@ -71,25 +70,25 @@ async def test_subscriptions_are_added_listed_and_removed_from_anywhere(server: 
     heard = Heard()
     draft = TypeSubscription(topic="draft", agent="writer")
     notes = PrefixSubscription(prefix="note", agent="writer")
-    async with joined(server) as (post, tasks), joined(server) as (elsewhere, _):
-        await tasks.start(serve_agents, post, "writer", heard.make)
+    async with joined(server) as (topics, tasks), joined(server) as (elsewhere, _):
+        await tasks.start(serve_agents, topics, "writer", heard.make)
         await elsewhere.subscribe(draft)
         await elsewhere.subscribe(notes)
-        assert sorted(one.id for one in await post.subscriptions()) == sorted([draft.id, notes.id])
-        await post.publish("draft/a", "say", "heard")
+        assert sorted(one.id for one in await topics.subscriptions()) == sorted([draft.id, notes.id])
+        await topics.publish("draft/a", "say", "heard")
         await heard.wait(1)
 
         await elsewhere.unsubscribe(draft.id)
-        assert await post.subscriptions() == [notes]
+        assert await topics.subscriptions() == [notes]
         with pytest.raises(BadUsage, match="no subscription"):
-            await post.unsubscribe(draft.id)
+            await topics.unsubscribe(draft.id)
 
 
 async def test_a_sender_does_not_hear_itself(server: Server) -> None:
     heard = Heard()
 
     def make(agent: AgentId) -> Handlers:
-        async def say(data: msgspec.Raw, desk: Desk) -> None:
+        async def say(data: msgspec.Raw, desk: HandlerContext) -> None:
             words = msgspec.json.decode(data)
             heard.note(agent, words)
             if words == "start":
@@ -97,13 +96,13 @@ async def test_a_sender_does_not_hear_itself(server: Server) -> None:
 
         return {"say": say}
 
-    async with joined(server) as (post, tasks):
+    async with joined(server) as (topics, tasks):
         for kind in ("writer", "editor"):
-            await tasks.start(serve_agents, post, kind, make)
-            await post.subscribe(TypeSubscription(topic="talk", agent=kind))
-        await post.publish("talk/a", "say", "start")
+            await tasks.start(serve_agents, topics, kind, make)
+            await topics.subscribe(TypeSubscription(topic="talk", agent=kind))
+        await topics.publish("talk/a", "say", "start")
         await heard.wait(4)
-        await post.publish("talk/a", "say", "end")
+        await topics.publish("talk/a", "say", "end")
 
         assert sorted(await heard.wait(6), key=str) == [
             ("editor/a", "end"),
@@ -117,11 +116,11 @@ async def test_a_sender_does_not_hear_itself(server: Server) -> None:
 
 async def test_what_was_published_before_anybody_subscribed_is_heard_in_order(server: Server) -> None:
     heard = Heard()
-    async with joined(server) as (post, tasks):
+    async with joined(server) as (topics, tasks):
         for number in range(20):
-            await post.publish("draft/a", "say", number)
-        await tasks.start(serve_agents, post, "writer", heard.make)
-        await post.subscribe(TypeSubscription(topic="draft", agent="writer"))
+            await topics.publish("draft/a", "say", number)
+        await tasks.start(serve_agents, topics, "writer", heard.make)
+        await topics.subscribe(TypeSubscription(topic="draft", agent="writer"))
 
         assert await heard.wait(20) == [("writer/a", number) for number in range(20)]
 
@@ -151,7 +150,7 @@ async def test_an_instance_handles_one_message_at_a_time_and_instances_work_in_p
     heard = Heard()
 
     def make(agent: AgentId) -> Handlers:
-        async def say(data: msgspec.Raw, _: Desk) -> None:
+        async def say(data: msgspec.Raw, _: HandlerContext) -> None:
             assert agent.key not in at_work
             at_work.add(agent.key)
             if len(at_work) == 2:
@@ -162,28 +161,28 @@ async def test_an_instance_handles_one_message_at_a_time_and_instances_work_in_p
 
         return {"say": say}
 
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "writer", make)
-        await post.subscribe(TypeSubscription(topic="draft", agent="writer"))
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "writer", make)
+        await topics.subscribe(TypeSubscription(topic="draft", agent="writer"))
         for number in range(5):
-            await post.publish("draft/a", "say", number)
-            await post.publish("draft/b", "say", number)
+            await topics.publish("draft/a", "say", number)
+            await topics.publish("draft/b", "say", number)
 
         await heard.wait(10)
-        assert not await post.dead_letters()
+        assert not await topics.dead_letters()
 
 
 async def test_an_unknown_message_becomes_a_dead_letter_and_the_next_one_is_handled(server: Server) -> None:
     heard = Heard()
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "writer", heard.make)
-        await post.subscribe(TypeSubscription(topic="draft", agent="writer"))
-        await post.publish("draft/a", "sing", "la")
-        await post.publish("draft/a", "say", "words")
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "writer", heard.make)
+        await topics.subscribe(TypeSubscription(topic="draft", agent="writer"))
+        await topics.publish("draft/a", "sing", "la")
+        await topics.publish("draft/a", "say", "words")
 
         assert await heard.wait(1) == [("writer/a", "words")]
-        (letter,) = await post.dead_letters()
-        assert (letter.recipient, letter.parcel.type) == ("writer/a", "sing")
+        (letter,) = await topics.dead_letters()
+        assert (letter.recipient, letter.envelope.type) == ("writer/a", "sing")
         assert "knows no message 'sing'" in letter.reason
 
 
@@ -191,7 +190,7 @@ async def test_a_handler_that_fails_is_tried_again_then_its_message_is_a_dead_le
     heard = Heard()
 
     def make(agent: AgentId) -> Handlers:
-        async def say(data: msgspec.Raw, _: Desk) -> None:
+        async def say(data: msgspec.Raw, _: HandlerContext) -> None:
             words = msgspec.json.decode(data)
             heard.note(agent, words)
             if words == "bad":
@@ -199,20 +198,20 @@ async def test_a_handler_that_fails_is_tried_again_then_its_message_is_a_dead_le
 
         return {"say": say}
 
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "writer", make)
-        await post.subscribe(TypeSubscription(topic="draft", agent="writer"))
-        await post.publish("draft/a", "say", "bad")
-        await post.publish("draft/a", "say", "good")
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "writer", make)
+        await topics.subscribe(TypeSubscription(topic="draft", agent="writer"))
+        await topics.publish("draft/a", "say", "bad")
+        await topics.publish("draft/a", "say", "good")
 
         assert [said for _, said in await heard.wait(4)] == ["bad", "bad", "bad", "good"]
-        (letter,) = await post.dead_letters()
+        (letter,) = await topics.dead_letters()
         assert letter.reason == "ValueError: cannot"
 
 
 async def test_a_message_on_the_wire_is_a_cloud_event(server: Server) -> None:
-    async with connect(server.endpoint) as client, open_post(client) as post:
-        identity = await post.publish("draft/a", "say", {"text": "hello"}, sender="person/me")
+    async with connect(server.endpoint) as client, open_topic_client(client) as topics:
+        identity = await topics.publish("draft/a", "say", {"text": "hello"}, sender="person/me")
         stored = await JetStreamManager(client).get_last_msg(STREAM, "septet.mail.topic.draft.a")
 
     fields = msgspec.json.decode(stored.data or b"", type=dict[str, object])
@@ -226,11 +225,11 @@ async def test_a_message_on_the_wire_is_a_cloud_event(server: Server) -> None:
 
 async def test_nothing_is_lost_or_handled_twice_over_kills_of_the_server(server: Server) -> None:
     heard = Heard()
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "writer", heard.make)
-        await post.subscribe(TypeSubscription(topic="draft", agent="writer"))
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "writer", heard.make)
+        await topics.subscribe(TypeSubscription(topic="draft", agent="writer"))
         for number in range(60):
-            await post.publish("draft/a", "say", number)
+            await topics.publish("draft/a", "say", number)
             if number in (20, 40):
                 back = server.restarted
                 server.kill()
@@ -242,140 +241,140 @@ async def test_nothing_is_lost_or_handled_twice_over_kills_of_the_server(server:
 
 async def test_five_mebibytes_arrive_and_fifty_are_refused_to_the_sender(server: Server) -> None:
     heard = Heard()
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "writer", heard.make)
-        await post.subscribe(TypeSubscription(topic="draft", agent="writer"))
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "writer", heard.make)
+        await topics.subscribe(TypeSubscription(topic="draft", agent="writer"))
         with pytest.raises(BadUsage, match="too big"):
-            await post.publish("draft/a", "say", "x" * (50 << 20))
-        await post.publish("draft/a", "say", "x" * (5 << 20))
-        await post.publish("draft/a", "say", "small")
+            await topics.publish("draft/a", "say", "x" * (50 << 20))
+        await topics.publish("draft/a", "say", "x" * (5 << 20))
+        await topics.publish("draft/a", "say", "small")
 
         assert [len(str(said)) for _, said in await heard.wait(2)] == [5 << 20, 5]
 
 
 async def test_what_is_no_topic_is_refused(server: Server) -> None:
-    async with joined(server) as (post, _):
+    async with joined(server) as (topics, _):
         for topic in ("", "draft", "draft/", "/a", "dr aft/a", "dräft/a"):
             with pytest.raises(BadUsage, match="is no topic"):
-                await post.publish(topic, "say", None)
+                await topics.publish(topic, "say", None)
 
 
 pytestmark = pytest.mark.anyio
 
 
-def answering(reply: Callable[[object, Desk], Awaitable[object]]) -> Make:
+def answering(reply: Callable[[object, HandlerContext], Awaitable[object]]) -> AgentFactory:
     """Agents that answer `ask`."""
 
-    async def ask(data: msgspec.Raw, desk: Desk) -> object:
+    async def ask(data: msgspec.Raw, desk: HandlerContext) -> object:
         return await reply(msgspec.json.decode(data), desk)
 
     return lambda _: {"ask": ask}
 
 
 async def test_a_request_is_answered_from_another_process(server: Server) -> None:
-    async def double(number: object, _: Desk) -> object:
+    async def double(number: object, _: HandlerContext) -> object:
         assert isinstance(number, int)
         return 2 * number
 
-    async with joined(server) as (post, _), joined(server) as (elsewhere, tasks):
+    async with joined(server) as (topics, _), joined(server) as (elsewhere, tasks):
         await tasks.start(serve_agents, elsewhere, "doubler", answering(double))
 
-        assert [bytes(await post.request("doubler/x", "ask", n)) for n in range(3)] == [b"0", b"2", b"4"]
+        assert [bytes(await topics.request("doubler/x", "ask", n)) for n in range(3)] == [b"0", b"2", b"4"]
 
 
 async def test_a_remote_error_comes_back_with_type_and_text(server: Server) -> None:
-    async def fail(_: object, __: Desk) -> object:
+    async def fail(_: object, __: HandlerContext) -> object:
         raise KeyError("no such page")
 
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "reader", answering(fail))
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "reader", answering(fail))
 
         with pytest.raises(RemoteFailed, match="KeyError: 'no such page'"):
-            await post.request("reader/x", "ask", None)
+            await topics.request("reader/x", "ask", None)
         with pytest.raises(RemoteFailed, match="UnknownMessage"):
-            await post.request("reader/x", "sing", None)
+            await topics.request("reader/x", "sing", None)
 
 
 async def test_an_unknown_recipient_is_said_without_waiting_for_the_deadline(server: Server) -> None:
-    async with joined(server) as (post, _):
+    async with joined(server) as (topics, _):
         with anyio.fail_after(10), pytest.raises(Unreachable, match="no agent of type 'nobody'"):
-            await post.request("nobody/x", "ask", None, deadline=600)
+            await topics.request("nobody/x", "ask", None, deadline=600)
 
 
 async def test_a_request_ends_at_its_deadline_and_the_agent_lives_on(server: Server) -> None:
     slow = anyio.Event()
 
-    async def wait(words: object, _: Desk) -> object:
+    async def wait(words: object, _: HandlerContext) -> object:
         if words == "wait":
             await slow.wait()
         return words
 
-    async with joined(server) as (post, tasks):
-        await tasks.start(serve_agents, post, "sleeper", answering(wait))
+    async with joined(server) as (topics, tasks):
+        await tasks.start(serve_agents, topics, "sleeper", answering(wait))
         with pytest.raises(Unreachable, match=r"did not answer in 0\.3 s"):
-            await post.request("sleeper/x", "ask", "wait", deadline=0.3)
+            await topics.request("sleeper/x", "ask", "wait", deadline=0.3)
         slow.set()
 
-        assert await post.request("sleeper/x", "ask", "now") == msgspec.Raw(b'"now"')
+        assert await topics.request("sleeper/x", "ask", "now") == msgspec.Raw(b'"now"')
 
 
 async def test_requests_nest_also_back_to_one_who_waits(server: Server) -> None:
-    async def relay(words: object, desk: Desk) -> object:
+    async def relay(words: object, desk: HandlerContext) -> object:
         path, me = msgspec.convert(words, list[str]), str(desk.agent)
         if not path:
             return [me]
         rest = msgspec.json.decode(await desk.request(path[0], "ask", path[1:]), type=list[str])
         return [me, *rest]
 
-    async with joined(server) as (post, tasks), joined(server) as (elsewhere, others):
-        await tasks.start(serve_agents, post, "a", answering(relay))
+    async with joined(server) as (topics, tasks), joined(server) as (elsewhere, others):
+        await tasks.start(serve_agents, topics, "a", answering(relay))
         await others.start(serve_agents, elsewhere, "b", answering(relay))
 
-        answer = await post.request("a/1", "ask", ["b/1", "a/2", "b/1", "a/1"])
+        answer = await topics.request("a/1", "ask", ["b/1", "a/2", "b/1", "a/1"])
 
     assert msgspec.json.decode(answer) == ["a/1", "b/1", "a/2", "b/1", "a/1"]
 
 
 async def test_requests_made_while_nobody_serves_are_answered_when_somebody_does(server: Server) -> None:
-    async def echo(words: object, _: Desk) -> object:
+    async def echo(words: object, _: HandlerContext) -> object:
         return words
 
     answers: list[object] = []
-    async with joined(server) as (post, callers):
+    async with joined(server) as (topics, callers):
         async with joined(server) as (elsewhere, tasks):
             await tasks.start(serve_agents, elsewhere, "echo", answering(echo))
 
         async def call(number: int) -> None:
-            answers.append(msgspec.json.decode(await post.request(f"echo/{number % 3}", "ask", number)))
+            answers.append(msgspec.json.decode(await topics.request(f"echo/{number % 3}", "ask", number)))
 
         async with anyio.create_task_group() as waiting:
             for number in range(20):
                 waiting.start_soon(call, number)
             await anyio.wait_all_tasks_blocked()
-            await callers.start(serve_agents, post, "echo", answering(echo))
+            await callers.start(serve_agents, topics, "echo", answering(echo))
 
     assert sorted(answers, key=str) == sorted(range(20), key=str)
 
 
-async def test_a_mailbox_that_nobody_opens_any_more_goes_away(
+async def test_a_queue_that_nobody_opens_any_more_goes_away(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mail, "UNUSED", 0.5)
+    monkeypatch.setattr(messages, "QUEUE_MAX_AGE", 0.5)
 
-    async def agree(_: object, __: Desk) -> object:
+    async def agree(_: object, __: HandlerContext) -> object:
         return True
 
     gone = anyio.Event()
 
-    async with joined(server) as (post, _):
+    async with joined(server) as (topics, _):
         await subscribe(
-            post.client, f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{mail.STREAM}.*", lambda _: gone.set()
+            topics.nats, f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{messages.STREAM}.*", lambda _: gone.set()
         )
         async with joined(server) as (elsewhere, tasks):
             await tasks.start(serve_agents, elsewhere, "passing", answering(agree))
-            await post.request("passing/through", "ask", None)
+            await topics.request("passing/through", "ask", None)
         with anyio.fail_after(20):
             await gone.wait()
-        left = await JetStreamManager(post.client).consumers_info(mail.STREAM)
+        left = await JetStreamManager(topics.nats).consumers_info(messages.STREAM)
 
     assert not [one.name for one in left if "passing" in one.name]

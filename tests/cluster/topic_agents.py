@@ -1,4 +1,4 @@
-"""Processes that are joined by the post, and agents that note what they hear."""
+"""Processes that are joined by the topics, and agents that note what they hear."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -7,21 +7,21 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from septet.cluster.addresses import AgentId
 from septet.cluster.connection import connect
+from septet.cluster.messages import AgentId
 from septet.cluster.server import Server
-from septet.cluster.topics import Desk, Handlers, Post, open_post
+from septet.cluster.topics import HandlerContext, Handlers, TopicClient, open_topic_client
 
 
 @asynccontextmanager
-async def joined(server: Server) -> AsyncGenerator[tuple[Post, TaskGroup]]:
-    """A process of its own as far as the post can tell: its own connection, its own agents."""
+async def joined(server: Server) -> AsyncGenerator[tuple[TopicClient, TaskGroup]]:
+    """A process of its own as far as the topics can tell: its own connection, its own agents."""
     async with (
         connect(server.endpoint) as client,
-        open_post(client) as post,
+        open_topic_client(client) as topics,
         anyio.create_task_group() as tasks,
     ):
-        yield post, tasks
+        yield topics, tasks
         tasks.cancel_scope.cancel()
 
 
@@ -37,7 +37,7 @@ class Heard:
         self._changed.set()
 
     def make(self, agent: AgentId) -> Handlers:
-        async def say(data: msgspec.Raw, _: Desk) -> None:
+        async def say(data: msgspec.Raw, _: HandlerContext) -> None:
             self.note(agent, msgspec.json.decode(data))
 
         return {"say": say}

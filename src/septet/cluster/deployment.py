@@ -46,7 +46,7 @@ class RemoteSandbox:
 
 
 class NoLocks:
-    """On many machines it is by the signs of who is there that a chat is known to be take_snapshot."""
+    """On many machines it is by the signs of who is there that a chat is known to be taken."""
 
     def acquire(self, chat: str) -> None: ...
 
@@ -91,7 +91,7 @@ class ClusterConductor:
         return await retry_forever(lambda: list_participants(self.client))
 
     async def orphans(self) -> Sequence[str]:
-        """Chats whose conductor fell silent and that nobody has take_snapshot over yet."""
+        """Chats whose conductor fell silent and that nobody has taken over yet."""
         found: list[str] = []
         for gone in silent_conductors(await self.participants()):
             left = await unfinished(self.store, gone.presence.chats)

@@ -1,6 +1,12 @@
-"""A message between agents: a CloudEvent with what delivering it needs as extension attributes."""
+"""What goes between agents on many machines, and where it is kept: addresses, envelopes, the stream, the registry.
 
-from collections.abc import Sequence
+Agents are addressed by type and key, topics by type and source. An agent of type `writer` that is subscribed to topics
+of type `draft` gets what is published to `draft/essay-1` as the instance `writer/essay-1`: the topic's source is the
+agent's key. An envelope is a CloudEvent with what delivering it needs as extension attributes.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from secrets import token_hex
 from time import monotonic
@@ -14,9 +20,79 @@ from nats.js.api import AckPolicy, ConsumerConfig, StorageType, StreamConfig
 from nats.js.client import JetStreamContext
 from nats.js.kv import KeyValue
 
-from septet.cluster.addresses import AgentId, Subscription, TopicId
 from septet.common.text import decode_token, encode_token
+from septet.common.values import Value
 from septet.errors import BadUsage, Unreachable
+
+TYPE = re.compile(r"[\w\-.:=]+", re.ASCII)
+
+
+class AgentId(Value):
+    type: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.type}/{self.key}"
+
+
+class TopicId(Value):
+    type: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.type}/{self.source}"
+
+
+class TypeSubscription(Value, tag="type"):
+    """Agents of a type get topics of exactly this type."""
+
+    topic: str
+    agent: str
+
+    @property
+    def id(self) -> str:
+        return f"type.{encode_token(self.topic)}.{encode_token(self.agent)}"
+
+    def covers(self, topic_type: str) -> bool:
+        return topic_type == self.topic
+
+
+class PrefixSubscription(Value, tag="prefix"):
+    """Agents of a type get every topic whose type begins like this."""
+
+    prefix: str
+    agent: str
+
+    @property
+    def id(self) -> str:
+        return f"prefix.{encode_token(self.prefix)}.{encode_token(self.agent)}"
+
+    def covers(self, topic_type: str) -> bool:
+        return topic_type.startswith(self.prefix)
+
+
+Subscription = TypeSubscription | PrefixSubscription
+
+
+def agent_id(text: str) -> AgentId:
+    """`writer/essay-1`, checked."""
+    kind, slash, key = text.partition("/")
+    if not slash or not TYPE.fullmatch(kind) or not key:
+        raise BadUsage(f"'{text[:80]}' is no agent", "write type/key")
+    return AgentId(type=kind, key=key)
+
+
+def topic_id(text: str) -> TopicId:
+    """`draft/essay-1`, checked."""
+    kind, slash, source = text.partition("/")
+    if not slash or not TYPE.fullmatch(kind) or not source:
+        raise BadUsage(f"'{text[:80]}' is no topic", "write type/source")
+    return TopicId(type=kind, source=source)
+
+
+def is_subscribed(agent_type: str, topic_type: str, subscriptions: Iterable[Subscription]) -> bool:
+    """Whether agents of the type get topics of the other: once, however many subscriptions say so."""
+    return any(one.agent == agent_type and one.covers(topic_type) for one in subscriptions)
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -26,7 +102,7 @@ class Caller(msgspec.Struct, frozen=True):
     inbox: str
 
 
-class Parcel(msgspec.Struct, frozen=True, kw_only=True):
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     """`data` is JSON. `topic` or `recipient` says where it goes, `reply` where an answer is waited for."""
 
     id: str
@@ -45,7 +121,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     chain: tuple[Caller, ...] = ()
 
 
-class Answered(msgspec.Struct, frozen=True, omit_defaults=True):
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     """The reply to a request: data, or the type and text of what went wrong."""
 
     data: msgspec.Raw = msgspec.Raw(b"null")
@@ -54,25 +130,31 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """A parcel that nobody could handle, and why."""
+    """An envelope that nobody could handle, and why."""
 
     recipient: str
     reason: str
-    parcel: Parcel
+    envelope: Envelope = msgspec.field(name="parcel")
+    """Stored under the name that it had first."""
+
+    @property
+    def parcel(self) -> Envelope:
+        """Its first name."""
+        return self.envelope
 
 
 ENCODER = msgspec.json.Encoder()
-PARCELS = msgspec.json.Decoder(Parcel)
-ANSWERS = msgspec.json.Decoder(Answered)
+ENVELOPES = msgspec.json.Decoder(Envelope)
+REPLIES = msgspec.json.Decoder(Reply)
 DEAD_LETTERS = msgspec.json.Decoder(DeadLetter)
 
 
-def new_parcel(kind: str, data: object, sender: str, identity: str = "") -> Parcel:
+def new_envelope(kind: str, data: object, sender: str, identity: str = "") -> Envelope:
     try:
         content = ENCODER.encode(data)
     except TypeError as error:
         raise BadUsage(f"a message '{kind}' cannot be sent ({error})", "send what JSON can hold") from error
-    return Parcel(
+    return Envelope(
         id=identity or token_hex(12),
         source=f"septet/{sender}" if sender else "septet",
         type=kind,
@@ -82,21 +164,21 @@ def new_parcel(kind: str, data: object, sender: str, identity: str = "") -> Parc
     )
 
 
-STREAM = "SEPTET_MAIL"
+STREAM = "SEPTET_MAIL"  # names on the server stay as they are: older processes use them too
 TOPICS, DIRECT, DEAD = "septet.mail.topic", "septet.mail.direct", "septet.mail.dead"
-KEPT = 7 * 86_400.0
-UNUSED = KEPT
-"""Seconds after which a mailbox that nobody opens is given up. All that it has handled is gone by then: a new one of
-that name repeats nothing."""
-SAME = 600.0
-"""Seconds in which a parcel with an id that was seen is not stored again."""
-ANSWER = 2.0
-PATIENCE = 60.0
+MAX_AGE = 7 * 86_400.0
+QUEUE_MAX_AGE = MAX_AGE
+"""Seconds after which the queue of an agent that nobody opens is given up. All that it has handled is gone by then: a
+new one of that name repeats nothing."""
+DUPLICATE_WINDOW = 600.0
+"""Seconds in which an envelope with an id that was seen is not stored again."""
+ACK_TIMEOUT = 2.0
+SEND_TIMEOUT = 60.0
 LEASE = 5.0
 HEADROOM = 4096
 
 
-class Mail:
+class MessageStream:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._stream = JetStreamContext(client)
@@ -107,29 +189,31 @@ class Mail:
             subjects=[f"{TOPICS}.>", f"{DIRECT}.>", f"{DEAD}.>"],
             storage=StorageType.FILE,
             num_replicas=replicas,
-            max_age=KEPT,
-            duplicate_window=SAME,
+            max_age=MAX_AGE,
+            duplicate_window=DUPLICATE_WINDOW,
         )
         await self._stream.add_stream(config)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
 
-    async def send_to_topic(self, topic: TopicId, parcel: Parcel) -> None:
+    async def send_to_topic(self, topic: TopicId, envelope: Envelope) -> None:
         await self._store(
             f"{TOPICS}.{encode_token(topic.type)}.{encode_token(topic.source)}",
-            ENCODER.encode(parcel),
-            parcel.id,
+            ENCODER.encode(envelope),
+            envelope.id,
         )
 
-    async def send_to_agent(self, agent: AgentId, parcel: Parcel) -> None:
+    async def send_to_agent(self, agent: AgentId, envelope: Envelope) -> None:
         await self._store(
             f"{DIRECT}.{encode_token(agent.type)}.{encode_token(agent.key)}",
-            ENCODER.encode(parcel),
-            parcel.id,
+            ENCODER.encode(envelope),
+            envelope.id,
         )
 
-    async def bury(self, letter: DeadLetter, agent: AgentId) -> None:
-        identity = f"{letter.parcel.id}:dead:{agent}"
+    async def add_dead_letter(self, dead_letter: DeadLetter, agent: AgentId) -> None:
+        identity = f"{dead_letter.envelope.id}:dead:{agent}"
         await self._store(
-            f"{DEAD}.{encode_token(agent.type)}.{encode_token(agent.key)}", ENCODER.encode(letter), identity
+            f"{DEAD}.{encode_token(agent.type)}.{encode_token(agent.key)}",
+            ENCODER.encode(dead_letter),
+            identity,
         )
 
     async def dead_letters(self) -> list[DeadLetter]:
@@ -159,8 +243,8 @@ class Mail:
         info = await self._stream.stream_info(STREAM, subjects_filter=pattern)
         return list(info.state.subjects or {})
 
-    async def mailbox(self, agent: AgentId) -> JetStreamContext.PullSubscription:
-        """The instance's own queue. The server hands out one parcel at a time, in order, to whoever asks.
+    async def agent_queue(self, agent: AgentId) -> JetStreamContext.PullSubscription:
+        """The instance's own queue. The server hands out one envelope at a time, in order, to whoever asks.
 
         The next one follows when that one is done with; one whose handler died comes again, before all others.
         """
@@ -169,7 +253,7 @@ class Mail:
             ack_wait=LEASE,
             max_ack_pending=1,
             max_deliver=-1,
-            inactive_threshold=UNUSED,
+            inactive_threshold=QUEUE_MAX_AGE,
             filter_subjects=[
                 f"{TOPICS}.*.{encode_token(agent.key)}",
                 f"{DIRECT}.{encode_token(agent.type)}.{encode_token(agent.key)}",
@@ -184,11 +268,11 @@ class Mail:
             raise BadUsage(
                 f"a message of {len(body):,} bytes is too big for the server", "send a blob's address"
             )
-        deadline = monotonic() + PATIENCE
+        deadline = monotonic() + SEND_TIMEOUT
         while True:
             try:
                 headers = {"Nats-Msg-Id": identity}
-                await self._stream.publish(subject, body, timeout=ANSWER, headers=headers)
+                await self._stream.publish(subject, body, timeout=ACK_TIMEOUT, headers=headers)
                 return
             except nats.errors.Error as error:
                 if monotonic() > deadline or self._client.is_closed:
