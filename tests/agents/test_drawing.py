@@ -29,8 +29,8 @@ from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn, turn_text
 from septet.runtime.bus import MemoryBus
 from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
-from septet.sandboxes.workbench import JobRunner
 from septet.stores.memory import MemoryBlobs
 from septet.team.small_form import check_of
 from septet.ways.iterate.best_of_n import Draw, Outcomes, Trials, drawing

@@ -15,8 +15,8 @@ from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.runtime.bus import MemoryBus
 from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.workbench import JobRunner
 from septet.stores.memory import MemoryBlobs
 from septet.team import evidence
 from septet.team.evidence import shortcomings

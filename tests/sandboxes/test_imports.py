@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.sandboxes.distributions import distribution_of
-from septet.sandboxes.packages import third_party_imports
+from septet.sandboxes.packages import distribution_of, third_party_imports
 
 
 def test_only_foreign_top_level_names_are_found() -> None:

@@ -10,8 +10,8 @@ from septet.domain.runs import Job, RunResult
 from septet.ports import Sandbox
 from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.interpreters import Interpreters, project_environment, pytest_folder, source_folder
+from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 

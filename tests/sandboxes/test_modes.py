@@ -9,9 +9,9 @@ import pytest
 from septet.common.pictures import recognise
 from septet.domain.runs import Job, Limits, Mode, RunResult, Screen, Server
 from septet.errors import NoSandbox, SandboxFailed
+from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.landlock import Landlock
-from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 

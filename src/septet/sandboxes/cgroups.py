@@ -13,13 +13,11 @@ from shlex import quote
 
 from septet.domain.runs import Bound, Limits
 from septet.errors import SandboxFailed
+from septet.sandboxes.limits import group_values
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _MEMBERSHIPS = Path("/proc/self/cgroup")
 _CONTROLLERS = ("pids", "memory")
-OWN_PROCESSES = 8
-"""Room for the sandbox's own processes, which share the group with the program: the kernel's bound lies a little
-above the program's, so that the watch meets it first and can name it."""
 
 _TRIES = 2000
 _UNLIMITED = {"pids.max": "max", "memory.max": "max", "memory.limit_in_bytes": "-1"}
@@ -43,7 +41,7 @@ class ControlGroup:
     def limit(self, limits: Limits) -> None:
         """From now on; a group that does not take its limits could hold nobody, so it is an error."""
         for folder in self.folders:
-            if not _write_values(folder, _values(limits)):
+            if not _write_values(folder, group_values(limits)):
                 raise SandboxFailed(f"the control group {folder.name} took no limits", "septet doctor")
 
     def enter_script(self) -> str:
@@ -85,7 +83,7 @@ def _kill_members(folder: Path) -> bool:
 @contextmanager
 def make_control_group(limits: Limits | None = None) -> Generator[ControlGroup]:
     """A group with these limits, if they are known yet; an empty one, which holds nobody, where none can be made."""
-    group = _create(_values(limits) if limits else _UNLIMITED)
+    group = _create(group_values(limits) if limits else _UNLIMITED)
     try:
         yield group
     finally:
@@ -106,19 +104,6 @@ def _create(values: Mapping[str, str]) -> ControlGroup:
         else:
             folder.rmdir()
     return ControlGroup(tuple(made))
-
-
-def _values(limits: Limits) -> dict[str, str]:
-    """By the names of both versions; swap last, because it may not be less than what it is added to."""
-    memory = str(limits.memory)
-    return {
-        "pids.max": str(limits.processes + OWN_PROCESSES),
-        "memory.max": memory,
-        "memory.swap.max": "0",
-        "memory.oom.group": "0",
-        "memory.limit_in_bytes": memory,
-        "memory.memsw.limit_in_bytes": memory,
-    }
 
 
 def _write_values(folder: Path, values: Mapping[str, str]) -> bool:

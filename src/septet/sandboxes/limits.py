@@ -1,36 +1,15 @@
-"""The kernel's own limits for a program, set by the shell that then becomes the program."""
+"""What a run may use and how that holds: one entry of `ENFORCEMENTS` for each limit."""
 
 import math
 import os
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from septet.domain.runs import Bound, Limits
 from septet.sandboxes.survey import Survey
-
-
-def ulimit_script(limits: Limits, companions: int = 0) -> str:
-    """A script that makes the settings which a process can only make for itself; one already tighter stays.
-
-    Processes are counted per user and user namespace. So that they are not counted together with what the
-    person runs elsewhere, this is done inside the sandbox, or by a user of its own, whose `companions` are the
-    sandbox's own processes.
-    """
-    cpu = math.ceil(limits.cpu_seconds)
-    processes = limits.processes + companions
-    settings = [
-        "-c 0",
-        f"-S -t {cpu}",
-        f"-H -t {cpu + 1}",
-        f"-f {-(-limits.file_size // 512)}",
-        f"-d {limits.memory >> 10}",
-        f"-n {limits.open_files}",
-    ]
-    script = "".join(f"ulimit {setting} 2>/dev/null;" for setting in settings)
-    return f"{script}ulimit -p {processes} 2>/dev/null || ulimit -u {processes} 2>/dev/null;"
 
 
 def shell_command(script: str, command: Sequence[str]) -> list[str]:
@@ -121,27 +100,130 @@ def _read(path: Path) -> str:
 _BYTES_PER_ENTRY = 20_000
 """A gigabyte may be some 50,000 files: entries take room that no file's size shows."""
 
-_SIGNALS: dict[int, Bound] = {128 + signal.SIGXCPU: "cpu", 128 + signal.SIGXFSZ: "file size"}
+OWN_PROCESSES = 8
+"""Room for the sandbox's own processes, which share a control group with the program: the kernel's bound lies a little
+above the program's, so that the monitor meets it first and can name it."""
+
 _OUT_OF_MEMORY = re.compile(r"(?:[\w.]*\bMemoryError|[\w.]*_ArrayMemoryError|std::bad_alloc)\b")
 _TOO_MANY_FILES = "Too many open files"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a program that failed has ended, and what its workspace holds then."""
+
+    exit_code: int
+    last_line: str
+    workspace: Survey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enforcement:
+    """How one limit holds. A way that does not apply is left out.
+
+    `ulimit` are settings of the shell that becomes the program, `group` the values of control-group files (of both
+    versions), `is_exceeded` is asked again and again while the program runs, and `explains` tells by the end of a
+    program that failed that it met this limit.
+    """
+
+    bound: Bound
+    ulimit: Callable[[Limits], Sequence[str]] = lambda limits: ()
+    group: Callable[[Limits], Mapping[str, str]] = lambda limits: {}
+    is_exceeded: Callable[[Usage, Limits], bool] = lambda usage, limits: False
+    explains: Callable[[Ending, Limits], bool] = lambda ending, limits: False
+
+
+def _cpu_settings(limits: Limits) -> Sequence[str]:
+    seconds = math.ceil(limits.cpu_seconds)
+    return (f"-S -t {seconds}", f"-H -t {seconds + 1}")
+
+
+def _memory_group(limits: Limits) -> Mapping[str, str]:
+    """Swap last, because it may not be less than what it is added to."""
+    memory = str(limits.memory)
+    return {
+        "memory.max": memory,
+        "memory.swap.max": "0",
+        "memory.oom.group": "0",
+        "memory.limit_in_bytes": memory,
+        "memory.memsw.limit_in_bytes": memory,
+    }
+
+
+def _exceeds_memory(usage: Usage, limits: Limits) -> bool:
+    """The quick figure counts shared pages twice: the exact one decides."""
+    if usage.memory <= limits.memory:
+        return False
+    exact = proportional_memory(usage.pids)
+    return exact is None or exact > limits.memory
+
+
+def _explains_file_size(ending: Ending, limits: Limits) -> bool:
+    largest = max((stamp.size for stamp in ending.workspace.files.values()), default=0)
+    return ending.exit_code == 128 + signal.SIGXFSZ or largest >= limits.file_size
+
+
+ENFORCEMENTS = (
+    Enforcement(
+        bound="cpu",
+        ulimit=_cpu_settings,
+        is_exceeded=lambda usage, limits: usage.cpu_seconds > limits.cpu_seconds,
+        explains=lambda ending, limits: ending.exit_code == 128 + signal.SIGXCPU,
+    ),
+    Enforcement(
+        bound="processes",
+        group=lambda limits: {"pids.max": str(limits.processes + OWN_PROCESSES)},
+        is_exceeded=lambda usage, limits: usage.tasks >= limits.processes,
+    ),
+    Enforcement(
+        bound="file size",
+        ulimit=lambda limits: (f"-f {-(-limits.file_size // 512)}",),
+        explains=_explains_file_size,
+    ),
+    Enforcement(
+        bound="memory",
+        ulimit=lambda limits: (f"-d {limits.memory >> 10}",),
+        group=_memory_group,
+        is_exceeded=_exceeds_memory,
+        explains=lambda ending, limits: _OUT_OF_MEMORY.match(ending.last_line) is not None,
+    ),
+    Enforcement(
+        bound="open files",
+        ulimit=lambda limits: (f"-n {limits.open_files}",),
+        explains=lambda ending, limits: _TOO_MANY_FILES in ending.last_line,
+    ),
+)
+"""The limits that the kernel or the monitor holds; time and output are measured by the monitor, disk by surveys."""
+
+
+def ulimit_script(limits: Limits, own_processes: int = 0) -> str:
+    """A script that makes the settings which a process can only make for itself; one already tighter stays.
+
+    Processes are counted per user and user namespace. So that they are not counted together with what the
+    person runs elsewhere, this is done inside the sandbox, or by a user of its own, who also has the sandbox's
+    `own_processes`.
+    """
+    processes = limits.processes + own_processes
+    settings = ["-c 0", *(setting for one in ENFORCEMENTS for setting in one.ulimit(limits))]
+    script = "".join(f"ulimit {setting} 2>/dev/null;" for setting in settings)
+    return f"{script}ulimit -p {processes} 2>/dev/null || ulimit -u {processes} 2>/dev/null;"
+
+
+def group_values(limits: Limits) -> dict[str, str]:
+    """The files of a control group, of whichever version, and what stands in them."""
+    return {name: value for one in ENFORCEMENTS for name, value in one.group(limits).items()}
+
+
+def exceeded_bounds(usage: Usage, limits: Limits) -> Iterator[Bound]:
+    return (one.bound for one in ENFORCEMENTS if one.is_exceeded(usage, limits))
 
 
 def bound_from_exit(exit_code: int, stderr: str, after: Survey, limits: Limits) -> Bound | None:
     """A program that succeeded met no limit; one that failed did if its end says so."""
     if exit_code == 0:
         return None
-    if exit_code in _SIGNALS:
-        return _SIGNALS[exit_code]
-    if any(stamp.size >= limits.file_size for stamp in after.files.values()):
-        return "file size"
-    last = _last_line(stderr)
-    if _OUT_OF_MEMORY.match(last):
-        return "memory"
-    return "open files" if _TOO_MANY_FILES in last else None
-
-
-def _last_line(text: str) -> str:
-    return text.rstrip().rpartition("\n")[2]
+    ending = Ending(exit_code, stderr.rstrip().rpartition("\n")[2], after)
+    return next((one.bound for one in ENFORCEMENTS if one.explains(ending, limits)), None)
 
 
 def exceeds_disk(before: Survey, after: Survey, limits: Limits) -> bool:

@@ -21,7 +21,7 @@ from septet.domain.runs import Bound, Limits
 from septet.errors import SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes.cgroups import ControlGroup
-from septet.sandboxes.limits import Usage, proportional_memory, usage_of
+from septet.sandboxes.limits import Usage, exceeded_bounds, usage_of
 from septet.sandboxes.test_report import ReportChannel
 
 _PAUSE = 0.02
@@ -230,16 +230,8 @@ class RunMonitor:
     def check_usage(self, usage: Usage) -> None:
         if not self.seconds_left():
             self.stop("time")
-        if usage.cpu_seconds > self.limits.cpu_seconds:
-            self.stop("cpu")
-        if usage.tasks >= self.limits.processes:
-            self.stop("processes")
-        if usage.memory > self.limits.memory and self._too_much_memory(usage):
-            self.stop("memory")
-
-    def _too_much_memory(self, usage: Usage) -> bool:
-        exact = proportional_memory(usage.pids)
-        return exact is None or exact > self.limits.memory
+        for bound in exceeded_bounds(usage, self.limits):
+            self.stop(bound)
 
 
 async def supervise(

@@ -11,9 +11,9 @@ from septet.domain.packages import Installation, Missing
 from septet.domain.runs import Cell, Job, RunResult
 from septet.ports import Listener, Sandbox
 from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.ladder import choose_sandbox, keep_proofs
 from septet.sandboxes.packages import Index, Packages
-from septet.sandboxes.workbench import JobRunner
 from septet.settings.home import Home, find_home
 
 

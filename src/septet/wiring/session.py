@@ -37,7 +37,7 @@ from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, S
 from septet.runtime.bus import MemoryBus
 from septet.runtime.deployment import Deployment
 from septet.runtime.log import Listen, Log, stream
-from septet.sandboxes.workbench import JobRunner
+from septet.sandboxes.job_runner import JobRunner
 from septet.settings.home import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks

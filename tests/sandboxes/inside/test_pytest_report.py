@@ -10,8 +10,8 @@ from septet.domain.pytest_report import TestReport
 from septet.domain.runs import Job, RunResult, Screen
 from septet.ports import Sandbox
 from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ from septet.common.pictures import recognise
 from septet.domain.runs import Cell, Job, RunResult
 from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.interpreters import Interpreters, site_packages
+from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 

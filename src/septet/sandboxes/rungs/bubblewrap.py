@@ -16,9 +16,9 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes import seccomp, view
-from septet.sandboxes.cgroups import OWN_PROCESSES, ControlGroup
+from septet.sandboxes.cgroups import ControlGroup
 from septet.sandboxes.environment import environment
-from septet.sandboxes.limits import shell_command, ulimit_script
+from septet.sandboxes.limits import OWN_PROCESSES, shell_command, ulimit_script
 from septet.sandboxes.prestarted import (
     Descriptors,
     PrestartedShell,

@@ -13,12 +13,12 @@ from septet.domain.runs import Job, RunResult
 from septet.errors import NoSandbox, SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes import seccomp, view
-from septet.sandboxes.cgroups import OWN_PROCESSES, ControlGroup, make_control_group
+from septet.sandboxes.cgroups import ControlGroup, make_control_group
 from septet.sandboxes.environment import environment
 from septet.sandboxes.etc_files import ETC_PATHS
 from septet.sandboxes.inside import landlock as landlocked
 from septet.sandboxes.inside.reaper import reaper_command
-from septet.sandboxes.limits import shell_command, ulimit_script
+from septet.sandboxes.limits import OWN_PROCESSES, shell_command, ulimit_script
 from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
 from septet.sandboxes.runs import execute
 

@@ -9,9 +9,9 @@ import pytest
 
 from septet.domain.runs import Cell, Job, Network
 from septet.errors import SandboxFailed
+from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
-from septet.sandboxes.workbench import JobRunner
 
 pytestmark = pytest.mark.anyio
 
