@@ -196,11 +196,51 @@ async def test_tests_that_were_stopped_without_the_program_have_not_failed_as_th
 ) -> None:
     waiting = "try:\n    import double\nexcept ImportError:\n    import time\n    time.sleep(60)\n\n"
     text = waiting + "def test_double():\n    assert True\n"
-    state = await ran(tmp_path, cache, {"test_double.py": text}, Limits(seconds=4.0))
+    nothing_to_empty = {"double.py": "FACTOR = 2\n", "test_double.py": text}
+    state = await ran(tmp_path, cache, nothing_to_empty, Limits(seconds=4.0))
     assert not state.evidence["P1"].passed
     assert any(
         "without the program" in trouble and "time limit" in trouble for trouble in shortcomings(state)
     )
+
+
+HONEST = "from double import double\n\n\ndef test_double():\n    assert double(2) == 4\n"
+IDLE = "import double\n\n\ndef test_idle():\n    assert double.double(2) != 5\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import double\n\n\ndef test_double():\n    double.double(2)\n",
+        "import double\n\n\ndef test_double():\n    assert callable(double.double)\n",
+        IDLE,
+    ],
+)
+async def test_tests_that_pass_on_a_hollow_program_prove_nothing(
+    tmp_path: Path, cache: Path, text: str
+) -> None:
+    state = await ran(tmp_path, cache, {"test_double.py": text})
+    assert not state.evidence["P1"].passed
+    assert shortcomings(state)[0] == "the tests pass with functions that do nothing, so they prove nothing"
+
+
+async def test_a_requirement_whose_own_tests_survive_is_not_carried_by_others(
+    tmp_path: Path, cache: Path
+) -> None:
+    files = {"test_double.py": IDLE, "test_more.py": HONEST}
+    state = await ran(tmp_path, cache, files)
+    assert not state.evidence["P1"].passed
+    assert state.evidence["P1"].detail == "they pass with functions that do nothing, so they prove nothing"
+    assert (await ran(tmp_path, cache, {"test_double.py": HONEST})).evidence["P1"].passed
+
+
+async def test_tests_that_never_end_on_a_hollow_program_are_no_reason_to_doubt_them(
+    tmp_path: Path, cache: Path
+) -> None:
+    waiting = "    n = None\n    while n is None:\n        n = double(2)\n    assert n == 4\n"
+    text = f"from double import double\n\n\ndef test_double():\n{waiting}"
+    state = await ran(tmp_path, cache, {"test_double.py": text}, Limits(seconds=4.0))
+    assert state.evidence["P1"].passed
 
 
 async def test_every_one_of_many_tests_is_known(tmp_path: Path, cache: Path) -> None:

@@ -276,7 +276,7 @@ export interface VersionWritten {
 
 export interface RunStarted {
   id: string;
-  purpose: 'check' | 'run' | 'script' | 'tests' | 'tests alone';
+  purpose: 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone';
   command: string;
   tree: string;
   mode?: '' | 'cell' | 'screen' | 'server';
@@ -314,7 +314,7 @@ export interface RunResult {
 
 export interface RunFinished {
   id: string;
-  purpose: 'check' | 'run' | 'script' | 'tests' | 'tests alone';
+  purpose: 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone';
   command: string;
   tree: string;
   result: RunResult;

@@ -20,7 +20,8 @@ from septet.domain.pytest_report import TestReport
 from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.ports import Blobs
-from septet.team.evidence import doubts, run_for, tests_of, untold
+from septet.team.evidence import doubts, hollow_doubts, run_for, tests_of, untold
+from septet.team.hollow import is_trivial
 from septet.workspace.files import LARGEST, Workspace
 
 
@@ -56,7 +57,7 @@ async def look(state: State, item: Requirement, contents: Contents) -> Observati
         case TestsPass(target=target):
             return about_tests(state, target)
         case CommandSucceeds(prints=prints) | Serves(prints=prints):
-            return about_command(run_for(state, "check", item.id), prints)
+            return about_command(state, item, prints)
         case FileExists(path=path):
             return about_file(state, path)
         case PictureExists(path=path):
@@ -76,7 +77,7 @@ def about_tests(state: State, target: str) -> Observation:
     where = run.id if run else ""
     if trouble := about_report(report, run, is_folder(target) or bool(state.team.tests)):
         return Observation(passed=False, detail=trouble, run=where)
-    if found := doubts(state):
+    if found := doubts(state) or hollow_doubts(state, target):
         return Observation(passed=False, detail=found[0], run=where)
     return Observation(passed=True, detail=report.counts, run=where)
 
@@ -96,7 +97,24 @@ def is_folder(target: str) -> bool:
     return not target.partition("::")[0].endswith(".py")
 
 
-def about_command(run: RunFinished | None, prints: str) -> Observation:
+def about_command(state: State, item: Requirement, prints: str) -> Observation:
+    run = run_for(state, "check", item.id)
+    if run is not None and isinstance(item.check, CommandSucceeds) and (why := no_proof(state, item)):
+        return Observation(passed=False, detail=why, run=run.id)
+    return about_output(run, prints)
+
+
+def no_proof(state: State, item: Requirement) -> str:
+    """Why a command says nothing about the program, whatever it prints."""
+    command = item.check.command if isinstance(item.check, CommandSucceeds) else ""
+    if is_trivial(command, [file.path for file in (state.version.files if state.version else ())]):
+        return "runs nothing of the program, so it proves nothing"
+    control = run_for(state, "hollow check", item.id)
+    passes = control is not None and control.result.succeeded
+    return "passes with functions that do nothing, so it proves nothing" if passes else ""
+
+
+def about_output(run: RunFinished | None, prints: str) -> Observation:
     if run is None:
         return Observation(passed=False, detail="was not run")
     result = run.result
@@ -138,7 +156,7 @@ async def about_window(state: State, contents: Contents) -> Observation:
     if run is None or run.mode != "screen":
         return Observation(passed=False, detail="the program was not run on a screen")
     if not run.result.succeeded:
-        return about_command(run, "")
+        return about_output(run, "")
     return await about_picture(state, Screen().picture, contents)
 
 

@@ -28,12 +28,13 @@ from septet.domain.files import FileChange, Layout, is_test
 from septet.domain.packages import Missing
 from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
-from septet.domain.runs import Job, Limits, Mode, PlannedRun, RunResult, Server, name_of
+from septet.domain.runs import CONTROLS, HOLLOW, Job, Limits, Mode, PlannedRun, RunResult, Server, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.agreement import driver
-from septet.team.evidence import open_runs, run_for, tests_of
+from septet.team.evidence import control_of_tests, open_runs, run_for, tests_of
+from septet.team.hollow import hollow
 from septet.team.layouts import first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.workspace.files import Workspace, in_thread, make_folder, ways
@@ -129,8 +130,8 @@ class Bench:
         self, state: State, speaker: str, started: RunStarted, mode: Mode | None = None
     ) -> RunFinished:
         """One run, told live, its files kept."""
-        if started.purpose == "tests alone":
-            async with tests_only(state, self.blobs) as folder:
+        if started.purpose in CONTROLS:
+            async with control_folder(state, self.blobs) as folder:
                 job = replace(job_for(state, started, folder), mode=mode)
                 result = replace(await self.told(job, state.chat, speaker), changes=())
         else:
@@ -208,7 +209,8 @@ async def run_and_check(name: str, state: State, record: Record, bench: Bench) -
     state = await provide(state, record, bench.packages, await sources(state, bench.blobs))
     if waits(state):
         return state
-    while (planned := next_run(state)) is not None:
+    hollowed = bool(await hollow_program(state, bench.blobs))
+    while (planned := next_run(state, hollowed)) is not None:
         state = await one_run(name, state, record, bench, planned)
     for item in state.plan.items if state.plan else ():
         if item.id not in state.evidence and not isinstance(item.check, Judged):
@@ -216,11 +218,35 @@ async def run_and_check(name: str, state: State, record: Record, bench: Bench) -
     return state
 
 
-def next_run(state: State) -> PlannedRun | None:
-    """What to run next: what the plan asks for, then passing tests once more without the program."""
+def next_run(state: State, hollowed: bool) -> PlannedRun | None:
+    """What to run next: what the plan asks for, then what passed once more without a working program."""
     if planned := open_runs(state):
         return planned[0]
-    return PlannedRun(purpose="tests alone") if needs_doubt(state) else None
+    if needs_doubt(state):
+        return PlannedRun(purpose="tests alone", about=HOLLOW if hollowed else "")
+    return next(iter(open_controls(state)), None) if hollowed else None
+
+
+def open_controls(state: State) -> list[PlannedRun]:
+    """Commands that passed with no word of what they print: a program that does nothing may pass them too."""
+    items = [
+        one for one in (state.plan.items if state.plan else ()) if isinstance(one.check, CommandSucceeds)
+    ]
+    passed = [
+        item.id
+        for item in items
+        if isinstance(item.check, CommandSucceeds) and not item.check.prints and went_well(state, item.id)
+    ]
+    return [
+        PlannedRun(purpose="hollow check", about=item)
+        for item in passed
+        if run_for(state, "hollow check", item) is None
+    ]
+
+
+def went_well(state: State, item: str) -> bool:
+    run = run_for(state, "check", item)
+    return run is not None and run.result.succeeded
 
 
 async def one_run(speaker: str, state: State, record: Record, bench: Bench, planned: PlannedRun) -> State:
@@ -247,7 +273,7 @@ def command_for(state: State, planned: PlannedRun) -> str:
 
 def check_for(state: State, planned: PlannedRun) -> Check | None:
     checks = {item.id: item.check for item in (state.plan.items if state.plan else ())}
-    return checks.get(planned.about) if planned.purpose == "check" else None
+    return checks.get(planned.about) if planned.purpose in ("check", "hollow check") else None
 
 
 def mode_for(state: State, planned: PlannedRun, texts: Mapping[str, str]) -> Mode | None:
@@ -264,17 +290,27 @@ def needs_doubt(state: State) -> bool:
     """Tests that pass are run once more without the program, unless there is nothing to leave out."""
     version = state.version
     program = version is not None and any(not is_test(file.path) for file in version.files)
-    return program and bool(tests_of(state).passed) and run_for(state, "tests alone") is None
+    return program and bool(tests_of(state).passed) and control_of_tests(state) is None
 
 
 @asynccontextmanager
-async def tests_only(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, None]:
-    """A passing workspace that holds the tests and not the program."""
+async def control_folder(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, None]:
+    """A temporary workspace with the tests and a hollow program, or with the tests alone where there is none."""
     with temporary_folder("tests") as folder:
         workspace = Workspace(folder)
         files = state.version.files if state.version else ()
-        await workspace.show(Layout(files=tuple(file for file in files if is_test(file.path))), blobs)
+        program = await hollow_program(state, blobs)
+        kept = tuple(file for file in files if is_test(file.path) or (program and file.path not in program))
+        await workspace.show(Layout(files=kept), blobs)
+        await in_thread(lambda: [workspace.make(path, text.encode()) for path, text in program.items()])
         yield workspace
+
+
+async def hollow_program(state: State, blobs: Blobs) -> dict[str, str]:
+    """The program's Python files without what works in them; empty where there is nothing to take away."""
+    texts = {path: text for path, text in (await sources(state, blobs)).items() if not is_test(path)}
+    hollows = {path: hollow(text) for path, text in texts.items() if path.endswith(".py")}
+    return {path: text for path, text in hollows.items() if text is not None}
 
 
 def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:

@@ -7,11 +7,11 @@ from septet.common.values import Value
 from septet.domain.events import ChatEnded, RunFinished
 from septet.domain.messages import Usage
 from septet.domain.plans import check_text
-from septet.domain.runs import Network
+from septet.domain.runs import CONTROLS, Network
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.budgets import allowance, own_spending
-from septet.team.evidence import Line, alone, report, shortcomings
+from septet.team.evidence import Line, alone, control_result, report, shortcomings
 from septet.team.questions import Question, question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
@@ -160,11 +160,16 @@ class Outcome(Value, omit_defaults=False):
 
 def run_outcome(run: RunFinished) -> Outcome:
     result, tests = run.result, run.result.tests
-    if run.purpose == "tests alone":
-        words = f"without the program {WITHOUT_PROGRAM[alone(result)]}"
-        return Outcome(text=words, good=alone(result) == "fail")
+    if run.purpose in CONTROLS:
+        good = control_result(run) == "fail"
+        return Outcome(text=f"without the program {control_text(run)}", good=good)
     good = result.succeeded and (tests is None or (alone(result) == "pass" and not tests.hooks))
     return Outcome(text=" · ".join(filter(None, [result.ending, tests.counts if tests else ""])), good=good)
+
+
+def control_text(run: RunFinished) -> str:
+    """What became of a run without a working program, and what that says."""
+    return WITHOUT_PROGRAM[control_result(run)]
 
 
 def is_person(team: TeamSpec, speaker: str) -> bool:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from septet.chat.export import package_text, tool_text
-from septet.chat.results import WITHOUT_PROGRAM, spending_text, time_text, turn_spending_text
+from septet.chat.results import control_text, spending_text, time_text, turn_spending_text
 from septet.common.text import pluralize, printable
 from septet.domain.events import (
     AnswerGiven,
@@ -39,8 +39,8 @@ from septet.domain.events import (
 from septet.domain.files import FileChange
 from septet.domain.plans import Plan, check_text, plan_text
 from septet.domain.reduce import reduce
+from septet.domain.runs import CONTROLS
 from septet.domain.state import State
-from septet.team.evidence import alone
 from septet.team.reviews import review_text
 from septet.ways.assistant.policy import answer_words
 from septet.ways.table import rounds_used
@@ -214,8 +214,9 @@ def version_line(event: VersionWritten) -> Words:
 
 def run_line(event: RunFinished) -> Words:
     result = event.result
-    if event.purpose == "tests alone":
-        return "runner", f"tests without the program → {WITHOUT_PROGRAM[alone(result)]}"
+    if event.purpose in CONTROLS:
+        what = "tests" if event.purpose == "tests alone" else f"check {event.about}"
+        return "runner", f"{what} without the program → {control_text(event)}"
     report = result.report if event.purpose == "tests" else None
     counts = [report.counts] if report and report.cases else []
     made = [change.path for change in result.changes if change.kind != "deleted"]

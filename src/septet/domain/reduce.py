@@ -53,6 +53,7 @@ from septet.domain.examples import signature
 from septet.domain.facts import changed
 from septet.domain.files import ANY, FileRef
 from septet.domain.plans import Wish, plan_digest
+from septet.domain.runs import CONTROLS
 from septet.domain.state import Spending, State, Turn
 
 ALL_STEPS = 1 << 53
@@ -367,7 +368,7 @@ def noted(state: State, run: RunFinished) -> State:
 
 
 def known_failure(state: State, run: RunFinished) -> State:
-    if run.result.succeeded or run.purpose == "tests alone" or state.failure:
+    if run.result.succeeded or run.purpose in CONTROLS or state.failure:
         return state
     failure = signature(run.result)
     failing = state.failing + 1 if failure == state.last_failure else 1

@@ -59,8 +59,13 @@ Mode = Screen | Server | Cell
 
 ModeName = Literal["", "screen", "server", "cell"]
 
-Purpose = Literal["run", "tests", "tests alone", "check", "script"]
-"""What something is run for: the program, its tests, its tests without the program, a requirement, a tool's script."""
+Purpose = Literal["run", "tests", "tests alone", "check", "hollow check", "script"]
+"""What something is run for: the program, its tests, a requirement, a tool's script. `tests alone` and `hollow check`
+repeat tests and checks without a working program: what still passes then proves nothing.
+"""
+CONTROLS: frozenset[Purpose] = frozenset({"tests alone", "hollow check"})
+HOLLOW = "hollow"
+"""What tests alone are about where functions without bodies took the program's place."""
 
 
 class PlannedRun(Value):

@@ -4,9 +4,14 @@ A check that passes on it too says nothing about the program.
 """
 
 import ast
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 KEPT = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 """What a flat script keeps: without these its lines could not even be looked for."""
+
+IDLE_COMMANDS = frozenset({"true", ":", "echo", "printf", "exit", "sleep"})
 
 
 def hollow(source: str) -> str | None:
@@ -31,11 +36,11 @@ class Emptied(ast.NodeTransformer):
     def __init__(self) -> None:
         self.bodies = 0
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:  # noqa: N802  ast's own name
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         self.empty(node)
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:  # noqa: N802  ast's own name
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
         self.empty(node)
         return node
 
@@ -56,7 +61,9 @@ def is_generator(node: ast.AST) -> bool:
     """Whether it yields by itself: a function within that does is another one."""
     return any(
         isinstance(child, ast.Yield | ast.YieldFrom)
-        or (not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and is_generator(child))
+        or (
+            not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and is_generator(child)
+        )
         for child in ast.iter_child_nodes(node)
     )
 
@@ -66,3 +73,18 @@ def is_kept(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         return isinstance(statement.value, ast.Constant)
     return isinstance(statement, KEPT) or is_idle(statement)
+
+
+def is_trivial(command: str, files: Sequence[str]) -> bool:
+    """Whether a command runs nothing of a program: shell words that only print or agree, Python code that names no
+    file of it, or a program that is asked for nothing but its help.
+    """
+    words = command.split()
+    if not words or words[0] in IDLE_COMMANDS:
+        return True
+    if words[-1] in ("--help", "-h", "--version"):
+        return True
+    inline = words[0].startswith("python") and "-c" in words
+    return inline and not any(
+        re.search(rf"\b{re.escape(PurePosixPath(one).stem)}\b", command) for one in files
+    )
