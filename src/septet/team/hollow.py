@@ -6,7 +6,6 @@ A check that passes on it too says nothing about the program.
 import ast
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 KEPT = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 """What a flat script keeps: without these its lines could not even be looked for."""
@@ -86,5 +85,5 @@ def is_trivial(command: str, files: Sequence[str]) -> bool:
         return True
     inline = words[0].startswith("python") and "-c" in words
     return inline and not any(
-        re.search(rf"\b{re.escape(PurePosixPath(one).stem)}\b", command) for one in files
+        re.search(rf"\b{re.escape(one.rsplit('/', 1)[-1].partition('.')[0])}\b", command) for one in files
     )
