@@ -13,8 +13,9 @@ from ways.haiku import WAY
 from septet.domain.events import ChatEnded, ModelAnswered
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.errors import BadConfig
+from septet.ways import table
 from septet.ways.prompts import prompt
-from septet.ways.table import ALIASES, BUILT_IN, WAYS, add_ways, find_way, floor_for, installed_ways, way_of
+from septet.ways.table import ALIASES, BUILT_IN, add_ways, find_way, floor_for, installed_ways, way_of
 from septet.ways.way import Way
 from septet.wiring.api import Team
 
@@ -37,7 +38,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 async def test_a_way_from_outside_is_an_argument_of_the_api(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(WAYS, "haiku", raising=False)
+    monkeypatch.setattr(table, "WAYS", dict(table.WAYS))
     async with Team.load("haiku", model=script, ways=[WAY]) as team:
         events = [one.event async for one in team.run("a pond", workspace=tmp_path / "pond")]
     assert [one.answer.text for one in events if isinstance(one, ModelAnswered)][
