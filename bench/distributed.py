@@ -28,7 +28,7 @@ from typing import NamedTuple
 import anyio
 from septet_chats import MEMBERS, REQUESTS
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.store import open_nats_store
 from septet.cluster.users import Users
@@ -103,7 +103,7 @@ async def run_septet(sync: str, chats: int, turns: int, *flags: str, own: bool =
             tokens = {
                 role: Users(folder).token_file(role).read_text() if own else server.token for role in roles
             }
-            async with connect(server.endpoint) as client:
+            async with connect_nats(server.endpoint) as client:
                 await open_nats_store(client)
             return await anyio.to_thread.run_sync(play, server, tokens, chats, turns, *flags)
 

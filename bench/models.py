@@ -33,8 +33,8 @@ from septet.runtime.conductor import perform
 from septet.runtime.log import Log
 from septet.stores.sqlite import open_store
 from septet.team.floor import at_most
-from septet.testing.replies import Reply, Seen
-from septet.testing.server import serving
+from septet.testing.replies import Reply, SeenRequest
+from septet.testing.server import serve_mock
 from septet.ways.round_robin.policy import round_robin
 
 TURNS = 200
@@ -49,11 +49,11 @@ def serve() -> None:
     long = Reply(text="word" * TOKENS, piece=PIECE)
     short = Reply(text=REPLY, piece=len(REPLY))
 
-    def script(seen: Seen) -> Reply:
+    def script(seen: SeenRequest) -> Reply:
         return long if b"a long one" in seen.body[-200:] else short
 
     async def run() -> None:
-        async with serving(script) as server:
+        async with serve_mock(script) as server:
             print(server.url, flush=True)
             await anyio.sleep_forever()
 

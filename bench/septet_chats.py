@@ -15,9 +15,9 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.cluster.conductor import check_step, perform_together
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
-from septet.cluster.member import Member, taking
+from septet.cluster.member import Member, take_turns
 from septet.cluster.messages import AgentId
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.cluster.topics import HandlerContext, Handlers, open_topic_client, serve_agents
@@ -67,12 +67,12 @@ async def be_member(client: Client, store: NatsStore, role: str, address: str) -
 
     settle()
     async with (
-        connect(Endpoint(address=address)) as free,
+        connect_nats(Endpoint(address=address)) as free,
         open_topic_client(free) as topics,
         anyio.create_task_group() as tasks,
     ):
         await tasks.start(serve_agents, topics, role, make)
-        await tasks.start(Member(client, taking(store, cast)).serve, role)
+        await tasks.start(Member(client, take_turns(store, cast)).serve, role)
         say("ready")
 
 
@@ -154,7 +154,7 @@ async def be_conductor(client: Client, store: NatsStore, given: Given) -> None:
 
 
 async def act(kind: str, address: str, topics: str, given: Given) -> None:
-    async with connect(Endpoint(address=address)) as client:
+    async with connect_nats(Endpoint(address=address)) as client:
         store = await open_nats_store(client)
         if kind == "conductor":
             await be_conductor(client, store, given)

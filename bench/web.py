@@ -22,8 +22,8 @@ from septet.ways.table import TEAMS
 from septet.web.app import application
 from septet.web.app_state import open_app_state
 from septet.web.auth import Access
-from septet.web.channels import Piece, utf16_length
-from septet.web.server import Server, server_config
+from septet.web.channels import StreamPiece, utf16_length
+from septet.web.server import SignalFreeServer, uvicorn_config
 from septet.wiring.session import Session, open_session
 
 TOKEN = "token für 🦉 "
@@ -56,7 +56,7 @@ async def serve(sockets: int, rate: int, seconds: float) -> None:
             started = ChatStarted(goal="bench", team=TEAMS["iterate"], workspace=folder)
             await session.store.append(CHAT, started, after=0)
             await session.store.append(CHAT, TurnOpened(speaker="coder"), after=1)
-            server = Server(server_config(application(app, access)))
+            server = SignalFreeServer(uvicorn_config(application(app, access)))
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(server.serve, [listener])
                 await measure(session, access, port, (sockets, rate, seconds))
@@ -109,7 +109,7 @@ class Watcher:
         """True when the whole answer is in the log."""
         if frame["kind"] == "ready":
             self.ready.set()
-        for piece in msgspec.convert(frame.get("pieces", []), list[Piece]):
+        for piece in msgspec.convert(frame.get("pieces", []), list[StreamPiece]):
             assert piece.at == self.units, "a gap or a double"
             self.text += piece.text
             self.units += utf16_length(piece.text)

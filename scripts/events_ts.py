@@ -15,11 +15,11 @@ from msgspec import inspect
 from septet.domain.codec import EVENTS, KINDS, PREFIX
 from septet.domain.plans import Check
 from septet.domain.presence import Presence
-from septet.web.channels import ConductorStatus, Piece
+from septet.web.channels import ConductorStatus, StreamPiece
 from septet.web.chat_view import ChatView, EventText, Summary
 
 TARGET = Path(__file__).parent.parent / "web" / "src" / "events.ts"
-SENT: tuple[type, ...] = (Summary, ChatView, EventText, ConductorStatus, Piece, Presence)
+SENT: tuple[type, ...] = (Summary, ChatView, EventText, ConductorStatus, StreamPiece, Presence)
 """What the server sends to the page beside events."""
 UNIONS = {"Check": frozenset(get_args(Check))}
 """Unions of structs that have a name."""

@@ -38,7 +38,7 @@ def innermost(error: BaseException) -> BaseException:
     return innermost(inner[0]) if len(inner) == 1 else error
 
 
-def told(error: BaseException) -> SeptetError:
+def as_septet_error(error: BaseException) -> SeptetError:
     """Whatever came up, as something that can be said in one line; what nobody has foreseen is called so."""
     error = innermost(error)
     if isinstance(error, SeptetError):

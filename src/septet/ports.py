@@ -8,7 +8,7 @@ from septet.common.values import Value
 from septet.domain.events import Event, Recorded
 from septet.domain.examples import Example
 from septet.domain.messages import Answer, Delta, Request
-from septet.domain.packages import Installation, Missing
+from septet.domain.packages import Installation, MissingPackages
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 
@@ -38,11 +38,11 @@ class Sandbox(Protocol):
 
 
 class Packages(Protocol):
-    async def missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
+    async def missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
         """What the sources (path → text) import and nothing provides: not the system, not the workspace itself."""
         ...
 
-    async def install(self, workspace: str, missing: Missing) -> Installation:
+    async def install(self, workspace: str, missing: MissingPackages) -> Installation:
         """Into the environment of the workspace, which only its programs see. A failure is told, not raised."""
         ...
 

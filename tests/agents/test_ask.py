@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from septet.agents.ask import live_topic
-from septet.domain.messages import Answer, Delta, Message, Request, estimated
+from septet.domain.messages import Answer, Delta, Message, Request, estimate_usage
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
 from septet.errors import ModelFailed, Overdrawn
@@ -72,7 +72,7 @@ async def test_when_all_fail_the_error_is_as_usual() -> None:
 
 
 async def test_those_whom_no_budget_would_do_for_are_not_asked() -> None:
-    each = estimated(Request(role="coder", step=1, messages=MESSAGES)).total
+    each = estimate_usage(Request(role="coder", step=1, messages=MESSAGES)).total
     assert await asked(Rendezvous(2), MemoryBus(), tokens=2 * each) == ["1 at None", "2 at 0.8"]
     assert await asked(Rendezvous(1), MemoryBus(), tokens=2 * each - 1) == ["1 at None"]
     with pytest.raises(Overdrawn, match="budget is too small for the coder's next turn"):

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from septet.agents.records import Rehearsal
-from septet.agents.runner import Bench, compared, rehearsed
+from septet.agents.runner import Bench, compare_versions, try_version
 from septet.domain.events import (
     ChatStarted,
     Confirmation,
@@ -33,7 +33,7 @@ from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.stores.memory import MemoryBlobs
 from septet.team.small_form import check_of
-from septet.ways.iterate.best_of_n import Draw, Outcomes, Trials, drawing
+from septet.ways.iterate.best_of_n import Draw, Outcomes, Trials, best_of_n_agent
 from septet.workspace.files import Workspace
 
 pytestmark = pytest.mark.anyio
@@ -78,12 +78,12 @@ async def turn(
         return Bench(Workspace(folder / str(next(places))), sandbox, blobs, MemoryBus())
 
     async def rehearse(state: State, version: VersionWritten) -> State:
-        return await rehearsed(state, version, bench())
+        return await try_version(state, version, bench())
 
     async def compare(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
-        return await compared(state, versions, calls, bench())
+        return await compare_versions(state, versions, calls, bench())
 
-    agent = drawing(CODER, model, MemoryBus(), blobs, Trials(rehearse=rehearse, compare=compare))
+    agent = best_of_n_agent(CODER, model, MemoryBus(), blobs, Trials(rehearse=rehearse, compare=compare))
     rehearsal = Rehearsal(state)
     await rehearsal.play(agent)
     return rehearsal.events
@@ -177,11 +177,11 @@ async def test_a_model_that_costs_nothing_is_asked_twice_at_once_but_not_for_mor
     small = replace(CODER, form="small")
     state = told(plan=EXAMPLES)
     draw = Draw(state, Trials(rehearse=no_rehearsal, compare=no_comparison))
-    assert [draw.wanted(small), draw.wanted(CODER)] == [2, 1]
+    assert [draw.next_draws(small), draw.next_draws(CODER)] == [2, 1]
     unreadable = ModelAnswered(role="coder", answer=Answer(text="no code"))
     for left in (2, 1, 0):
         await draw.add(unreadable, MemoryBlobs())
-        assert draw.wanted(small) == left
+        assert draw.next_draws(small) == left
 
 
 async def test_a_single_green_program_is_worth_as_many_draws_again(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ async def heard(folder: Path, limits: Limits) -> tuple[RunResult, MemoryBlobs]:
     blobs = MemoryBlobs()
     bench = Bench(Workspace(folder), UnsafeLocal(), blobs, MemoryBus())
     job = Job(command=("python", "-c", SAYS), workspace=str(folder), limits=limits)
-    return await bench.told(job, "chat", "runner"), blobs
+    return await bench.run_live(job, "chat", "runner"), blobs
 
 
 async def test_what_is_cut_in_the_result_is_whole_in_a_blob(tmp_path: Path) -> None:

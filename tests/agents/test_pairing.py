@@ -24,7 +24,7 @@ from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn
 from septet.runtime.bus import MemoryBus
 from septet.stores.blobs import FolderBlobs
 from septet.ways.pair.briefing import FORGET
-from septet.ways.pair.members import cell_of, good_cells, pairing
+from septet.ways.pair.members import cell_of, coder_agent, good_cells
 from septet.ways.table import TEAMS
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ async def first_turn(words: str, folder: Path) -> list[Event]:
     begun = [ChatStarted(goal="add", team=TEAMS["pair"], workspace=""), TurnOpened(speaker="coder")]
     state = fold(Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(begun, start=1))
     model = ScriptedModel(Script(turns=(ScriptedTurn(role="coder", say=words),)), "first")
-    agent = pairing(RoleSpec(name="coder", role="coder"), model, MemoryBus(), FolderBlobs(folder))
+    agent = coder_agent(RoleSpec(name="coder", role="coder"), model, MemoryBus(), FolderBlobs(folder))
     rehearsal = Rehearsal(state)
     await rehearsal.play(agent)
     return rehearsal.events

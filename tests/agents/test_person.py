@@ -20,8 +20,8 @@ from septet.domain.events import (
     StopRequested,
     WorkAccepted,
 )
-from septet.domain.facts import Change
-from septet.domain.packages import Missing, Provisions
+from septet.domain.facts import FactsChange
+from septet.domain.packages import MissingPackages, Provisions
 from septet.domain.plans import plan_digest
 from septet.errors import NeedsPerson
 from septet.team.questions import Question, question, read_answer
@@ -125,14 +125,14 @@ async def test_who_agreed_to_the_work_is_still_asked_what_is_installed() -> None
     agent = agreeing_to_work(away("septet resume c"))
     assert await agent(PLANNED, Rehearsal(PLANNED).record) == PlanApproved(plan=plan_digest(PLAN), by="flag")
     team = replace(PLANNED.team, packages="ask")
-    wanted = Provisions(wanted=Missing(distributions=("rich",)))
+    wanted = Provisions(wanted=MissingPackages(distributions=("rich",)))
     wanting = replace(PLANNED, chat="c", team=team, provisions=wanted)
     with pytest.raises(NeedsPerson, match="septet resume c 'yes'"):
         await agent(wanting, Rehearsal(wanting).record)
 
 
 def test_facts_beside_other_words_lose_neither() -> None:
-    asked, fact = question(PLANNED), FactsChanged(by="person", change=Change(add=("names are short",)))
+    asked, fact = question(PLANNED), FactsChanged(by="person", change=FactsChange(add=("names are short",)))
     assert asked is not None
     said = "remember: names are short\nand make it blue"
     assert read_answer(PLANNED, asked, said) == (fact, PersonSpoke(text="and make it blue"))

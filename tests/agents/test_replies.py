@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version
 
 from septet.agents.records import Rehearsal
-from septet.agents.replies import kept
+from septet.agents.replies import keep_file
 from septet.domain.events import (
     Event,
     ModelAnswered,
@@ -25,10 +25,10 @@ from septet.ports import Agent
 from septet.runtime.bus import MemoryBus
 from septet.stores.memory import MemoryBlobs
 from septet.team.evidence import regressions
-from septet.ways.group_chat.members import talking
+from septet.ways.group_chat.members import talk_agent
 from septet.ways.iterate.briefing import briefing
 from septet.ways.iterate.replies import give_review, speaking, write_version
-from septet.ways.pair.members import briefed, managing, ran_well
+from septet.ways.pair.members import manager_agent, pair_brief, ran_well
 from septet.ways.pair.policy import PAIR
 
 pytestmark = pytest.mark.anyio
@@ -40,9 +40,9 @@ def agent_of(member: RoleSpec, turn: ScriptedTurn) -> Agent:
     model, bus = ScriptedModel(Script(turns=(turn,)), "calling"), MemoryBus()
     match member.role:
         case "writer":
-            return talking(member, model, bus)
+            return talk_agent(member, model, bus)
         case "manager":
-            return managing(member, model, bus, briefed(member, MemoryBlobs()), PAIR, ran_well)
+            return manager_agent(member, model, bus, pair_brief(member, MemoryBlobs()), PAIR, ran_well)
         case _:
             return speaking(member, model, bus, MemoryBlobs())
 
@@ -107,7 +107,7 @@ async def test_what_no_version_has_met_or_another_plan_asked_for_is_no_regressio
 async def written(reply: str, blobs: MemoryBlobs, **before: str) -> dict[str, str] | Refusal:
     """What a version holds after this reply of the coder, or why there is none."""
     files = tuple(
-        [await kept(CodeFile(path=f"{name}.py", text=text), blobs) for name, text in before.items()]
+        [await keep_file(CodeFile(path=f"{name}.py", text=text), blobs) for name, text in before.items()]
     )
     known = [VersionWritten(number=1, files=files, tree=tree_of(files))] if files else []
     event = await write_version(chat([*planned(), *known, TurnOpened(speaker="coder")]), reply, blobs)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.agents.runner import Bench, rehearsed
+from septet.agents.runner import Bench, try_version
 from septet.domain.events import ChatStarted, PlanApproved, PlanProposed, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
 from septet.domain.plans import Plan, Requirement, TestsPass, plan_digest
@@ -56,7 +56,7 @@ async def ran(tmp_path: Path, cache: Path, files: Mapping[str, str], limits: Lim
     )
     bench = JobRunner(Bubblewrap.detect(), (Interpreters(cache).prepare,))
     version = VersionWritten(number=1, files=refs, tree=tree_of(refs))
-    return await rehearsed(state, version, Bench(Workspace(tmp_path / "work"), bench, blobs, MemoryBus()))
+    return await try_version(state, version, Bench(Workspace(tmp_path / "work"), bench, blobs, MemoryBus()))
 
 
 async def test_a_version_whose_tests_pass_lacks_nothing(tmp_path: Path, cache: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.chat.export_file import document, pack_zip
-from septet.chat.export_html import page
+from septet.chat.export_html import html_page
 from septet.domain.events import ChatStarted, Event, ModelAnswered, PersonSpoke, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
 from septet.domain.messages import Answer
@@ -63,11 +63,11 @@ def check(text: str) -> Elements:
 
 @given(st.text() | st.text("<>&\"'`/=!-\n ascript").map(lambda text: text + HOSTILE))
 def test_no_text_becomes_markup(text: str) -> None:
-    check(page(chat(text), {text[:40] or "a": text.encode(errors="replace")}, {}))
+    check(html_page(chat(text), {text[:40] or "a": text.encode(errors="replace")}, {}))
 
 
 def test_the_page_allows_itself_nothing_and_shows_everything() -> None:
-    shown = page(chat(HOSTILE), {"a.py": b"print('<b>')"}, {"evil.svg": b"<svg onload=alert(1)></svg>"})
+    shown = html_page(chat(HOSTILE), {"a.py": b"print('<b>')"}, {"evil.svg": b"<svg onload=alert(1)></svg>"})
     elements = check(shown)
     assert any(value.startswith("default-src 'none'") for value in elements.attributes["content"])
     assert "<script>" not in shown

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.chat.search import TABLE, Index, query_of
+from septet.chat.search import TABLE, SearchIndex, query_of
 from septet.domain.events import PersonSpoke
 from septet.stores.memory import MemoryStore
 from septet.stores.sqlite import open_store
@@ -24,7 +24,7 @@ async def test_all_words_or_their_beginnings_are_found_the_newest_first() -> Non
         ("b", "a clock"),
     ):
         await store.append(chat, PersonSpoke(text=text), after=None)
-    index = Index(store)
+    index = SearchIndex(store)
     assert [hit.words for hit in await index.find("RED clo", "newest")] == [
         "clocks are red",
         "a clock of red glass",
@@ -41,7 +41,7 @@ async def test_chats_that_are_gone_are_not_found_any_more(tmp_path: Path) -> Non
         for chat in ("one", "two", "three"):
             await store.append(chat, PersonSpoke(text="red"), after=None)
             await store.append(chat, PersonSpoke(text="and blue"), after=None)
-        index = Index(store)
+        index = SearchIndex(store)
         assert {hit.chat for hit in await index.find("red")} == {"one", "two", "three"}
         await store.delete("one")
         await store.delete("two")

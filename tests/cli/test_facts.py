@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.events import ChatStarted, FactsChanged, Recorded
-from septet.domain.facts import MOST, Change, change_in, changed, same
+from septet.domain.facts import MOST, FactsChange, apply_change, change_in, same
 from septet.domain.reduce import fold
 from septet.ways.table import TEAMS
 from septet.workspace.facts_file import Memory
@@ -47,7 +47,7 @@ FACTS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12)
 
 @given(st.lists(FACTS, max_size=60), st.lists(FACTS, max_size=5))
 def test_facts_are_unique_and_capped_and_what_is_dropped_is_gone(add: list[str], drop: list[str]) -> None:
-    after = changed(changed((), Change(add=tuple(add))), Change(drop=tuple(drop)))
+    after = apply_change(apply_change((), FactsChange(add=tuple(add))), FactsChange(drop=tuple(drop)))
     names = [same(fact) for fact in after]
     assert len(names) == len(set(names)) <= MOST
     assert not set(names) & {same(fact) for fact in drop}
@@ -55,16 +55,16 @@ def test_facts_are_unique_and_capped_and_what_is_dropped_is_gone(add: list[str],
 
 def test_only_lines_of_their_own_are_facts() -> None:
     assert change_in("I remember: it well") is None
-    assert change_in("text\n- remember: blue\nforget: red") == Change(add=("blue",), drop=("red",))
+    assert change_in("text\n- remember: blue\nforget: red") == FactsChange(add=("blue",), drop=("red",))
 
 
-MANY = Change(add=tuple(f"of the model {number}" for number in range(MOST + 5)))
+MANY = FactsChange(add=tuple(f"of the model {number}" for number in range(MOST + 5)))
 
 
 def test_facts_of_a_model_never_push_out_those_of_the_person(tmp_path: Path) -> None:
     memory = Memory(tmp_path / "facts", tmp_path / "w")
-    memory.change(Change(add=("names are in English",)), "the person, 2026-01-01")
-    memory.change(Change(add=("tests are short",)), "person in adding, 2026-01-02")
+    memory.change(FactsChange(add=("names are in English",)), "the person, 2026-01-01")
+    memory.change(FactsChange(add=("tests are short",)), "person in adding, 2026-01-02")
     memory.change(MANY, "reviewer in adding, 2026-01-03")
     facts = memory.facts()
     assert facts[:2] == ("names are in English", "tests are short")
@@ -77,7 +77,7 @@ def test_a_chat_keeps_the_facts_of_the_person_whatever_its_members_remember() ->
     started = ChatStarted(
         goal="add", team=TEAMS["iterate"], workspace="/w", facts=(mine, theirs), own_facts=(mine,)
     )
-    said = FactsChanged(by="person", change=Change(add=("tests are short",)))
+    said = FactsChanged(by="person", change=FactsChange(add=("tests are short",)))
     events = [started, said, FactsChanged(by="reviewer", change=MANY)]
     state = fold(Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(events, 1))
     assert {mine, "tests are short"} <= set(state.facts)
@@ -87,6 +87,6 @@ def test_a_chat_keeps_the_facts_of_the_person_whatever_its_members_remember() ->
 
 def test_the_person_may_still_have_a_fact_dropped_and_replace_the_oldest_of_too_many() -> None:
     own = tuple(f"fact {number}" for number in range(MOST))
-    assert changed(own, Change(drop=own[:1]), own) == own[1:]
-    assert changed(own, Change(add=("newest",)), (*own, "newest")) == (*own[1:], "newest")
-    assert changed(own, Change(add=("of a model",)), own) == own
+    assert apply_change(own, FactsChange(drop=own[:1]), own) == own[1:]
+    assert apply_change(own, FactsChange(add=("newest",)), (*own, "newest")) == (*own[1:], "newest")
+    assert apply_change(own, FactsChange(add=("of a model",)), own) == own

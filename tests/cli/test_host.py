@@ -1,6 +1,6 @@
 """What a host says of others is theirs: a terminal shows it and obeys none of it."""
 
-from septet.cli.host import lines
+from septet.cli.host import status_lines
 from septet.cluster.status import ChatStatus, HostStatus
 from septet.domain.presence import Participant, Presence
 
@@ -12,7 +12,7 @@ def test_names_of_others_cannot_draw_on_the_terminal() -> None:
     chat = ChatStatus(chat=RUDE, status=RUDE, ended=False, changed=0.0, conductors=(RUDE,))
     people = (Participant(presence=who, silent=0.0),)
 
-    shown = list(lines(HostStatus(address="a", version="2", streams=(), people=people, chats=(chat,))))
+    shown = list(status_lines(HostStatus(address="a", version="2", streams=(), people=people, chats=(chat,))))
 
     assert not [line for line in shown if any(sign in line for sign in "\x1b\x07\n\u202e")]
     assert [line for line in shown if line.startswith("server")] == shown[:1]

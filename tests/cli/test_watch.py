@@ -17,8 +17,8 @@ from cli.terminals import Terminal, command_line, needs_terminal, on_terminal, r
 from septet.cli.options import Bounds
 from septet.cli.watch import reopen_for
 from septet.domain.events import ChatEnded, PersonSpoke
-from septet.testing.replies import Fault, Reply, Seen
-from septet.testing.server import MockServer, serving
+from septet.testing.replies import Fault, Reply, SeenRequest
+from septet.testing.server import MockServer, serve_mock
 from septet.wiring.session import open_session
 
 pytestmark = needs_terminal
@@ -39,7 +39,7 @@ class Members:
         self.asked = threading.Event()
         self.may_answer = threading.Event()
 
-    def __call__(self, seen: Seen) -> Reply:
+    def __call__(self, seen: SeenRequest) -> Reply:
         role = role_of(seen)
         if role == self.slow:
             self.asked.set()
@@ -52,7 +52,7 @@ class Members:
 def answering(members: Members, faults: dict[int, Fault] | None = None) -> Generator[MockServer]:
     with (
         anyio.from_thread.start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(serving(members, faults)) as server,
+        portal.wrap_async_context_manager(serve_mock(members, faults)) as server,
     ):
         try:
             yield server
@@ -60,7 +60,7 @@ def answering(members: Members, faults: dict[int, Fault] | None = None) -> Gener
             members.may_answer.set()
 
 
-def role_of(seen: Seen) -> str:
+def role_of(seen: SeenRequest) -> str:
     briefed = str(seen.messages[0]["content"])
     return next(role for role in REPLIES if briefed.startswith(f"You are the {role}"))
 

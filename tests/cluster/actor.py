@@ -9,9 +9,9 @@ import anyio
 from nats.aio.client import Client
 
 from septet.cluster.conductor import perform_together
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
-from septet.cluster.member import Member, taking
+from septet.cluster.member import Member, take_turns
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted, Event, ModelAnswered
 from septet.domain.messages import Answer
@@ -55,7 +55,7 @@ def cast(state: State) -> tuple[Floor, Agents]:
 
 
 async def be_member(client: Client, store: NatsStore) -> None:
-    member = Member(client, taking(store, cast), LEASE)
+    member = Member(client, take_turns(store, cast), LEASE)
     async with anyio.create_task_group() as roles:
         roles.start_soon(member.serve, "coder")
         roles.start_soon(member.serve, "reviewer")
@@ -77,7 +77,7 @@ async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> No
 
 
 async def main(kind: str, address: str, chats: list[str]) -> None:
-    async with connect(Endpoint(address=address), wait=60) as client:
+    async with connect_nats(Endpoint(address=address), wait=60) as client:
         store = await open_nats_store(client)
         if kind == "member":
             await be_member(client, store)

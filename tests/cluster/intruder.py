@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 
 from septet.cluster.client import Connection
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.hosts import known_roles, open_host
 from septet.cluster.server import Server, ServerConfig
@@ -48,7 +48,7 @@ async def intruded(folder: Path) -> AsyncGenerator[Scene]:
     async with open_host(ServerConfig(folder=folder, roles=known_roles())) as server:
         token = str(Users(folder).token_file("coder"))
         endpoint = Endpoint(address=server.endpoint.address, token_file=token)
-        async with connect(server.endpoint) as conductor, connect(endpoint) as coder:
+        async with connect_nats(server.endpoint) as conductor, connect_nats(endpoint) as coder:
             yield Scene(server, conductor, coder, await open_nats_store(conductor), Path(token).read_text())
 
 

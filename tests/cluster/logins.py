@@ -10,7 +10,7 @@ from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
 
 from septet.cluster.client import Connection
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.server import Server
 from septet.cluster.users import Users
@@ -19,7 +19,7 @@ from septet.errors import SeptetError
 
 async def refused(endpoint: Endpoint) -> SeptetError:
     with pytest.raises(SeptetError) as caught:
-        async with connect(endpoint):
+        async with connect_nats(endpoint):
             pass
     return caught.value
 
@@ -32,14 +32,14 @@ def log_of(folder: Path) -> str:
 async def as_member(server: Server, folder: Path, role: str) -> AsyncGenerator[Connection]:
     """A connection with the token that opens this role and no other."""
     token = Users(folder).token_file(role)
-    async with connect(Endpoint(address=server.endpoint.address, token_file=str(token))) as client:
+    async with connect_nats(Endpoint(address=server.endpoint.address, token_file=str(token))) as client:
         yield client
 
 
 @asynccontextmanager
 async def with_log(server: Server) -> AsyncGenerator[Client]:
     """The conductor, on a server with the streams that rights are about."""
-    async with connect(server.endpoint) as client:
+    async with connect_nats(server.endpoint) as client:
         stream = JetStreamContext(client)
         await stream.add_stream(StreamConfig(name="SEPTET_LOG", subjects=["septet.log.>"]))  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         yield client

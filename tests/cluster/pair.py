@@ -7,8 +7,8 @@ import anyio
 from nats.aio.client import Client
 
 from septet.cluster.conductor import perform_together
-from septet.cluster.connection import connect
-from septet.cluster.member import Cast, Member, Perform, taking
+from septet.cluster.connection import connect_nats
+from septet.cluster.member import Cast, Member, Perform, take_turns
 from septet.cluster.server import Server
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted, ModelAnswered
@@ -69,7 +69,7 @@ def saying(name: str, taken: list[str] | None = None) -> Cast:
 
 
 def answering(store: NatsStore, name: str = "", taken: list[str] | None = None) -> Perform:
-    return taking(store, saying(name, taken))
+    return take_turns(store, saying(name, taken))
 
 
 Make = Callable[[NatsStore], Perform]
@@ -80,7 +80,7 @@ async def members(server: Server, *makes: Make) -> AsyncGenerator[None]:
     """One member per `make`, each on a connection of its own, serving both roles."""
 
     async def run(make: Make) -> None:
-        async with connect(server.endpoint, wait=30) as client, anyio.create_task_group() as roles:
+        async with connect_nats(server.endpoint, wait=30) as client, anyio.create_task_group() as roles:
             member = Member(client, make(await open_nats_store(client)), LEASE)
             roles.start_soon(member.serve, "coder")
             roles.start_soon(member.serve, "reviewer")

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from septet.cluster.client import Connection
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.server import ServerConfig, serve
 
 
 @asynccontextmanager
 async def served_client(folder: Path) -> AsyncGenerator[Connection]:
-    async with serve(ServerConfig(folder=folder)) as server, connect(server.endpoint) as client:
+    async with serve(ServerConfig(folder=folder)) as server, connect_nats(server.endpoint) as client:
         yield client

@@ -7,7 +7,7 @@ import pytest
 from cluster.pair import EXPECTED, answering, conduct, members, start, words
 
 from septet.cluster import member
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.member import AT_ONCE, Call, Perform
 from septet.cluster.server import Server
 from septet.cluster.store import NatsStore, open_nats_store
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_chat_with_remote_members_has_the_same_transcript_as_at_home(server: Server) -> None:
-    async with connect(server.endpoint) as client, members(server, answering):
+    async with connect_nats(server.endpoint) as client, members(server, answering):
         await start(await open_nats_store(client), "essay")
         state = await conduct(client, "essay")
 
@@ -31,7 +31,7 @@ async def test_a_chat_with_remote_members_has_the_same_transcript_as_at_home(ser
 
 async def test_members_may_come_after_the_conductor(server: Server) -> None:
     states: list[State] = []
-    async with connect(server.endpoint) as client, anyio.create_task_group() as tasks:
+    async with connect_nats(server.endpoint) as client, anyio.create_task_group() as tasks:
         await start(await open_nats_store(client), "essay")
 
         async def run() -> None:
@@ -55,7 +55,7 @@ async def test_several_members_share_the_turns_and_each_is_taken_once(
     taken: list[str] = []
     states: dict[str, State] = {}
 
-    async with connect(server.endpoint) as client:
+    async with connect_nats(server.endpoint) as client:
         store = await open_nats_store(client)
 
         async def run(chat: str) -> None:
@@ -73,7 +73,7 @@ async def test_several_members_share_the_turns_and_each_is_taken_once(
 
 
 async def test_a_chat_goes_on_without_its_conductor(server: Server) -> None:
-    async with connect(server.endpoint) as client, members(server, answering):
+    async with connect_nats(server.endpoint) as client, members(server, answering):
         store = await open_nats_store(client)
         await start(store, "essay")
         async with anyio.create_task_group() as tasks:
@@ -99,7 +99,7 @@ async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(serv
 
         return take
 
-    async with connect(server.endpoint) as client, members(server, interrupted):
+    async with connect_nats(server.endpoint) as client, members(server, interrupted):
         await start(await open_nats_store(client), "essay")
         state = await conduct(client, "essay")
 
@@ -119,7 +119,7 @@ async def test_a_member_that_breaks_the_rules_is_found_out(
 
         return take
 
-    async with connect(server.endpoint) as client, members(server, bribed):
+    async with connect_nats(server.endpoint) as client, members(server, bribed):
         await start(await open_nats_store(client), "essay")
         with pytest.raises(LogDamaged, match="was due"):
             await conduct(client, "essay")
@@ -138,7 +138,7 @@ async def test_a_members_failure_reaches_the_conductor_with_type_and_text(
     async def failing(_: Call) -> None:
         raise error
 
-    async with connect(server.endpoint) as client, members(server, lambda _: failing):
+    async with connect_nats(server.endpoint) as client, members(server, lambda _: failing):
         await start(await open_nats_store(client), "essay")
         with pytest.raises(kind, match=text):
             await conduct(client, "essay")

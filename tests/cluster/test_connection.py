@@ -14,7 +14,7 @@ from anyio.abc import ByteStream, SocketAttribute
 from cluster.logins import refused
 
 from septet.cluster.client import Connection
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.users import Users
@@ -54,9 +54,9 @@ async def test_another_address_speaks_tls_to_who_trusts_the_certificate(
     async with encrypted(folder, papers) as server:
         assert server.address.startswith(f"tls://{OTHER}:")
         token = Users(folder).token_file("coder").read_text()
-        async with connect(Endpoint(address=server.address, token=token, ca_file=papers[2])) as client:
+        async with connect_nats(Endpoint(address=server.address, token=token, ca_file=papers[2])) as client:
             assert client.is_connected
-        async with connect(server.endpoint) as client:  # the host itself knows its certificate
+        async with connect_nats(server.endpoint) as client:  # the host itself knows its certificate
             assert client.is_connected
         stranger = await refused(Endpoint(address=server.address, token=token))
         wrong = await refused(Endpoint(address=server.address, token="coder:guess", ca_file=papers[2]))
@@ -73,7 +73,7 @@ async def test_what_goes_over_the_wire_cannot_be_read(tmp_path: Path, papers: tu
         async with listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, partial(tap, server.address, seen))
             endpoint = Endpoint(address=f"tls://{OTHER}:{port}", token=server.token, ca_file=papers[2])
-            async with connect(endpoint) as client:
+            async with connect_nats(endpoint) as client:
                 await client.publish("septet.bus.x", b"the plan is secret")
                 await client.flush()
             tasks.cancel_scope.cancel()
@@ -168,7 +168,7 @@ async def test_a_server_that_never_ends_the_handshake_is_given_up(papers: tuple[
         async with listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, mute_server)
             with pytest.raises(Unreachable) as caught:
-                async with connect(endpoint, patience=0.2):
+                async with connect_nats(endpoint, patience=0.2):
                     pass
             errors.append(caught.value)
             tasks.cancel_scope.cancel()
@@ -194,7 +194,7 @@ async def test_a_handshake_that_is_broken_off_does_not_hold_up_a_client_that_rec
         with anyio.fail_after(60):
             async with listener, anyio.create_task_group() as tasks:
                 tasks.start_soon(listener.serve, bridge.carry)
-                async with connect(endpoint, patience=0.5) as client:
+                async with connect_nats(endpoint, patience=0.5) as client:
                     bridge.cut(mute=True)
                     await bridge.heard_mute.wait()
                     bridge.mute = False

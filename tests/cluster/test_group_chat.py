@@ -17,13 +17,13 @@ import pytest
 from anyio.abc import Process
 from cluster.test_replicas import free_ports
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.store import open_nats_store
 from septet.domain.events import ChatEnded, Event, ModelAnswered, TurnOpened
 from septet.domain.presence import GONE_AFTER
-from septet.testing.replies import Fault, Reply, Seen
-from septet.testing.server import MockServer, serving
+from septet.testing.replies import Fault, Reply, SeenRequest
+from septet.testing.server import MockServer, serve_mock
 
 pytestmark = pytest.mark.anyio
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "distributed-group-chat"
@@ -38,7 +38,7 @@ class Thinker:
     def __init__(self) -> None:
         self.asked = {number: anyio.Event() for number in range(1, 100)}
 
-    def __call__(self, seen: Seen) -> Reply:
+    def __call__(self, seen: SeenRequest) -> Reply:
         self.asked[seen.number].set()
         told = [(str(one["role"]), str(one["content"])) for one in seen.messages]
         name = "writer" if "You are the writer" in told[0][1] else "editor"
@@ -144,7 +144,7 @@ def served(address: str) -> set[str]:
 
 async def transcript(endpoint: Endpoint, chat: str) -> list[Event]:
     events: list[Event] = []
-    async with connect(endpoint, wait=60) as client:
+    async with connect_nats(endpoint, wait=60) as client:
         async for recorded in (await open_nats_store(client)).watch(chat):
             events.append(recorded.event)
             if isinstance(recorded.event, ChatEnded):
@@ -163,7 +163,7 @@ async def test_each_process_is_killed_once_and_the_transcript_is_complete_and_in
     # Answers that never come: their members are killed while they wait, and ask again when they are back.
     stalled: dict[int, Fault] = {3: "stall", 5: "stall"}
     with anyio.fail_after(150):
-        async with serving(thinker, faults=stalled) as server, staged(tmp_path, server) as stage:
+        async with serve_mock(thinker, faults=stalled) as server, staged(tmp_path, server) as stage:
             for name in (
                 "writer",
                 "editor",

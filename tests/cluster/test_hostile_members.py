@@ -12,12 +12,12 @@ from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
 
 from septet.agents.ask import ENCODER, Live, live_topic
-from septet.chat.search import Index
+from septet.chat.search import SearchIndex
 from septet.cluster.blobs import open_nats_blobs
 from septet.cluster.bus import NatsBus
 from septet.cluster.client import subscribe
 from septet.cluster.conductor import open_line
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import unfinished
 from septet.cluster.presence import announce_presence, list_participants
 from septet.cluster.server import ServerConfig, serve
@@ -177,7 +177,7 @@ async def check_the_rest(scene: Scene) -> None:
     for store in (scene.store, await open_nats_store(scene.conductor), await open_nats_store(scene.coder)):
         assert "clock" in [head.chat for head in await store.chats()]
     assert "clock" in [one.chat for one in await ChatCache(scene.store).summaries()]
-    assert [hit.chat for hit in await Index(scene.store).find("clock")] == ["clock"]
+    assert [hit.chat for hit in await SearchIndex(scene.store).find("clock")] == ["clock"]
     found = await host_status(scene.server.endpoint)
     assert "clock" in [one.chat for one in found.chats]
     last = (await scene.store.read("clock"))[-1]
@@ -243,7 +243,7 @@ async def test_a_writer_cannot_name_two_events_that_it_follows(tmp_path: Path) -
 
 
 async def test_a_log_with_settings_that_lose_events_is_refused(tmp_path: Path) -> None:
-    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect_nats(server.endpoint) as client:
         config = StreamConfig(name="SEPTET_LOG", subjects=["septet.log.>"], max_msgs=10)
         await JetStreamContext(client).add_stream(config)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         with pytest.raises(BadConfig, match="SEPTET_LOG"):

@@ -12,7 +12,7 @@ import pytest
 from anyio.abc import Process
 from cluster.actor import ROUNDS
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.hosts import create_streams
 from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.store import open_nats_store
@@ -77,7 +77,7 @@ async def staged(folder: Path, chats: int) -> AsyncGenerator[tuple[Stage, Server
     folder.mkdir(exist_ok=True)
     member = Users(folder).ensure("pair", ["coder", "reviewer"], ["writer", "editor"])
     async with serve(ServerConfig(folder=folder)) as server:
-        async with connect(server.endpoint) as client:
+        async with connect_nats(server.endpoint) as client:
             await create_streams(client)
         stage = Stage(server, member.token, [f"chat-{number}" for number in range(chats)])
         try:
@@ -90,7 +90,7 @@ async def staged(folder: Path, chats: int) -> AsyncGenerator[tuple[Stage, Server
 
 
 async def check(server: Server, chats: int) -> None:
-    async with connect(server.endpoint) as client:
+    async with connect_nats(server.endpoint) as client:
         store = await open_nats_store(client)
         for number in range(chats):
             events = [recorded.event for recorded in await store.read(f"chat-{number}")]

@@ -6,8 +6,8 @@ import anyio
 import pytest
 from cluster.pair import EXPECTED, LEASE, answering, conduct, members, start, words
 
-from septet.cluster.connection import connect
-from septet.cluster.member import Call, Member, taking
+from septet.cluster.connection import connect_nats
+from septet.cluster.member import Call, Member, take_turns
 from septet.cluster.server import Server
 from septet.cluster.store import open_nats_store
 from septet.cluster.turns import ENCODER, WORK, Order
@@ -33,7 +33,7 @@ async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
 
     states: list[State] = []
     ended = anyio.Event()
-    async with connect(server.endpoint) as client, anyio.create_task_group() as tasks:
+    async with connect_nats(server.endpoint) as client, anyio.create_task_group() as tasks:
         await start(await open_nats_store(client), "essay")
 
         async def run() -> None:
@@ -41,7 +41,7 @@ async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
             ended.set()
 
         tasks.start_soon(run)
-        async with connect(server.endpoint) as dying, anyio.create_task_group() as doomed:
+        async with connect_nats(server.endpoint) as dying, anyio.create_task_group() as doomed:
             doomed.start_soon(Member(dying, hanging, LEASE).serve, "coder")
             await started.wait()
             await dying.close()
@@ -64,7 +64,7 @@ async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
     def sleepy(state: State) -> tuple[Floor, Agents]:
         return floor_for(state.team, state.budget), {"writer": wake}
 
-    async with connect(server.endpoint) as client:
+    async with connect_nats(server.endpoint) as client:
         store = await open_nats_store(client)
         after = await start(store, "essay")
         opening = TurnOpened(speaker="writer", role="coder")
@@ -73,7 +73,7 @@ async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
 
         async def rise() -> None:
             with pytest.raises(Conflict):
-                await taking(store, sleepy)(call)
+                await take_turns(store, sleepy)(call)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(rise)
@@ -85,7 +85,10 @@ async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
 
 async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Server) -> None:
     taken: list[str] = []
-    async with connect(server.endpoint) as client, members(server, partial(answering, name="m", taken=taken)):
+    async with (
+        connect_nats(server.endpoint) as client,
+        members(server, partial(answering, name="m", taken=taken)),
+    ):
         store = await open_nats_store(client)
         await start(store, "essay")
 
@@ -108,7 +111,7 @@ async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Serv
 
 async def test_turns_go_on_over_kills_of_the_server(server: Server) -> None:
     states: dict[str, State] = {}
-    async with connect(server.endpoint) as client, members(server, answering, answering):
+    async with connect_nats(server.endpoint) as client, members(server, answering, answering):
         store = await open_nats_store(client)
 
         async def run(chat: str) -> None:

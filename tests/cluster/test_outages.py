@@ -16,7 +16,7 @@ import trustme
 from anyio.abc import Process
 from cluster.test_kills import ACTOR, check
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.store import open_nats_store
 
@@ -53,7 +53,7 @@ async def acting(
 
 async def begun(server: Server) -> None:
     """Some chat has moved, so that an outage hits it in the middle."""
-    async with connect(server.endpoint) as client:
+    async with connect_nats(server.endpoint) as client:
         store = await open_nats_store(client)
         async for recorded in store.watch("chat-0"):
             if recorded.event:

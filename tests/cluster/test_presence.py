@@ -7,7 +7,7 @@ import pytest
 from cluster.serving import served_client
 
 from septet.cluster.client import Connection
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.presence import (
     PresenceBeacon,
@@ -51,11 +51,11 @@ async def test_who_is_there_is_seen_and_who_left_is_not(tmp_path: Path) -> None:
 async def test_a_member_may_sign_for_itself(tmp_path: Path) -> None:
     async with (
         serve(ServerConfig(folder=tmp_path, roles={"coder": ()})) as server,
-        connect(server.endpoint) as client,
+        connect_nats(server.endpoint) as client,
     ):
         await create_presence_stream(client)
         file = str(Users(tmp_path).token_file("coder"))
-        async with connect(Endpoint(address=server.endpoint.address, token_file=file)) as member:
+        async with connect_nats(Endpoint(address=server.endpoint.address, token_file=file)) as member:
             await PresenceBeacon(member, "member", "ada", ("coder",)).publish()
             await member.flush()
             assert member.permission_errors == []

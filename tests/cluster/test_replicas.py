@@ -13,7 +13,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js.manager import JetStreamManager
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.server import find_binary
 from septet.cluster.store import NatsStore, open_nats_store
@@ -128,7 +128,7 @@ async def test_three_kills_of_the_leader_lose_nothing(trio: Trio) -> None:
     endpoint = Endpoint(address=f"nats://127.0.0.1:{trio.ports[0]}")
     logs: dict[str, list[Recorded]] = {f"chat-{number}": [] for number in range(6)}
     enough = anyio.Event()
-    async with connect(endpoint, wait=30) as client:
+    async with connect_nats(endpoint, wait=30) as client:
         store = await replicated_store(client)
         async with anyio.create_task_group() as tasks:
             for chat, acknowledged in logs.items():

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio.abc import ByteStream, SocketAttribute
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.server import ServerConfig, serve
 from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
@@ -28,7 +28,7 @@ async def failing(plan: ServerConfig) -> SeptetError:
 
 async def refused(endpoint: Endpoint) -> SeptetError:
     with pytest.raises(SeptetError) as caught:
-        async with connect(endpoint):
+        async with connect_nats(endpoint):
             pass
     return caught.value
 
@@ -39,7 +39,7 @@ def port_of(endpoint: Endpoint) -> int:
 
 async def test_only_the_token_opens_the_server(tmp_path: Path) -> None:
     async with serve(ServerConfig(folder=tmp_path)) as server:
-        async with connect(server.endpoint) as client:
+        async with connect_nats(server.endpoint) as client:
             assert client.is_connected
         for token in ("", "guess"):
             error = await refused(Endpoint(address=server.endpoint.address, token=token))
@@ -90,7 +90,7 @@ async def test_a_killed_server_is_started_again_on_the_same_port(tmp_path: Path)
         with anyio.fail_after(30):
             await back.wait()
 
-        async with connect(server.endpoint) as client:
+        async with connect_nats(server.endpoint) as client:
             assert client.is_connected
         assert (server.endpoint, server.pid != pid) == (endpoint, True)
 

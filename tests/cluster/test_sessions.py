@@ -16,7 +16,7 @@ from septet.domain.events import (
 from septet.domain.reduce import fold
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.wiring.cluster import open_cluster
-from septet.wiring.forks import bring_back, fork
+from septet.wiring.forks import bring_back, fork_chat
 from septet.wiring.session import Session
 
 pytestmark = pytest.mark.anyio
@@ -45,8 +45,8 @@ async def test_chats_with_data_are_started_forked_and_set_back(
             await session.store.append(chat, version, after=(await session.state(chat)).seq)
         log = await session.log(chat)
 
-        early = await fork(session, chat, None, log[2].seq)
-        late = await fork(session, chat, VERSIONS[0], 0)
+        early = await fork_chat(session, chat, None, log[2].seq)
+        late = await fork_chat(session, chat, VERSIONS[0], 0)
         await bring_back(session, fold(log), VERSIONS[0], "to see")
 
         begun = [ChatStarted, DataDescribed, DataDescribed]

@@ -10,7 +10,7 @@ from cluster.serving import served_client
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.server import Server, ServerConfig, serve
 from septet.cluster.store import EXPECTED, EXPECTED_OF, NatsStore, open_nats_store
 from septet.cluster.stream import STORED, message_of, subject_of
@@ -43,7 +43,11 @@ async def kill(server: Server) -> None:
 @asynccontextmanager
 async def two_clients(folder: Path) -> AsyncGenerator[tuple[Client, Client]]:
     plan = ServerConfig(folder=folder)
-    async with serve(plan) as server, connect(server.endpoint) as here, connect(server.endpoint) as there:
+    async with (
+        serve(plan) as server,
+        connect_nats(server.endpoint) as here,
+        connect_nats(server.endpoint) as there,
+    ):
         yield here, there
 
 
@@ -75,7 +79,7 @@ async def test_watchers_on_another_connection_see_each_event_once(tmp_path: Path
 
 
 async def test_appends_go_on_over_kills_of_the_server_with_nothing_lost_or_doubled(tmp_path: Path) -> None:
-    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect_nats(server.endpoint) as client:
         store = await open_nats_store(client)
         logs: dict[str, list[Recorded]] = {f"chat-{number}": [] for number in range(5)}
 
@@ -92,7 +96,7 @@ async def test_appends_go_on_over_kills_of_the_server_with_nothing_lost_or_doubl
 
 
 async def test_a_watcher_goes_on_after_a_kill_of_the_server(tmp_path: Path) -> None:
-    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect_nats(server.endpoint) as client:
         store = await open_nats_store(client)
         seen: list[Recorded] = []
         acknowledged = list(await store.append("clock", turn("before"), after=0))
@@ -135,7 +139,7 @@ async def test_a_chat_longer_than_a_page_is_read_whole(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_stays_away_is_named(tmp_path: Path) -> None:
-    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect_nats(server.endpoint) as client:
         store = await open_nats_store(client, patience=0.0)
         await server.stop()
 

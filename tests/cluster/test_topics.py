@@ -10,7 +10,7 @@ from nats.js.manager import JetStreamManager
 
 from septet.cluster import messages
 from septet.cluster.client import subscribe
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.messages import STREAM, AgentId, PrefixSubscription, TypeSubscription
 from septet.cluster.server import Server
 from septet.cluster.topics import AgentFactory, HandlerContext, Handlers, open_topic_client, serve_agents
@@ -210,7 +210,7 @@ async def test_a_handler_that_fails_is_tried_again_then_its_message_is_a_dead_le
 
 
 async def test_a_message_on_the_wire_is_a_cloud_event(server: Server) -> None:
-    async with connect(server.endpoint) as client, open_topic_client(client) as topics:
+    async with connect_nats(server.endpoint) as client, open_topic_client(client) as topics:
         identity = await topics.publish("draft/a", "say", {"text": "hello"}, sender="person/me")
         stored = await JetStreamManager(client).get_last_msg(STREAM, "septet.mail.topic.draft.a")
 

@@ -9,7 +9,7 @@ import pytest
 from cluster.logins import as_member, log_of, refused, with_log
 from nats.js.client import JetStreamContext
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.server import ServerConfig, add_user, remove_user, serve
 from septet.cluster.users import MOVE_EVENTS, OWN_EVENTS, ROLE_EVENTS
@@ -49,7 +49,7 @@ async def test_a_member_may_not_say_what_its_role_does_not_need(tmp_path: Path, 
         async with with_log(server), as_member(server, tmp_path, "coder") as client:
             with pytest.raises(nats.errors.Error):
                 await client.request(subject, b"{}", timeout=0.3)
-        async with connect(server.endpoint) as client:
+        async with connect_nats(server.endpoint) as client:
             info = await JetStreamContext(client).stream_info("SEPTET_LOG")
 
     assert info.state.messages == 0
@@ -145,7 +145,7 @@ async def test_wrong_tokens_are_refused_and_logged(tmp_path: Path) -> None:
 
 
 async def test_an_oversized_message_is_refused_and_the_connection_lives_on(tmp_path: Path) -> None:
-    async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
+    async with serve(ServerConfig(folder=tmp_path)) as server, connect_nats(server.endpoint) as client:
         with pytest.raises(nats.errors.MaxPayloadError):
             await client.publish("septet.bus.x", b"x" * (client.max_payload + 1))
         await client.flush()
@@ -177,7 +177,7 @@ async def test_a_token_file_that_is_written_later_is_read_then(tmp_path: Path) -
         connected = anyio.Event()
 
         async def join() -> None:
-            async with connect(endpoint, wait=60):
+            async with connect_nats(endpoint, wait=60):
                 connected.set()
 
         async with anyio.create_task_group() as tasks:
@@ -210,7 +210,7 @@ async def test_who_is_dismissed_while_connected_is_told_why(
         token = add_user(tmp_path, "laptop", ["coder"]).token
         endpoint = Endpoint(address=server.endpoint.address, token=token)
         await until(endpoint, None)
-        async with connect(endpoint):
+        async with connect_nats(endpoint):
             remove_user(tmp_path, "laptop")
             with anyio.fail_after(PATIENCE):
                 await told.wait()
@@ -225,7 +225,7 @@ async def until(endpoint: Endpoint, outcome: type[SeptetError] | None) -> None:
 
 async def tried(endpoint: Endpoint) -> SeptetError | None:
     try:
-        async with connect(endpoint):
+        async with connect_nats(endpoint):
             return None
     except SeptetError as error:
         return error

@@ -8,7 +8,7 @@ from cluster.actor import LEASE, PAIR, be_member
 from nats.aio.client import Client
 
 from septet.cluster.conductor import perform_together
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.hosts import create_streams
 from septet.cluster.server import ServerConfig, serve
@@ -45,16 +45,16 @@ async def test_words_between_an_answer_and_the_next_turn(tmp_path: Path, words: 
     """Three members race for every turn, each with a member's token."""
     token = Users(tmp_path).ensure("pair", ["coder", "reviewer"], ["writer", "editor"]).token
     with anyio.fail_after(60):
-        async with serve(ServerConfig(folder=tmp_path)) as server, connect(server.endpoint) as client:
+        async with serve(ServerConfig(folder=tmp_path)) as server, connect_nats(server.endpoint) as client:
             await create_streams(client)
             store, endpoint = (
                 await open_nats_store(client),
                 Endpoint(address=server.endpoint.address, token=token),
             )
             async with (
-                connect(endpoint) as one,
-                connect(endpoint) as two,
-                connect(endpoint) as three,
+                connect_nats(endpoint) as one,
+                connect_nats(endpoint) as two,
+                connect_nats(endpoint) as three,
                 anyio.create_task_group() as members,
             ):
                 for member in (one, two, three):

@@ -7,7 +7,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.messages import AgentId
 from septet.cluster.server import Server
 from septet.cluster.topics import HandlerContext, Handlers, TopicClient, open_topic_client
@@ -17,7 +17,7 @@ from septet.cluster.topics import HandlerContext, Handlers, TopicClient, open_to
 async def joined(server: Server) -> AsyncGenerator[tuple[TopicClient, TaskGroup]]:
     """A process of its own as far as the topics can tell: its own connection, its own agents."""
     async with (
-        connect(server.endpoint) as client,
+        connect_nats(server.endpoint) as client,
         open_topic_client(client) as topics,
         anyio.create_task_group() as tasks,
     ):

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.citations import Output, Source, numbers, traced
+from septet.domain.citations import ScriptOutput, Source, numbers, trace_numbers
 
 OUTPUTS = [
-    Output(script="a.py", text="rows: 9500\nrate 3.140 %\n"),
-    Output(script="b.py", text="x -5\nrows 7\n"),
+    ScriptOutput(script="a.py", text="rows: 9500\nrate 3.140 %\n"),
+    ScriptOutput(script="b.py", text="x -5\nrows 7\n"),
 ]
 
 
@@ -27,7 +27,7 @@ def test_numbers_stand_alone(text: str, found: list[str]) -> None:
 
 
 def test_each_number_gets_its_script_and_line() -> None:
-    found = traced("9,500 rows at 3.14 %, and -5.", OUTPUTS)
+    found = trace_numbers("9,500 rows at 3.14 %, and -5.", OUTPUTS)
     assert found.sources == (
         Source(number="9,500", script="a.py", line=1, text="rows: 9500"),
         Source(number="3.14", script="a.py", line=2, text="rate 3.140 %"),
@@ -37,27 +37,29 @@ def test_each_number_gets_its_script_and_line() -> None:
 
 
 def test_what_nobody_printed_is_found() -> None:
-    assert traced("9501 rows, 3.1 %, 9501 again", OUTPUTS).unfounded == ("9501", "3.1")
+    assert trace_numbers("9501 rows, 3.1 %, 9501 again", OUTPUTS).unfounded == ("9501", "3.1")
 
 
 def test_numbers_of_the_question_and_of_a_list_need_no_source() -> None:
-    assert traced("1. the top 5\n2. of 3 sites", OUTPUTS, given="the top 5 of 3 sites?").unfounded == ()
+    assert (
+        trace_numbers("1. the top 5\n2. of 3 sites", OUTPUTS, given="the top 5 of 3 sites?").unfounded == ()
+    )
 
 
 @given(st.integers(-(10**9), 10**9))
 def test_a_printed_number_is_always_found(number: int) -> None:
-    output = Output(script="s.py", text=f"n {number}\n")
-    assert traced(f"It is {number:,}.", [output]).unfounded == ()
-    assert traced(f"It is {number + 1}.", [output]).unfounded != ()
+    output = ScriptOutput(script="s.py", text=f"n {number}\n")
+    assert trace_numbers(f"It is {number:,}.", [output]).unfounded == ()
+    assert trace_numbers(f"It is {number + 1}.", [output]).unfounded != ()
 
 
 @given(st.text(), st.text())
 def test_any_text_can_be_traced(answer: str, output: str) -> None:
-    traced(answer, [Output(script="s.py", text=output)])
+    trace_numbers(answer, [ScriptOutput(script="s.py", text=output)])
 
 
 def test_a_label_is_no_amount() -> None:
-    outputs = [Output(script="a.py", text="hour 04: 9 clicks")]
-    assert traced("about 4 %", outputs).unfounded == ("4",)
-    assert traced("the hour 04 has 9", outputs).unfounded == ()
-    assert traced("03.9 % in hour 04", outputs).unfounded == ("03.9",)
+    outputs = [ScriptOutput(script="a.py", text="hour 04: 9 clicks")]
+    assert trace_numbers("about 4 %", outputs).unfounded == ("4",)
+    assert trace_numbers("the hour 04 has 9", outputs).unfounded == ()
+    assert trace_numbers("03.9 % in hour 04", outputs).unfounded == ("03.9",)

@@ -12,7 +12,7 @@ from septet.domain.messages import (
     Request,
     ToolCall,
     ToolOffer,
-    estimated,
+    estimate_usage,
     of_text,
 )
 
@@ -50,25 +50,25 @@ def test_no_text_takes_more_tokens_than_it_has_bytes(text: str) -> None:
 
 @given(REQUESTS, MESSAGES)
 def test_one_message_more_adds_what_it_takes_alone(request: Request, message: Message) -> None:
-    alone = estimated(Request(role="coder", step=1, messages=(message,))).prompt
+    alone = estimate_usage(Request(role="coder", step=1, messages=(message,))).prompt
     more = replace(request, messages=(*request.messages, message))
-    assert estimated(more).prompt == estimated(request).prompt + alone
+    assert estimate_usage(more).prompt == estimate_usage(request).prompt + alone
     assert alone >= PER_MESSAGE + PER_PICTURE * len(message.images) + of_text(message.text)
 
 
 @given(REQUESTS, OFFERS)
 def test_a_tool_that_is_offered_is_paid_for(request: Request, offer: ToolOffer) -> None:
     more = replace(request, tools=(*request.tools, offer))
-    assert estimated(more).prompt > estimated(request).prompt
+    assert estimate_usage(more).prompt > estimate_usage(request).prompt
 
 
 @given(REQUESTS)
 def test_the_answer_is_as_long_as_it_may_be_and_nothing_is_cached(request: Request) -> None:
-    found = estimated(request)
+    found = estimate_usage(request)
     assert found.completion == (request.max_tokens or 0)
     assert found.cached == 0
     if request.schema:
-        assert found.prompt > estimated(replace(request, schema=None)).prompt
+        assert found.prompt > estimate_usage(replace(request, schema=None)).prompt
 
 
 def test_a_text_that_is_no_text_at_all_still_counts() -> None:

@@ -9,12 +9,12 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from septet.models.choice import choose
+from septet.models.choice import choose_model_name
 from septet.models.http import HttpClient
 from septet.models.local.discovery import LocalServer, ServerModels, find_servers
 from septet.models.providers.provider import ProviderSettings
 from septet.models.table import PROVIDERS
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 
@@ -45,19 +45,19 @@ VLLM = ServerModels(server=LocalServer(label="vLLM", url="http://127.0.0.1:8000/
 def test_the_choice_and_its_reason(
     variables: dict[str, str], found: list[ServerModels], embedded: list[str], name: str, reason: str
 ) -> None:
-    choice = choose(ProviderSettings(environment=variables), PROVIDERS, found, embedded)
+    choice = choose_model_name(ProviderSettings(environment=variables), PROVIDERS, found, embedded)
     assert choice is not None
     assert choice.name.startswith(name)
     assert reason in choice.reason
 
 
 def test_with_nothing_at_all_nothing_is_chosen() -> None:
-    assert choose(ProviderSettings(environment={}), PROVIDERS) is None
+    assert choose_model_name(ProviderSettings(environment={}), PROVIDERS) is None
 
 
 async def test_servers_are_found_and_the_silent_and_the_foreign_are_passed_over() -> None:
     async with (
-        serving() as server,
+        serve_mock() as server,
         listening(silent) as mute,
         listening(foreign) as other,
         HttpClient() as wire,

@@ -9,7 +9,7 @@ from models.asking import Open, ask, open_anthropic, open_openai, question
 from septet.domain.messages import Message
 from septet.models.encoding import HistoryCache
 from septet.models.http import HttpClient
-from septet.testing.server import MockServer, serving
+from septet.testing.server import MockServer, serve_mock
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +54,7 @@ async def test_only_new_messages_are_encoded() -> None:
 
 @pytest.mark.parametrize("opened", [open_openai, open_anthropic])
 async def test_two_roles_do_not_disturb_each_other(opened: Open) -> None:
-    async with serving() as server, HttpClient() as wire:
+    async with serve_mock() as server, HttpClient() as wire:
         model = opened(server, wire, None)
         for texts in (("a",), ("a", "b", "c"), ("x",), ("a", "b", "c", "d", "e")):
             for role in ("coder", "reviewer"):

@@ -18,8 +18,8 @@ from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.ports import Model
 from septet.stores.memory import MemoryStore
-from septet.testing.replies import Fault, Reply, Seen, in_order
-from septet.testing.server import MockServer, serving
+from septet.testing.replies import Fault, Reply, SeenRequest, in_order
+from septet.testing.server import MockServer, serve_mock
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ def opened(kind: str, server: MockServer, wire: HttpClient, patience: RetryPolic
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "pydantic-ai"])
 @pytest.mark.parametrize("fault", PASSING)
 async def test_a_fault_that_comes_once_leaves_no_trace_in_the_chat(kind: str, fault: Fault) -> None:
-    async with serving(scripted, faults={5: fault}, retry_after="0.05") as server, quick_wire() as wire:
+    async with serve_mock(scripted, faults={5: fault}, retry_after="0.05") as server, quick_wire() as wire:
         state = await chat(MemoryStore(), opened(kind, server, wire))
     assert transcript(state) == expected()
     assert len(server.seen) == TURNS + 1
@@ -50,13 +50,13 @@ async def test_a_fault_that_comes_once_leaves_no_trace_in_the_chat(kind: str, fa
 async def test_a_fault_that_stays_stops_the_chat_resumable_and_nothing_is_bought_twice(fault: Fault) -> None:
     store = MemoryStore()
     lasting: dict[int, Fault] = dict.fromkeys(range(5, 100), fault)
-    async with serving(scripted, faults=lasting, retry_after="0.01") as server, quick_wire() as wire:
+    async with serve_mock(scripted, faults=lasting, retry_after="0.01") as server, quick_wire() as wire:
         with pytest.raises(ModelFailed) as failed:
             await chat(store, opened("openai", server, wire))
     assert failed.value.exit_code == 75
     assert "\n" not in str(failed.value)
     assert len([one for one in await store.read("chat") if isinstance(one.event, ModelAnswered)]) == 4
-    async with serving(scripted) as server, quick_wire() as wire:
+    async with serve_mock(scripted) as server, quick_wire() as wire:
         state = await chat(store, opened("openai", server, wire))
     assert transcript(state) == expected()
     assert len(server.seen) == TURNS - 4
@@ -65,10 +65,10 @@ async def test_a_fault_that_stays_stops_the_chat_resumable_and_nothing_is_bought
 async def test_a_tool_call_with_broken_arguments_is_asked_for_once_more() -> None:
     calls = (ToolCall(id="call_9", name="write", arguments='{"path": "main.py", "content": "print()"}'),)
 
-    def script(seen: Seen) -> Reply:
+    def script(seen: SeenRequest) -> Reply:
         return replace(scripted(seen), calls=calls)
 
-    async with serving(script, faults={5: "bad arguments"}) as server, quick_wire() as wire:
+    async with serve_mock(script, faults={5: "bad arguments"}) as server, quick_wire() as wire:
         state = await chat(MemoryStore(), opened("openai", server, wire), tools=(WRITE,))
     answers = [said.answer for said in state.messages if isinstance(said, ModelAnswered)]
     assert [answer.calls for answer in answers] == [calls] * TURNS
@@ -78,7 +78,7 @@ async def test_a_tool_call_with_broken_arguments_is_asked_for_once_more() -> Non
 
 async def test_calls_that_stay_broken_go_on_as_they_came() -> None:
     lasting: dict[int, Fault] = dict.fromkeys(range(1, 100), "bad arguments")
-    async with serving(scripted, faults=lasting) as server, quick_wire() as wire:
+    async with serve_mock(scripted, faults=lasting) as server, quick_wire() as wire:
         _, answer = await ask(opened("openai", server, wire), replace(question("turn 1"), tools=(WRITE,)))
     assert len(server.seen) == 2
     assert answer.calls[0].arguments.startswith('{"path"')
@@ -86,7 +86,7 @@ async def test_calls_that_stay_broken_go_on_as_they_came() -> None:
 
 async def test_a_context_that_is_too_small_gets_less_of_the_history_but_the_whole_role() -> None:
     async with (
-        serving(scripted, faults={5: "context too long", 6: "context too long"}) as server,
+        serve_mock(scripted, faults={5: "context too long", 6: "context too long"}) as server,
         quick_wire() as wire,
     ):
         state = await chat(MemoryStore(), opened("openai", server, wire))
@@ -107,7 +107,7 @@ async def test_an_unknown_name_stops_the_chat_resumable() -> None:
 async def test_who_waits_for_a_service_that_stays_away_is_told_so() -> None:
     told: list[str] = []
     away: dict[int, Fault] = dict.fromkeys(range(5, 8), "unavailable")
-    async with serving(scripted, faults=away, retry_after="0.01") as server, quick_wire() as wire:
+    async with serve_mock(scripted, faults=away, retry_after="0.01") as server, quick_wire() as wire:
         state = await chat(
             MemoryStore(), make_resilient([Candidate("m", open_openai(server, wire))], QUICK, told.append)
         )
@@ -117,7 +117,7 @@ async def test_who_waits_for_a_service_that_stays_away_is_told_so() -> None:
 
 
 async def test_a_wrong_key_is_the_persons_to_fix_and_is_not_tried_again() -> None:
-    async with serving(scripted, key="another") as server, quick_wire() as wire:
+    async with serve_mock(scripted, key="another") as server, quick_wire() as wire:
         with pytest.raises(NoModel, match="septet keys set") as failed:
             await chat(MemoryStore(), opened("openai", server, wire))
     assert failed.value.exit_code == 5
@@ -129,8 +129,8 @@ async def test_the_next_model_answers_when_the_first_cannot(fault: Fault) -> Non
     told: list[str] = []
     failing: dict[int, Fault] = dict.fromkeys(range(5, 100), fault)
     async with (
-        serving(scripted, faults=failing, retry_after="0.01") as strong,
-        serving(scripted) as cheap,
+        serve_mock(scripted, faults=failing, retry_after="0.01") as strong,
+        serve_mock(scripted) as cheap,
         quick_wire() as wire,
     ):
         pair = [Candidate("strong", open_openai(strong, wire)), Candidate("cheap", open_openai(cheap, wire))]
@@ -142,7 +142,7 @@ async def test_the_next_model_answers_when_the_first_cannot(fault: Fault) -> Non
 
 @pytest.mark.parametrize("fault", ["reset midway", "truncated", "stall midway"])
 async def test_watchers_are_told_when_an_answer_starts_over(fault: Fault) -> None:
-    async with serving(scripted, faults={1: fault}) as server, quick_wire() as wire:
+    async with serve_mock(scripted, faults={1: fault}) as server, quick_wire() as wire:
         deltas, answer = await ask(opened("openai", server, wire), question("turn 1"))
     again = [place for place, delta in enumerate(deltas) if delta.restarted]
     assert len(again) == 1
@@ -158,7 +158,7 @@ def test_waits_double_with_jitter_and_keep_the_servers_wish() -> None:
 
 async def test_a_wait_that_would_end_after_the_deadline_is_not_begun() -> None:
     async with (
-        serving(scripted, faults={1: "rate limited"}, retry_after="3600") as server,
+        serve_mock(scripted, faults={1: "rate limited"}, retry_after="3600") as server,
         HttpClient() as wire,
     ):
         with pytest.raises(ModelFailed, match="slow down"):
@@ -168,6 +168,6 @@ async def test_a_wait_that_would_end_after_the_deadline_is_not_begun() -> None:
 
 async def test_a_server_that_drips_for_ever_meets_the_total_deadline() -> None:
     endless = Reply(text="x" * 10_000, piece=1, pause=0.02)
-    async with serving(in_order(endless)) as server, quick_wire() as wire:
+    async with serve_mock(in_order(endless)) as server, quick_wire() as wire:
         with pytest.raises(ModelFailed, match="deadline"):
             await ask(opened("openai", server, wire, replace(QUICK, total_seconds=0.2)), question("turn 1"))

@@ -11,7 +11,7 @@ from septet.domain.messages import Message, Request, ToolCall, Usage
 from septet.models.faults import AccessDenied, ContentFiltered, InvalidAnswer
 from septet.models.http import HttpClient
 from septet.testing.replies import Reply, in_order
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +31,7 @@ def opened(request: pytest.FixtureRequest) -> Open:
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 async def test_the_pieces_add_up_to_the_answer(opened: Open, wire: HttpClient, piece: int) -> None:
-    async with serving(in_order(Reply(text=TEXT, piece=piece))) as server:
+    async with serve_mock(in_order(Reply(text=TEXT, piece=piece))) as server:
         deltas, answer = await ask(opened(server, wire, None), question("go"))
     assert answer.text == TEXT
     assert "".join(delta.text for delta in deltas) == TEXT
@@ -40,7 +40,7 @@ async def test_the_pieces_add_up_to_the_answer(opened: Open, wire: HttpClient, p
 
 async def test_usage_says_how_much_came_from_the_cache(opened: Open, wire: HttpClient) -> None:
     usage = Usage(prompt=120, cached=100, completion=9)
-    async with serving(in_order(Reply(text="x", usage=usage))) as server:
+    async with serve_mock(in_order(Reply(text="x", usage=usage))) as server:
         _, answer = await ask(opened(server, wire, None), question("go"))
     assert answer.usage == usage
     assert answer.model == "mock"
@@ -53,7 +53,7 @@ async def test_parallel_calls_keep_their_order_ids_and_exact_arguments(
         ToolCall(id=f"call_{n}", name="write", arguments=f'{{"path": "{n}.py", "content": "ä"}}')
         for n in range(3)
     )
-    async with serving(in_order(Reply(text="two files", calls=calls, piece=3))) as server:
+    async with serve_mock(in_order(Reply(text="two files", calls=calls, piece=3))) as server:
         request = msgspec.structs.replace(question("go"), tools=(WRITE,))
         _, answer = await ask(opened(server, wire, None), request)
     assert answer.calls == calls
@@ -63,14 +63,14 @@ async def test_parallel_calls_keep_their_order_ids_and_exact_arguments(
 
 
 async def test_reasoning_is_kept_apart(opened: Open, wire: HttpClient) -> None:
-    async with serving(in_order(Reply(text="42", reasoning="six times seven"))) as server:
+    async with serve_mock(in_order(Reply(text="42", reasoning="six times seven"))) as server:
         deltas, answer = await ask(opened(server, wire, None), question("go"))
     assert (answer.text, answer.reasoning) == ("42", "six times seven")
     assert "".join(delta.reasoning for delta in deltas) == "six times seven"
 
 
 async def test_an_answer_that_hit_the_length_says_so(opened: Open, wire: HttpClient) -> None:
-    async with serving(in_order(Reply(text="cut he", stop="length"))) as server:
+    async with serve_mock(in_order(Reply(text="cut he", stop="length"))) as server:
         _, answer = await ask(opened(server, wire, None), question("go"))
     assert answer.stop == "length"
 
@@ -79,7 +79,7 @@ async def test_a_schema_is_sent_and_its_reply_is_the_text(opened: Open, wire: Ht
     schema: dict[str, object] = {"type": "object", "properties": {"verdict": {"type": "string"}}}
     said = '{"verdict": "accept"}'
     forced = Reply(calls=(ToolCall(id="1", name="reply", arguments=said),))
-    async with serving(
+    async with serve_mock(
         lambda seen: forced if seen.path.endswith("/messages") else Reply(text=said)
     ) as server:
         request = msgspec.structs.replace(question("go"), schema=schema)
@@ -99,7 +99,7 @@ async def test_images_travel_inside_the_message(opened: Open, wire: HttpClient) 
         return picture
 
     message = Message(role="user", text="look", images=("0" * 64,))
-    async with serving(in_order(Reply(text="seen"))) as server:
+    async with serve_mock(in_order(Reply(text="seen"))) as server:
         await ask(opened(server, wire, load), Request(role="reviewer", step=1, messages=(message,)))
     assert asked == ["0" * 64]
     assert base64.b64encode(picture) in server.seen[0].body
@@ -114,7 +114,7 @@ async def test_results_of_tools_go_back_under_the_id_of_their_call(opened: Open,
         Message(role="tool", text="written", call="call_1"),
         Message(role="tool", text="refused", call="call_2"),
     )
-    async with serving() as server:
+    async with serve_mock() as server:
         request = Request(role="coder", step=2, messages=messages, tools=(WRITE,))
         await ask(opened(server, wire, None), request)
     seen = server.seen[0].messages
@@ -125,7 +125,7 @@ async def test_results_of_tools_go_back_under_the_id_of_their_call(opened: Open,
 
 
 async def test_connections_are_used_again(opened: Open, wire: HttpClient) -> None:
-    async with serving() as server:
+    async with serve_mock() as server:
         model = opened(server, wire, None)
         for step in range(1, 6):
             await ask(model, question("go", step=step))
@@ -134,15 +134,15 @@ async def test_connections_are_used_again(opened: Open, wire: HttpClient) -> Non
 
 
 async def test_the_key_is_sent_and_a_wrong_one_is_denied(opened: Open, wire: HttpClient) -> None:
-    async with serving(key=KEY) as server:
+    async with serve_mock(key=KEY) as server:
         await ask(opened(server, wire, None), question("go"))
-    async with serving(key="another") as server:
+    async with serve_mock(key="another") as server:
         with pytest.raises(AccessDenied, match="Incorrect API key"):
             await ask(opened(server, wire, None), question("go"))
 
 
 async def test_a_filtered_answer_is_a_fault(opened: Open, wire: HttpClient) -> None:
-    async with serving(faults={1: "filtered"}) as server:
+    async with serve_mock(faults={1: "filtered"}) as server:
         with pytest.raises(ContentFiltered):
             await ask(opened(server, wire, None), question("go"))
 
@@ -153,13 +153,13 @@ async def test_a_filtered_answer_is_a_fault(opened: Open, wire: HttpClient) -> N
 async def test_what_is_no_whole_answer_is_never_taken_for_one(
     opened: Open, wire: HttpClient, fault: str
 ) -> None:
-    async with serving(in_order(Reply(text=TEXT)), faults={1: fault}) as server:  # pyright: ignore[reportArgumentType]  # a parameter
+    async with serve_mock(in_order(Reply(text=TEXT)), faults={1: fault}) as server:  # pyright: ignore[reportArgumentType]  # a parameter
         with pytest.raises(InvalidAnswer):
             await ask(opened(server, wire, None), question("go"))
 
 
 async def test_stopping_early_frees_the_connection(opened: Open, wire: HttpClient) -> None:
-    async with serving(in_order(Reply(text=TEXT * 50, piece=1))) as server:
+    async with serve_mock(in_order(Reply(text=TEXT * 50, piece=1))) as server:
         model = opened(server, wire, None)
         stream = model.answer(question("go"))
         async for _ in stream:

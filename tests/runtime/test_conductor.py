@@ -20,7 +20,7 @@ from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig, Conflict
 from septet.ports import EventStore, Record
 from septet.runtime.conductor import Agents, check_ended, perform
-from septet.runtime.log import Listen, Log, ignore
+from septet.runtime.log import Listen, Log, no_listener
 from septet.stores.memory import MemoryStore
 from septet.ways.table import floor_for
 
@@ -46,7 +46,7 @@ async def speak_and_stop(state: State, record: Record) -> None:
     await record(said(state.turn.speaker))
 
 
-async def conduct(store: EventStore, agents: Agents, listen: Listen = ignore) -> State:
+async def conduct(store: EventStore, agents: Agents, listen: Listen = no_listener) -> State:
     log = await Log.open(store, "talk", listen)
     await perform(log, FLOOR, agents)
     check_ended(log.state, agents)

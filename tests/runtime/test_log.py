@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from septet.agents.budget_guard import in_time, sparing
+from septet.agents.budget_guard import with_deadline, within_budgets
 from septet.domain.events import BudgetReached, Event, PersonSpoke, Recorded
 from septet.domain.state import State
 from septet.domain.teams import Budget
@@ -119,7 +119,7 @@ async def test_what_a_turn_began_to_store_before_its_time_was_over_is_stored_and
         await anyio.sleep_forever()
 
     with anyio.fail_after(PATIENCE):
-        last = await sparing(in_time(speak, "coder"), "coder")(log.state, log.record)
+        last = await within_budgets(with_deadline(speak, "coder"), "coder")(log.state, log.record)
     assert isinstance(last, BudgetReached)
     assert log.state.seq == 1
     assert (await log.record(last)).seq == 2

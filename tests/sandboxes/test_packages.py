@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sandboxes.indexes import index
 
-from septet.domain.packages import Missing
+from septet.domain.packages import MissingPackages
 from septet.domain.runs import Job, RunResult
 from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.interpreters import Interpreters, site_packages
@@ -34,7 +34,7 @@ async def run(kept: Packages, tmp_path: Path, code: str) -> RunResult:
 async def test_a_package_is_installed_and_only_the_workspace_sees_it(tmp_path: Path) -> None:
     with index(tmp_path / "index", "emoji") as place:
         kept = packages(tmp_path, place)
-        done = await kept.install(workspace(tmp_path), Missing(distributions=("emoji",)))
+        done = await kept.install(workspace(tmp_path), MissingPackages(distributions=("emoji",)))
     assert (done.installed, done.failed) == (("emoji",), ()), done
     assert (await run(kept, tmp_path, "import emoji, pytest; print(emoji.smile)")).stdout == ":)\n"
     (tmp_path / "other").mkdir()
@@ -50,16 +50,16 @@ async def test_a_project_with_an_environment_of_its_own_keeps_it_and_has_the_pac
     Path(site_packages(project)[0], "its_own.py").write_text("where = 'in the project'\n")
     with index(tmp_path / "index", "emoji") as place:
         kept = packages(tmp_path, place)
-        await kept.install(workspace(tmp_path), Missing(distributions=("emoji",)))
+        await kept.install(workspace(tmp_path), MissingPackages(distributions=("emoji",)))
     code = "import sys, emoji, its_own, pytest; print(emoji.smile, its_own.where, sys.prefix)"
     assert (await run(kept, tmp_path, code)).stdout == f":) in the project {project}\n"
-    assert await kept.missing(workspace(tmp_path), {"main.py": "import emoji, its_own"}) == Missing()
+    assert await kept.missing(workspace(tmp_path), {"main.py": "import emoji, its_own"}) == MissingPackages()
 
 
 async def test_an_environment_of_an_older_version_no_longer_shows_septets_packages(tmp_path: Path) -> None:
     with index(tmp_path / "index", "emoji") as place:
         kept = packages(tmp_path, place)
-        await kept.install(workspace(tmp_path), Missing(distributions=("emoji",)))
+        await kept.install(workspace(tmp_path), MissingPackages(distributions=("emoji",)))
     (home,) = kept.folder.iterdir()
     Path(site_packages(home)[0], "septet.pth").write_text(sysconfig.get_path("purelib"))
     assert "No module named 'click'" in (await run(kept, tmp_path, "import emoji, click")).stderr
@@ -72,7 +72,7 @@ async def test_what_is_missing_is_neither_ours_nor_the_systems_nor_the_persons_o
     (folder / "parts").mkdir()
     code = "import os, pytest, helper, notes, parts.a, cv2, yaml, sklearn.svm, no_such_name, PIL_like\nfrom . import x"
     missing = await kept.missing(str(folder), {"main.py": code, "helper.py": "import bs4\nimport main"})
-    assert missing == Missing(
+    assert missing == MissingPackages(
         distributions=("beautifulsoup4", "opencv-python-headless", "pyyaml", "scikit-learn"),
         unknown=("PIL_like", "no_such_name"),
     )
@@ -81,25 +81,27 @@ async def test_what_is_missing_is_neither_ours_nor_the_systems_nor_the_persons_o
 async def test_a_name_that_is_not_in_the_map_is_taken_only_if_the_index_proves_it(tmp_path: Path) -> None:
     with index(tmp_path / "index", "curious", other="liar") as place:
         kept = packages(tmp_path, place)
-        wanted = Missing(unknown=("curious", "liar", "nowhere"))
+        wanted = MissingPackages(unknown=("curious", "liar", "nowhere"))
         done = await kept.install(workspace(tmp_path), wanted)
     assert (done.installed, done.failed) == (("curious",), ("liar", "nowhere")), done
     assert "that provides it" in done.why
     assert (await run(kept, tmp_path, "import curious; print(curious.smile)")).stdout == ":)\n"
-    assert await kept.missing(workspace(tmp_path), {"main.py": "import curious"}) == Missing()
+    assert await kept.missing(workspace(tmp_path), {"main.py": "import curious"}) == MissingPackages()
 
 
 async def test_a_program_cannot_change_its_environment(tmp_path: Path) -> None:
     with index(tmp_path / "index", "emoji") as place:
         kept = packages(tmp_path, place)
-        await kept.install(workspace(tmp_path), Missing(distributions=("emoji",)))
+        await kept.install(workspace(tmp_path), MissingPackages(distributions=("emoji",)))
     result = await run(kept, tmp_path, "import emoji; open(emoji.__file__, 'a')")
     assert "Read-only file system" in result.stderr
 
 
 async def test_a_failure_is_told_with_the_installers_words(tmp_path: Path) -> None:
     with index(tmp_path / "index", "emoji") as place:
-        done = await packages(tmp_path, place).install(workspace(tmp_path), Missing(distributions=("six",)))
+        done = await packages(tmp_path, place).install(
+            workspace(tmp_path), MissingPackages(distributions=("six",))
+        )
     assert (done.installed, done.failed) == ((), ("six",))
     assert "six" in done.output
 
@@ -121,6 +123,8 @@ async def test_only_the_index_can_be_reached_while_installing(tmp_path: Path) ->
         page.write_text(
             f'<a href="http://{other}/simple/emoji/emoji-9.9-py3-none-any.whl">emoji-9.9-py3-none-any.whl</a>'
         )
-        done = await packages(tmp_path, place).install(workspace(tmp_path), Missing(distributions=("emoji",)))
+        done = await packages(tmp_path, place).install(
+            workspace(tmp_path), MissingPackages(distributions=("emoji",))
+        )
     assert done.failed == ("emoji",)
     assert "403" in done.output

@@ -18,7 +18,7 @@ from septet.errors import ModelFailed
 from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 from septet.ways.table import TEAMS
 from septet.wiring.models import Models
 from septet.wiring.session import open_session, with_model
@@ -66,7 +66,7 @@ async def test_a_server_that_is_away_is_not_asked_again_when_that_would_be_too_l
 
 
 async def test_a_program_that_runs_on_is_given_up(tmp_path: Path) -> None:
-    async with serving(in_order(Reply(text=PLAN), Reply(text=CODE))) as server:
+    async with serve_mock(in_order(Reply(text=PLAN), Reply(text=CODE))) as server:
         told = await performed(tmp_path, hurried(f"url:{server.url}#m", 6.0))
 
     assert "the time budget of 6 s passed before the runner was done" in told

@@ -8,7 +8,7 @@ import pytest
 from anyio import to_thread
 from cli.commands import SCRIPTS, Septet, envelopes, kinds
 
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 
 TALK = f"scripted:{SCRIPTS / 'talk.yaml'}"
 
@@ -39,7 +39,7 @@ def test_the_result_is_the_text_and_the_history_is_kept(septet: Septet, tmp_path
 async def test_the_files_client_opens_the_model_and_goes_on_opening_it(
     septet: Septet, tmp_path: Path
 ) -> None:
-    async with serving(key="sk-of-the-file") as server:
+    async with serve_mock(key="sk-of-the-file") as server:
         client = {
             "model": "m",
             "base_url": server.url,

@@ -7,13 +7,13 @@ import pytest
 from anyio import to_thread
 from cli.commands import SMALL, Septet, envelopes, kinds
 
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_refused_key_is_in_the_log_and_in_show_and_list(septet: Septet) -> None:
-    async with serving(key="another") as server:
+    async with serve_mock(key="another") as server:
         keyed = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-mine-4711"}
         run = partial(
             septet, "run", "add", "-m", "openai/m", "--yes", "-q", "-n", "adding", environment=keyed

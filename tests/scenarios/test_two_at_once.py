@@ -11,8 +11,8 @@ from anyio.to_thread import run_sync
 from cli.commands import PATIENCE, Septet
 
 from septet.domain.messages import Usage
-from septet.testing.replies import Reply, Seen
-from septet.testing.server import serving
+from septet.testing.replies import Reply, SeenRequest
+from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 PLAN = "1. It prints hello\n   check: command python hello.py => hello\nrun: python hello.py\n"
@@ -28,7 +28,7 @@ class Thinker:
     def __init__(self) -> None:
         self.stalled = anyio.Event()
 
-    def __call__(self, seen: Seen) -> Reply:
+    def __call__(self, seen: SeenRequest) -> Reply:
         if seen.number == 2:
             self.stalled.set()
         green = CODE.replace('return "hello"', 'return "hello"  # in green')
@@ -44,7 +44,7 @@ async def started(septet: Septet, args: Sequence[str]) -> Process:
 
 async def test_a_second_resume_is_refused_until_the_first_has_died(tmp_path: Path) -> None:
     septet, thinker = Septet(tmp_path / "home"), Thinker()
-    async with serving(thinker, faults={2: "stall"}) as server:
+    async with serve_mock(thinker, faults={2: "stall"}) as server:
         model = f"url:{server.url}#mock"
         async with await started(septet, ["run", "say hello", "-m", model, "--yes", "-n", "hello"]) as first:
             with anyio.fail_after(PATIENCE):

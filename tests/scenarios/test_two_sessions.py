@@ -6,7 +6,7 @@ import anyio
 import pytest
 from cli.commands import SMALL
 
-from septet.agents.person import agreeing
+from septet.agents.person import always_agree
 from septet.chat.results import status
 from septet.domain.events import Event, PersonSpoke
 from septet.domain.state import State
@@ -45,7 +45,7 @@ async def test_who_waits_for_the_person_lets_others_go_on_and_finds_the_chat_tak
         async with anyio.create_task_group() as tasks, open_session(home) as other:
             tasks.start_soon(first)
             await asked.wait()
-            async for _ in other.perform("adding", await other.sandbox(unsafe=True), agreeing):
+            async for _ in other.perform("adding", await other.sandbox(unsafe=True), always_agree):
                 if not answered.is_set():
                     answered.set()
                     await anyio.wait_all_tasks_blocked()

@@ -18,7 +18,7 @@ from septet.models.http import HttpClient
 from septet.settings.home import find_home
 from septet.stores.examples import FullTextExamples, HybridExamples, fuse_rankings
 from septet.testing.replies import bag_of_words
-from septet.testing.server import MockServer, serving
+from septet.testing.server import MockServer, serve_mock
 from septet.wiring.session import open_session
 
 pytestmark = pytest.mark.anyio
@@ -122,7 +122,7 @@ def meaning(text: str) -> list[float]:
 
 @asynccontextmanager
 async def hybrid_examples(folder: Path) -> AsyncGenerator[tuple[HybridExamples, MockServer]]:
-    async with serving() as server, HttpClient() as http:
+    async with serve_mock() as server, HttpClient() as http:
         embedder = Embedder(f"{server.url}/embeddings", "mock", bearer("k"), http)
         yield HybridExamples(FullTextExamples(folder / "examples.db"), embedder, "mock"), server
 
@@ -161,7 +161,7 @@ async def test_words_decide_where_there_are_no_vectors(
 
 
 async def test_an_answer_without_vectors_is_named(tmp_path: Path) -> None:
-    async with serving() as server, HttpClient() as http:
+    async with serve_mock() as server, HttpClient() as http:
         embed = Embedder(f"{server.url}/chat/completions", "mock", bearer(""), http)
         with pytest.raises(ModelFailed, match="holds no vectors"):
             await embed(["text"])
@@ -172,7 +172,7 @@ async def test_it_is_off_unless_a_model_for_it_is_named(tmp_path: Path) -> None:
     async with open_session(home, {}) as session:
         assert isinstance(session.examples, FullTextExamples)
     async with (
-        serving() as server,
+        serve_mock() as server,
         open_session(home, {"SEPTET_EMBEDDINGS": f"url:{server.url}#mock"}) as session,
     ):
         await session.examples.learn([ISO_DATES])

@@ -16,7 +16,7 @@ from septet.domain.files import FileChange
 from septet.domain.plans import plan_text
 from septet.domain.runs import RunResult
 from septet.domain.teams import RoleSpec
-from septet.team.briefing import shortened
+from septet.team.briefing import head_and_tail
 from septet.ways.iterate.briefing import briefing
 from septet.ways.prompts import prompt_text
 
@@ -128,7 +128,7 @@ def test_a_members_own_instructions_follow_its_roles() -> None:
 
 def test_long_output_keeps_its_head_and_above_all_its_tail() -> None:
     text = "start" + "x" * 50_000 + "the error"
-    short = shortened(text)
+    short = head_and_tail(text)
     assert short.startswith("start")
     assert short.endswith("the error")
     assert len(short) < 6_100

@@ -15,7 +15,7 @@ from septet.domain.events import (
     RunFinished,
     TurnOpened,
 )
-from septet.domain.messages import Answer, Message, Purse, Request, Usage, estimated
+from septet.domain.messages import Answer, Message, Purse, Request, Usage, estimate_usage
 from septet.domain.runs import RunResult
 from septet.domain.state import State
 from septet.domain.teams import Allowance, Budget, RoleSpec
@@ -120,11 +120,11 @@ def test_a_first_answer_is_asked_for_exactly_where_its_estimate_fits(
     budget = Budget(rounds=None, tokens=limit if whole else None)
     asked = request(text, longest)
     why = overdrawn(state, budget, "coder", expected_spending(state, "coder", asked))
-    assert (why == "") == (estimated(asked).total <= limit)
+    assert (why == "") == (estimate_usage(asked).total <= limit)
     if why:
         whose = "the" if whole else "the coder's"
         assert why.startswith(f"{whose} token budget is too small for ")
-        assert why.endswith(f": 0 of {limit:,} used, about {estimated(asked).total:,} needed")
+        assert why.endswith(f": 0 of {limit:,} used, about {estimate_usage(asked).total:,} needed")
 
 
 @given(st.text(max_size=400), st.integers(1, 1000))

@@ -19,9 +19,9 @@ from septet.domain.events import (
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
 from septet.team.context import context_of
-from septet.team.evidence import done, report, shortcomings
+from septet.team.evidence import is_done, report, shortcomings
 from septet.team.floor import End, Move, Speak
-from septet.team.reviews import ReadReview, judged
+from septet.team.reviews import ReadReview, judge_review
 from septet.team.small_form import evident_review
 from septet.ways.autocoder.briefing import act_prompt
 from septet.ways.iterate.briefing import briefing
@@ -63,7 +63,7 @@ def test_a_wish_is_a_line_of_the_table_that_prevents_done_until_a_new_version_wa
 
 def test_the_same_code_again_does_nothing_for_a_wish() -> None:
     again = [*RESUMED, *version(2, "a")]
-    assert not done(chat(again))
+    assert not is_done(chat(again))
     assert next_after(again) == Speak(speaker="coder")
     assert "W1" in told("coder", again), "it is told until it is worked in"
 
@@ -96,7 +96,7 @@ CONSULTED = [*DONE[: -len(reviewed(1, accept=True))], TurnOpened(speaker="proxy"
 def test_feedback_at_a_review_prevents_done_and_reaches_the_coder() -> None:
     events = [*CONSULTED, PersonSpoke(text="the hand is too thin"), TurnOpened(speaker="reviewer")]
     for verdict in (ReadReview(verdict="accept", findings=()), ReadReview(verdict="revise", findings=())):
-        counts, why = judged(chat(events), verdict)
+        counts, why = judge_review(chat(events), verdict)
         assert counts == "revise"
         assert "W1 is not met" in why or verdict.verdict == "revise"
     given = ReviewGiven(version=1, tree="", verdict="revise", remarks=("the hand is too thin",))

@@ -21,8 +21,8 @@ from septet.domain.runs import RunResult
 from septet.domain.teams import Budget, Edge, RoleSpec, TeamSpec
 from septet.team.floor import End, Speak
 from septet.team.graph import candidates, choices, edges_of
-from septet.ways.pair.briefing import LONGEST_TALK, conversation
-from septet.ways.pair.policy import PAIR, Choice, parse_manager
+from septet.ways.pair.briefing import LONGEST_TALK, conversation_lines
+from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager
 from septet.ways.table import TEAMS, floor_for
 
 TEAM = TEAMS["pair"]
@@ -63,13 +63,13 @@ def test_only_the_managers_terminate_ends_the_chat() -> None:
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("Well done.\nnext: coder", Choice(speaker="coder")),
-        ("**Next:** Coder", Choice(speaker="coder")),
+        ("Well done.\nnext: coder", NextSpeaker(speaker="coder")),
+        ("**Next:** Coder", NextSpeaker(speaker="coder")),
         ("next: coder\nterminate: it works", Terminated(summary="it works")),
-        ("terminate: no\nnext: coder", Choice(speaker="coder")),
+        ("terminate: no\nnext: coder", NextSpeaker(speaker="coder")),
     ],
 )
-def test_the_manager_is_understood(text: str, read: Choice | Terminated) -> None:
+def test_the_manager_is_understood(text: str, read: NextSpeaker | Terminated) -> None:
     assert parse_manager(text, ["coder"]) == read
 
 
@@ -92,7 +92,7 @@ def test_a_long_talk_is_shortened_but_keeps_plan_done_steps_and_the_newest() -> 
         events += [*version(number, f"{number}"), TurnOpened(speaker="runner"), ran(number % 2)]
         code = f"```python main.py\ndef step_{number}(path: str) -> int:\n    return {number}\n```"
         events.append(said("coder", f"message {number} " + "x" * 2_000 + f"\n{code}"))
-    parts = conversation(chat(events))
+    parts = conversation_lines(chat(events))
     whole = "\n".join(parts)
     assert len(whole) < LONGEST_TALK + 4_000
     assert "1. read" in parts[0]
@@ -105,7 +105,7 @@ def test_a_long_talk_is_shortened_but_keeps_plan_done_steps_and_the_newest() -> 
 
 def test_a_plan_that_is_too_long_is_shown_once() -> None:
     events: list[Event] = [STARTED, TurnOpened(speaker="coder"), said("coder", "x" * (LONGEST_TALK + 1))]
-    assert len(conversation(chat(events))) == 1
+    assert len(conversation_lines(chat(events))) == 1
 
 
 @given(
@@ -222,7 +222,9 @@ def test_a_manager_that_never_ends_is_ended_by_the_rounds() -> None:
 
 
 def test_a_manager_is_understood_by_any_name_that_a_member_has() -> None:
-    assert parse_manager("on it goes\n**Next:** ann lee.", ["Ann Lee", "Bob"]) == Choice(speaker="Ann Lee")
+    assert parse_manager("on it goes\n**Next:** ann lee.", ["Ann Lee", "Bob"]) == NextSpeaker(
+        speaker="Ann Lee"
+    )
     refused = parse_manager("next: Carl", ["Ann Lee", "Bob"])
     assert refused == Refusal(reason="'Carl' may not speak now, only Ann Lee or Bob")
 

@@ -6,7 +6,7 @@ from team.states import chat, planned, ran, version
 from septet.domain.events import Event, ReviewGiven
 from septet.domain.plans import Refusal
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
-from septet.team.reviews import ReadReview, answers_to, judged, parse_review, review_text
+from septet.team.reviews import ReadReview, answers_to, judge_review, parse_review, review_text
 
 
 def test_findings_carry_item_severity_and_evidence() -> None:
@@ -129,7 +129,7 @@ def read(verdict: Verdict, *findings: Finding) -> ReadReview:
 def test_the_verdict_that_counts_follows_the_evidence(
     events: list[Event], given: ReadReview, counts: str
 ) -> None:
-    verdict, overruled = judged(chat(events), given)
+    verdict, overruled = judge_review(chat(events), given)
     assert verdict == counts
     assert bool(overruled) == (verdict != given.verdict)
 

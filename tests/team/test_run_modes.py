@@ -9,7 +9,7 @@ from septet.domain.plans import Check, Plan, Requirement, Serves, ShowsWindow
 from septet.domain.runs import Mode, Screen, Server
 from septet.domain.state import State
 from septet.domain.teams import RunAs
-from septet.team.run_modes import mode_of_run, mode_of_tests, suggested
+from septet.team.run_modes import mode_of_run, mode_of_tests, suggest_mode
 
 SERVER = "from http.server import HTTPServer\nHTTPServer(('', 8000), None).serve_forever()\n"
 
@@ -31,11 +31,11 @@ SERVER = "from http.server import HTTPServer\nHTTPServer(('', 8000), None).serve
     ],
 )
 def test_the_code_suggests_how_it_is_run(code: str, mode: Mode | None) -> None:
-    assert suggested({"main.py": code}) == mode
+    assert suggest_mode({"main.py": code}) == mode
 
 
 def test_tests_and_texts_suggest_nothing_for_the_program() -> None:
-    assert suggested({"test_main.py": SERVER, "notes.txt": SERVER, "main.py": "print(1)"}) is None
+    assert suggest_mode({"test_main.py": SERVER, "notes.txt": SERVER, "main.py": "print(1)"}) is None
 
 
 def test_tests_of_windows_get_a_screen_and_no_picture() -> None:
@@ -64,4 +64,4 @@ def test_plan_and_team_decide(run: RunAs, check: Check | None, mode: Mode | None
 
 @given(st.dictionaries(st.sampled_from(["a.py", "test_b.py", "c.txt"]), st.text()))
 def test_no_text_is_too_strange(sources: dict[str, str]) -> None:
-    assert suggested(sources) in (None, Screen(), Server())
+    assert suggest_mode(sources) in (None, Screen(), Server())

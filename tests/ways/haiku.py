@@ -1,6 +1,6 @@
 """A way of working from outside of the package: a poet writes lines until there are three."""
 
-from septet.agents.replies import saying
+from septet.agents.replies import one_answer_agent
 from septet.domain.messages import Message
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
@@ -20,7 +20,7 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
     async def brief(state: State) -> tuple[Message, ...]:
         return (Message(role="user", text=f"One line of a haiku about {state.goal}."),)
 
-    return saying(spec, kit.open_model(spec.model), kit.bench.bus, brief, settle=None)
+    return one_answer_agent(spec, kit.open_model(spec.model), kit.bench.bus, brief, settle=None)
 
 
 TEAM = TeamSpec(name="haiku", members=(RoleSpec(name="poet", role="poet"),), floor="haiku")

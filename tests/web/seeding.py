@@ -25,10 +25,10 @@ from septet.domain.events import (
     ToolCalled,
     TurnOpened,
 )
-from septet.domain.facts import Change
+from septet.domain.facts import FactsChange
 from septet.domain.files import FileChange
 from septet.domain.messages import Answer, Usage
-from septet.domain.packages import Installation, Missing
+from septet.domain.packages import Installation, MissingPackages
 from septet.domain.runs import RunResult
 from septet.domain.teams import Allowance, Budget, RoleSpec, TeamSpec
 from septet.settings.home import Home
@@ -102,11 +102,13 @@ def group_talk(home: Path) -> list[Event]:
         ToolAnswered(id="1", text="2 lines", changes=(change,)),
         ToolCalled(id="2", by="coder", name="lint", arguments="not JSON"),
         ToolAnswered(id="2", text="the arguments are no JSON object", failed=True),
-        FactsChanged(by="coder", change=Change(add=("numbers may be empty",), drop=("Python 2 is needed",))),
+        FactsChanged(
+            by="coder", change=FactsChange(add=("numbers may be empty",), drop=("Python 2 is needed",))
+        ),
         TurnOpened(speaker="exemplar"),
         EXAMPLE,
         TurnOpened(speaker="runner"),
-        PackagesWanted(missing=Missing(distributions=("numpy",))),
+        PackagesWanted(missing=MissingPackages(distributions=("numpy",))),
         PackagesDecided(names=("numpy",), allowed=True, always=True),
         PackagesInstalled(
             installation=Installation(installed=("numpy",), seconds=3.25, output="Resolved 1 package")

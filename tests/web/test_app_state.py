@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.server import ServerConfig, serve
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted
@@ -36,8 +36,8 @@ async def test_the_list_goes_on_after_the_server_was_away_for_too_long(
     monkeypatch.setattr("septet.web.app_state.POLL_SECONDS", 0.001)
     async with (
         serve(ServerConfig(folder=tmp_path)) as server,
-        connect(server.endpoint) as here,
-        connect(server.endpoint) as there,
+        connect_nats(server.endpoint) as here,
+        connect_nats(server.endpoint) as there,
         anyio.create_task_group() as tasks,
     ):
         impatient, writer = await open_nats_store(here, patience=0.0), await open_nats_store(there)

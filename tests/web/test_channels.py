@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from septet.agents.ask import Live
 from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.messages import Answer
-from septet.web.channels import MAX_KEPT, Piece, Streams, utf16_length
+from septet.web.channels import MAX_KEPT, StreamPiece, Streams, utf16_length
 
 
 class Ear:
@@ -17,7 +17,7 @@ class Ear:
         self.length = 0
         self.text = ""
 
-    def hear(self, piece: Piece) -> None:
+    def hear(self, piece: StreamPiece) -> None:
         if piece.make > self.make or piece.at > self.length:
             self.make, self.length, self.text = piece.make, piece.at, ""
         fresh = piece.text.encode("utf-16-le")[(self.length - piece.at) * 2 :].decode("utf-16-le")

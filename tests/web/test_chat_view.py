@@ -20,7 +20,7 @@ from septet.domain.pytest_report import TestCase, TestReport
 from septet.domain.runs import Purpose, RunResult
 from septet.domain.teams import Allowance, Budget, RoleSpec
 from septet.ways.table import TEAMS
-from septet.web.chat_view import ChatView, chat_view, event_text
+from septet.web.chat_view import ChatView, chat_view, event_text_for_page
 
 
 def view(*events: Event) -> ChatView:
@@ -122,20 +122,20 @@ HOOKED = replace(ONE_PASSED, hooks=("conftest.py",))
     ],
 )
 def test_how_a_run_ended_in_words(run: RunFinished, text: str, good: bool) -> None:
-    found = event_text(run)
+    found = event_text_for_page(run)
     assert found is not None
     assert found.outcome is not None
     assert (found.outcome.text, found.outcome.good) == (text, good)
 
 
 def test_words_for_plans_packages_and_earlier_ends() -> None:
-    plan = event_text(PlanProposed(plan=PLAN))
+    plan = event_text_for_page(PlanProposed(plan=PLAN))
     assert plan is not None
     assert plan.checks == ("tests test_add.py::test_sum", "command python add.py 2 3 => 5")
-    packages = event_text(PackagesDecided(names=("numpy",), allowed=True, always=True))
+    packages = event_text_for_page(PackagesDecided(names=("numpy",), allowed=True, always=True))
     assert packages is not None
     assert packages.text == "Install numpy, and whatever else this chat will want"
-    ended = event_text(ChatEnded(reason="no_progress"))
+    ended = event_text_for_page(ChatEnded(reason="no_progress"))
     assert ended is not None
     assert ended.text == "Ended: no progress"
-    assert event_text(TurnOpened(speaker="coder")) is None
+    assert event_text_for_page(TurnOpened(speaker="coder")) is None

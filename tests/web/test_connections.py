@@ -14,7 +14,7 @@ from starlette.routing import Route
 from web.serving import PATIENCE, Web
 
 from septet.web.connections import ConnectionLimits
-from septet.web.server import Server, server_config
+from septet.web.server import SignalFreeServer, uvicorn_config
 
 TEXT, BINARY, CLOSE, PING, RESERVED, MORE = 1, 2, 8, 9, 3, 0
 MASK = b"\x01\x02\x03\x04"
@@ -41,7 +41,7 @@ async def greet(request: Request) -> Response:
 def impatient() -> Iterator[int]:
     """The port of a server that waits a moment for a request, and has room for few."""
     app = Starlette(routes=[Route("/", greet, methods=["GET", "POST"])])
-    server = Server(server_config(app, ConnectionLimits(request_seconds=0.5, connections=20)))
+    server = SignalFreeServer(uvicorn_config(app, ConnectionLimits(request_seconds=0.5, connections=20)))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

@@ -19,7 +19,7 @@ from septet.domain.runs import RunResult
 from septet.domain.teams import Budget
 from septet.stores.blobs import FolderBlobs
 from septet.testing.replies import Reply, in_order
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 from septet.ways.table import TEAMS
 
 PLAN = "1. It prints hello\n   check: command python hello.py => hello\nrun: python hello.py\n"
@@ -40,7 +40,7 @@ def stalling(tmp_path: Path) -> Iterator[Web]:
         Reply(text="verdict: accept\n"),
     )
     with anyio.from_thread.start_blocking_portal() as portal:
-        model = serving(in_order(*replies), faults={2: "stall midway"})
+        model = serve_mock(in_order(*replies), faults={2: "stall midway"})
         with portal.wrap_async_context_manager(model) as server:
             served = Web(tmp_path / "home", f"url:{server.url}#mock")
             yield served

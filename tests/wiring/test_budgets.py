@@ -12,8 +12,8 @@ from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.messages import Usage
 from septet.domain.reduce import fold
 from septet.errors import BadUsage
-from septet.testing.replies import Reply, Seen
-from septet.testing.server import serving
+from septet.testing.replies import Reply, SeenRequest
+from septet.testing.server import serve_mock
 from septet.wiring.api import Team
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +31,7 @@ PLAN = "1. add(a, b) gives the sum\n   check: command python add.py => 5"
 REVIEW = "verdict: revise\n- [must] P1 (add.py:1): it prints the wrong number"
 
 
-def script(seen: Seen) -> Reply:
+def script(seen: SeenRequest) -> Reply:
     """A coder that never gets it right, each time in another way; every answer is 1000 tokens."""
     usage = Usage(prompt=800, cached=600, completion=200)
     told = str(seen.messages[0]["content"])
@@ -49,7 +49,7 @@ async def test_the_chat_stops_before_the_call_that_a_members_budget_does_not_hol
     (tmp_path / "team.yaml").write_text(TEAM)
     log: list[Recorded] = []
     async with (
-        serving(script) as server,
+        serve_mock(script) as server,
         Team.load(str(tmp_path / "team.yaml"), model=f"url:{server.url}#m", unsafe_local=True) as team,
     ):
         async for recorded in team.run("add numbers", workspace=tmp_path / "work"):
@@ -93,7 +93,7 @@ async def test_not_even_a_members_first_answer_exceeds_its_budget(
     monkeypatch.setenv("SEPTET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     (tmp_path / "team.yaml").write_text(TEAM.replace("tokens: 2500, cost: 1.5", limit))
-    async with serving(script) as server:
+    async with serve_mock(script) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         async with Team.load(str(tmp_path / "team.yaml"), model="openai/gpt-4o", unsafe_local=True) as team:
             log = [one async for one in team.run("add numbers", workspace=tmp_path / "work")]
@@ -122,7 +122,7 @@ async def worked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str, u
 async def test_a_bound_on_the_cost_of_a_model_without_a_price_is_refused_before_anything_is_bought(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(script) as server:
+    async with serve_mock(script) as server:
         with pytest.raises(BadUsage, match=f"nobody knows the price of {UNKNOWN}") as refused:
             await worked(tmp_path, monkeypatch, "cost: 5", server.url)
 
@@ -134,7 +134,7 @@ async def test_with_a_price_that_the_person_says_the_bound_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each answer is 800 tokens in and 200 out: 0.0012 dollars."""
-    async with serving(script) as server:
+    async with serve_mock(script) as server:
         budget = "cost: 0.003, price: {prompt: 1, completion: 2}"
         team = await worked(tmp_path, monkeypatch, budget, server.url)
 
@@ -146,10 +146,10 @@ async def test_with_a_price_that_the_person_says_the_bound_holds(
 async def test_a_server_that_claims_to_give_tokens_back_does_not_defeat_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lying(seen: Seen) -> Reply:
+    def lying(seen: SeenRequest) -> Reply:
         return replace(script(seen), usage=Usage(prompt=-1_000_000, completion=-1))
 
-    async with serving(lying) as server:
+    async with serve_mock(lying) as server:
         team = await worked(tmp_path, monkeypatch, "tokens: 2000", server.url)
 
     assert team.result.status == "bound"

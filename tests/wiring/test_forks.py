@@ -13,10 +13,10 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileRef, tree_of
-from septet.domain.packages import Installation, Missing
+from septet.domain.packages import Installation, MissingPackages
 from septet.settings.home import Home
 from septet.ways.table import TEAMS
-from septet.wiring.forks import fork
+from septet.wiring.forks import fork_chat
 from septet.wiring.session import Session, open_session
 from septet.workspace.files import Workspace
 from septet.workspace.snapshots import take_snapshot
@@ -34,7 +34,7 @@ async def write(session: Session, chat: str, *events: Event) -> None:
 
 
 async def test_packages_are_installed_again_without_asking_again(tmp_path: Path) -> None:
-    wanted = Missing(distributions=("rich", "absent"))
+    wanted = MissingPackages(distributions=("rich", "absent"))
     async with open_session(home(tmp_path)) as session:
         await write(
             session,
@@ -44,12 +44,12 @@ async def test_packages_are_installed_again_without_asking_again(tmp_path: Path)
             PackagesDecided(names=("absent", "rich"), allowed=True),
             PackagesInstalled(installation=Installation(installed=("rich",), failed=("absent",))),
         )
-        name = await fork(session, "plot-abc")
+        name = await fork_chat(session, "plot-abc")
         state = await session.state(name)
     assert name.startswith("plot-")
     assert name != "plot-abc"
-    assert state.provisions.fresh(wanted) == Missing(distributions=("rich",))
-    assert not state.provisions.asked
+    assert state.provisions.fresh(wanted) == MissingPackages(distributions=("rich",))
+    assert not state.provisions.to_ask
     assert state.workspace == str(tmp_path / "work" / name)
 
 
@@ -69,7 +69,7 @@ async def test_the_workspace_is_the_snapshot_with_the_version_over_it(tmp_path: 
             taking,
             VersionWritten(number=1, files=files, tree=tree_of(files)),
         )
-        folder = tmp_path / "work" / await fork(session, "sum")
+        folder = tmp_path / "work" / await fork_chat(session, "sum")
     assert (folder / "data.csv").read_text() == "1,2\n"
     assert (folder / "main.py").read_bytes() == content
     assert (old / "main.py").read_text() == "print(1)\n"

@@ -10,7 +10,7 @@ from septet.errors import NoModel, SeptetError
 from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 from septet.wiring.models import Models, absolute_name, adapt_to_model
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ def variables(url: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["openai/m", "anthropic/m", "azure/m", "ollama/m", "url:{}#m"])
 async def test_every_kind_of_name_reaches_its_server(name: str, tmp_path: Path) -> None:
     async with (
-        serving(in_order(Reply(text="hello"))) as server,
+        serve_mock(in_order(Reply(text="hello"))) as server,
         Models(home(tmp_path), variables(server.url), retry=ONCE) as models,
     ):
         _, answer = await ask(models.open([name.format(server.url)]), question("go"))
@@ -51,7 +51,7 @@ async def test_every_kind_of_name_reaches_its_server(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["openai/m", "anthropic/m", "azure/m", "url:{}#m"])
 async def test_a_refused_key_appears_in_no_error(name: str, tmp_path: Path) -> None:
     async with (
-        serving(key="another") as server,
+        serve_mock(key="another") as server,
         Models(home(tmp_path), variables(server.url), retry=ONCE) as models,
     ):
         with pytest.raises(SeptetError) as failed:
@@ -64,7 +64,7 @@ async def test_a_refused_key_appears_in_no_error(name: str, tmp_path: Path) -> N
 
 async def test_a_kept_key_opens_a_model(tmp_path: Path) -> None:
     async with (
-        serving(key=SECRET) as server,
+        serve_mock(key=SECRET) as server,
         Models(home(tmp_path), {"OPENAI_BASE_URL": server.url}, retry=ONCE) as models,
     ):
         models.keys.set("openai", SECRET)
@@ -74,8 +74,8 @@ async def test_a_kept_key_opens_a_model(tmp_path: Path) -> None:
 
 async def test_the_first_name_answers_and_the_next_stands_in(tmp_path: Path) -> None:
     async with (
-        serving(faults={1: "server error"}) as strong,
-        serving(in_order(Reply(text="stand-in"))) as cheap,
+        serve_mock(faults={1: "server error"}) as strong,
+        serve_mock(in_order(Reply(text="stand-in"))) as cheap,
         Models(home(tmp_path), {}, retry=ONCE) as models,
     ):
         _, answer = await ask(models.open([f"url:{strong.url}#a", f"url:{cheap.url}#b"]), question("go"))
@@ -92,7 +92,7 @@ async def test_nothing_named_and_nothing_fetched_is_one_line_each(tmp_path: Path
 
 
 async def test_the_overview_names_embedded_models_and_servers(tmp_path: Path) -> None:
-    async with serving() as server:
+    async with serve_mock() as server:
         host = server.url.removesuffix("/v1").removeprefix("http://")
         async with Models(home(tmp_path), {"OLLAMA_HOST": host}) as models:
             lines = (await models.overview()).lines()

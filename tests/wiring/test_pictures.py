@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from septet.testing.replies import Reply, Seen
-from septet.testing.server import serving
+from septet.testing.replies import Reply, SeenRequest
+from septet.testing.server import serve_mock
 from septet.wiring.api import Team
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ TEST = "from draw import BOARD\n\n\ndef test_board():\n    assert BOARD.startswi
 FILES = f"```python draw.py\n{CODE}```\n\n```python test_draw.py\n{TEST}```"
 
 
-def script(seen: Seen) -> Reply:
+def script(seen: SeenRequest) -> Reply:
     role = str(seen.messages[0]["content"]).split(".")[0]
     if "planner" in role:
         return Reply(text=PLAN)
@@ -44,7 +44,7 @@ async def test_the_reviewers_request_holds_the_picture(
 ) -> None:
     monkeypatch.setenv("SEPTET_HOME", str(tmp_path / "home"))
     async with (
-        serving(script) as server,
+        serve_mock(script) as server,
         Team.load("iterate", model=f"url:{server.url}#m", unsafe_local=True) as team,
     ):
         async for _ in team.run("a chessboard", workspace=tmp_path / "work"):

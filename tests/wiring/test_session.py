@@ -11,7 +11,7 @@ from septet.domain.events import ChatEnded
 from septet.settings.home import find_home
 from septet.ways.table import TEAMS
 from septet.wiring.api import Team
-from septet.wiring.forks import fork
+from septet.wiring.forks import fork_chat
 from septet.wiring.session import open_session, with_model
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ async def test_chats_of_one_goal_never_collide(monkeypatch: pytest.MonkeyPatch, 
     async with open_session(find_home({"SEPTET_HOME": str(tmp_path)})) as session:
         for _ in range(20):
             found.add(await session.start("a clock", team, None))
-        forks = {await fork(session, "clock-" + re.escape(sorted(found)[0][6:])) for _ in range(4)}
+        forks = {await fork_chat(session, "clock-" + re.escape(sorted(found)[0][6:])) for _ in range(4)}
     assert len(found | forks) == 24
 
 

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
-from septet.workspace.edits import diff_text, insert_lines, remove_lines, replace_lines, replace_text, split
+from septet.workspace.edits import (
+    diff_text,
+    insert_lines,
+    remove_lines,
+    replace_lines,
+    replace_text,
+    split_lines,
+)
 
 TEXT = "one\ntwo\nthree\n"
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -72,7 +79,7 @@ def test_an_anchor_must_stand_there_exactly_once() -> None:
 
 @given(TEXTS)
 def test_lines_add_up_to_the_text(text: str) -> None:
-    assert "".join(split(text)) == text
+    assert "".join(split_lines(text)) == text
 
 
 @given(TEXTS, TEXTS, st.integers(1, 10))
@@ -81,7 +88,7 @@ def test_what_is_inserted_can_be_removed_again(text: str, code: str, line: int) 
     code = code.replace("\r", "") + "\n"
     inserted = insert_lines(text, line, code)
     if not isinstance(inserted, Refusal):
-        assert remove_lines(inserted, line, line + len(split(code)) - 1) == text
+        assert remove_lines(inserted, line, line + len(split_lines(code)) - 1) == text
 
 
 def test_a_diff_shows_what_changed() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from septet.stores.memory import MemoryBlobs
 from septet.workspace import listing
 from septet.workspace.files import Workspace
-from septet.workspace.snapshots import Snapshot, recall, restore, take, take_snapshot
+from septet.workspace.snapshots import Snapshot, recall, restore_snapshot, snapshot_of, take_snapshot
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,7 @@ def fill(root: Path) -> None:
 
 async def back(workspace: Workspace, snapshot: Snapshot, blobs: MemoryBlobs) -> None:
     """As `septet restore` does it: what is there now is kept first."""
-    await restore(workspace, snapshot, await take(workspace, set(), blobs), blobs)
+    await restore_snapshot(workspace, snapshot, await snapshot_of(workspace, set(), blobs), blobs)
 
 
 async def test_a_tree_comes_back(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ async def test_a_restore_writes_nothing_outside(tmp_path: Path) -> None:
     (root / "pkg").mkdir(parents=True)
     (root / "pkg" / "a.py").write_text("ours")
     blobs, workspace = MemoryBlobs(), Workspace(root)
-    snapshot = await take(workspace, set(), blobs)
+    snapshot = await snapshot_of(workspace, set(), blobs)
     (root / "pkg" / "a.py").unlink()
     (root / "pkg").rmdir()
     (root / "pkg").symlink_to(victim)
@@ -92,7 +92,7 @@ async def test_caches_and_the_repository_are_left_alone(tmp_path: Path) -> None:
     blobs, workspace = MemoryBlobs(), Workspace(tmp_path)
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").write_text("ref")
-    snapshot = await take(workspace, set(), blobs)
+    snapshot = await snapshot_of(workspace, set(), blobs)
     assert snapshot.entries == ()
     (tmp_path / "__pycache__").mkdir()
     await back(workspace, snapshot, blobs)
@@ -102,7 +102,7 @@ async def test_caches_and_the_repository_are_left_alone(tmp_path: Path) -> None:
 
 async def test_a_workspace_that_is_not_there_is_an_empty_one(tmp_path: Path) -> None:
     blobs, workspace = MemoryBlobs(), Workspace(tmp_path / "later")
-    snapshot = await take(workspace, set(), blobs)
+    snapshot = await snapshot_of(workspace, set(), blobs)
     assert snapshot.entries == ()
     await back(workspace, snapshot, blobs)
     assert picture(tmp_path / "later") == {}
@@ -114,7 +114,7 @@ async def test_what_could_not_be_kept_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("old")
     (tmp_path / "b.txt").write_text("old")
     (tmp_path / "ignored").write_text("x")
-    snapshot = await take(workspace, {"ignored"}, blobs)
+    snapshot = await snapshot_of(workspace, {"ignored"}, blobs)
     (tmp_path / "a.txt").write_text("-----BEGIN PRIVATE KEY-----\nMIIEvgIBADANBg\n")
     (tmp_path / "b.txt").write_text("new")
     (tmp_path / ".env").write_text("PASSWORD=x")
@@ -133,7 +133,7 @@ async def test_of_too_much_a_part_is_kept_and_nothing_removed(
     monkeypatch.setattr(listing, "MOST", 3)
     for name in "abcdef":
         (tmp_path / name).write_text(name)
-    snapshot = await take(workspace, set(), blobs)
+    snapshot = await snapshot_of(workspace, set(), blobs)
     assert not snapshot.whole
     (tmp_path / "a").write_text("changed")
     await back(workspace, snapshot, blobs)
@@ -180,7 +180,7 @@ async def test_any_edits_can_be_undone(
     for one in first:
         step(root, *one)
     before, blobs, workspace = picture(root), MemoryBlobs(), Workspace(root)
-    snapshot = await take(workspace, set(), blobs)
+    snapshot = await snapshot_of(workspace, set(), blobs)
     for one in then:
         step(root, *one)
     await back(workspace, snapshot, blobs)

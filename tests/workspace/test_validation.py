@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.workspace.validation import elision_of, fault_of
+from septet.workspace.validation import elision_of, file_fault
 
 WHOLE = [
     "",
@@ -50,12 +50,12 @@ BROKEN = [
 
 @pytest.mark.parametrize("source", WHOLE)
 def test_a_whole_file_passes(source: str) -> None:
-    assert fault_of(source) is None
+    assert file_fault(source) is None
 
 
 @pytest.mark.parametrize(("source", "line"), ELIDED)
 def test_left_out_code_is_found_with_its_line(source: str, line: int) -> None:
-    fault = fault_of(source)
+    fault = file_fault(source)
     assert fault is not None
     assert "left out" in fault.text
     assert fault.line == line
@@ -63,23 +63,23 @@ def test_left_out_code_is_found_with_its_line(source: str, line: int) -> None:
 
 @pytest.mark.parametrize(("source", "why"), BROKEN)
 def test_what_does_not_compile_is_named(source: str, why: str) -> None:
-    fault = fault_of(source)
+    fault = file_fault(source)
     assert fault is not None
     assert why in fault.text
 
 
 def test_stubs_may_leave_bodies_out() -> None:
-    assert fault_of("def f() -> int: ...\n", "port.pyi") is None
+    assert file_fault("def f() -> int: ...\n", "port.pyi") is None
 
 
 @given(st.text(max_size=200))
 def test_any_text_gets_a_verdict(text: str) -> None:
-    fault_of(text)
+    file_fault(text)
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=60))
 def test_no_string_is_taken_for_left_out_code(words: str) -> None:
-    assert fault_of(f"text = {words!r}\n") is None
+    assert file_fault(f"text = {words!r}\n") is None
 
 
 @pytest.mark.parametrize(("source", "line"), ELIDED)

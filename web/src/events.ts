@@ -243,14 +243,14 @@ export interface Terminated {
   summary: string;
 }
 
-export interface Change {
+export interface FactsChange {
   add?: string[];
   drop?: string[];
 }
 
 export interface FactsChanged {
   by: string;
-  change: Change;
+  change: FactsChange;
 }
 
 export interface FindingAnswer {
@@ -411,13 +411,13 @@ export interface AnswerGiven {
   sources?: Source[];
 }
 
-export interface Missing {
+export interface MissingPackages {
   distributions?: string[];
   unknown?: string[];
 }
 
 export interface PackagesWanted {
-  missing: Missing;
+  missing: MissingPackages;
 }
 
 export interface PackagesDecided {
@@ -458,7 +458,7 @@ export interface MemberView {
   role: string;
 }
 
-export interface Outcome {
+export interface RunOutcome {
   text: string;
   good: boolean;
 }
@@ -501,7 +501,7 @@ export interface ChatView {
   phase: 'accepted' | 'answered' | 'bound' | 'claimed' | 'damaged' | 'done' | 'error' | 'going' | 'no_progress' | 'rounds' | 'stopped' | 'waiting';
   label: string;
   status: string;
-  ending: Outcome | null;
+  ending: RunOutcome | null;
   question: Question | null;
   rounds: number;
   round_limit: number | null;
@@ -513,7 +513,7 @@ export interface ChatView {
 }
 
 export interface EventText {
-  outcome?: Outcome | null;
+  outcome?: RunOutcome | null;
   checks?: string[];
   text?: string;
 }
@@ -526,7 +526,7 @@ export interface ConductorStatus {
   remedy: string;
 }
 
-export interface Piece {
+export interface StreamPiece {
   speaker: string;
   kind: 'output' | 'reasoning' | 'text';
   make: number;

@@ -31,7 +31,7 @@ def live_topic(chat: str) -> str:
     return f"live.{chat}"
 
 
-async def ask(
+async def ask_model(
     member: RoleSpec,
     model: Model,
     bus: Bus,

@@ -12,7 +12,7 @@ from septet.ports import Agent, Record
 from septet.team.budgets import time_for
 
 
-def in_time(agent: Agent, name: str) -> Agent:
+def with_deadline(agent: Agent, name: str) -> Agent:
     """A member whose turn ends when the time that it has left is over, whatever it waits for.
 
     A server that is away, an answer that drips, a program, packages: all of them are given up.
@@ -44,7 +44,7 @@ def without_deadline(record: Record, scope: anyio.CancelScope) -> Record:
     return stored
 
 
-def sparing(agent: Agent, name: str) -> Agent:
+def within_budgets(agent: Agent, name: str) -> Agent:
     async def turn(state: State, record: Record) -> Event | None:
         try:
             return await agent(state, record)

@@ -43,7 +43,7 @@ class Contents(Protocol):
     def workspace(self) -> Workspace: ...
 
 
-async def evidence(state: State, item: Requirement, contents: Contents) -> EvidenceFound:
+async def find_evidence(state: State, item: Requirement, contents: Contents) -> EvidenceFound:
     """The verdict on one requirement, tied to the tree that it was found on."""
     found = await look(state, item, contents)
     tree = state.version.tree if state.version else ""

@@ -8,7 +8,7 @@ from septet.ports import Agent, Examples, Record
 from septet.team.floor import tries
 
 
-def knowing(examples: Examples) -> Agent:
+def exemplar_agent(examples: Examples) -> Agent:
     """Looks the newest failure up; says so where it knows nothing that fits."""
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -23,7 +23,7 @@ def knowing(examples: Examples) -> Agent:
     return turn
 
 
-def escalating(usual: Agent, stronger: Agent, after: int) -> Agent:
+def with_stronger_model(usual: Agent, stronger: Agent, after: int) -> Agent:
     """The usual member until the same code or failure has come `after` times, then a stronger one in its place."""
 
     async def turn(state: State, record: Record) -> Event | None:

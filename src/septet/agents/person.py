@@ -17,7 +17,7 @@ from septet.team.questions import Question, question, read_answer
 Ask = Callable[[Question], Awaitable[str]]
 
 
-class Answered(Exception):
+class AnsweredElsewhere(Exception):
     """The person's words are in the log already; who conducts has to open it again to see them."""
 
 
@@ -49,7 +49,7 @@ def with_chat_released(person: Agent, take: Callable[[str], None], release: Call
     return turn
 
 
-async def agreeing(state: State, record: Record) -> Event | None:
+async def always_agree(state: State, record: Record) -> Event | None:
     """A person who said yes to everything beforehand (`--yes`)."""
     asked = question(state)
     if asked is None:
@@ -57,7 +57,7 @@ async def agreeing(state: State, record: Record) -> Event | None:
     if asked.kind == "plan" and state.plan is not None:
         return PlanApproved(plan=plan_digest(state.plan), by="flag")
     if asked.kind == "packages":
-        names = tuple(sorted(state.provisions.asked.names))
+        names = tuple(sorted(state.provisions.to_ask.names))
         return PackagesDecided(names=names, allowed=True, by="flag")
     return StepGranted()
 
@@ -68,7 +68,7 @@ def agreeing_to_work(person: Agent) -> Agent:
     async def turn(state: State, record: Record) -> Event | None:
         asked = question(state)
         here = asked is not None and asked.kind == "packages"
-        return await (person if here else agreeing)(state, record)
+        return await (person if here else always_agree)(state, record)
 
     return turn
 
@@ -79,7 +79,7 @@ def agreeing_to_plans(person: Agent) -> Agent:
     async def turn(state: State, record: Record) -> Event | None:
         asked = question(state)
         here = asked is not None and asked.kind in ("step", "review")
-        return await (person if here else agreeing)(state, record)
+        return await (person if here else always_agree)(state, record)
 
     return turn
 

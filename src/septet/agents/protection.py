@@ -13,7 +13,7 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Record
 from septet.team.layouts import is_foreign
 from septet.workspace.files import in_thread, path_trouble, ways
-from septet.workspace.listing import as_text, is_secret
+from septet.workspace.listing import is_secret, text_of_content
 from septet.workspace.snapshots import take_snapshot
 
 LONGEST_SHOWN = 64 << 10
@@ -22,7 +22,7 @@ MOST_SHOWN = 128 << 10
 """Bytes of all files that are shown with one refusal; the others come with the next."""
 
 
-def protecting(agent: Agent, bench: Bench, *, runs: bool = False) -> Agent:
+def with_folder_kept(agent: Agent, bench: Bench, *, runs: bool = False) -> Agent:
     """Before the member works: a snapshot of a folder in use, and a version of what the person changed.
 
     Who `runs` programs goes on with that version; everybody else's turn ends with it, for it has to be run first.
@@ -45,7 +45,7 @@ async def ahead(state: State, bench: Bench) -> list[SnapshotTaken | VersionWritt
         return []
     events: list[SnapshotTaken | VersionWritten] = []
     if state.existing and not state.snapshots and not state.versions:
-        hidden = await bench.hidden(state)
+        hidden = await bench.hidden_paths(state)
         events.append(
             (await take_snapshot(bench.workspace, hidden, bench.blobs, 1, "before the first write"))[0]
         )
@@ -68,7 +68,7 @@ async def version_found(state: State, bench: Bench) -> VersionWritten | None:
             files.pop(path)
         elif content is not None and is_foreign(state, path, sha256(content).hexdigest()):
             files.pop(path)
-            if as_text(content) is not None and not is_secret(path, content):
+            if text_of_content(content) is not None and not is_secret(path, content):
                 files[path] = FileRef(path=path, sha256=await bench.blobs.put(content), size=len(content))
     return as_found(state, files.values())
 
@@ -132,7 +132,7 @@ async def unseen(state: State, paths: Iterable[str], bench: Bench) -> Unseen | N
         for path, content in contents.items()
         if content is not None and is_foreign(state, path, sha256(content).hexdigest())
     }
-    return await told(foreign, await bench.hidden(state), bench) if foreign else None
+    return await show_files(foreign, await bench.hidden_paths(state), bench) if foreign else None
 
 
 async def obstacle(state: State, path: str, bench: Bench) -> str:
@@ -143,40 +143,40 @@ async def obstacle(state: State, path: str, bench: Bench) -> str:
     return f"'{path}' {reason}" if reason else ""
 
 
-async def told(foreign: dict[str, bytes], hidden: set[str], bench: Bench) -> Unseen:
+async def show_files(foreign: dict[str, bytes], hidden: set[str], bench: Bench) -> Unseen:
     """One that may not be shown is only refused; else their texts, as far as there is room."""
-    texts = {path: shown(path, content, hidden) for path, content in foreign.items()}
+    texts = {path: visible_text(path, content, hidden) for path, content in foreign.items()}
     closed = [path for path, text in texts.items() if text is None]
     if closed:
         why = "in the folder already, and may not be shown or replaced"
-        return Unseen(reason=f"{quoted(closed)}: {why}; choose another name")
+        return Unseen(reason=f"{quote_paths(closed)}: {why}; choose another name")
     parts: list[str] = []
     refs: list[FileRef] = []
     room = MOST_SHOWN
     for path, content in foreign.items():
         room -= len(content)
         if room >= 0:
-            parts.append(fenced(path, texts[path] or ""))
+            parts.append(fenced_block(path, texts[path] or ""))
             refs.append(FileRef(path=path, sha256=await bench.blobs.put(content), size=len(content)))
-    head = f"{quoted(foreign)}: in the folder already, unknown to you; nothing was written."
+    head = f"{quote_paths(foreign)}: in the folder already, unknown to you; nothing was written."
     return Unseen(
         reason="\n\n".join([f"{head} Read, and send again whole what shall change.", *parts]),
         shown=tuple(refs),
     )
 
 
-def quoted(paths: Iterable[str]) -> str:
+def quote_paths(paths: Iterable[str]) -> str:
     return ", ".join(f"'{path}'" for path in paths)
 
 
-def shown(path: str, content: bytes, hidden: set[str]) -> str | None:
+def visible_text(path: str, content: bytes, hidden: set[str]) -> str | None:
     """The text of a file of the person's; None where nobody may see it."""
     if ways(path) & hidden or is_secret(path, content):
         return None
-    return as_text(content, LONGEST_SHOWN)
+    return text_of_content(content, LONGEST_SHOWN)
 
 
-def fenced(path: str, text: str) -> str:
+def fenced_block(path: str, text: str) -> str:
     """The text as a block whose fence does not stand in it."""
     longest = max(map(len, re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)

@@ -26,7 +26,7 @@ class Rehearsal:
         return self.state if last is None else await self.record(last)
 
 
-def viewed(record: Record, view: Callable[[State], State]) -> Record:
+def record_through(record: Record, view: Callable[[State], State]) -> Record:
     """For one who sees another state than the log has: in another folder, or with more of a plan."""
 
     async def record_and_view(event: Event) -> State:

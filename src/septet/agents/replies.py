@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from septet.agents.ask import ask
+from septet.agents.ask import ask_model
 from septet.common.text import join_words
 from septet.domain.events import Event, FactsChanged, ReplyRefused
 from septet.domain.facts import change_in
@@ -23,14 +23,14 @@ Brief = Callable[[State], Awaitable[tuple[Message, ...]]]
 Settle = Callable[[State, str], Awaitable[Event | Refusal | None]]
 
 
-def saying(member: RoleSpec, model: Model, bus: Bus, brief: Brief, settle: Settle | None) -> Agent:
+def one_answer_agent(member: RoleSpec, model: Model, bus: Bus, brief: Brief, settle: Settle | None) -> Agent:
     """One answer a turn, and the event that it leads to. What was said before a crash is used, not bought again."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None or state.turn.settled:
             return None
         known = state.turn.answers[-1:]
-        said = known[0] if known else await ask(member, model, bus, state, await brief(state))
+        said = known[0] if known else await ask_model(member, model, bus, state, await brief(state))
         trouble = misplaced_call(said.answer) or (None if settle else empty_message(said.answer))
         news: list[Event] = [] if known else [said]
         if trouble is None and (change := change_in(said.answer.text)):
@@ -69,11 +69,13 @@ async def files_sent(state: State, text: str, blobs: Blobs) -> tuple[CodeFile, .
     if isinstance(sent, Refusal):
         return sent
     paths = {*before, *(file.path for file in sent)}
-    troubles = (path_trouble(file.path, paths) or left_out(file, before.get(file.path, "")) for file in sent)
+    troubles = (
+        path_trouble(file.path, paths) or elision_refusal(file, before.get(file.path, "")) for file in sent
+    )
     return next((trouble for trouble in troubles if trouble), sent)
 
 
-def left_out(file: CodeFile, before: str) -> Refusal | None:
+def elision_refusal(file: CodeFile, before: str) -> Refusal | None:
     """Code that a comment or a bare `...` stands for; a file that was like that before may stay so."""
     fault = elision_of(file.text, file.path)
     if fault is None or elision_of(before, file.path) is not None:
@@ -81,7 +83,7 @@ def left_out(file: CodeFile, before: str) -> Refusal | None:
     return Refusal(reason=f"{fault_text(file.path, fault)}; send the file whole")
 
 
-async def kept(file: CodeFile, blobs: Blobs) -> FileRef:
+async def keep_file(file: CodeFile, blobs: Blobs) -> FileRef:
     content = file.text.encode()
     return FileRef(path=file.path, sha256=await blobs.put(content), size=len(content))
 

@@ -12,7 +12,7 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from septet.agents.ask import ENCODER, Live, live_topic
-from septet.agents.checks import evidence
+from septet.agents.checks import find_evidence
 from septet.agents.records import Rehearsal
 from septet.agents.replies import sources
 from septet.common.temporary import temporary_folder
@@ -25,7 +25,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileChange, Layout, is_test
-from septet.domain.packages import Missing
+from septet.domain.packages import MissingPackages
 from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
 from septet.domain.runs import CONTROLS, HOLLOW, Job, Limits, Mode, PlannedRun, RunResult, Server, name_of
@@ -44,7 +44,7 @@ from septet.workspace.snapshots import hidden_in
 Stream = Literal["stdout", "stderr"]
 
 
-class Hearing:
+class OutputCapture:
     """What came over each stream, of which no more than its limit is kept."""
 
     def __init__(self, limits: Limits) -> None:
@@ -77,23 +77,23 @@ async def provide(
         return state
     if missing != state.provisions.wanted:
         state = await record(PackagesWanted(missing=missing))
-    if state.team.packages == "auto" and state.provisions.asked:
+    if state.team.packages == "auto" and state.provisions.to_ask:
         names = tuple(sorted(missing.names))
         state = await record(PackagesDecided(names=names, allowed=True, by="policy"))
-    if not state.provisions.asked:
+    if not state.provisions.to_ask:
         state = await record(PackagesInstalled(installation=await packages.install(state.workspace, missing)))
     return state
 
 
-async def open_wish(state: State, packages: Packages | None, sources: Mapping[str, str]) -> Missing:
+async def open_wish(state: State, packages: Packages | None, sources: Mapping[str, str]) -> MissingPackages:
     if packages is None or state.team.packages == "off":
-        return Missing()
+        return MissingPackages()
     return state.provisions.fresh(await packages.missing(state.workspace, sources))
 
 
 def waits(state: State) -> bool:
     """Nothing is run before the person has said yes or no."""
-    return state.team.packages == "ask" and bool(state.provisions.asked)
+    return state.team.packages == "ask" and bool(state.provisions.to_ask)
 
 
 MOST_KEPT = 1_000
@@ -132,15 +132,15 @@ class Bench:
         """One run, told live, its files kept."""
         if started.purpose in CONTROLS:
             async with control_folder(state, self.blobs) as folder:
-                job = replace(job_for(state, started, folder), mode=mode)
-                result = replace(await self.told(job, state.chat, speaker), changes=())
+                job = replace(evidence_job(state, started, folder), mode=mode)
+                result = replace(await self.run_live(job, state.chat, speaker), changes=())
         else:
             await in_thread(lambda: make_folder(self.workspace.root))  # the run before may have shut it
-            job = replace(job_for(state, started, self.workspace), mode=mode)
-            result = await self.told(job, state.chat, speaker)
+            job = replace(evidence_job(state, started, self.workspace), mode=mode)
+            result = await self.run_live(job, state.chat, speaker)
             old = any(change.kind == "changed" for change in result.changes)
-            hidden = await self.hidden(state) if old else set[str]()
-            result = replace(result, changes=await self.kept(result.changes, hidden))
+            hidden = await self.hidden_paths(state) if old else set[str]()
+            result = replace(result, changes=await self.keep_changes(result.changes, hidden))
         return RunFinished(
             id=started.id,
             purpose=started.purpose,
@@ -151,9 +151,9 @@ class Bench:
             about=started.about,
         )
 
-    async def told(self, job: Job, chat: str, speaker: str) -> RunResult:
+    async def run_live(self, job: Job, chat: str, speaker: str) -> RunResult:
         result: RunResult | None = None
-        hearing = Hearing(job.limits)
+        hearing = OutputCapture(job.limits)
         send, receive = create_memory_object_stream[bytes](float("inf"))
 
         def listen(stream: Stream, piece: bytes) -> None:
@@ -167,11 +167,11 @@ class Bench:
         assert result is not None, "a task group that ends quietly has done its work"
         return await hearing.kept(result, self.blobs)
 
-    async def hidden(self, state: State) -> set[str]:
+    async def hidden_paths(self, state: State) -> set[str]:
         """What nobody reads: git ignores it, or did when the chat began."""
         return await hidden_in(self.workspace, first_of(state), self.blobs)
 
-    async def kept(self, changes: tuple[FileChange, ...], hidden: set[str]) -> tuple[FileChange, ...]:
+    async def keep_changes(self, changes: tuple[FileChange, ...], hidden: set[str]) -> tuple[FileChange, ...]:
         """Made files outlive their workspace as blobs, as far as there is room for them.
 
         What git ignores is not kept where it was there before the run, what looks like a secret never.
@@ -194,7 +194,7 @@ class Bench:
         return await self.blobs.put(content) == change.sha256
 
 
-def running(member: RoleSpec, bench: Bench) -> Agent:
+def runner_agent(member: RoleSpec, bench: Bench) -> Agent:
     """The runner as an agent: what the newest version still lacks is run, then every check is looked at."""
 
     async def turn(state: State, record: Record) -> None:
@@ -214,7 +214,7 @@ async def run_and_check(name: str, state: State, record: Record, bench: Bench) -
         state = await one_run(name, state, record, bench, planned)
     for item in state.plan.items if state.plan else ():
         if item.id not in state.evidence and not isinstance(item.check, Judged):
-            state = await record(await evidence(state, item, bench))
+            state = await record(await find_evidence(state, item, bench))
     return state
 
 
@@ -313,11 +313,11 @@ async def hollow_program(state: State, blobs: Blobs) -> dict[str, str]:
     return {path: text for path, text in hollows.items() if text is not None}
 
 
-def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
+def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
     testing = started.purpose in ("tests", "tests alone") and not state.team.tests
     return Job(
-        command=words_of(started.command),
+        command=command_words(started.command),
         workspace=folder,
         limits=limits,
         tests=testing,
@@ -328,7 +328,7 @@ def job_for(state: State, started: RunStarted, workspace: Workspace) -> Job:
     )
 
 
-def words_of(command: str) -> tuple[str, ...]:
+def command_words(command: str) -> tuple[str, ...]:
     """A plain call of Python needs no shell; everything else is the shell's."""
     words = command.split()
     plain = words[:1] in (["python"], ["python3"]) and PLAIN_WORDS.fullmatch(command) is not None
@@ -342,14 +342,14 @@ async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str
             await bus.publish(live_topic(chat), message, speaker)
 
 
-async def rehearsed(state: State, version: VersionWritten, bench: Bench) -> State:
+async def try_version(state: State, version: VersionWritten, bench: Bench) -> State:
     """What the runner would see of a version, folded but not recorded: the bench is a passing one."""
     rehearsal = Rehearsal(state)
     await rehearsal.record(version)
-    return await rehearsal.play(running(RoleSpec(name="runner", role="runner"), bench))
+    return await rehearsal.play(runner_agent(RoleSpec(name="runner", role="runner"), bench))
 
 
-async def compared(
+async def compare_versions(
     state: State, versions: Sequence[VersionWritten], calls: Sequence[str], bench: Bench
 ) -> list[list[str | None]]:
     """What each version's program makes of each call, seen in one run; nothing where it does not run."""

@@ -7,7 +7,7 @@ appended that ran well in the kernel: `septet exec --kernel cells.py` runs them 
 
 from collections.abc import Sequence
 
-from septet.chat.export import entry, history
+from septet.chat.export import transcript, transcript_entry
 from septet.domain.events import Event, PlanApproved, Recorded, ReviewGiven, RunFinished, VersionWritten
 from septet.domain.files import FileRef, main_of
 from septet.domain.plans import plan_text
@@ -34,7 +34,7 @@ class ArtefactFiles:
         """Whatever a crash left out, before anything new happens."""
         await self.write_missing(state)
         if "history" in state.team.keepsakes:
-            self._history = history(log).encode()
+            self._history = transcript(log).encode()
             await self.extend(HISTORY, self._history)
         await self.add_cells(state)
 
@@ -43,7 +43,7 @@ class ArtefactFiles:
         if is_recorded_in_files(recorded.event):
             await self.write_missing(state)
         if "history" in state.team.keepsakes:
-            self._history += entry(recorded).encode()
+            self._history += transcript_entry(recorded).encode()
             await self.extend(HISTORY, self._history)
         if isinstance(recorded.event, RunFinished):
             await self.add_cells(state)

@@ -60,34 +60,34 @@ from septet.workspace.snapshots import read_words
 FORMATS = ("md", "jsonl", "txt")
 
 
-def export(log: Sequence[Recorded], form: str) -> str:
+def export_chat(log: Sequence[Recorded], form: str) -> str:
     """The whole chat in one of FORMATS."""
     if form == "jsonl":
         return "".join(encode(recorded).decode() + "\n" for recorded in log)
-    return markdown(log) if form == "md" else history(log)
+    return markdown(log) if form == "md" else transcript(log)
 
 
 def markdown(log: Sequence[Recorded]) -> str:
     state = fold(log)
-    said = [f"### {who}\n\n{text}" for who, text in map(event_text, log) if text]
+    said = [f"### {who}\n\n{text}" for who, text in map(event_in_words, log) if text]
     table = report_table(state)
     closing = f"## Report\n\n{status(state)}\n" + (f"\n```\n{table}\n```\n" if table else "")
     return "\n\n".join([f"# {state.chat}", f"> {state.goal}", *said, closing])
 
 
-def history(log: Sequence[Recorded]) -> str:
+def transcript(log: Sequence[Recorded]) -> str:
     """The transcript: what chat_history.txt holds."""
-    return "".join(map(entry, log))
+    return "".join(map(transcript_entry, log))
 
 
-def entry(recorded: Recorded) -> str:
+def transcript_entry(recorded: Recorded) -> str:
     """One message of the history, complete in itself: the history of a prefix is a prefix of the history."""
-    who, text = event_text(recorded)
+    who, text = event_in_words(recorded)
     moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return f"[{moment}] {who}:\n{text}\n\n" if text else ""
 
 
-def event_text(recorded: Recorded) -> tuple[str, str]:
+def event_in_words(recorded: Recorded) -> tuple[str, str]:
     """Who did what, in words; nothing for events that only machines care for."""
     event = recorded.event
     if isinstance(event, ChatEvent):
@@ -145,7 +145,7 @@ def work_text(event: WorkEvent) -> tuple[str, str]:
                 f"version {number}: {', '.join(file.path for file in files)}",
             )
         case RunFinished():
-            return "runner", run_text(event)
+            return "runner", run_in_words(event)
         case EvidenceFound(item=item, check=check, passed=passed, detail=detail):
             return "runner", f"{'✓' if passed else '✗'} {item} ({check_text(check)}): {detail}"
         case ReviewGiven():
@@ -210,7 +210,7 @@ def talk_text(event: TalkEvent) -> tuple[str, str]:
             assert_never(event)
 
 
-def run_text(run: RunFinished) -> str:
+def run_in_words(run: RunFinished) -> str:
     result = run.result
     streams = [text.rstrip() for text in (result.stdout, result.stderr) if text.strip()]
     shown = [f"```\n{text}\n```" for text in streams]
@@ -220,7 +220,7 @@ def run_text(run: RunFinished) -> str:
 MOST_NAMED = 12
 
 
-class Output(Value, omit_defaults=False):
+class RunOutput(Value, omit_defaults=False):
     """A run's streams, whole up to the limit of output, as programs are told."""
 
     chat: str
@@ -239,7 +239,7 @@ def run_named(chat: str, log: Sequence[Recorded], name: str) -> RunFinished:
     if not runs:
         raise BadUsage(f"nothing has run in '{chat}' yet", f"see septet show {chat}")
     if not name.strip():
-        return newest(list(runs.values()))
+        return newest_run(list(runs.values()))
     wanted = " ".join(name.split()).lower()
     fitting = [run for key, run in runs.items() if key.lower().startswith(wanted)]
     exact = [run for run in fitting if run.id.lower() == wanted]
@@ -250,7 +250,7 @@ def run_named(chat: str, log: Sequence[Recorded], name: str) -> RunFinished:
     raise BadUsage(f"'{chat}' has no run '{name[:80]}'", f"it has {names(list(runs.values()))}")
 
 
-def newest(runs: Sequence[RunFinished]) -> RunFinished:
+def newest_run(runs: Sequence[RunFinished]) -> RunFinished:
     programs = [run for run in runs if run.purpose == "run"]
     return (programs or runs)[-1]
 
@@ -260,7 +260,7 @@ def names(runs: Sequence[RunFinished]) -> str:
     return f"{told} (the last {MOST_NAMED} of {len(runs)})" if len(runs) > MOST_NAMED else told
 
 
-async def whole(run: RunFinished, blobs: Blobs) -> tuple[bytes, bytes]:
+async def whole_output(run: RunFinished, blobs: Blobs) -> tuple[bytes, bytes]:
     """What it wrote to stdout and to stderr."""
     result = run.result
     stdout = await blobs.get(result.stdout_blob) if result.stdout_blob else result.stdout.encode()
@@ -268,9 +268,9 @@ async def whole(run: RunFinished, blobs: Blobs) -> tuple[bytes, bytes]:
     return stdout, stderr
 
 
-def output(chat: str, run: RunFinished, streams: tuple[bytes, bytes]) -> Output:
+def output(chat: str, run: RunFinished, streams: tuple[bytes, bytes]) -> RunOutput:
     stdout, stderr = (stream.decode(errors="replace") for stream in streams)
-    return Output(
+    return RunOutput(
         chat=chat,
         run=run.id,
         purpose=run.title,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from anyio import to_thread
 
 from septet.chat.export import FORMATS as TEXTS
-from septet.chat.export import export
-from septet.chat.export_html import page
+from septet.chat.export import export_chat
+from septet.chat.export_html import html_page
 from septet.chat.redaction import Redaction
 from septet.domain.events import Recorded
 from septet.domain.files import FileRef
@@ -28,22 +28,22 @@ async def document(
     if redaction is not None:
         log = await to_thread.run_sync(redaction.log, log)
     if form in TEXTS:
-        return to_bytes(export(log, form))
+        return to_bytes(export_chat(log, form))
     state = fold(log)
-    files = await read_blobs({file.path: file.sha256 for file in newest(state)}, blobs, redaction)
+    files = await read_blobs({file.path: file.sha256 for file in newest_files(state)}, blobs, redaction)
     made = await read_blobs({path: sha for path, sha in state.artefacts.items() if sha}, blobs, redaction)
     if form == "html":
-        return to_bytes(await to_thread.run_sync(page, log, files, made))
+        return to_bytes(await to_thread.run_sync(html_page, log, files, made))
     contents = {
-        "transcript.md": to_bytes(export(log, "md")),
-        "log.jsonl": to_bytes(export(log, "jsonl")),
+        "transcript.md": to_bytes(export_chat(log, "md")),
+        "log.jsonl": to_bytes(export_chat(log, "jsonl")),
         **{f"files/{path}": content for path, content in files.items()},
         **{f"made/{path}": content for path, content in made.items()},
     }
     return await to_thread.run_sync(pack_zip, contents)
 
 
-def newest(state: State) -> Sequence[FileRef]:
+def newest_files(state: State) -> Sequence[FileRef]:
     return state.version.files if state.version else ()
 
 

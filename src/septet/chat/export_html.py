@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from septet.chat.export import event_text
+from septet.chat.export import event_in_words
 from septet.chat.results import result_of, spending_text, status
 from septet.common.pictures import recognise
 from septet.common.text import printable
@@ -31,7 +31,7 @@ img { max-width: 100%; background: #fff }
 """
 
 
-def page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping[str, bytes]) -> str:
+def html_page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping[str, bytes]) -> str:
     """The whole chat, the newest version's files, and the pictures among what its runs made."""
     state = fold(log)
     parts = [
@@ -41,12 +41,12 @@ def page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping[str,
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>',
         f"<header><h1>{safe(state.chat)}</h1><p class=said>{safe(state.goal)}</p>",
         f"<p>{safe(status(state))} · {safe(spending_text(state))}</p></header>",
-        *evidence(state),
+        *evidence_section(state),
         *(picture for path, content in made.items() if (picture := figure(path, content))),
         "<main><h2>Conversation</h2>",
         *(article(one) for one in log),
         "</main>",
-        *listing(files),
+        *file_section(files),
         "</body></html>\n",
     ]
     return "\n".join(part for part in parts if part)
@@ -57,7 +57,7 @@ def safe(text: str) -> str:
     return escape(printable(text))
 
 
-def evidence(state: State) -> Iterator[str]:
+def evidence_section(state: State) -> Iterator[str]:
     lines = result_of(state).evidence
     if not lines:
         return
@@ -70,16 +70,16 @@ def evidence(state: State) -> Iterator[str]:
 
 
 def article(recorded: Recorded) -> str:
-    who, text = event_text(recorded)
+    who, text = event_in_words(recorded)
     if not text:
         return ""
     moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     role = who if who in ROLES else "other"
     head = f"<strong>{safe(who)}</strong> <time>{moment}</time>"
-    return f'<article class="{role}" id="e{recorded.seq}">{head}{"".join(blocks(text))}</article>'
+    return f'<article class="{role}" id="e{recorded.seq}">{head}{"".join(message_html(text))}</article>'
 
 
-def blocks(text: str) -> Iterator[str]:
+def message_html(text: str) -> Iterator[str]:
     """Code between fences in a box, the rest as it was said."""
     parts: list[list[str]] = [[]]
     for line in text.split("\n"):
@@ -92,7 +92,7 @@ def blocks(text: str) -> Iterator[str]:
             yield f"<pre>{safe(part)}</pre>" if number % 2 else f"<div class=said>{safe(part.strip())}</div>"
 
 
-def listing(files: Mapping[str, bytes]) -> Iterator[str]:
+def file_section(files: Mapping[str, bytes]) -> Iterator[str]:
     if files:
         yield "<h2>Files of the newest version</h2>"
     for path, content in files.items():

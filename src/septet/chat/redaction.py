@@ -81,7 +81,7 @@ class Redaction:
 
     def log(self, log: Sequence[Recorded]) -> list[Recorded]:
         """The same log with every text in it redacted; it can still be read as one."""
-        return [self._recorded(one) for one in log]
+        return [self._redact_recorded(one) for one in log]
 
     def content(self, path: str, content: bytes) -> bytes:
         """A file's content; what is no text stays as it is, and is named."""
@@ -91,7 +91,7 @@ class Redaction:
             self.unread.append(path)
             return content
 
-    def _recorded(self, recorded: Recorded) -> Recorded:
+    def _redact_recorded(self, recorded: Recorded) -> Recorded:
         data = STRING.sub(self._string, encode_event(recorded.event))
         return replace(recorded, event=decode_event(kind_of(recorded.event), data))
 

@@ -11,7 +11,7 @@ from septet.domain.runs import CONTROLS, Network
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.budgets import allowance, own_spending
-from septet.team.evidence import Line, alone, control_result, report, shortcomings
+from septet.team.evidence import EvidenceLine, alone, control_result, report, shortcomings
 from septet.team.questions import Question, question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
@@ -151,20 +151,22 @@ WITHOUT_PROGRAM = {
 """What became of tests that were run without the program that they test."""
 
 
-class Outcome(Value, omit_defaults=False):
+class RunOutcome(Value, omit_defaults=False):
     """How a run ended, in words, and whether that is as it should be."""
 
     text: str
     good: bool
 
 
-def run_outcome(run: RunFinished) -> Outcome:
+def run_outcome(run: RunFinished) -> RunOutcome:
     result, tests = run.result, run.result.tests
     if run.purpose in CONTROLS:
         good = control_result(run) == "fail"
-        return Outcome(text=f"without the program {control_text(run)}", good=good)
+        return RunOutcome(text=f"without the program {control_text(run)}", good=good)
     good = result.succeeded and (tests is None or (alone(result) == "pass" and not tests.hooks))
-    return Outcome(text=" · ".join(filter(None, [result.ending, tests.counts if tests else ""])), good=good)
+    return RunOutcome(
+        text=" · ".join(filter(None, [result.ending, tests.counts if tests else ""])), good=good
+    )
 
 
 def control_text(run: RunFinished) -> str:
@@ -172,14 +174,16 @@ def control_text(run: RunFinished) -> str:
     return WITHOUT_PROGRAM[control_result(run)]
 
 
-def is_person(team: TeamSpec, speaker: str) -> bool:
+def speaks_for_person(team: TeamSpec, speaker: str) -> bool:
     """Whether the person speaks in this member's turns; among assistants a model stands for the person."""
     return way_of(team).asks_person and speaker == team.person
 
 
 def open_question(state: State) -> Question | None:
     """What the chat waits for the person to answer; None while others have something to do."""
-    waits = state.ended is None and state.turn is not None and is_person(state.team, state.turn.speaker)
+    waits = (
+        state.ended is None and state.turn is not None and speaks_for_person(state.team, state.turn.speaker)
+    )
     return question(state) if waits else None
 
 
@@ -209,7 +213,7 @@ def report_table(state: State, width: int = 120) -> str:
     lines = report(state)
     if not lines or state.version is None:
         return ""
-    rows = [HEAD, *(row(line, state.version.number) for line in lines)]
+    rows = [HEAD, *(report_row(line, state.version.number) for line in lines)]
     room = max(60, width) - 18
     shares = [1, room * 2 // 5, room // 3, room - room * 2 // 5 - room // 3, 7]
     widths = [
@@ -225,7 +229,7 @@ def columns(cells: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(fitted).rstrip()
 
 
-def row(line: Line, version: int) -> tuple[str, ...]:
+def report_row(line: EvidenceLine, version: int) -> tuple[str, ...]:
     item = line.item
     return (
         "✓" if line.met else "✗",

@@ -7,7 +7,7 @@ from typing import Literal
 
 import anyio
 
-from septet.chat.export import event_text
+from septet.chat.export import event_in_words
 from septet.common.values import Value
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
@@ -32,7 +32,7 @@ class Hit(Value, omit_defaults=False):
     words: str
 
 
-class Index:
+class SearchIndex:
     def __init__(self, store: EventStore) -> None:
         self._store = store
         self._connection: sqlite3.Connection | None = None
@@ -64,7 +64,7 @@ class Index:
 
     async def _learn(self, head: ChatHead) -> None:
         log = await self._store.read(head.chat, self._known.get(head.chat, 0))
-        rows = [(head.chat, one.seq, one.at, *event_text(one)) for one in log]
+        rows = [(head.chat, one.seq, one.at, *event_in_words(one)) for one in log]
         rows = [(chat, seq, at, who, text[:LONGEST]) for chat, seq, at, who, text in rows if text]
         await anyio.to_thread.run_sync(self._add, rows)
         if log:

@@ -54,18 +54,18 @@ def version_named(state: State, name: str) -> VersionWritten:
     return found
 
 
-async def difference(old: VersionWritten, new: VersionWritten, blobs: Blobs) -> str:
+async def version_diff(old: VersionWritten, new: VersionWritten, blobs: Blobs) -> str:
     """A unified diff over all files."""
     before = {file.path: file.sha256 for file in old.files}
     after = {file.path: file.sha256 for file in new.files}
     parts: list[str] = []
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) != after.get(path):
-            left, right = await lines(before.get(path), blobs), await lines(after.get(path), blobs)
+            left, right = await blob_lines(before.get(path), blobs), await blob_lines(after.get(path), blobs)
             parts += difflib.unified_diff(left, right, f"v{old.number}/{path}", f"v{new.number}/{path}")
     return "".join(parts)
 
 
-async def lines(address: str | None, blobs: Blobs) -> list[str]:
+async def blob_lines(address: str | None, blobs: Blobs) -> list[str]:
     text = (await blobs.get(address)).decode(errors="replace") if address else ""
     return [line if line.endswith("\n") else line + "\n" for line in text.splitlines(keepends=True)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from septet.cli.completion import chat_names
-from septet.cli.output import notify, put, put_exactly
+from septet.cli.output import notify, print_text, put_exactly
 
 if TYPE_CHECKING:
     from septet.wiring.session import Session
@@ -29,7 +29,7 @@ def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "", e
 
     text = anyio.run(opened)
     if text:
-        put_exactly(text) if exact else put(text)
+        put_exactly(text) if exact else print_text(text)
     elif nothing:
         notify(f"septet: {nothing}")
     return 0
@@ -81,13 +81,13 @@ def show(name: str, output: str | None, as_json: bool) -> int:
 
 async def show_output(name: str, run: str, as_json: bool, session: "Session") -> str:
     """Foreign bytes as they are, made harmless where a terminal would obey them."""
-    from septet.chat.export import output, run_named, whole
+    from septet.chat.export import output, run_named, whole_output
     from septet.common.text import printable
     from septet.domain.codec import ENCODER
 
     chat = await session.find(name)
     found = run_named(chat, await session.log(chat), run)
-    streams = await whole(found, session.blobs)
+    streams = await whole_output(found, session.blobs)
     if as_json:
         return ENCODER.encode(output(chat, found, streams)).decode()
     for sink, said in zip((sys.stdout, sys.stderr), streams, strict=True):
@@ -104,12 +104,12 @@ def diff(name: str, old: str | None, new: str | None) -> int:
     """What changed between two versions; without them, between the last two."""
 
     async def work(session: "Session") -> str:
-        from septet.chat.versions import difference, version_named
+        from septet.chat.versions import version_diff, version_named
 
         state = await session.state(await session.find(name))
         count = len(state.versions)
         before = version_named(state, f"v{max(1, count - 1)}" if old is None else old)
         after = version_named(state, f"v{count}" if new is None else new)
-        return await difference(before, after, session.blobs)
+        return await version_diff(before, after, session.blobs)
 
     return in_session(work, exact=True)

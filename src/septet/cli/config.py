@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from septet.cli.output import put, put_exactly
+from septet.cli.output import print_text, put_exactly
 
 FORMS = ("team", "group-chat", "models", "mcp")
 
@@ -20,16 +20,16 @@ def show(as_json: bool) -> int:
     """Every setting, its value, and the variable or file that gave it. Keys are never shown."""
     import anyio
 
-    from septet.cli.config_values import settings
+    from septet.cli.config_values import all_settings
     from septet.common.text import printable
     from septet.domain.codec import ENCODER
 
-    found = anyio.run(settings)
+    found = anyio.run(all_settings)
     width = max(len(one.name) for one in found)
     for one in found:
         said = f"{printable(one.value)}  ({printable(one.source)})" if one.value else "not set"
         line = f"{one.name:<{width}}  {said}"
-        put_exactly(ENCODER.encode(one).decode()) if as_json else put(line)
+        put_exactly(ENCODER.encode(one).decode()) if as_json else print_text(line)
     sys.stdout.flush()
     return 0
 
@@ -41,7 +41,7 @@ def schema(form: str) -> int:
 
     Editors complete and check by it: put `# yaml-language-server: $schema=team.schema.json` on the first line.
     """
-    from septet.cli.config_values import schema as schema_of
+    from septet.cli.config_values import file_schema as schema_of
 
     put_exactly(schema_of(form).decode())
     sys.stdout.flush()

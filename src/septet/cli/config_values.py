@@ -65,14 +65,14 @@ class Setting(Value, omit_defaults=False):
     source: str
 
 
-async def settings(environment: Mapping[str, str] = os.environ) -> list[Setting]:
+async def all_settings(environment: Mapping[str, str] = os.environ) -> list[Setting]:
     """Everything that can be set outside of a chat. Raises BadConfig where a file cannot be read."""
     home = find_home(environment)
     async with Models(home, environment) as models:
         found = [
             *folders(home, environment),
-            *variables(environment),
-            *keys(models, environment),
+            *environment_settings(environment),
+            *key_settings(models, environment),
             *files(home),
         ]
         secrets = [one for one in models.secrets() if len(one) >= SHORTEST_SECRET]
@@ -85,14 +85,14 @@ def folders(home: Home, environment: Mapping[str, str]) -> Iterator[Setting]:
         yield Setting(name=name, value=str(path), source=source)
 
 
-def variables(environment: Mapping[str, str]) -> Iterator[Setting]:
+def environment_settings(environment: Mapping[str, str]) -> Iterator[Setting]:
     for name, (names, default) in VARIABLES.items():
         given = next((one for one in names if environment.get(one, "").strip()), "")
         value = environment[given].strip() if given else default
         yield Setting(name=name, value=value, source=f"variable {given}" if given else DEFAULT)
 
 
-def keys(models: Models, environment: Mapping[str, str]) -> Iterator[Setting]:
+def key_settings(models: Models, environment: Mapping[str, str]) -> Iterator[Setting]:
     """Whether there is one and where: a variable wins over a key that is kept."""
     kept = models.keys.names()
     for provider in (*PROVIDERS, *installed_providers()):
@@ -126,7 +126,7 @@ def harmless(value: str, secrets: Iterable[str]) -> str:
     return QUERY.sub("…", ACCOUNT.sub("…", value))
 
 
-def schema(name: str) -> bytes:
+def file_schema(name: str) -> bytes:
     """The JSON Schema of a file that people write; editors complete and check by it."""
     form, about = FORMS[name]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": about}

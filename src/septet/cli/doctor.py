@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from septet.cli.output import put, put_exactly
+from septet.cli.output import print_text, put_exactly
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.errors import SeptetError
@@ -25,7 +25,7 @@ class Diagnosis(Value, omit_defaults=False):
     exit_code: int = 1
 
 
-async def diagnose() -> list[Diagnosis]:
+async def all_diagnoses() -> list[Diagnosis]:
     home = find_home()
     return [about_python(), await about_sandbox(), await about_log(home), about_folder(home)]
 
@@ -71,13 +71,13 @@ def doctor(as_json: bool) -> int:
     """Look at this machine: Python, the sandbox, the log, the folders. Exit 6 when code cannot run here."""
     import anyio
 
-    from septet.cli.doctor import diagnose
+    from septet.cli.doctor import all_diagnoses
     from septet.domain.codec import ENCODER
 
-    findings = anyio.run(diagnose)
+    findings = anyio.run(all_diagnoses)
     if as_json:
         put_exactly(ENCODER.encode(findings).decode())
     else:
         for one in findings:
-            put(f"{'✓' if one.well else '✗'} {one.what:<8} {one.detail}")
+            print_text(f"{'✓' if one.well else '✗'} {one.what:<8} {one.detail}")
     return next((one.exit_code for one in findings if not one.well), 0)

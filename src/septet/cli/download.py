@@ -44,7 +44,7 @@ async def fetch_embedded(models: Models, name: str) -> Path:
 async def fetch_as_json(models: Models, name: str) -> Path:
     """The same for programs: a line of JSON for each hundredth, for each note, and for what came of it."""
     was_here, entry = models.embedded.is_downloaded(name), models.embedded.find(name)
-    progress = parts(100, lambda here, whole: put_event(DownloadProgress(here=here, whole=whole)))
+    progress = part_progress(100, lambda here, whole: put_event(DownloadProgress(here=here, whole=whole)))
     path = await models.embedded.fetch(name, progress, lambda text: put_event(DownloadNote(text=text)))
     put_event(
         DownloadResult(name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_here)
@@ -86,7 +86,7 @@ def progress_bar() -> Generator[tuple[Progress, Tell], None, None]:
     """A bar on a terminal, a line each tenth elsewhere."""
     if not sys.stderr.isatty():
         yield (
-            parts(
+            part_progress(
                 10,
                 lambda here, whole: notice(
                     f"{100 * here // whole:3} %, {format_size(here)} of {format_size(whole)}"
@@ -115,7 +115,7 @@ def progress_bar() -> Generator[tuple[Progress, Tell], None, None]:
         )
 
 
-def parts(count: int, hear: Progress) -> Progress:
+def part_progress(count: int, hear: Progress) -> Progress:
     """Heard once for each of so many parts, and again from the start where another source begins."""
     told = [-1, 0]
 
@@ -137,7 +137,7 @@ async def model_to_use(models: Models, options: ModelOptions, yes: bool) -> str 
     """
     given, silent = options.model, yes or not at_terminal()
     if not given:
-        choice = await choose(models, may_fetch(options, yes), silent)
+        choice = await choose_model(models, may_fetch(options, yes), silent)
         if choice is None:
             return None
         notify(f"septet: thinking with {choice.name}: {choice.reason}")
@@ -152,7 +152,7 @@ def may_fetch(options: ModelOptions, yes: bool, environment: Mapping[str, str] =
     return options.fetch or (yes and bool(environment.get(QUICKSTART)))
 
 
-async def choose(models: Models, offer_embedded: bool, silent: bool) -> Choice | None:
+async def choose_model(models: Models, offer_embedded: bool, silent: bool) -> Choice | None:
     """Asked at a terminal until there is something to think with; one line and an error elsewhere."""
     while True:
         try:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from septet.chat.results import result_of
 from septet.domain.codec import ENCODER
 from septet.domain.state import State
-from septet.errors import BadConfig, SeptetError, innermost, told
+from septet.errors import BadConfig, SeptetError, as_septet_error, innermost
 
 EXTRAS = {
     "nats": "cluster",
@@ -37,7 +37,7 @@ def explanation(error: BaseException) -> tuple[str, int]:
             return line, BadConfig.exit_code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
-    return f"{told(error)}: details in {write_traceback(error)}", 1
+    return f"{as_septet_error(error)}: details in {write_traceback(error)}", 1
 
 
 def failed_result(message: str, code: int, state: State | None) -> str:

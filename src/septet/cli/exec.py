@@ -19,10 +19,10 @@ from septet.common.notebooks import notebook_cells, split_cells
 from septet.common.text import TerminalDecoder
 from septet.common.values import Value
 from septet.domain.codec import ENCODER
-from septet.domain.packages import Missing, Policy, wanted_words
+from septet.domain.packages import MissingPackages, Policy, wanted_words
 from septet.domain.runs import MEBIBYTE, Bound, Job, Limits, Mode, Network, RunResult, Screen, Server
 from septet.errors import BadUsage, NeedsPerson
-from septet.team.run_modes import suggested
+from septet.team.run_modes import suggest_mode
 from septet.wiring.sandbox import install_missing, run_cells, run_once
 
 RunMode = Literal["auto", "script", "screen", "server"]
@@ -134,10 +134,10 @@ async def run_request(wish: ExecRequest) -> ExecResult:
     if wish.packages != "off":
         await install_packages(wish)
     if wish.kernel:
-        cells = cells_in(file_of(wish, wish.command[0]))
+        cells = cells_in(file_in_folder(wish, wish.command[0]))
         results = await run_cells(job, cells, wish.unsafe_local, ear.receive)
     else:
-        results = [await run_once(job_for(job, wish), wish.unsafe_local, ear.receive)]
+        results = [await run_once(command_job(job, wish), wish.unsafe_local, ear.receive)]
     ear.flush()
     return ExecResult(results, max(ear.received.values()) > limits.kept_output, wish.kernel)
 
@@ -147,7 +147,7 @@ async def install_packages(wish: ExecRequest) -> None:
     path = wish.folder / wish.command[0]
     if path.suffix not in (".py", ".ipynb"):
         return
-    source = "\n".join(cells_in(file_of(wish, wish.command[0])))
+    source = "\n".join(cells_in(file_in_folder(wish, wish.command[0])))
     done = await install_missing(
         str(wish.folder),
         {path.name.replace(".ipynb", ".py"): source},
@@ -160,8 +160,8 @@ async def install_packages(wish: ExecRequest) -> None:
         notify(f"septet: could not install {', '.join(done.failed)}: {done.why}")
 
 
-def package_consent(wish: ExecRequest) -> Callable[[Missing], bool]:
-    def agree(missing: Missing) -> bool:
+def package_consent(wish: ExecRequest) -> Callable[[MissingPackages], bool]:
+    def agree(missing: MissingPackages) -> bool:
         if wish.packages == "auto":
             return True
         if not at_terminal():
@@ -171,13 +171,13 @@ def package_consent(wish: ExecRequest) -> Callable[[Missing], bool]:
     return agree
 
 
-def job_for(job: Job, wish: ExecRequest) -> Job:
+def command_job(job: Job, wish: ExecRequest) -> Job:
     """A single word that is a file of a kind that we know is run by what runs such files."""
     first = wish.command[0]
     runner = runner_of(first)
     if not runner:
         return replace(job, command=wish.command, mode=mode_of(wish, ""))
-    path = file_of(wish, first)
+    path = file_in_folder(wish, first)
     command = (*shlex.split(runner), *wish.command)
     return replace(job, command=command, mode=mode_of(wish, source_of(path)))
 
@@ -189,10 +189,10 @@ def source_of(path: Path) -> str:
 
 def mode_of(wish: ExecRequest, source: str) -> Mode | None:
     named: dict[str, Mode] = {"screen": Screen(needed=True), "server": Server(needed=True)}
-    return suggested({"main.py": source}) if wish.way == "auto" else named.get(wish.way)
+    return suggest_mode({"main.py": source}) if wish.way == "auto" else named.get(wish.way)
 
 
-def file_of(wish: ExecRequest, name: str) -> Path:
+def file_in_folder(wish: ExecRequest, name: str) -> Path:
     path = wish.folder / name
     if not path.is_file():
         raise BadUsage(f"there is no file '{name}' in {wish.folder}", "name one with -C DIR FILE")

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from septet.cli.options import Options
-from septet.cli.output import notify, put, put_exactly
+from septet.cli.output import notify, print_text, put_exactly
 from septet.cli.start import Start, begin, resume_chat
 from septet.cli.watch import work
 from septet.cluster.deployment import is_here
@@ -51,11 +51,13 @@ LONGEST = 200
 
 def show_status(endpoint: Endpoint, as_json: bool) -> int:
     found = anyio.run(host_status, endpoint)
-    put_exactly(msgspec.json.encode(found).decode()) if as_json else put("\n".join(lines(found)))
+    put_exactly(msgspec.json.encode(found).decode()) if as_json else print_text(
+        "\n".join(status_lines(found))
+    )
     return 0
 
 
-def lines(found: HostStatus) -> Iterable[str]:
+def status_lines(found: HostStatus) -> Iterable[str]:
     yield f"server   {found.address}, nats-server {found.version}"
     for stream in found.streams:
         copies = f", {stream.replicas} copies, led by {stream.leader}" if stream.replicas > 1 else ""
@@ -64,7 +66,7 @@ def lines(found: HostStatus) -> Iterable[str]:
     yield from section(
         "conductors", [person(one) for one in found.people if one.presence.kind == "conductor"]
     )
-    yield from section("chats", [row(chat) for chat in found.chats])
+    yield from section("chats", [chat_row(chat) for chat in found.chats])
 
 
 def section(title: str, rows: list[tuple[str, ...]]) -> Iterable[str]:
@@ -79,20 +81,25 @@ def person(one: Participant) -> tuple[str, ...]:
     who = one.presence
     does = ", ".join(who.roles) or pluralize(len(who.chats), "chat")
     sign = f"{one.silent:.0f} s ago" if one.is_present else f"silent for {one.silent:.0f} s"
-    return (f"  {plain(who.name)}", plain(does), plain(f"{who.machine}, process {who.pid}"), sign)
-
-
-def row(chat: ChatStatus) -> tuple[str, ...]:
-    by = plain(", ".join(chat.conductors)) or ("" if chat.ended else "nobody")
     return (
-        f"  {plain(chat.chat)}",
-        plain(chat.status),
+        f"  {plain_line(who.name)}",
+        plain_line(does),
+        plain_line(f"{who.machine}, process {who.pid}"),
+        sign,
+    )
+
+
+def chat_row(chat: ChatStatus) -> tuple[str, ...]:
+    by = plain_line(", ".join(chat.conductors)) or ("" if chat.ended else "nobody")
+    return (
+        f"  {plain_line(chat.chat)}",
+        plain_line(chat.status),
         f"conducted by {by}" if by else "",
         ago(chat.changed),
     )
 
 
-def plain(text: str) -> str:
+def plain_line(text: str) -> str:
     """What members say of themselves, and what they call chats, on one line that no terminal obeys."""
     return " ".join(printable(text).split())[:LONGEST]
 
@@ -141,7 +148,7 @@ def run_host(options: HostOptions) -> int:
 
 def run_invite(store: Path | None, name: str, roles: Sequence[str], called: Sequence[str]) -> int:
     """The token's file on stdout: copy it to the member's machine."""
-    put(str(invite_member(host_folder(store), name, roles, called)))
+    print_text(str(invite_member(host_folder(store), name, roles, called)))
     return 0
 
 
@@ -196,11 +203,11 @@ async def open_server(plan: ServerConfig) -> AsyncGenerator[Endpoint]:
         (folder / "address").write_text(server.endpoint.address)
         (folder / "certificate").write_text(plan.certificate)
         trust = " --tls-ca SIGNER" if plan.certificate else ""
-        put(f"listening on {address}")
+        print_text(f"listening on {address}")
         join, token = f"join with: septet join {address} --as coder", folder / "tokens" / "coder"
-        put(f"{join} --token-file {token}{trust}")
+        print_text(f"{join} --token-file {token}{trust}")
         conduct = f"conduct with: septet conduct {address} GOAL"
-        put(f"{conduct} --token-file {folder / 'token'}{trust}")
+        print_text(f"{conduct} --token-file {folder / 'token'}{trust}")
         yield server.endpoint
 
 
@@ -213,9 +220,9 @@ async def open_foreign_server(
         raise BadUsage("--tls is for a server that is started here", "leave it out with --nats")
     async with use_server(endpoint, options.replicas) as version:
         how = command_line_options(server)
-        put(f"ready on {endpoint.address} (nats-server {version})")
-        put(f"join with: septet join {endpoint.address} --as coder{how}")
-        put(f"conduct with: septet conduct {endpoint.address} GOAL{how}")
+        print_text(f"ready on {endpoint.address} (nats-server {version})")
+        print_text(f"join with: septet join {endpoint.address} --as coder{how}")
+        print_text(f"conduct with: septet conduct {endpoint.address} GOAL{how}")
         yield
 
 

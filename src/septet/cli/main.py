@@ -165,7 +165,7 @@ def septet() -> None:
     """
 
 
-class Outcome:
+class CommandOutcome:
     """The chat that a command works on, as far as it has come, and what goes on with it: told with what went wrong."""
 
     state: "State | None" = None
@@ -175,7 +175,7 @@ class Outcome:
 def main() -> None:
     """The `septet` command: whatever goes wrong ends in one line and the right exit code."""
     escape_for_locale()
-    outcome = Outcome()
+    outcome = CommandOutcome()
     try:
         check_encoding(sys.argv[1:])
         code = septet.main(prog_name="septet", standalone_mode=False, obj=outcome) or 0
@@ -223,7 +223,7 @@ def check_encoding(words: list[str]) -> None:
             ) from None
 
 
-def interrupt_message(outcome: Outcome) -> str:
+def interrupt_message(outcome: CommandOutcome) -> str:
     return f"interrupted and saved: {outcome.command}" if outcome.command else "interrupted"
 
 
@@ -233,7 +233,7 @@ def explain(error: Exception) -> tuple[str, int]:
     return explanation(error)
 
 
-def fail(message: str, code: int, outcome: Outcome) -> int:
+def fail(message: str, code: int, outcome: CommandOutcome) -> int:
     """One line; and `--json` of a command that works on a chat ends with its result all the same."""
     from septet.cli.output import notify, put_exactly
 

@@ -13,7 +13,7 @@ from septet.cli.output import confirm, notify
 if TYPE_CHECKING:
     from septet.domain.events import Recorded
     from septet.wiring.session import Session
-    from septet.wiring.upkeep import Restored
+    from septet.wiring.upkeep import RestoreResult
 
 
 @click.command(epilog="Example: septet fork analog-clock --from v2")
@@ -87,7 +87,7 @@ def offer_point(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) 
     return last.point if wanted else ""
 
 
-def restore_text(done: "Restored", as_json: bool) -> str:
+def restore_text(done: "RestoreResult", as_json: bool) -> str:
     from septet.domain.codec import ENCODER
 
     if as_json:
@@ -103,7 +103,7 @@ def rename(name: str, new: str) -> int:
     """Give the chat whose whole name is NAME another one."""
 
     async def work(session: "Session") -> str:
-        from septet.wiring.upkeep import rename as renamed
+        from septet.wiring.upkeep import rename_chat_named as renamed
 
         return await renamed(session, await session.find(name, whole=True), new)
 

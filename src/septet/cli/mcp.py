@@ -38,7 +38,7 @@ def add(name: str, command: tuple[str, ...]) -> int:
         added = McpCommand(command=command[0], args=command[1:])
         await foreign.check(checked_name(name), added)
         foreign.write({**foreign.read(), name: added})
-        return await listing(foreign)
+        return await server_list(foreign)
 
     return in_session(work)
 
@@ -48,7 +48,7 @@ def list_servers() -> int:
     """The servers and their tools."""
 
     async def work(session: "Session") -> str:
-        return await listing(servers_of(session))
+        return await server_list(servers_of(session))
 
     return in_session(work, "there is no MCP server yet: septet mcp add NAME -- COMMAND")
 
@@ -71,7 +71,7 @@ def rm(name: str) -> int:
     return in_session(work)
 
 
-async def listing(foreign: "McpServers") -> str:
+async def server_list(foreign: "McpServers") -> str:
     tools = await foreign.tools()
     first = [f"{tool.name}  {tool.offer().description.strip().splitlines()[0]}" for tool in tools.values()]
     return "\n".join(first)

@@ -10,7 +10,7 @@ import anyio
 import click
 import msgspec
 
-from septet.cli.options import Options, Output, run_options
+from septet.cli.options import Options, OutputOptions, run_options
 from septet.cli.output import confirm, notify, put_bytes
 from septet.errors import BadUsage
 
@@ -31,17 +31,17 @@ def menu(options: Options) -> int:
         return new(options)
     while True:
         known = anyio.run(projects)
-        show(known)
-        choice = ask(TOP, at_end="q")
+        show_menu(known)
+        choice = ask_person(TOP, at_end="q")
         if choice == "q":
             return 0
         if choice == "o":
             options = change_options(options)
         else:
-            attempt(partial(open_choice, choice, known, options))
+            try_action(partial(open_choice, choice, known, options))
 
 
-def attempt(action: Callable[[], object]) -> None:
+def try_action(action: Callable[[], object]) -> None:
     """What goes wrong is said in a line; the menu stays."""
     from septet.cli.errors import explanation
 
@@ -73,12 +73,12 @@ async def projects() -> Projects:
         return [(row.chat, line) for row, line in zip(rows, lines, strict=True)]
 
 
-def show(known: Projects) -> None:
+def show_menu(known: Projects) -> None:
     for number, (_, line) in enumerate(known, start=1):
         notify(f"{number:>3}  {line}")
 
 
-def ask(prompt: str, at_end: str | None = None) -> str:
+def ask_person(prompt: str, at_end: str | None = None) -> str:
     """What the person types; `at_end` stands for a closed terminal."""
     try:
         return str(click.prompt(prompt, default="", show_default=False, err=True)).strip()
@@ -91,12 +91,12 @@ def ask(prompt: str, at_end: str | None = None) -> str:
 def open_project(chat: str, options: Options) -> None:
     """What can be done with one project."""
     actions: dict[str, Callable[[], object]] = {
-        "c": lambda: resume(chat, None, options),
-        "e": lambda: resume(chat, ask("what shall be different?"), options),
+        "c": lambda: resume_chat(chat, None, options),
+        "e": lambda: resume_chat(chat, ask_person("what shall be different?"), options),
         "r": lambda: anyio.run(run_program, chat, options),
         "d": lambda: delete(chat),
     }
-    choice = ask(f"{chat}: {PROJECT}")
+    choice = ask_person(f"{chat}: {PROJECT}")
     if choice in actions:
         actions[choice]()
 
@@ -109,7 +109,7 @@ def new(options: Options) -> int:
     return work(begin(None, TEAMS["iterate"], Start(), options), options)
 
 
-def resume(chat: str, message: str | None, options: Options) -> int:
+def resume_chat(chat: str, message: str | None, options: Options) -> int:
     from septet.cli.start import resume_chat
     from septet.cli.watch import work
 
@@ -119,7 +119,7 @@ def resume(chat: str, message: str | None, options: Options) -> int:
 async def run_program(chat: str, options: Options) -> None:
     """Run the program as the runner would, and show what it says."""
     from septet.agents.replies import sources
-    from septet.agents.runner import job_for
+    from septet.agents.runner import evidence_job
     from septet.domain.events import RunStarted
     from septet.team.run_modes import mode_of_run
     from septet.wiring.session import open_session
@@ -129,7 +129,7 @@ async def run_program(chat: str, options: Options) -> None:
         state = await session.state(chat)
         command = (state.plan.run if state.plan else "") or "python main.py"
         run = RunStarted(id="by hand", purpose="run", command=command, tree="")
-        job = job_for(state, run, Workspace(Path(state.workspace)))
+        job = evidence_job(state, run, Workspace(Path(state.workspace)))
         mode = mode_of_run(state, await sources(state, session.blobs))
         sandbox = await session.sandbox(options.programs.unsafe_local)
         result = await sandbox.run(msgspec.structs.replace(job, mode=mode))
@@ -150,7 +150,7 @@ def change_options(options: Options) -> Options:
     model, consent, output = options.model, options.consent, options.output
     step = "on" if consent.step else "off"
     notify(f"step mode {step} · says {verbosity(output)} · model {model.model or 'chosen for you'}")
-    match ask(OPTIONS):
+    match ask_person(OPTIONS):
         case "s":
             return replace(options, consent=replace(consent, step=not consent.step))
         case "v":
@@ -158,10 +158,10 @@ def change_options(options: Options) -> Options:
         case "q":
             return replace(options, output=replace(output, verbose=False, quiet=True))
         case "m":
-            return replace(options, model=replace(model, model=ask("model")))
+            return replace(options, model=replace(model, model=ask_person("model")))
         case _:
             return options
 
 
-def verbosity(output: Output) -> str:
+def verbosity(output: OutputOptions) -> str:
     return "all" if output.verbose else "only results" if output.quiet else "what happens"

@@ -6,7 +6,7 @@ import anyio
 import click
 import msgspec
 
-from septet.cli.output import notify, put, put_exactly
+from septet.cli.output import notify, print_text, put_exactly
 from septet.errors import BadUsage
 
 
@@ -24,7 +24,7 @@ def models(context: click.Context, as_json: bool) -> int:
 
         async with Models(find_home()) as known:
             found = await known.overview()
-        put_exactly(msgspec.json.encode(found).decode()) if as_json else put("\n".join(found.lines()))
+        put_exactly(msgspec.json.encode(found).decode()) if as_json else print_text("\n".join(found.lines()))
         return 0
 
     return anyio.run(show)
@@ -49,7 +49,7 @@ def get(name: str, as_json: bool) -> int:
             if error := known.runtime_error():
                 notice(str(error))
         if not as_json:
-            put(str(path))
+            print_text(str(path))
         return 0
 
     try:
@@ -103,5 +103,5 @@ def list_keys() -> int:
     from septet.wiring.models import Models
 
     for name in Models(find_home()).keys.names():
-        put(name)
+        print_text(name)
     return 0

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from septet.agents.person import agreeing, agreeing_to_work, away
+from septet.agents.person import agreeing_to_work, always_agree, away
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadUsage
@@ -72,7 +72,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputOptions:
     """What is printed, and how."""
 
     json: bool = False
@@ -105,7 +105,7 @@ class Options:
     model: ModelOptions = field(default_factory=ModelOptions)
     consent: Consent = field(default_factory=Consent)
     bounds: Bounds = field(default_factory=Bounds)
-    output: Output = field(default_factory=Output)
+    output: OutputOptions = field(default_factory=OutputOptions)
     programs: Programs = field(default_factory=Programs)
     files: DataFiles = field(default_factory=DataFiles)
 
@@ -114,7 +114,7 @@ PARTS = {
     "model": ModelOptions,
     "consent": Consent,
     "bounds": Bounds,
-    "output": Output,
+    "output": OutputOptions,
     "programs": Programs,
     "files": DataFiles,
 }
@@ -273,7 +273,7 @@ def refuse_given(why: str, *options: str) -> None:
             raise click.UsageError(f"{why}: leave out --{option}", click.get_current_context())
 
 
-def take(part: type, given: dict[str, object]) -> object:
+def option_group(part: type, given: dict[str, object]) -> object:
     """One part of the options, out of what click gives; click has checked the values."""
     return part(**{one.name: given.pop(one.name) for one in fields(part)})
 
@@ -283,7 +283,7 @@ def run_options(command: Callable[P, int]) -> Callable[..., int]:
 
     @functools.wraps(command)
     def collected(*args: P.args, **kwargs: P.kwargs) -> int:
-        options = Options(**{name: take(part, kwargs) for name, part in PARTS.items()})  # pyright: ignore[reportArgumentType]  # each is of its type
+        options = Options(**{name: option_group(part, kwargs) for name, part in PARTS.items()})  # pyright: ignore[reportArgumentType]  # each is of its type
         options.consent.check()
         kwargs["options"] = options
         return command(*args, **kwargs)
@@ -353,7 +353,7 @@ def stand_in(consent: Consent, person: Agent | None, command: str) -> Agent | No
     `command` is what a person who is away can type later.
     """
     if consent.to_all:
-        return agreeing
+        return always_agree
     if consent.approve == "edits":
         return agreeing_to_work(person or away(command))
     return None if consent.approve == "never" else person

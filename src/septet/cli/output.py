@@ -14,7 +14,7 @@ def notify(text: str) -> None:
     sys.stderr.flush()
 
 
-def put(text: str) -> None:
+def print_text(text: str) -> None:
     """The result, for people: on stdout, at once. Whoever reads the other end of a pipe may show it too."""
     sys.stdout.write(printable(text).removesuffix("\n") + "\n")
     sys.stdout.flush()
@@ -23,7 +23,7 @@ def put(text: str) -> None:
 def put_exactly(text: str) -> None:
     """The result, for programs: as it is, unless a terminal would obey it."""
     if sys.stdout.isatty():
-        put(text)
+        print_text(text)
         return
     sys.stdout.write(text.removesuffix("\n") + "\n")
     sys.stdout.flush()

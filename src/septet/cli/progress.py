@@ -62,7 +62,7 @@ NARROW = 10
 Words = tuple[str, str]
 
 
-class Screen:
+class ProgressScreen:
     """Folds what it hears, so that its footer always shows where the chat stands."""
 
     def __init__(self, state: State, plain: bool, verbose: bool = False) -> None:

@@ -3,8 +3,8 @@
 import shutil
 
 from septet.chat.results import report_table, result_of, status
-from septet.cli.options import Output
-from septet.cli.output import notify, put, put_exactly
+from septet.cli.options import OutputOptions
+from septet.cli.output import notify, print_text, put_exactly
 from septet.domain.codec import ENCODER
 from septet.domain.state import State
 from septet.settings.home import find_home
@@ -15,7 +15,7 @@ from septet.workspace.delivery import deliver
 WIDTH = 120
 
 
-def print_result(state: State, output: Output, command: str) -> None:
+def print_result(state: State, output: OutputOptions, command: str) -> None:
     """The result is all that stdout carries; with `--out` it is in that file instead. `--json` ends with it anyway.
 
     `command` goes on with the chat.
@@ -27,7 +27,7 @@ def print_result(state: State, output: Output, command: str) -> None:
     if output.out is not None:
         deliver(output.out, f"{text}\n".encode(errors="backslashreplace"))
     if output.json or output.out is None:
-        put_exactly(text) if output.json else put(text)
+        put_exactly(text) if output.json else print_text(text)
     if output.json or output.quiet:
         return
     if apart := artefact_folder(state):

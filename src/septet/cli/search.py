@@ -27,7 +27,7 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
     """
 
     async def work(session: "Session") -> str:
-        from septet.chat.search import Index, query_of
+        from septet.chat.search import SearchIndex, query_of
         from septet.cli.tables import columns_of
         from septet.domain.codec import ENCODER
         from septet.errors import BadUsage
@@ -35,7 +35,7 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
         wanted = " ".join(words)
         if not query_of(wanted):
             raise BadUsage(f"'{wanted[:40]}' has no word to search for", "use letters or digits")
-        hits = await Index(session.store).find(wanted, "newest", most + 1)
+        hits = await SearchIndex(session.store).find(wanted, "newest", most + 1)
         if len(hits) > most:
             notify(f"septet: the newest {most}; there is more: --most {most * 2} shows it")
         if as_json:

@@ -19,7 +19,7 @@ from septet.cli.output import notify
 from septet.cli.person import WELCOME, ask_line, at_terminal
 from septet.cli.watch import Prepare
 from septet.common.documents import read_text
-from septet.demos.catalogue import load_demo, nearest_demo, start_demo, team_of
+from septet.demos.catalogue import demo_team, load_demo, nearest_demo, start_demo
 from septet.domain.events import DataDescribed
 from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.state import State
@@ -108,7 +108,7 @@ def begin_demo(which: str, workspace: Path | None, options: Options) -> Prepare:
     """A new chat whose members read their answers from a script."""
 
     async def prepare(session: Session) -> str:
-        team = with_options(team_of(load_demo(which)), options)
+        team = with_options(demo_team(load_demo(which)), options)
         if not (options.consent.step or options.consent.approve in ("ask", "never")):
             team = replace(team, approve="auto")
         chat = await start_demo(session, which, team, absolute(workspace))

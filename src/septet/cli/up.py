@@ -40,7 +40,7 @@ def run_all(team: str, options: UpOptions) -> int:
     plan = replace(
         plan, roles=named_roles(plan, spec), port=plan.port if options.port is None else options.port
     )
-    return anyio.run(stay, partial(run_parts, plan, parts(plan, spec, config, options)))
+    return anyio.run(stay, partial(run_parts, plan, commands_beside_host(plan, spec, config, options)))
 
 
 def is_file(team: str) -> bool:
@@ -55,7 +55,9 @@ def named_roles(plan: ServerConfig, team: TeamSpec) -> dict[str, Sequence[str]]:
     }
 
 
-def parts(plan: ServerConfig, team: TeamSpec, config: Path | None, options: UpOptions) -> list[list[str]]:
+def commands_beside_host(
+    plan: ServerConfig, team: TeamSpec, config: Path | None, options: UpOptions
+) -> list[list[str]]:
     """What is started beside the host; the address is put after the first word of each."""
     roles = sorted({member.role for member in team.members} & set(REMOTE_ROLES))
     shared = [
@@ -77,12 +79,12 @@ def parts(plan: ServerConfig, team: TeamSpec, config: Path | None, options: UpOp
 async def run_parts(plan: ServerConfig, commands: Sequence[Sequence[str]]) -> AsyncGenerator[None]:
     async with open_server(plan) as endpoint, anyio.create_task_group() as tasks:
         for command in commands:
-            tasks.start_soon(keep, endpoint, command)
+            tasks.start_soon(keep_running, endpoint, command)
         yield
         tasks.cancel_scope.cancel()
 
 
-async def keep(endpoint: Endpoint, command: Sequence[str]) -> None:
+async def keep_running(endpoint: Endpoint, command: Sequence[str]) -> None:
     """A process, started again whenever it dies, and ended in order with us."""
     name, *rest = command
     where = ["--nats", endpoint.address] if name == "web" else [endpoint.address]

@@ -14,11 +14,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from septet.agents.person import Ask, present
 from septet.chat.results import network_text, result_of
-from septet.cli.main import Outcome
-from septet.cli.options import Bounds, Options, Output, more_budget, stand_in
+from septet.cli.main import CommandOutcome
+from septet.cli.options import Bounds, Options, OutputOptions, more_budget, stand_in
 from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_after_interrupt, ask_by, ask_next, at_terminal
-from septet.cli.progress import Screen
+from septet.cli.progress import ProgressScreen
 from septet.cli.result import print_result
 from septet.common.text import printable
 from septet.domain.codec import encode
@@ -36,7 +36,9 @@ Tell = Callable[[PersonSpoke], Awaitable[None]]
 
 
 @asynccontextmanager
-async def person_input(screen: Screen, tell: Tell, output: Output) -> AsyncGenerator[Ask, None]:
+async def person_input(
+    screen: ProgressScreen, tell: Tell, output: OutputOptions
+) -> AsyncGenerator[Ask, None]:
     """How the person is asked; at a terminal that can show it, with a footer and what they type at any time."""
     if output.json or output.quiet or not screen.can_move:
         yield ask_by()
@@ -63,7 +65,7 @@ async def forward_messages(spoken: MemoryObjectReceiveStream[str], tell: Tell) -
 
 
 @contextmanager
-def warnings_on(screen: Screen) -> Generator[None, None, None]:
+def warnings_on(screen: ProgressScreen) -> Generator[None, None, None]:
     """Warnings, such as that a model is asked again, stand among what happens."""
 
     class Notice(logging.Handler):
@@ -87,10 +89,10 @@ def work(prepare: Prepare, options: Options, opening: Opening = open_session) ->
     """Run the chat to its end and print the result; returns the exit code."""
     if options.output.out is not None:
         check_destination(options.output.out)
-    return anyio.run(watch, prepare, options, opening)
+    return anyio.run(watch_chat, prepare, options, opening)
 
 
-async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
+async def watch_chat(prepare: Prepare, options: Options, opening: Opening) -> int:
     async with opening() as session:
         sandbox = await session.sandbox(options.programs.unsafe_local)
         if options.model.record:
@@ -112,10 +114,12 @@ async def watch(prepare: Prepare, options: Options, opening: Opening) -> int:
             raise
 
 
-def outcome_of_command() -> Outcome:
+def outcome_of_command() -> CommandOutcome:
     """Where whoever says what went wrong looks for the chat."""
     context = click.get_current_context(silent=True)
-    return context.obj if context is not None and isinstance(context.obj, Outcome) else Outcome()
+    return (
+        context.obj if context is not None and isinstance(context.obj, CommandOutcome) else CommandOutcome()
+    )
 
 
 async def prepare_to_watch(session: Session, chat: str, options: Options) -> None:
@@ -137,8 +141,8 @@ async def run_to_end(session: Session, chat: str, sandbox: Sandbox, options: Opt
             return result_of(state).exit_code
 
 
-def introduce(state: State, output: Output) -> None:
-    screen = Screen(state, output.plain)
+def introduce(state: State, output: OutputOptions) -> None:
+    screen = ProgressScreen(state, output.plain)
     screen.say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
     for card in state.cards:
         screen.say("septet", f"data: {card.card if output.verbose else card.card.splitlines()[0]}")
@@ -150,7 +154,7 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
     """Perform until the chat ends, seen by whoever watches; False where it goes on with what the person says."""
     before = await session.state(chat)
     talk = way_of(before.team).is_talk
-    screen = Screen(before, options.output.plain, options.output.verbose or talk)
+    screen = ProgressScreen(before, options.output.plain, options.output.verbose or talk)
     caught: list[int] = []
     tell, output = partial(session.tell, chat), options.output
     async with catch_signals(caught), person_input(screen, tell, output) as ask:
@@ -172,7 +176,7 @@ async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options
     return False
 
 
-def unheard_input(screen: Screen) -> tuple[bool, str]:
+def unheard_input(screen: ProgressScreen) -> tuple[bool, str]:
     """Whether words were sent that nobody of the team has heard, and what was typed and not sent."""
     if screen.footer is None:
         return False, ""
@@ -193,7 +197,7 @@ async def reopen_for(late: bool, typed: str, session: Session, chat: str, bounds
     return False
 
 
-async def print_new(session: Session, chat: str, after: int, output: Output) -> None:
+async def print_new(session: Session, chat: str, after: int, output: OutputOptions) -> None:
     """Events that come from outside the loop: the beginning, the person's words, more room."""
     if output.json:
         for recorded in await session.store.read(chat, after):
@@ -229,7 +233,7 @@ def debug_log(path: Path) -> Callable[[Request], None]:
     return write
 
 
-def show_event(recorded: Recorded, screen: Screen, output: Output) -> None:
+def show_event(recorded: Recorded, screen: ProgressScreen, output: OutputOptions) -> None:
     if output.json:
         put_exactly(encode(recorded).decode())
     if not output.quiet:

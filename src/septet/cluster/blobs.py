@@ -35,9 +35,9 @@ class NatsBlobs:
 
     async def put(self, content: bytes) -> str:
         address = sha256(content).hexdigest()
-        async with in_time("the server did not keep a content"):
+        async with with_timeout("the server did not keep a content"):
             for _ in range(TRIES):
-                if address not in self._kept and await self._found(address) is None:
+                if address not in self._kept and await self._find(address) is None:
                     await self._write(address, bytes(content))
                 if address in self._kept:
                     return address
@@ -48,8 +48,8 @@ class NatsBlobs:
     async def get(self, address: str) -> bytes:
         if len(address) != 64 or not set(address) <= set("0123456789abcdef"):
             raise LogDamaged(f"'{address[:80]}' is not the address of a content", "restore the log")
-        async with in_time("the server did not hand out a content"):
-            content = await self._found(address)
+        async with with_timeout("the server did not hand out a content"):
+            content = await self._find(address)
         if content is None:
             raise LogDamaged(f"the content {address[:12]} is missing", "restore it from a backup")
         return content
@@ -67,10 +67,10 @@ class NatsBlobs:
                 raise
         self._kept.add(address)
 
-    async def _found(self, address: str) -> bytes | None:
+    async def _find(self, address: str) -> bytes | None:
         """The content, of whoever brought it whole."""
         info = await self._stream.stream_info(STREAM, subjects_filter=f"{BLOB}.{address}.>")
-        for subjects in whole(info.state.subjects or ()):
+        for subjects in complete_sets(info.state.subjects or ()):
             pieces = [await self._stream.get_last_msg(STREAM, subject) for subject in subjects]
             content = b"".join(piece.data or b"" for piece in pieces)
             if sha256(content).hexdigest() == address:
@@ -79,7 +79,7 @@ class NatsBlobs:
         return None
 
 
-def whole(subjects: Iterable[str]) -> list[list[str]]:
+def complete_sets(subjects: Iterable[str]) -> list[list[str]]:
     """The pieces of each who brought all of them, in order."""
     brought: dict[tuple[str, str], set[str]] = {}
     for subject in subjects:
@@ -93,7 +93,7 @@ def whole(subjects: Iterable[str]) -> list[list[str]]:
 
 
 @asynccontextmanager
-async def in_time(trouble: str) -> AsyncGenerator[None]:
+async def with_timeout(trouble: str) -> AsyncGenerator[None]:
     try:
         with anyio.fail_after(LONGEST):
             yield

@@ -13,7 +13,18 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.cluster.client import Signal, subscribe
-from septet.cluster.turns import ENCODER, LEASE, SAYS, WORK, Failed, Left, Order, Say, as_error, said
+from septet.cluster.turns import (
+    ENCODER,
+    LEASE,
+    SAYS,
+    WORK,
+    MemberLeft,
+    Order,
+    Say,
+    TurnFailed,
+    as_error,
+    turn_subject,
+)
 from septet.common.values import Value
 from septet.domain.codec import actor
 from septet.domain.events import (
@@ -51,7 +62,7 @@ class Nobody(Value):
 Heard = Recorded | Say | Nobody | SeptetError
 
 
-class Line:
+class ChatListener:
     """An ear for one chat: what is stored of it, and what the members at work say."""
 
     def __init__(self, client: Client, chat: str) -> None:
@@ -68,7 +79,7 @@ class Line:
         order = Order(chat=self._chat, opened=state.turn.opened)
         with suppress(nats.errors.Error):
             if self._client.is_connected:
-                reply = said(self._chat)
+                reply = turn_subject(self._chat)
                 await self._client.publish(f"{WORK}.{role}", ENCODER.encode(order), reply=reply)
 
     def hear(self, message: Msg) -> None:
@@ -96,22 +107,22 @@ class Line:
 
 
 @asynccontextmanager
-async def open_line(client: Client, store: EventStore, chat: str, after: int) -> AsyncGenerator[Line]:
+async def open_line(client: Client, store: EventStore, chat: str, after: int) -> AsyncGenerator[ChatListener]:
     """The line of a chat that was seen until `after`."""
-    line = Line(client, chat)
-    heard = await subscribe(client, said(chat), line.hear)
+    line = ChatListener(client, chat)
+    heard = await subscribe(client, turn_subject(chat), line.hear)
     # A plain task: a group of them would wrap its errors.
     listening = asyncio.create_task(line.listen(store, after))
     try:
         yield line
     finally:
-        await ended(listening)
+        await wait_for_end(listening)
         line.bell.close()
         if not client.is_closed:
             await heard.unsubscribe()
 
 
-async def ended(task: asyncio.Task[None]) -> None:
+async def wait_for_end(task: asyncio.Task[None]) -> None:
     """Until Python 3.12 `wait_for` may swallow a cancellation that comes together with its result: say it again."""
     while not task.done():
         task.cancel()
@@ -127,15 +138,15 @@ async def perform_together(
     async with open_line(client, log.store, log.state.chat, log.state.seq) as line:
         while log.state.ended is None:
             await perform(log, floor, agents)
-            following = Following(log, floor, line, lease)
+            following = RemoteTurn(log, floor, line, lease)
             while log.state.turn is not None and log.state.turn.speaker not in agents:
                 await following.next()
 
 
-class Following:
+class RemoteTurn:
     """The chat while the floor is with members elsewhere."""
 
-    def __init__(self, log: Log, floor: Floor, line: Line, lease: float = LEASE) -> None:
+    def __init__(self, log: Log, floor: Floor, line: ChatListener, lease: float = LEASE) -> None:
         self._log = log
         self._floor = floor
         self._line = line
@@ -171,10 +182,10 @@ class Following:
 
     async def _hear(self, say: Say | Nobody) -> None:
         self._due = monotonic() + self._lease
-        if isinstance(say, Failed):
+        if isinstance(say, TurnFailed):
             turn = self._log.state.turn
             raise as_error(say, turn.speaker if turn else "member")
-        if isinstance(say, Left | Nobody):
+        if isinstance(say, MemberLeft | Nobody):
             if isinstance(say, Nobody):
                 await anyio.sleep(PAUSE)
             await self._order()

@@ -35,7 +35,9 @@ PENDING_SIZE = 64 << 20
 
 
 @asynccontextmanager
-async def connect(endpoint: Endpoint, patience: float = 5.0, wait: float = 0.0) -> AsyncGenerator[Connection]:
+async def connect_nats(
+    endpoint: Endpoint, patience: float = 5.0, wait: float = 0.0
+) -> AsyncGenerator[Connection]:
     """A client that reconnects for ever. A server that is not there yet is waited for `wait` seconds.
 
     Raises Unreachable or BadConfig where the first connection fails.
@@ -82,7 +84,7 @@ async def open_client(endpoint: Endpoint, patience: float) -> Connection:
         "error_cb": faults.record,
         "disconnected_cb": partial(log_lost, client, endpoint),
         "reconnected_cb": partial(log_reconnected, endpoint),
-        **credentials(client, endpoint, secret if colon else user),
+        **nats_credentials(client, endpoint, secret if colon else user),
         **({"tls": tls_context(endpoint)} if endpoint.encrypted else {}),
     }
     try:
@@ -137,7 +139,7 @@ class ConnectionErrors:
             LOG.warning("the server refused: %s", fault)
 
 
-def credentials(client: Connection, endpoint: Endpoint, secret: str) -> dict[str, object]:
+def nats_credentials(client: Connection, endpoint: Endpoint, secret: str) -> dict[str, object]:
     """What is told to the server; the secret is handed out when it is asked for, and only to who may hear it."""
 
     def hand_out() -> str:

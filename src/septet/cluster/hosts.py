@@ -6,7 +6,7 @@ from pathlib import Path
 
 from septet.cluster.blobs import open_nats_blobs
 from septet.cluster.client import Connection
-from septet.cluster.connection import connect, retry_forever
+from septet.cluster.connection import connect_nats, retry_forever
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.presence import create_presence_stream
 from septet.cluster.server import Server, ServerConfig, add_user, remove_user, serve
@@ -24,7 +24,7 @@ REMOTE_ROLES = ("planner", "coder", "runner", "reviewer", "manager", "exemplar",
 async def open_host(config: ServerConfig, replicas: int = 1) -> AsyncGenerator[Server]:
     """A server with everything that chats need, ready for members and conductors."""
     async with serve(config) as server:
-        async with connect(server.endpoint) as client:
+        async with connect_nats(server.endpoint) as client:
             await create_streams(client, replicas)
         yield server
 
@@ -32,7 +32,7 @@ async def open_host(config: ServerConfig, replicas: int = 1) -> AsyncGenerator[S
 @asynccontextmanager
 async def use_server(endpoint: Endpoint, replicas: int) -> AsyncGenerator[str]:
     """Somebody else's server or cluster, made ready; gives its version. Its coming and going is told."""
-    async with connect(endpoint) as client:
+    async with connect_nats(endpoint) as client:
         await create_streams(client, replicas)
         version = client.connected_server_version
         yield f"{version.major}.{version.minor}.{version.patch}"

@@ -18,7 +18,17 @@ from nats.aio.msg import Msg
 from septet.cluster.client import subscribe
 from septet.cluster.connection import retry_forever
 from septet.cluster.stream import last_of
-from septet.cluster.turns import ENCODER, LEASE, ORDERS, WORK, Beat, Left, Say, failed, said
+from septet.cluster.turns import (
+    ENCODER,
+    LEASE,
+    ORDERS,
+    WORK,
+    Beat,
+    MemberLeft,
+    Say,
+    turn_failed,
+    turn_subject,
+)
 from septet.cluster.users import opened_turn_subjects
 from septet.common.text import decode_token
 from septet.domain.events import Recorded
@@ -149,7 +159,7 @@ class Member:
         """Somebody else may take these turns at once."""
         with anyio.move_on_after(1.0, shield=True):
             for chat in chats:
-                await self._tell(chat, Left())
+                await self._tell(chat, MemberLeft())
             with suppress(nats.errors.Error):
                 await self._client.flush()
 
@@ -159,7 +169,7 @@ class Member:
         except Conflict:  # another member was faster
             return
         except Exception as error:  # whatever it is, who follows the chat must hear of it
-            await self._tell(call.chat, failed(error))
+            await self._tell(call.chat, turn_failed(error))
 
     async def _beat(self) -> None:
         """Keep the lease on all turns that are taken, also on those that wait for room."""
@@ -174,7 +184,7 @@ class Member:
     async def _tell(self, chat: str, say: Say) -> None:
         """Should it get lost, the turn is ordered again."""
         with suppress(nats.errors.Error):
-            await self._client.publish(said(chat), ENCODER.encode(say))
+            await self._client.publish(turn_subject(chat), ENCODER.encode(say))
 
 
 Cast = Callable[[State], tuple[Floor, Agents]]
@@ -212,7 +222,7 @@ class Recall:
             del self._known[next(iter(self._known))]
 
 
-def taking(store: SharedLog, cast: Cast) -> Perform:
+def take_turns(store: SharedLog, cast: Cast) -> Perform:
     """Go on with the chat, if it still is that turn."""
     recall = Recall(store)
 

@@ -9,7 +9,7 @@ from nats.js.manager import JetStreamManager
 
 from septet.chat.results import status
 from septet.cluster.client import Connection
-from septet.cluster.connection import connect
+from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint, without_secret
 from septet.cluster.hosts import check_conductor
 from septet.cluster.presence import list_participants
@@ -51,7 +51,7 @@ class HostStatus(Value, omit_defaults=False):
 
 
 async def host_status(endpoint: Endpoint) -> HostStatus:
-    async with connect(endpoint) as client:
+    async with connect_nats(endpoint) as client:
         try:
             return await read_status(client, endpoint)
         except nats.errors.Error as error:

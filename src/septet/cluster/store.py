@@ -22,7 +22,7 @@ from septet.cluster.stream import (
     STORED,
     LogStream,
     Outdated,
-    Stored,
+    StoredMessage,
     as_stored,
     chat_of,
     is_fenced,
@@ -30,9 +30,9 @@ from septet.cluster.stream import (
     is_whole,
     last_of,
     message_of,
-    packed,
+    pack_events,
     subject_of,
-    unpacked,
+    unpack_events,
     whole_chat,
 )
 from septet.common.text import encode_token
@@ -68,7 +68,7 @@ class Feed:
         self._told.append(message)
         self.bell.notify()
 
-    async def next(self, after: int) -> Stored | None:
+    async def next(self, after: int) -> StoredMessage | None:
         """The message right after the message `after`, or nothing where only the log knows what came next."""
         while self._told or await self.bell.wait(GLANCE):
             message = self._told.popleft()
@@ -125,7 +125,7 @@ class NatsStore:
 
     async def _append_fenced(self, mine: Recorded, after: int, then: Sequel | None) -> list[Recorded]:
         """Name what was seen; where the server knows more, look whether it is only words of the person."""
-        seen, between = message_of(after), list[Stored]()
+        seen, between = message_of(after), list[StoredMessage]()
         if not is_whole(after):  # in the middle of a message: its writer went on in the same one
             check_fence(mine.chat, after - 1, last_of(seen + 1), after)
         # The same id for every try: what was stored, but whose acknowledgement was lost, is not stored again.
@@ -158,7 +158,7 @@ class NatsStore:
     ) -> list[Recorded]:
         """Store the events as one message; what is returned has its place in the log."""
         subject = subject_of(events[0].chat, [one.event for one in events], fenced)
-        body = packed(events)
+        body = pack_events(events)
         number = await self._patiently(lambda: self._stream.publish(subject, body, headers))
         first = last_of(number) - len(events) + 1
         return [self._noted(replace(one, seq=seq)) for seq, one in enumerate(events, start=first)]
@@ -226,13 +226,13 @@ class NatsStore:
             if not self._client.is_closed:
                 await heard.unsubscribe()
 
-    async def _since(self, chat: str, seen: int) -> list[Stored]:
+    async def _since(self, chat: str, seen: int) -> list[StoredMessage]:
         """What the leader has stored of the chat, also where another replica that answers is behind."""
         look = self._read_to_head if self._stream.replicated else self._read_to_end
         return await self._patiently(lambda: look(chat, seen))
 
-    async def _read_to_end(self, chat: str, seen: int) -> list[Stored]:
-        found: list[Stored] = []
+    async def _read_to_end(self, chat: str, seen: int) -> list[StoredMessage]:
+        found: list[StoredMessage] = []
         while True:
             page = await self._stream.page(whole_chat(chat), seen + 1)
             found += page.messages
@@ -240,9 +240,9 @@ class NatsStore:
                 return found
             seen = page.messages[-1].seq
 
-    async def _read_to_head(self, chat: str, seen: int) -> list[Stored]:
+    async def _read_to_head(self, chat: str, seen: int) -> list[StoredMessage]:
         """The leader is asked each time: what one that was lost had promised may never come."""
-        found: list[Stored] = []
+        found: list[StoredMessage] = []
         while (newest := await self._stream.newest(whole_chat(chat))) and newest.seq > seen:
             page = await self._stream.page(whole_chat(chat), seen + 1)
             if page.messages:
@@ -264,8 +264,8 @@ class NatsStore:
     def _new_id(self) -> str:
         return f"{self._identity}-{next(self._numbers)}"
 
-    def _unpacked(self, messages: Iterable[Stored]) -> list[Recorded]:
-        return [self._noted(recorded) for one in messages for recorded in unpacked(one)]
+    def _unpacked(self, messages: Iterable[StoredMessage]) -> list[Recorded]:
+        return [self._noted(recorded) for one in messages for recorded in unpack_events(one)]
 
     def _noted(self, recorded: Recorded) -> Recorded:
         """Times never go back for those who write through this store; a clock far ahead takes nobody along."""
@@ -290,17 +290,17 @@ class NatsStore:
             await anyio.sleep(PAUSE)
 
 
-def tail(between: Sequence[Stored], seen: int) -> tuple[int, int]:
+def tail(between: Sequence[StoredMessage], seen: int) -> tuple[int, int]:
     """The newest sequence and the newest that a conductor wrote, of what came after the message `seen`."""
     last = between[-1].seq if between else seen - 1
     fenced = next((one.seq for one in reversed(between) if is_fenced(one.subject)), 0)
     return last_of(last), last_of(fenced)
 
 
-def moment(stored: Stored, place: int) -> float:
+def moment(stored: StoredMessage, place: int) -> float:
     """When it was; a damaged chat must not hide the others, and is told to be so when it is read."""
     try:
-        return unpacked(stored)[place].at
+        return unpack_events(stored)[place].at
     except LogDamaged:
         return 0.0
 

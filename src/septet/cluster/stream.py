@@ -92,7 +92,7 @@ FOR_NOW = {10008, 10009, 10118, 10158}
 """A cluster that elects a leader, or an earlier try that it has not decided on: to be tried again."""
 
 
-class Fault(Value):
+class StreamFault(Value):
     code: int = 0
     err_code: int = 0
     description: str = ""
@@ -103,10 +103,10 @@ class Ack(Value):
 
     seq: int = 0
     duplicate: bool = False
-    error: Fault | None = None
+    error: StreamFault | None = None
 
 
-class Stored(Value):
+class StoredMessage(Value):
     """A message of the stream, as it was stored."""
 
     subject: str
@@ -150,7 +150,7 @@ class Info(Value):
     state: StreamState = StreamState()
     config: Settings = Settings()
     total: int = 0
-    error: Fault | None = None
+    error: StreamFault | None = None
 
 
 class Outdated(Exception):
@@ -161,7 +161,7 @@ class Outdated(Exception):
 class Page:
     """A part of a subject; `more` says that it goes on."""
 
-    messages: list[Stored]
+    messages: list[StoredMessage]
     more: bool
 
 
@@ -215,27 +215,27 @@ class LogStream:
         raise_for_now(ack.error)
         raise StoreFailed(f"the server did not store an event ({ack.error.description})", "check its disk")
 
-    async def newest(self, subject: str) -> Stored | None:
+    async def newest(self, subject: str) -> StoredMessage | None:
         """The last message of the subject, as the stream's leader knows it."""
         return await self._get({"last_by_subj": subject})
 
-    async def at(self, seq: int) -> Stored | None:
+    async def at(self, seq: int) -> StoredMessage | None:
         """The message with a sequence, or nothing where there is none."""
         return await self._get({"seq": seq})
 
-    async def oldest(self, subject: str) -> Stored | None:
+    async def oldest(self, subject: str) -> StoredMessage | None:
         return await self._get({"seq": 1, "next_by_subj": subject})
 
-    async def _get(self, query: Mapping[str, object]) -> Stored | None:
-        answer = await self.ask(f"{API}.STREAM.MSG.GET.{STREAM}", query, Found)
+    async def _get(self, query: Mapping[str, object]) -> StoredMessage | None:
+        answer = await self.ask(f"{API}.STREAM.MSG.GET.{STREAM}", query, FoundMessage)
         if answer.error is not None and answer.error.code != 404:
             raise_for_now(answer.error)
             raise StoreFailed(
                 f"the server cannot read its log ({answer.error.description})", "check its disk"
             )
         found = answer.message
-        return found and Stored(
-            subject=found.subject, seq=found.seq, headers=parsed(found.hdrs), body=found.data
+        return found and StoredMessage(
+            subject=found.subject, seq=found.seq, headers=parse_headers(found.hdrs), body=found.data
         )
 
     async def page(self, subject: str, first: int) -> Page:
@@ -259,7 +259,7 @@ class LogStream:
 
     async def ask(self, subject: str, query: Mapping[str, object], answer: type[T]) -> T:
         reply = await self._answers.ask(subject, msgspec.json.encode(query))
-        return decoded(reply.data, answer)
+        return decode_as(reply.data, answer)
 
 
 def check_settings(found: Settings) -> None:
@@ -272,19 +272,19 @@ def check_settings(found: Settings) -> None:
         )
 
 
-class Message(Value):
+class StreamMessage(Value):
     subject: str
     seq: int
     hdrs: bytes = b""
     data: bytes = b""
 
 
-class Found(Value):
-    message: Message | None = None
-    error: Fault | None = None
+class FoundMessage(Value):
+    message: StreamMessage | None = None
+    error: StreamFault | None = None
 
 
-def raise_for_now(fault: Fault) -> None:
+def raise_for_now(fault: StreamFault) -> None:
     """An error of the client, which means: try again."""
     if fault.err_code in FOR_NOW:
         raise nats.errors.Error(fault.description)
@@ -294,10 +294,10 @@ def ends_page(message: Msg) -> bool:
     return SEQUENCE not in (message.headers or {})
 
 
-def as_stored(message: Msg) -> Stored:
+def as_stored(message: Msg) -> StoredMessage:
     """A message that the server took from the stream, by its headers."""
     headers = message.headers or {}
-    return Stored(
+    return StoredMessage(
         subject=headers["Nats-Subject"], seq=int(headers[SEQUENCE]), headers=headers, body=message.data
     )
 
@@ -309,27 +309,27 @@ def as_ack(data: bytes) -> Ack:
     try:
         return ACKS.decode(data)
     except msgspec.MsgspecError:
-        return decoded(data, Ack)
+        return decode_as(data, Ack)
 
 
-def decoded(data: bytes, form: type[T]) -> T:
+def decode_as(data: bytes, form: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=form)
     except msgspec.MsgspecError as error:
         raise StoreFailed(f"the server's answer makes no sense ({error})", "is it a NATS server?") from error
 
 
-def parsed(headers: bytes) -> dict[str, str]:
+def parse_headers(headers: bytes) -> dict[str, str]:
     pairs = re.findall(r"([^:\r\n]+): ?([^\r\n]*)", headers.decode())
     return dict(pairs)
 
 
-def packed(events: Sequence[Recorded]) -> bytes:
+def pack_events(events: Sequence[Recorded]) -> bytes:
     """A line for each."""
     return b"\n".join(map(encode, events))
 
 
-def unpacked(stored: Stored) -> list[Recorded]:
+def unpack_events(stored: StoredMessage) -> list[Recorded]:
     """The events of a message, if it holds what its subject says: by that the server knew who may write it."""
     chat, lines = chat_of(stored.subject), stored.body.split(b"\n")
     first = last_of(stored.seq) - len(lines) + 1
@@ -354,7 +354,7 @@ Whole = Callable[[Msg], bool]
 """Whether an answer is complete with this message."""
 
 
-class Waiting:
+class PendingRequest:
     """One who has asked and not heard everything yet."""
 
     def __init__(self, whole: Whole, loop: asyncio.AbstractEventLoop) -> None:
@@ -378,7 +378,7 @@ class Answers:
         self._client = client
         self._inbox = ""
         self._numbers = count()
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, PendingRequest] = {}
         self._clock: asyncio.TimerHandle | None = None
 
     async def ask(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> Msg:
@@ -396,7 +396,7 @@ class Answers:
             self._inbox = self._client.new_inbox()
             await subscribe(self._client, f"{self._inbox}.*", self._hear)
         loop = asyncio.get_running_loop()
-        name, waiting = str(next(self._numbers)), Waiting(whole, loop)
+        name, waiting = str(next(self._numbers)), PendingRequest(whole, loop)
         if self._clock is None:
             self._clock = loop.call_later(GLANCE, self._look, loop)
         self._waiting[name] = waiting

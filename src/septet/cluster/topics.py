@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.cluster.client import subscribe
-from septet.cluster.connection import connect, retry_forever
+from septet.cluster.connection import connect_nats, retry_forever
 from septet.cluster.endpoint import ConnectOptions, endpoint_of
 from septet.cluster.messages import (
     CHANGED,
@@ -409,5 +409,5 @@ async def open_topics(
     """
     path = Path(token_file) if token_file is not None else None
     endpoint = endpoint_of(ConnectOptions(url=url, token_file=path, tls_ca=tls_ca))
-    async with connect(endpoint, wait=wait) as client, open_topic_client(client) as topics:
+    async with connect_nats(endpoint, wait=wait) as client, open_topic_client(client) as topics:
         yield topics

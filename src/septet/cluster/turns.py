@@ -32,34 +32,34 @@ class Beat(Value, tag="beat"):
     """The member is still at it."""
 
 
-class Failed(Value, tag="failed"):
+class TurnFailed(Value, tag="failed"):
     error: str
     cause: str
     remedy: str = ""
 
 
-class Left(Value, tag="left"):
+class MemberLeft(Value, tag="left"):
     """The member goes away in order: somebody else may take the turn at once."""
 
 
-Say = Beat | Failed | Left
+Say = Beat | TurnFailed | MemberLeft
 ENCODER = msgspec.json.Encoder()
 SAYS: msgspec.json.Decoder[Say] = msgspec.json.Decoder(Say)
 ORDERS = msgspec.json.Decoder(Order)
 
 
-def said(chat: str) -> str:
+def turn_subject(chat: str) -> str:
     """Where members tell what becomes of the chat's turn."""
     return f"{SAID}.{encode_token(chat)}"
 
 
-def failed(error: Exception) -> Failed:
+def turn_failed(error: Exception) -> TurnFailed:
     if isinstance(error, SeptetError):
-        return Failed(error=type(error).__name__, cause=error.cause, remedy=error.remedy)
-    return Failed(error=type(error).__name__, cause=" ".join(str(error).split())[:500])
+        return TurnFailed(error=type(error).__name__, cause=error.cause, remedy=error.remedy)
+    return TurnFailed(error=type(error).__name__, cause=" ".join(str(error).split())[:500])
 
 
-def as_error(failure: Failed, speaker: str) -> SeptetError:
+def as_error(failure: TurnFailed, speaker: str) -> SeptetError:
     """The member's error here: the same kind where we know it, so that it ends the chat as it would at home."""
     for kind in known_errors(SeptetError):
         if kind.__name__ == failure.error:

@@ -213,10 +213,10 @@ class Users:
         """The list for us, and the same for the server, which reads it anew when it is told to."""
         (self._folder / "tokens").mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(self._kept, msgspec.json.encode(list(users.values())).decode())
-        write_private(self._folder / "users.conf", server_config(list(users.values())))
+        write_private(self._folder / "users.conf", users_config(list(users.values())))
 
 
-def server_config(users: Sequence[User]) -> str:
+def users_config(users: Sequence[User]) -> str:
     """A part of nats-server's configuration; JSON is one of the forms that it reads."""
     ways = [("service", subject) for subject in EXPORTED_SERVICES] + [
         ("stream", subject) for subject in EXPORTED_STREAMS

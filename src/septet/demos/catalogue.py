@@ -10,7 +10,7 @@ from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage
 from septet.models.providers.scripted import Script, load_script
 from septet.settings.home import Home
-from septet.settings.team_files import known
+from septet.settings.team_files import check_word
 from septet.ways.table import TEAMS
 from septet.wiring.models import DEMOS
 from septet.wiring.session import Session, with_model
@@ -27,22 +27,22 @@ def nearest_demo(goal: str) -> str:
     """The demo whose goal has most words in common with this one; the clock where none has any."""
 
     def shared(name: str) -> int:
-        return len(words_of(load_demo(name).goal) & words_of(goal))
+        return len(significant_words(load_demo(name).goal) & significant_words(goal))
 
     return max(["clock", *demo_names()], key=shared)
 
 
-def words_of(text: str) -> set[str]:
+def significant_words(text: str) -> set[str]:
     """The words that say something."""
     return {word for word in re.findall(r"[a-z]{4,}", text.lower()) if word not in ("that", "with", "write")}
 
 
 def load_demo(name: str) -> Script:
-    known(name, demo_names(), "demo", "a new chat")
+    check_word(name, demo_names(), "demo", "a new chat")
     return load_script(DEMOS / f"{name}.yaml")
 
 
-def team_of(script: Script) -> TeamSpec:
+def demo_team(script: Script) -> TeamSpec:
     return TEAMS[script.team]
 
 

@@ -27,24 +27,24 @@ class Source(Value):
     text: str
 
 
-class Output(Value):
+class ScriptOutput(Value):
     """What a script printed."""
 
     script: str
     text: str
 
 
-class Traced(Value):
+class Citations(Value):
     """The numbers of a text with their sources, and those that nobody printed."""
 
     sources: tuple[Source, ...] = ()
     unfounded: tuple[str, ...] = ()
 
 
-def traced(answer: str, outputs: Iterable[Output], given: str = "") -> Traced:
+def trace_numbers(answer: str, outputs: Iterable[ScriptOutput], given: str = "") -> Citations:
     """Each number of the answer, once; those that stand in `given` (the question) need no source."""
     known = {value(number) for number in numbers(given)}
-    printed = list(places(outputs))
+    printed = list(printed_numbers(outputs))
     sources: dict[Decimal, Source] = {}
     unfounded: dict[Decimal, str] = {}
     for number in numbers(LISTED.sub(" ", answer)):
@@ -56,7 +56,7 @@ def traced(answer: str, outputs: Iterable[Output], given: str = "") -> Traced:
             )
         elif wanted not in known:
             unfounded.setdefault(wanted, number)
-    return Traced(sources=tuple(sources.values()), unfounded=tuple(unfounded.values()))
+    return Citations(sources=tuple(sources.values()), unfounded=tuple(unfounded.values()))
 
 
 def numbers(text: str) -> list[str]:
@@ -72,7 +72,7 @@ def value(number: str) -> Decimal:
     return Decimal(number.replace(",", "").replace("\u2212", "-"))
 
 
-def places(outputs: Iterable[Output]) -> Iterator[tuple[Decimal, Source]]:
+def printed_numbers(outputs: Iterable[ScriptOutput]) -> Iterator[tuple[Decimal, Source]]:
     """Every number that was printed; the newest output first."""
     for output in reversed(list(outputs)):
         for line, text in enumerate(output.text.splitlines(), start=1):

@@ -8,10 +8,10 @@ from typing import Literal
 
 from septet.common.values import Value
 from septet.domain.citations import Source
-from septet.domain.facts import Change
+from septet.domain.facts import FactsChange
 from septet.domain.files import FileChange, FileRef
 from septet.domain.messages import Answer
-from septet.domain.packages import Installation, Missing
+from septet.domain.packages import Installation, MissingPackages
 from septet.domain.plans import Check, Plan
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
 from septet.domain.runs import ModeName, Purpose, RunResult
@@ -223,7 +223,7 @@ class FactsChanged(Value):
     """Something to know for good about the project, or no longer."""
 
     by: str
-    change: Change
+    change: FactsChange
 
 
 class SpeakerChosen(Value):
@@ -308,7 +308,7 @@ class AnswerGiven(Value):
 class PackagesWanted(Value):
     """The newest code imports what is not there."""
 
-    missing: Missing
+    missing: MissingPackages
 
 
 class PackagesDecided(Value):

@@ -11,18 +11,18 @@ REMEMBER = re.compile(r"^\W*remember\s*:\s*(?P<fact>\S.*)$", re.IGNORECASE | re.
 FORGET = re.compile(r"^\W*forget\s*:\s*(?P<fact>\S.*)$", re.IGNORECASE | re.MULTILINE)
 
 
-class Change(Value):
+class FactsChange(Value):
     """Facts to add and facts to drop; replacing one is both."""
 
     add: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
 
 
-def change_in(text: str) -> Change | None:
+def change_in(text: str) -> FactsChange | None:
     """The `remember: …` and `forget: …` lines of a message."""
     add = tuple(tidy(found["fact"]) for found in REMEMBER.finditer(text))
     drop = tuple(tidy(found["fact"]) for found in FORGET.finditer(text))
-    return Change(add=add, drop=drop) if add or drop else None
+    return FactsChange(add=add, drop=drop) if add or drop else None
 
 
 def without_facts(text: str) -> str:
@@ -30,7 +30,7 @@ def without_facts(text: str) -> str:
     return FORGET.sub("", REMEMBER.sub("", text)).strip()
 
 
-def changed(facts: tuple[str, ...], change: Change, own: Collection[str] = ()) -> tuple[str, ...]:
+def apply_change(facts: tuple[str, ...], change: FactsChange, own: Collection[str] = ()) -> tuple[str, ...]:
     """The facts afterwards: none twice, none that was dropped, the newest of too many.
 
     `own` are the person's: they give way only to other facts of the person.

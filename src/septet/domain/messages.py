@@ -127,7 +127,7 @@ PER_MESSAGE = 4
 PER_PICTURE = 1000
 
 
-def estimated(request: Request) -> Usage:
+def estimate_usage(request: Request) -> Usage:
     """What is asked, and the longest answer where that is bounded."""
     asked = [*map(of_message, request.messages), *map(of_offer, request.tools), of_schema(request.schema)]
     return Usage(prompt=sum(asked), completion=request.max_tokens or 0)

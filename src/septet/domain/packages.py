@@ -9,7 +9,7 @@ from septet.common.values import Value
 Policy = Literal["off", "ask", "auto"]
 
 
-class Missing(Value):
+class MissingPackages(Value):
     """Imports that nothing here provides: `distributions` bring them, of the `unknown` ones the index may know."""
 
     distributions: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Missing(Value):
         return frozenset((*self.distributions, *self.unknown))
 
 
-def wanted_words(missing: Missing) -> str:
+def wanted_words(missing: MissingPackages) -> str:
     """What would be installed, and what is only looked for."""
     looked_for = [f"{name} (if the index has one of that name that provides it)" for name in missing.unknown]
     return ", ".join([*missing.distributions, *looked_for])
@@ -42,30 +42,30 @@ class Installation(Value):
 class Provisions(Value):
     """Where a chat stands with its packages: what is wanted now, and what was settled before."""
 
-    wanted: Missing = Missing()
+    wanted: MissingPackages = MissingPackages()
     allowed: frozenset[str] = frozenset()
     settled: frozenset[str] = frozenset()
     """Installed, refused or failed: not asked for again."""
     always: bool = False
 
-    def fresh(self, missing: Missing) -> Missing:
+    def fresh(self, missing: MissingPackages) -> MissingPackages:
         """The part that nothing was decided about yet, or that was allowed and is still to come."""
-        return Missing(
+        return MissingPackages(
             distributions=tuple(name for name in missing.distributions if name not in self.settled),
             unknown=tuple(name for name in missing.unknown if name not in self.settled),
         )
 
     @property
-    def asked(self) -> Missing:
+    def to_ask(self) -> MissingPackages:
         """What somebody has to agree to before anything goes on."""
         open_names = self.wanted.names - self.allowed - self.settled
-        return self.wanted if open_names and not self.always else Missing()
+        return self.wanted if open_names and not self.always else MissingPackages()
 
-    def decided(self, names: tuple[str, ...], allowed: bool, always: bool) -> "Provisions":
+    def with_decision(self, names: tuple[str, ...], allowed: bool, always: bool) -> "Provisions":
         granted = self.allowed | set(names) if allowed else self.allowed
         settled = self.settled if allowed else self.settled | set(names)
         return replace(self, allowed=granted, settled=settled, always=self.always or always)
 
     def after(self, done: Installation) -> "Provisions":
         settled = self.settled | set(done.installed) | set(done.failed)
-        return replace(self, wanted=Missing(), settled=settled)
+        return replace(self, wanted=MissingPackages(), settled=settled)

@@ -15,7 +15,7 @@ NOWHERE = "/dev/null"
 QUOTED_LINES = 3
 
 
-class Change(Value):
+class Hunk(Value):
     """Lines that become other lines; `line` is where the old ones begin, as far as a diff says so."""
 
     old: tuple[str, ...]
@@ -39,27 +39,27 @@ def patched_path(text: str) -> str:
     return re.sub(r"^[ab]/", "", named[-1]) if len(names) > 1 and named else ""
 
 
-def patched(path: str, text: str | None, patch: str) -> str | Refusal:
+def apply_patch(path: str, text: str | None, patch: str) -> str | Refusal:
     """The text of the file after the change; None is a file that does not exist."""
     lines = patch.rstrip("\n").split("\n")
     read = list(edits(lines) if any(SEARCH.match(line) for line in lines) else hunks(lines))
-    changes = [change for change in read if isinstance(change, Change)]
+    changes = [change for change in read if isinstance(change, Hunk)]
     if trouble := next((one for one in read if isinstance(one, Refusal)), None):
-        return refused(path, trouble.reason)
+        return refuse_patch(path, trouble.reason)
     if text is None and any(change.old for change in changes):
         return Refusal(reason=f"'{path}' does not exist, so it cannot be changed; send it whole")
-    after = applied((text or "").split("\n"), changes)
-    return after if isinstance(after, str) else refused(path, after.reason)
+    after = apply_hunks((text or "").split("\n"), changes)
+    return after if isinstance(after, str) else refuse_patch(path, after.reason)
 
 
-def refused(path: str, reason: str) -> Refusal:
+def refuse_patch(path: str, reason: str) -> Refusal:
     return Refusal(reason=f"'{path}': {reason}\nMend the change, or send the file whole.")
 
 
-def applied(lines: list[str], changes: Sequence[Change]) -> str | Refusal:
+def apply_hunks(lines: list[str], changes: Sequence[Hunk]) -> str | Refusal:
     shift = 0
     for change in changes:
-        place = place_of(lines, change, shift)
+        place = hunk_position(lines, change, shift)
         if isinstance(place, Refusal):
             return place
         lines = [*lines[:place], *change.new, *lines[place + len(change.old) :]]
@@ -67,7 +67,7 @@ def applied(lines: list[str], changes: Sequence[Change]) -> str | Refusal:
     return "\n".join(lines)
 
 
-def place_of(lines: Sequence[str], change: Change, shift: int) -> int | Refusal:
+def hunk_position(lines: Sequence[str], change: Hunk, shift: int) -> int | Refusal:
     """Where the old lines stand: in one place only, or where the diff says."""
     size = len(change.old)
     if not size:
@@ -83,7 +83,7 @@ def place_of(lines: Sequence[str], change: Change, shift: int) -> int | Refusal:
     return Refusal(reason=f"these lines are {where}:\n{quoted}")
 
 
-def edits(lines: Sequence[str]) -> Iterator[Change | Refusal]:
+def edits(lines: Sequence[str]) -> Iterator[Hunk | Refusal]:
     """The SEARCH/REPLACE blocks."""
     waiting = iter(lines)
     for line in waiting:
@@ -96,7 +96,7 @@ def edits(lines: Sequence[str]) -> Iterator[Change | Refusal]:
         if old is None or new is None:
             yield Refusal(reason="a SEARCH block has no line '=======' or no line '>>>>>>> REPLACE'")
             return
-        yield Change(old=old, new=new)
+        yield Hunk(old=old, new=new)
 
 
 def until(lines: Iterator[str], end: re.Pattern[str]) -> tuple[str, ...] | None:
@@ -108,7 +108,7 @@ def until(lines: Iterator[str], end: re.Pattern[str]) -> tuple[str, ...] | None:
     return None
 
 
-def hunks(lines: Sequence[str]) -> Iterator[Change | Refusal]:
+def hunks(lines: Sequence[str]) -> Iterator[Hunk | Refusal]:
     """The hunks of a unified diff of one file."""
     if sum(line.startswith("+++ ") for line in lines) > 1:
         yield Refusal(reason="the diff changes several files; send one file a block")
@@ -128,12 +128,12 @@ def hunks(lines: Sequence[str]) -> Iterator[Change | Refusal]:
         yield hunk(lines[start], [line for line in lines[start + 1 : end] if not line.startswith("\\")])
 
 
-def hunk(head: str, body: Sequence[str]) -> Change | Refusal:
+def hunk(head: str, body: Sequence[str]) -> Hunk | Refusal:
     odd = next((line for line in body if line and line[0] not in " +-"), None)
     if odd is not None:
         return Refusal(reason=f"the line '{odd}' of the diff begins with none of ' ', '+' and '-'")
     found = HUNK.match(head)
-    return Change(
+    return Hunk(
         old=tuple(line[1:] for line in body if not line.startswith("+")),
         new=tuple(line[1:] for line in body if not line.startswith("-")),
         line=int(found["line"] or 0) if found else 0,

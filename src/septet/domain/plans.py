@@ -147,7 +147,7 @@ def parse_plan(text: str) -> Plan | Refusal:
     """
     if FENCE.search(text):
         return Refusal(reason="a plan holds requirements and checks, no code blocks")
-    draft = Draft()
+    draft = PlanDraft()
     for line in text.splitlines():
         if refusal := draft.read(line):
             return refusal
@@ -156,7 +156,7 @@ def parse_plan(text: str) -> Plan | Refusal:
     return Plan(items=tuple(draft.items), run=draft.run)
 
 
-class Draft:
+class PlanDraft:
     """A plan while its lines are read."""
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ def plain_title(found: re.Match[str]) -> str:
     return BOLD.sub(r"\1", text).strip()
 
 
-def unticked(text: str) -> str:
+def without_backticks(text: str) -> str:
     """The text without the backticks around the whole of it."""
     found = re.fullmatch(r"(`+)([^`]+)\1", text.strip())
     return found[2].strip() if found else text.strip()
@@ -225,9 +225,9 @@ def unticked(text: str) -> str:
 
 def parse_check(text: str) -> Check | Refusal:
     """Read what follows `check:`."""
-    kind, _, rest = unticked(text).partition(" ")
-    first, _, prints = (unticked(part) for part in rest.partition(" => "))
-    rest = unticked(rest)
+    kind, _, rest = without_backticks(text).partition(" ")
+    first, _, prints = (without_backticks(part) for part in rest.partition(" => "))
+    rest = without_backticks(rest)
     found: Check | None = None
     match kind.lower():
         case "judged":

@@ -50,7 +50,7 @@ from septet.domain.events import (
     WorkEvent,
 )
 from septet.domain.examples import signature
-from septet.domain.facts import changed
+from septet.domain.facts import apply_change
 from septet.domain.files import ANY, FileRef
 from septet.domain.plans import Wish, plan_digest
 from septet.domain.runs import CONTROLS
@@ -103,7 +103,7 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
         case TurnOpened(speaker=speaker):
             return reduce_turn(state, speaker)
         case StepGranted(freely=freely):
-            return replied(replace(state, steps=ALL_STEPS if freely else state.steps + 1))
+            return settle_person_turn(replace(state, steps=ALL_STEPS if freely else state.steps + 1))
         case ChatHalted() | ChatEnded() | BudgetReached() | StopRequested():
             return reduce_stop(state, event)
         case _:
@@ -122,7 +122,7 @@ def reduce_stop(state: State, event: StopEvent) -> State:
                 else replace(state, ended=event, turn=None, previous="", before_end=state)
             )
         case BudgetReached():
-            return replace(state, budget_reached=event, turn=closed(state.turn))
+            return replace(state, budget_reached=event, turn=close_turn(state.turn))
         case StopRequested():
             return replace(state, stop_requested=True)
         case _:
@@ -146,17 +146,19 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             return reduce_answer(state, event)
         case ReplyRefused(role=role, shown=shown):
             state = spoilt(saw(state, shown), role)
-            return replace(state, refused=event, refusals=state.refusals + 1, turn=closed(state.turn))
+            return replace(state, refused=event, refusals=state.refusals + 1, turn=close_turn(state.turn))
         case PersonSpoke():
             state = replace(state, messages=state.messages.plus(event), answered=None, accepted=False)
-            return replied(reduce_words(state, event))
+            return settle_person_turn(reduce_words(state, event))
         case WorkAccepted():
-            return replied(replace(state, accepted=True))
+            return settle_person_turn(replace(state, accepted=True))
         case PlanProposed(plan=plan):
-            return settled(replace(state, plan=plan, approved=False, remarks=unheard(state), met_before={}))
+            return settle_turn(
+                replace(state, plan=plan, approved=False, remarks=unheard(state), met_before={})
+            )
         case PlanApproved(plan=digest):
             current = state.plan is not None and plan_digest(state.plan) == digest
-            return replied(replace(state, approved=state.approved or current))
+            return settle_person_turn(replace(state, approved=state.approved or current))
         case _:
             assert_never(event)
 
@@ -164,12 +166,14 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
 def reduce_group(state: State, event: GroupEvent) -> State:
     match event:
         case SpeakerChosen(speaker=speaker):
-            return settled(replace(state, chosen=speaker))
+            return settle_turn(replace(state, chosen=speaker))
         case Terminated():
-            return settled(replace(state, terminated=event))
+            return settle_turn(replace(state, terminated=event))
         case FactsChanged(by=by, change=change):
             own = (*state.own_facts, *change.add) if by == "person" else state.own_facts
-            return replied(replace(state, facts=changed(state.facts, change, own), own_facts=own))
+            return settle_person_turn(
+                replace(state, facts=apply_change(state.facts, change, own), own_facts=own)
+            )
         case _:
             assert_never(event)
 
@@ -178,18 +182,18 @@ def reduce_work(state: State, event: WorkEvent) -> State:
     match event:
         case VersionWritten(found=found):
             state = reduce_version(wrote(state, event), event)
-            return interrupted(state) if found else settled(state)
+            return reopen_turn(state) if found else settle_turn(state)
         case RunFinished():
             return reduce_run(state, event)
         case EvidenceFound(item=item):
             return replace(state, evidence={**state.evidence, item: event})
         case ReviewGiven():
-            return settled(reduce_review(state, event))
+            return settle_turn(reduce_review(state, event))
         case DecisionRecorded(case=case):
             turn = state.turn and replace(state.turn, decided=True)
             return replace(state, turn=turn, diagnosis=event if case else state.diagnosis)
         case ExampleGiven():
-            return settled(replace(state, example=event))
+            return settle_turn(replace(state, example=event))
         case RunStarted():
             return state
         case _:
@@ -215,7 +219,7 @@ def reduce_tools(state: State, event: ToolEvent) -> State:
         case DataDescribed():
             return replace(state, cards=(*state.cards, event))
         case AnswerGiven():
-            return settled(replace(state, answered=event, remarks=unheard(state)))
+            return settle_turn(replace(state, answered=event, remarks=unheard(state)))
         case _:
             assert_never(event)
 
@@ -225,7 +229,9 @@ def reduce_packages(state: State, event: PackageEvent) -> State:
         case PackagesWanted(missing=missing):
             return replace(state, provisions=replace(state.provisions, wanted=missing))
         case PackagesDecided(names=names, allowed=allowed, always=always):
-            return replied(replace(state, provisions=state.provisions.decided(names, allowed, always)))
+            return settle_person_turn(
+                replace(state, provisions=state.provisions.with_decision(names, allowed, always))
+            )
         case PackagesInstalled(installation=done):
             state = replace(state, provisions=state.provisions.after(done))
             return replace(state, seconds=state.seconds + done.seconds)
@@ -241,7 +247,7 @@ def reduce_answer(state: State, event: ModelAnswered) -> State:
         state,
         turn=turn,
         messages=state.messages.plus(event),
-        spending=charged(state, event.role, one),
+        spending=add_spending(state, event.role, one),
         latest={**state.latest, event.role: one},
         seconds=state.seconds + answer.seconds,
     )
@@ -251,10 +257,10 @@ def took(state: State, seconds: float) -> State:
     """A program's time is that of the member whose turn it is."""
     if state.turn is None:
         return state
-    return replace(state, spending=charged(state, state.turn.speaker, Spending(seconds=seconds)))
+    return replace(state, spending=add_spending(state, state.turn.speaker, Spending(seconds=seconds)))
 
 
-def charged(state: State, member: str, more: Spending) -> dict[str, Spending]:
+def add_spending(state: State, member: str, more: Spending) -> dict[str, Spending]:
     return {**state.spending, member: state.spending.get(member, Spending()).plus(more)}
 
 
@@ -316,7 +322,7 @@ def reduce_run(state: State, event: RunFinished) -> State:
     new = {change.path for change in result.changes if change.kind == "new"}
     gone = {change.path for change in result.changes if change.kind == "deleted"}
     return replace(
-        noted(took(state, result.seconds), event),
+        note_failure(took(state, result.seconds), event),
         runs=(*state.runs, event),
         messages=state.messages.plus(event),
         artefacts={**state.artefacts, **made},
@@ -354,7 +360,7 @@ def expected_after(state: State, run: RunFinished) -> dict[str, tuple[str, ...]]
     return {**state.expected, **begun, **after}
 
 
-def noted(state: State, run: RunFinished) -> State:
+def note_failure(state: State, run: RunFinished) -> State:
     """The first failure of a version is what it is known by; the same one again is counted.
 
     Fewer failing tests than before are progress, and others are another failure: the count begins anew.
@@ -386,16 +392,16 @@ def reduce_review(state: State, event: ReviewGiven) -> State:
     )
 
 
-def settled(state: State) -> State:
+def settle_turn(state: State) -> State:
     """The turn has brought what it was opened for, which ends a row of refusals too."""
-    return replace(state, turn=closed(state.turn), refused=None, refusals=0)
+    return replace(state, turn=close_turn(state.turn), refused=None, refusals=0)
 
 
-def interrupted(state: State) -> State:
+def reopen_turn(state: State) -> State:
     """What was found in the folder comes before the member's own work: its turn was no round."""
     turn = state.turn
     member = next((one for one in state.team.members if turn and one.name == turn.speaker), None)
-    state = replace(state, turn=closed(turn))
+    state = replace(state, turn=close_turn(turn))
     return spoilt(state, member.name) if member and member.role != "runner" else state
 
 
@@ -405,13 +411,13 @@ def spoilt(state: State, member: str) -> State:
     return replace(state, refused_turns=turns)
 
 
-def replied(state: State) -> State:
+def settle_person_turn(state: State) -> State:
     """Whatever the person says settles a turn that was the person's."""
     asked = state.turn is not None and state.turn.speaker == state.team.person
-    return replace(state, turn=closed(state.turn)) if asked else state
+    return replace(state, turn=close_turn(state.turn)) if asked else state
 
 
-def closed(turn: Turn | None) -> Turn | None:
+def close_turn(turn: Turn | None) -> Turn | None:
     return turn and replace(turn, settled=True)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from septet.common.text import pluralize
 from septet.common.values import Value
-from septet.domain.patches import is_patch, patched, patched_path
+from septet.domain.patches import apply_patch, is_patch, patched_path
 from septet.domain.plans import Refusal
 
 BARE_NAMES = frozenset(
@@ -62,11 +62,11 @@ class BlockName(Value):
 
 def block_name(info: str, body: Sequence[str], above: str) -> BlockName:
     """The surest place first; empty where none names a file."""
-    found = next((name for name in places(info, body, above) if name.path or name.unclear), BlockName())
+    found = next((name for name in name_places(info, body, above) if name.path or name.unclear), BlockName())
     return BlockName(path=found.path.removeprefix("./"), unclear=found.unclear)
 
 
-def places(info: str, body: Sequence[str], above: str) -> Iterator[BlockName]:
+def name_places(info: str, body: Sequence[str], above: str) -> Iterator[BlockName]:
     yield in_info(info)
     yield in_body(body)
     yield in_heading(above)
@@ -75,11 +75,11 @@ def places(info: str, body: Sequence[str], above: str) -> Iterator[BlockName]:
 
 def language_of(info: str) -> str:
     """The first word, unless that is the file's name; in `{.python}` the first class."""
-    words = words_of(info) or [word.lstrip(".") for word in info.strip(" {}").split()]
+    words = info_words(info) or [word.lstrip(".") for word in info.strip(" {}").split()]
     return words[0].lower() if words and not is_path(words[0]) else ""
 
 
-def words_of(info: str) -> list[str]:
+def info_words(info: str) -> list[str]:
     """The words of an info string without attributes in braces."""
     return re.sub(r"\{[^}]*\}|[:{}]", " ", info).split()
 
@@ -89,7 +89,7 @@ def in_info(info: str) -> BlockName:
         return BlockName(path=found["double"] or found["single"] or found["plain"])
     if (found := QUOTED.search(info)) and is_path(found["path"]):
         return BlockName(path=found["path"])
-    words = [word for word in words_of(info) if "=" not in word and word not in FILLERS]
+    words = [word for word in info_words(info) if "=" not in word and word not in FILLERS]
     others = words[1:] if words and words[0].lower() in LANGUAGES else words
     named = [place for place, word in enumerate(others) if is_path(word) or has_folder(word)]
     if named:
@@ -236,7 +236,7 @@ def whole_files(blocks: Sequence[Block], before: Mapping[str, str]) -> tuple[Cod
             return Refusal(reason=f"'{path}' is not a path inside the workspace")
         if path in texts and not (change and path in changed):
             return Refusal(reason=f"'{path}' comes twice; send each file once, whole")
-        text = patched(path, texts.get(path, before.get(path)), block.text) if change else block.text
+        text = apply_patch(path, texts.get(path, before.get(path)), block.text) if change else block.text
         if isinstance(text, Refusal):
             return text
         if not text.strip() and not path.endswith("__init__.py"):
@@ -272,17 +272,17 @@ def code_blocks(reply: str) -> list[Block] | Refusal:
             return Refusal(
                 reason=f"the code block that starts with '{lines[number].strip()}' is never closed"
             )
-        body = [unindented(line, opening["indent"]) for line in lines[number + 1 : ends[-1]]]
+        body = [without_indent(line, opening["indent"]) for line in lines[number + 1 : ends[-1]]]
         sizes = [end - number - 1 for end in ends]
         code = sizes if "py" in opening["info"].lower() or not opening["info"] else []
-        size = next((size for size in code if parsed("\n".join(body[:size])) is not None), sizes[0])
+        size = next((size for size in code if parse_python("\n".join(body[:size])) is not None), sizes[0])
         above = next((line for line in reversed(lines[:number]) if line.strip()), "")
-        blocks.append(block(opening["info"], body[:size], above))
+        blocks.append(read_block(opening["info"], body[:size], above))
         number += size + 2
     return blocks
 
 
-def unindented(line: str, indent: str) -> str:
+def without_indent(line: str, indent: str) -> str:
     """The line without the indentation of its fence, as far as it has that."""
     if line.startswith(indent):
         return line[len(indent) :]
@@ -309,7 +309,7 @@ def closings(lines: list[str], start: int, opening: re.Match[str]) -> list[int]:
     return found
 
 
-def parsed(source: str) -> ast.Module | None:
+def parse_python(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -318,11 +318,11 @@ def parsed(source: str) -> ast.Module | None:
 
 def is_program(source: str) -> bool:
     """Python that does more than to name values, which is what programs print."""
-    tree = parsed(source)
+    tree = parse_python(source)
     return tree is not None and any(not isinstance(node, ast.Expr) for node in tree.body)
 
 
-def block(info: str, body: list[str], above: str) -> Block:
+def read_block(info: str, body: list[str], above: str) -> Block:
     name = block_name(info, body, above)
     lines = body[1:] if body and is_headed_patch(body) else body
     text = "\n".join(lines).rstrip() + "\n"

@@ -9,7 +9,7 @@ from septet.models.local.discovery import ServerModels
 from septet.models.providers.provider import Choice, Provider, ProviderSettings
 
 
-def choose(
+def choose_model_name(
     settings: ProviderSettings,
     providers: Sequence[Provider],
     servers: Sequence[ServerModels] = (),

@@ -15,20 +15,20 @@ Listen = Callable[[Recorded], Awaitable[None]]
 """Is told each event once it is stored; the chat goes on when it has returned."""
 
 
-async def ignore(recorded: Recorded) -> None:
+async def no_listener(recorded: Recorded) -> None:
     """Nobody listens."""
 
 
 class Log:
     """Recording is the only way forward: an event is stored, then folded, then told."""
 
-    def __init__(self, store: EventStore, state: State, listen: Listen = ignore) -> None:
+    def __init__(self, store: EventStore, state: State, listen: Listen = no_listener) -> None:
         self.store = store
         self.state = state
         self._listen = listen
 
     @classmethod
-    async def open(cls, store: EventStore, chat: str, listen: Listen = ignore) -> Self:
+    async def open(cls, store: EventStore, chat: str, listen: Listen = no_listener) -> Self:
         return cls(store, fold(await store.read(chat), State(chat=chat)), listen)
 
     async def record(self, event: Event) -> State:

@@ -16,7 +16,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.common.temporary import temporary_folder
-from septet.domain.packages import Installation, Missing
+from septet.domain.packages import Installation, MissingPackages
 from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
 from septet.errors import SandboxFailed, SeptetError
 from septet.ports import Sandbox
@@ -200,10 +200,10 @@ class Packages:
         )  # which older versions led to Septet's own packages with
         return add_site_packages(job, site, home)
 
-    async def missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
+    async def missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
         return await to_thread.run_sync(self._missing, workspace, dict(sources))
 
-    def _missing(self, workspace: str, sources: Mapping[str, str]) -> Missing:
+    def _missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
         """By the kept map where it knows the name; of the others only the index can tell."""
         project = project_environment(Path(workspace))
         places = [
@@ -216,12 +216,12 @@ class Packages:
             if PathFinder.find_spec(name, places) is None and not _is_local(Path(workspace), name)
         ]
         known = {name: distribution_of(name) for name in wanted}
-        return Missing(
+        return MissingPackages(
             distributions=tuple(sorted({found for found in known.values() if found})),
             unknown=tuple(name for name, found in known.items() if found is None),
         )
 
-    async def install(self, workspace: str, missing: Missing) -> Installation:
+    async def install(self, workspace: str, missing: MissingPackages) -> Installation:
         began = time.monotonic()
         try:
             done = await self._install(workspace, missing)
@@ -229,7 +229,7 @@ class Packages:
             done = Installation(failed=tuple(sorted(missing.names)), why=str(error))
         return replace(done, seconds=round(time.monotonic() - began, 3))
 
-    async def _install(self, workspace: str, missing: Missing) -> Installation:
+    async def _install(self, workspace: str, missing: MissingPackages) -> Installation:
         home = self._environment_of(workspace)
         await to_thread.run_sync(_make_environment, home, project_environment(Path(workspace)))
         verified = [name for name in missing.unknown if await self._provides(home, name)]

@@ -120,8 +120,8 @@ def parse_group_chat(text: str, source: str) -> GroupChatFile:
     return GroupChatFile(
         hostname=form.host.hostname,
         port=form.host.port,
-        team=team_of(form, Path(source)),
-        environment=variables(form.client_config),
+        team=team_from_group_chat(form, Path(source)),
+        environment=client_variables(form.client_config),
     )
 
 
@@ -141,7 +141,7 @@ def check_client(client: ClientForm, source: str) -> None:
         raise BadConfig(f"{source}: {other} and azure_ad_token_provider cannot be combined", "leave out one")
 
 
-def team_of(form: GroupChatForm, path: Path) -> TeamSpec:
+def team_from_group_chat(form: GroupChatForm, path: Path) -> TeamSpec:
     told = {
         "writer": form.writer_agent.system_message,
         "editor": form.editor_agent.system_message,
@@ -176,7 +176,7 @@ def model_names(client: ClientForm) -> tuple[str, ...]:
     return (f"azure/{name}" if azure else f"openai/{name}",)
 
 
-def variables(client: ClientForm) -> dict[str, str]:
+def client_variables(client: ClientForm) -> dict[str, str]:
     azure = client.azure_endpoint or client.azure_deployment
     key = client.api_key or ""
     named = (

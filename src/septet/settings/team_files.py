@@ -62,8 +62,8 @@ def load_team(name: str) -> TeamSpec:
 def team_of(form: TeamForm, path: Path) -> TeamSpec:
     """The team that a file describes."""
     source = str(path)
-    way = find_way(known(form.floor, way_names(), "floor", source))
-    members = checked([member(one, way, source) for one in form.members], way, source)
+    way = find_way(check_word(form.floor, way_names(), "floor", source))
+    members = check_members([member(one, way, source) for one in form.members], way, source)
     return TeamSpec(
         name=form.name or path.stem,
         members=members,
@@ -108,7 +108,7 @@ def member(form: MemberForm, way: Way, source: str) -> RoleSpec:
         )
     return RoleSpec(
         name=form.name or form.role,
-        role=known(
+        role=check_word(
             ALIASES.get(form.role, form.role), list(dict.fromkeys((*ROLES, *way.roles))), "role", source
         ),
         model=models,
@@ -117,7 +117,7 @@ def member(form: MemberForm, way: Way, source: str) -> RoleSpec:
     )
 
 
-def checked(members: list[RoleSpec], way: Way, source: str) -> tuple[RoleSpec, ...]:
+def check_members(members: list[RoleSpec], way: Way, source: str) -> tuple[RoleSpec, ...]:
     names = [one.name for one in members]
     if not names:
         raise BadConfig(f"{source}: the team has no members", "add some")
@@ -139,18 +139,18 @@ def check_graph(members: list[RoleSpec], way: Way, source: str) -> None:
     names = [one.name for one in members if one.role != "proxy"]
     roles = {one.role for one in members}
     for edge in edges:
-        known(edge.to, names, "member", f"{source}: next")
-        known(edge.when, list(GUARDS), "guard", f"{source}: next: {edge.to}: when")
+        check_word(edge.to, names, "member", f"{source}: next")
+        check_word(edge.when, list(GUARDS), "guard", f"{source}: next: {edge.to}: when")
         if edge.when != "always" and not {"coder", "runner"} <= roles:
             cause = f"{source}: '{edge.when}' is about code that is run"
             raise BadConfig(cause, "add a coder and a runner, or leave out when:")
-    if way.has_graph and (lost := unreached(members)):
+    if way.has_graph and (lost := unreachable_member(members)):
         raise BadConfig(
             f"{source}: nobody gives the floor to '{lost}'", "name it in somebody's next:, or take it out"
         )
 
 
-def unreached(members: list[RoleSpec]) -> str:
+def unreachable_member(members: list[RoleSpec]) -> str:
     """The first member that a graph never comes to; nothing where there is none."""
     team = TeamSpec(name="", members=tuple(members))
     names = [one.name for one in speakers_of(team)]
@@ -185,15 +185,15 @@ def complete(team: TeamSpec) -> TeamSpec:
         )
     if needed and (twice := next((role for role in roles if roles.count(role) > 1), None)):
         raise BadConfig(f"the floor {team.floor} can do with one {twice}", "take the other one out")
-    return replace(team, members=tuple(map(titled, team.members))) if needed else team
+    return replace(team, members=tuple(map(with_title, team.members))) if needed else team
 
 
-def titled(member: RoleSpec) -> RoleSpec:
+def with_title(member: RoleSpec) -> RoleSpec:
     """Called by its role; the name that it was given is what people see."""
     return member if member.name == member.role else replace(member, name=member.role, title=member.name)
 
 
-def known(word: str, words: list[str], what: str, source: str) -> str:
+def check_word(word: str, words: list[str], what: str, source: str) -> str:
     if word in words:
         return word
     near = get_close_matches(word, words, n=1)

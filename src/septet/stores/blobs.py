@@ -131,7 +131,7 @@ def events(reader: sqlite3.Connection) -> Iterator[bytes]:
         yield data if isinstance(data, bytes) else str(data).encode()
 
 
-def sweep(folder: Path, used: Addresses) -> int | None:
+def sweep_blobs(folder: Path, used: Addresses) -> int | None:
     """Delete what is not used and say how many bytes that frees; None while others may be putting something."""
     if not folder.is_dir():
         return 0

@@ -53,9 +53,9 @@ class FullTextExamples:
         with self.database() as database, database:
             database.execute(TABLE)
             known = {digest for (digest,) in database.execute("SELECT digest FROM examples")}
-            fresh = {digest_of(one): one for one in examples if one.code.strip()}
+            fresh = {example_digest(one): one for one in examples if one.code.strip()}
             new = {digest: one for digest, one in fresh.items() if digest not in known}
-            database.executemany(INSERT, [row(digest, one) for digest, one in new.items()])
+            database.executemany(INSERT, [example_row(digest, one) for digest, one in new.items()])
             return len(new)
 
     def _candidates(self, question: str) -> list[tuple[str, Example]]:
@@ -93,12 +93,12 @@ def example_in(row: Sequence[str]) -> Example:
     return Example(title=title, text=text, code=code, source=source)
 
 
-def row(digest: str, example: Example) -> tuple[str, ...]:
+def example_row(digest: str, example: Example) -> tuple[str, ...]:
     telling = " ".join(dict.fromkeys(words(f"{example.title} {example.text} {example.code}")))
     return telling, example.title, example.text, example.code[:LONGEST_SNIPPET], example.source, digest
 
 
-def digest_of(example: Example) -> str:
+def example_digest(example: Example) -> str:
     return sha256(f"{example.title}\0{example.code}".encode()).hexdigest()
 
 
@@ -140,8 +140,8 @@ class HybridExamples:
         try:
             (asked,) = await self._embed([question])
         except SeptetError as error:
-            return warn(error)
-        return await to_thread.run_sync(self._nearest, normalized(asked))
+            return warn_of_vectors(error)
+        return await to_thread.run_sync(self._nearest, normalize(asked))
 
     async def _embed_new(self) -> bool:
         """Give every example that has none its vector, also those that were learnt before."""
@@ -149,7 +149,7 @@ class HybridExamples:
         try:
             vectors = await self._embed([f"{title}\n{text}\n{code}" for _, title, text, code in rows])
         except SeptetError as error:
-            return bool(warn(error))
+            return bool(warn_of_vectors(error))
         await to_thread.run_sync(self._save, [row[0] for row in rows], vectors)
         return True
 
@@ -164,7 +164,7 @@ class HybridExamples:
         if not digests:
             return
         rows = [
-            (self._model, digest, normalized(one).tobytes())
+            (self._model, digest, normalize(one).tobytes())
             for digest, one in zip(digests, vectors, strict=True)
         ]
         with self._by_words.database() as database, database:
@@ -180,7 +180,7 @@ class HybridExamples:
         return self._by_words.by_digest(close)
 
 
-def normalized(vector: Sequence[float]) -> "array[float]":
+def normalize(vector: Sequence[float]) -> "array[float]":
     length = sqrt(sum(map(mul, vector, vector))) or 1.0
     return array("f", [value / length for value in vector])
 
@@ -201,6 +201,6 @@ def fuse_rankings(rankings: Sequence[Sequence[str]]) -> list[str]:
     return sorted(scores, key=lambda digest: -scores[digest])
 
 
-def warn(error: SeptetError) -> list[tuple[str, Example]]:
+def warn_of_vectors(error: SeptetError) -> list[tuple[str, Example]]:
     logging.getLogger("septet.stores").warning("examples are found by words only: %s", error)
     return []

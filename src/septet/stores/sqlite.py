@@ -337,7 +337,7 @@ def open_reader(path: Path, patience: float) -> sqlite3.Connection | None:
     with translated_errors(path):
         if not path.exists():
             return None
-        connection = connect(path, patience)
+        connection = open_connection(path, patience)
         try:
             connection.execute("PRAGMA query_only = ON")
             ready = is_ready(connection, path)
@@ -354,7 +354,7 @@ def open_writer(path: Path, patience: float) -> sqlite3.Connection:
     """A connection that writes; the file and its folder are made where they are missing."""
     with translated_errors(path):
         create_file(path)
-        connection = connect(path, patience)
+        connection = open_connection(path, patience)
         try:
             if not is_ready(connection, path):
                 enable_wal(connection, path, patience)
@@ -379,7 +379,7 @@ def create_file(path: Path) -> None:
         os.close(folder)
 
 
-def connect(path: Path, patience: float) -> sqlite3.Connection:
+def open_connection(path: Path, patience: float) -> sqlite3.Connection:
     # Each connection is used by one thread at a time, but not always by the same one.
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
@@ -452,14 +452,14 @@ def translated_errors(path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise translated(error, path) from error
+        raise store_error(error, path) from error
     except OSError as error:
         raise StoreFailed(
             f"{path} cannot be used ({error.strerror})", "check the path, its permissions and the disk"
         ) from error
 
 
-def translated(error: sqlite3.Error, path: Path) -> StoreFailed:
+def store_error(error: sqlite3.Error, path: Path) -> StoreFailed:
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF:
         case sqlite3.SQLITE_NOTADB:
             return LogDamaged(f"{path} is not a Septet log", "move it away or name another file")

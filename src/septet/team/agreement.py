@@ -44,14 +44,14 @@ def variations(call: ast.Call) -> Iterator[str]:
             value: object = ast.literal_eval(argument)
         except ValueError:
             continue
-        for other in others(value):
+        for other in similar_values(value):
             arguments = [*call.args]
             arguments[place] = ast.Constant(0)
             texts = [repr(other) if at == place else ast.unparse(one) for at, one in enumerate(arguments)]
             yield f"{ast.unparse(call.func)}({', '.join(texts)})"
 
 
-def others(value: object) -> Sequence[object]:
+def similar_values(value: object) -> Sequence[object]:
     """Values like this one that a program should handle too."""
     if isinstance(value, bool):
         return [not value]
@@ -102,7 +102,7 @@ def alike(one: Sequence[str | None], other: Sequence[str | None]) -> int:
     return len(both) if all(left == right for left, right in both) else 0
 
 
-def difference(calls: Sequence[str], outcomes: Sequence[Sequence[str | None]]) -> str:
+def first_disagreement(calls: Sequence[str], outcomes: Sequence[Sequence[str | None]]) -> str:
     """The first call on which the first program and another one disagree, in words."""
     first, *rest = outcomes or [[]]
     for place, (call, own) in enumerate(zip(calls, first, strict=False)):

@@ -6,7 +6,7 @@ from septet.common.text import cut_middle
 from septet.domain.events import RunFinished
 from septet.domain.plans import Wish
 from septet.domain.state import State
-from septet.team.evidence import heard
+from septet.team.evidence import remarks_in_turn
 
 SHOWN_OUTPUT = 6_000
 """Characters of each stream that a member is shown; the end, where errors stand, is never cut away."""
@@ -42,7 +42,7 @@ def heard_wishes(state: State) -> tuple[Wish, ...]:
 def found_section(state: State, sources: Sources) -> list[str]:
     """For members who know the code from the talk: the files that the person has changed since."""
     paths = changed_by_hand(state)
-    return ["\n\n".join(["# The person changed this by hand", *blocks(sources, paths)])] if paths else []
+    return ["\n\n".join(["# The person changed this by hand", *file_blocks(sources, paths)])] if paths else []
 
 
 def changed_by_hand(state: State) -> list[str]:
@@ -55,19 +55,19 @@ def changed_by_hand(state: State) -> list[str]:
     return [file.path for file in state.version.files if before.get(file.path) != file.sha256]
 
 
-def blocks(sources: Sources, paths: Iterable[str]) -> list[str]:
+def file_blocks(sources: Sources, paths: Iterable[str]) -> list[str]:
     return [f"```python {path}\n{sources.get(path, '')}```" for path in paths]
 
 
-def run_text(run: RunFinished) -> str:
+def run_section(run: RunFinished) -> str:
     result = run.result
     ending = f"stopped: {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
     streams = [("stdout", result.stdout), ("stderr", result.stderr)]
-    shown = [f"{name}:\n{shortened(text)}" for name, text in streams if text.strip()]
+    shown = [f"{name}:\n{head_and_tail(text)}" for name, text in streams if text.strip()]
     return "\n".join([f"## {run.title}: `{run.command}` → {ending}", *shown])
 
 
-def shortened(text: str, limit: int = SHOWN_OUTPUT) -> str:
+def head_and_tail(text: str, limit: int = SHOWN_OUTPUT) -> str:
     """Head and tail; twice as much tail as head, because errors stand at the end."""
     return cut_middle(text, limit)
 
@@ -75,7 +75,7 @@ def shortened(text: str, limit: int = SHOWN_OUTPUT) -> str:
 def remarks(state: State, title: str) -> list[str]:
     """What else the person said before this turn began: a wish has its own place."""
     wishes = {wish.text for wish in state.wishes}
-    said = [remark for remark in heard(state) if remark.text not in wishes]
+    said = [remark for remark in remarks_in_turn(state) if remark.text not in wishes]
     return ["\n".join([title, *(remark.text for remark in said)])] if said else []
 
 
@@ -86,7 +86,7 @@ INSTALLED = {
 BY_PROXY = "by the proxy in the environment, which urllib, requests, curl and the like use by themselves"
 
 
-def surroundings(state: State, *, can_ask: bool = True) -> list[str]:
+def environment_section(state: State, *, can_ask: bool = True) -> list[str]:
     """A section, or nothing where there is neither network nor a way to install packages.
 
     Who works in the middle of a call cannot wait for the person: there, packages that are asked for are no use.

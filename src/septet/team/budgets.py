@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from septet.domain.messages import Purse, Request, Usage, estimated
+from septet.domain.messages import Purse, Request, Usage, estimate_usage
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, Budget
 from septet.team.floor import End, Floor, Move
@@ -42,7 +42,7 @@ def expected_spending(state: State, speaker: str, request: Request) -> Spending:
     """What the answer to that request will take: a usual one, or by the request itself where it is the first."""
     if spent_before(state, speaker).answers:
         return usual_spending(state, speaker)
-    return Spending(answers=1, usage=estimated(request))
+    return Spending(answers=1, usage=estimate_usage(request))
 
 
 def purse_for(state: State, speaker: str) -> Purse | None:

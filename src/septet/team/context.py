@@ -17,7 +17,7 @@ from septet.domain.events import RunFinished
 from septet.domain.files import is_test
 from septet.domain.state import State
 from septet.errors import BadUsage
-from septet.team.briefing import shortened
+from septet.team.briefing import head_and_tail
 
 INITIAL = ("epoch", "name", "goal", "project_dir", "project_path")
 REASONED = (
@@ -132,7 +132,7 @@ def context_of(
     state: State, sources: Mapping[str, str], faults: Mapping[str, str], offers: Sequence[ActionOffer] = ()
 ) -> Context:
     """The state as the context object; `faults` says what is wrong with which file."""
-    code = tuple(file_of(state, path, sources, faults) for path in sorted(sources))
+    code = tuple(project_file(state, path, sources, faults) for path in sorted(sources))
     main = next((run for run in reversed(state.runs) if run.purpose == "run"), None)
     return Context(
         epoch=state.turns.get("runner", 0),
@@ -156,7 +156,9 @@ def context_of(
     )
 
 
-def file_of(state: State, path: str, sources: Mapping[str, str], faults: Mapping[str, str]) -> ProjectFile:
+def project_file(
+    state: State, path: str, sources: Mapping[str, str], faults: Mapping[str, str]
+) -> ProjectFile:
     tests = next((run for run in state.runs if run.purpose == "tests"), None)
     suite = path if is_test(path) else suite_of(path, sources)
     report = tests.result.report.about(suite) if tests and suite else None
@@ -170,7 +172,7 @@ def file_of(state: State, path: str, sources: Mapping[str, str], faults: Mapping
         validation_error=faults.get(path),
         test_success=not failed if judged else None,
         test_error=", ".join(failed) or None,
-        test_output=shortened(tests.result.stdout) if tests and judged else None,
+        test_output=head_and_tail(tests.result.stdout) if tests and judged else None,
     )
 
 
@@ -185,7 +187,7 @@ def trouble_of(run: RunFinished) -> str | None:
     result = run.result
     if result.succeeded:
         return None
-    return "\n".join(filter(None, [result.ending, shortened(result.stderr or result.stdout).strip()]))
+    return "\n".join(filter(None, [result.ending, head_and_tail(result.stderr or result.stdout).strip()]))
 
 
 def tree_text(paths: Sequence[str]) -> str:
@@ -214,7 +216,7 @@ def code_text(code: Sequence[ProjectFile], main: RunFinished | None) -> str:
 def main_text(main: RunFinished) -> str:
     """How the program went: on a screen, as a server or as it is, what it said and what it left."""
     how = {"screen": " on a screen", "server": " as a server"}.get(main.mode, "")
-    ending = trouble_of(main) or f"succeeded\n{shortened(main.result.stdout)}".rstrip()
+    ending = trouble_of(main) or f"succeeded\n{head_and_tail(main.result.stdout)}".rstrip()
     made = [
         f"{one.path} ({pluralize(one.size, 'byte')})" for one in main.result.changes if one.kind != "deleted"
     ]

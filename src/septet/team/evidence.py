@@ -13,7 +13,7 @@ from septet.domain.state import State
 Alone = Literal["pass", "fail", "unknown"]
 
 
-class Line(Value):
+class EvidenceLine(Value):
     """A row of the final report: requirement, check, what shows it, on which version."""
 
     item: Requirement
@@ -42,7 +42,7 @@ def open_runs(state: State) -> list[PlannedRun]:
     return [one for one in planned_runs(state) if run_for(state, one.purpose, one.about) is None]
 
 
-def examined(state: State) -> bool:
+def is_examined(state: State) -> bool:
     """Everything that can be checked without a judgement has been."""
     items = state.plan.items if state.plan else ()
     return not open_runs(state) and all(
@@ -122,33 +122,35 @@ def untold(tests: TestReport, run: RunFinished) -> str:
     return f"unknown, {tests.hooks[0]} decides how tests are run" if tests.hooks else ""
 
 
-def accepted(state: State) -> bool:
+def is_accepted(state: State) -> bool:
     return state.review is not None and state.review.verdict == "accept"
 
 
-def report(state: State) -> list[Line]:
+def report(state: State) -> list[EvidenceLine]:
     """Requirement → check → evidence, for the newest version."""
     items = state.plan.items if state.plan else ()
     return [*(line(state, item) for item in items), *(wish_line(state, wish) for wish in state.wishes)]
 
 
-def wish_line(state: State, wish: Wish) -> Line:
+def wish_line(state: State, wish: Wish) -> EvidenceLine:
     """A wish is met when the reviewer accepts what was written for it."""
     item = Requirement(id=wish.id, text=" ".join(wish.text.split()))
-    return line(state, item) if wish.version else Line(item=item, met=False, detail="no version since")
+    return (
+        line(state, item) if wish.version else EvidenceLine(item=item, met=False, detail="no version since")
+    )
 
 
-def line(state: State, item: Requirement) -> Line:
+def line(state: State, item: Requirement) -> EvidenceLine:
     if isinstance(item.check, Judged):
-        return Line(
+        return EvidenceLine(
             item=item,
-            met=accepted(state),
-            detail="accepted by the reviewer" if accepted(state) else "not accepted",
+            met=is_accepted(state),
+            detail="accepted by the reviewer" if is_accepted(state) else "not accepted",
         )
     found = state.evidence.get(item.id)
     if found is None:
-        return Line(item=item, met=False, detail="not checked")
-    return Line(item=item, met=found.passed, detail=found.detail)
+        return EvidenceLine(item=item, met=False, detail="not checked")
+    return EvidenceLine(item=item, met=found.passed, detail=found.detail)
 
 
 def shortcomings(state: State) -> list[str]:
@@ -194,21 +196,21 @@ def unmet(state: State) -> list[str]:
     return [f"{line.item.id} is not met ({line.detail})" for line in lines]
 
 
-def regressions(state: State) -> list[Line]:
+def regressions(state: State) -> list[EvidenceLine]:
     """Requirements that the newest version does not meet although an earlier one did."""
     failed = {item for item, one in state.evidence.items() if not one.passed}
     return [one for one in report(state) if one.item.id in failed & state.met_before.keys()]
 
 
-def done(state: State) -> bool:
+def is_done(state: State) -> bool:
     """All items met, tests pass, the run exits 0 and the reviewer accepts, all for the newest version.
 
     What the person has said since comes first.
     """
-    green = state.approved and examined(state) and accepted(state) and not shortcomings(state)
+    green = state.approved and is_examined(state) and is_accepted(state) and not shortcomings(state)
     return green and not state.remarks
 
 
-def heard(state: State) -> tuple[PersonSpoke, ...]:
+def remarks_in_turn(state: State) -> tuple[PersonSpoke, ...]:
     """The remarks that a member knows in this turn."""
     return state.remarks[: state.turn.heard] if state.turn else ()

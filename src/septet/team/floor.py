@@ -103,7 +103,7 @@ def unless_stuck(times: int, floor: Floor) -> Floor:
     return bounded
 
 
-def helped(times: int, floor: Floor) -> Floor:
+def with_help(times: int, floor: Floor) -> Floor:
     """Before the coder tries the same again: the exemplar at the `times`-th time, the person two later."""
 
     def bounded(state: State) -> Move:
@@ -147,11 +147,11 @@ def until_accepted(floor: Floor) -> Floor:
     return bounded
 
 
-def agreed(floor: Floor) -> Floor:
+def with_package_approval(floor: Floor) -> Floor:
     """Ask the person about packages before anything goes on."""
 
     def bounded(state: State) -> Move:
-        waiting = state.team.packages == "ask" and bool(state.provisions.asked)
+        waiting = state.team.packages == "ask" and bool(state.provisions.to_ask)
         return Speak(speaker=state.team.person) if waiting else floor(state)
 
     return bounded

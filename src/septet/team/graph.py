@@ -16,7 +16,7 @@ def unrun(state: State) -> bool:
     return state.version is not None and not state.runs
 
 
-def failed(state: State) -> bool:
+def newest_run_failed(state: State) -> bool:
     return bool(state.runs) and not state.runs[-1].result.succeeded
 
 
@@ -24,8 +24,8 @@ GUARDS: Mapping[str, Guard] = {
     "always": lambda _: True,
     "unrun": unrun,
     "nothing to run": lambda state: not unrun(state),
-    "failed": failed,
-    "succeeded": lambda state: bool(state.runs) and not failed(state),
+    "failed": newest_run_failed,
+    "succeeded": lambda state: bool(state.runs) and not newest_run_failed(state),
 }
 
 

@@ -14,14 +14,14 @@ def layout_of(state: State, *, sweep: bool = False, mirror: bool = False) -> Lay
     if version is None:
         return Layout(expected=None if mirror else state.expected)
     older = {file.path: file.sha256 for one in state.versions for file in one.files}
-    deleted = older if mirror else dropped(state)
+    deleted = older if mirror else deleted_by_team(state)
     left = {path: (digest, *filter(None, state.expected.get(path, ()))) for path, digest in deleted.items()}
     stale = {path: (*left.get(path, ()), digest) for path, digest in state.stale.items()}
     gone = {**left, **stale} if sweep else left
     return Layout(files=version.files, gone=gone, expected=None if mirror else state.expected)
 
 
-def dropped(state: State) -> dict[str, str]:
+def deleted_by_team(state: State) -> dict[str, str]:
     """Files that the team has deleted. What the person took away, and may have put back, is the person's."""
     gone: dict[str, str] = {}
     before: dict[str, str] = {}

@@ -34,7 +34,7 @@ class Question(Value):
 
 def question(state: State) -> Question | None:
     """What is open right now; None when the person has said enough for the team to go on."""
-    if state.team.packages == "ask" and (asked := state.provisions.asked):
+    if state.team.packages == "ask" and (asked := state.provisions.to_ask):
         return Question(kind="packages", text=f"install {wanted_words(asked)}?")
     if state.plan is not None and not state.approved:
         return None if state.remarks else Question(kind="plan", text=plan_text(state.plan))
@@ -68,7 +68,7 @@ def answer_event(state: State, asked: Question, text: str) -> Event:
     if words in STOPS:
         return StopRequested()
     if asked.kind == "packages" and (approves(text) or words in {*REFUSALS, "always"}):
-        names = tuple(sorted(state.provisions.asked.names))
+        names = tuple(sorted(state.provisions.to_ask.names))
         return PackagesDecided(names=names, allowed=words not in REFUSALS, always=words == "always")
     if asked.kind == "plan" and approves(text) and state.plan is not None:
         return PlanApproved(plan=plan_digest(state.plan))

@@ -40,7 +40,7 @@ def parse_review(text: str) -> ReadReview | Refusal:
     verdict = VERDICT.search(text)
     if verdict is None:
         return Refusal(reason="no verdict; the reply needs a line 'verdict: accept' or 'verdict: revise'")
-    findings = unique([finding(match) for match in FINDING.finditer(text)])
+    findings = unique([finding_from(match) for match in FINDING.finditer(text)])
     accept = verdict[1].lower() == "accept"
     if not accept and not findings:
         return Refusal(
@@ -49,7 +49,7 @@ def parse_review(text: str) -> ReadReview | Refusal:
     return ReadReview(verdict="accept" if accept else "revise", findings=findings)
 
 
-def finding(match: re.Match[str]) -> Finding:
+def finding_from(match: re.Match[str]) -> Finding:
     return Finding(
         id="",
         text=" ".join(match["text"].split()),
@@ -100,7 +100,7 @@ def stems(text: str) -> set[str]:
     return {re.sub(r"(?:ing|ed|es|s|ly)$", "", word) if len(word) > 4 else word for word in words}
 
 
-def grounded(found: Finding, state: State) -> bool:
+def has_evidence(found: Finding, state: State) -> bool:
     """Its evidence is there: a file of the version, a test that fails, a requirement that is not met."""
     files = {file.path for file in (state.version.files if state.version else ())}
     failing = {*tests_of(state).failed, *(line.item.id for line in report(state) if not line.met)}
@@ -108,12 +108,12 @@ def grounded(found: Finding, state: State) -> bool:
     return any(word.split(":")[0] in files or word in failing for word in named if word)
 
 
-def judged(state: State, read: ReadReview) -> tuple[Verdict, str]:
+def judge_review(state: State, read: ReadReview) -> tuple[Verdict, str]:
     """The verdict that counts, and why it is another than the reviewer's where it is."""
     red = shortcomings(state)
     if read.verdict == "accept":
         return ("revise", f"accepted although {'; '.join(red)}") if red else ("accept", "")
-    if red or any(grounded(one, state) and one.severity != "nice" for one in read.findings):
+    if red or any(has_evidence(one, state) and one.severity != "nice" for one in read.findings):
         return "revise", ""
     return "accept", "all checks passed, and no finding names evidence that is there: they are advice"
 

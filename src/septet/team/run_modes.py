@@ -26,34 +26,36 @@ def mode_of_run(state: State, sources: Mapping[str, str]) -> Mode | None:
     served = [one.path for one in checks if isinstance(one, Serves)]
     if named == "server" or (named == "auto" and served):
         return Server(path=served[0] if served else "/", needed=True)
-    return suggested(sources) if named == "auto" else None
+    return suggest_mode(sources) if named == "auto" else None
 
 
-def suggested(sources: Mapping[str, str]) -> Mode | None:
+def suggest_mode(sources: Mapping[str, str]) -> Mode | None:
     """What the program's own files (path → text) look like."""
-    trees = [tree for path, text in sources.items() if not is_test(path) and (tree := parsed(path, text))]
-    modules = {name for tree in trees for name in imported(tree)}
+    trees = [
+        tree for path, text in sources.items() if not is_test(path) and (tree := parse_source(path, text))
+    ]
+    modules = {name for tree in trees for name in imported_modules(tree)}
     if modules & WINDOWS:
         return Screen()
-    calls = {name for tree in trees for name in called(tree)}
+    calls = {name for tree in trees for name in called_names(tree)}
     return Server() if calls & SERVING or ("run" in calls and modules & FRAMEWORKS) else None
 
 
 def mode_of_tests(sources: Mapping[str, str]) -> Mode | None:
     """Tests of windows need a screen too, and run to their end."""
-    trees = [tree for path, text in sources.items() if (tree := parsed(path, text))]
-    windows = WINDOWS & {name for tree in trees for name in imported(tree)}
+    trees = [tree for path, text in sources.items() if (tree := parse_source(path, text))]
+    windows = WINDOWS & {name for tree in trees for name in imported_modules(tree)}
     return Screen(picture="") if windows else None
 
 
-def parsed(path: str, text: str) -> ast.Module | None:
+def parse_source(path: str, text: str) -> ast.Module | None:
     try:
         return ast.parse(text) if path.endswith(".py") else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def imported(tree: ast.Module) -> Iterator[str]:
+def imported_modules(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -61,7 +63,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
             yield node.module.partition(".")[0]
 
 
-def called(tree: ast.Module) -> Iterator[str]:
+def called_names(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield node.func.attr

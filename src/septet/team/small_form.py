@@ -18,7 +18,7 @@ from septet.domain.plans import CommandSucceeds, Plan, Refusal, Requirement, Tes
 from septet.domain.replies import Block, CodeFile, code_blocks
 from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
-from septet.team.evidence import heard, shortcomings
+from septet.team.evidence import remarks_in_turn, shortcomings
 from septet.team.reviews import ReadReview, unique
 
 Schema = dict[str, object]
@@ -34,7 +34,7 @@ none of the examples can be checked; write calls with literal arguments and thei
 "first('a b', 1) == ['a']"; files do not exist, put what they hold into the call"""
 
 
-def closed(properties: Schema) -> Schema:
+def object_schema(properties: Schema) -> Schema:
     """An object with exactly these fields, in this order."""
     return {
         "type": "object",
@@ -46,14 +46,14 @@ def closed(properties: Schema) -> Schema:
 
 TEXT: Schema = {"type": "string"}
 SCHEMAS: dict[str, Schema] = {
-    "planner": closed(
+    "planner": object_schema(
         {
             "file": {"type": "string", "pattern": "^[a-z][a-z0-9_]{1,30}\\.py$"},
             "kind": {"enum": ["function", "program"]},
             "examples": {"type": "array", "items": TEXT, "maxItems": 3},
         }
     ),
-    "reviewer": closed({"line": TEXT, "text": TEXT, "verdict": {"enum": ["accept", "revise"]}}),
+    "reviewer": object_schema({"line": TEXT, "text": TEXT, "verdict": {"enum": ["accept", "revise"]}}),
 }
 """Code is no good inside of JSON: small models lose their way among the escapes."""
 
@@ -166,7 +166,7 @@ def evident_review(state: State) -> ReviewGiven | None:
         tree=version.tree,
         verdict="revise" if troubles else "accept",
         findings=unique(findings),
-        remarks=tuple(remark.text for remark in heard(state)),
+        remarks=tuple(remark.text for remark in remarks_in_turn(state)),
         green=not shortcomings(state),
     )
 
@@ -191,12 +191,12 @@ def sorted_files(reply: str, program: str, tests: str) -> tuple[CodeFile, ...] |
     """The module and its tests out of a reply's blocks. The code itself is not changed, only its imports."""
     blocks = code_blocks(reply)
     if isinstance(blocks, Refusal):
-        blocks = code_blocks(mended(reply))
+        blocks = code_blocks(mend_cut_test(reply))
     if isinstance(blocks, Refusal):
         return blocks
     module = program.rsplit("/", 1)[-1].removesuffix(".py")
     try:
-        pieces = [split(block, module) for block in blocks]
+        pieces = [split_block(block, module) for block in blocks]
     except (SyntaxError, ValueError, RecursionError) as error:
         return Refusal(reason=f"a block is not Python ({error}); send code only inside of ```python blocks")
     code = "\n\n".join(piece.program for piece in pieces if piece.program)
@@ -209,26 +209,26 @@ def sorted_files(reply: str, program: str, tests: str) -> tuple[CodeFile, ...] |
     return (CodeFile(path=program, text=code + "\n"), CodeFile(path=tests, text=checks + "\n"))
 
 
-def split(block: Block, module: str) -> Pieces:
+def split_block(block: Block, module: str) -> Pieces:
     """What of a block tests the module, and what is the module. Raises SyntaxError for what is no Python."""
     lines = block.text.splitlines()
     body = ast.parse(block.text).body
-    tests = [node for node in body if is_test(node)]
-    others = [node for node in body if isinstance(node, Definition) and not is_test(node)]
+    tests = [node for node in body if is_test_node(node)]
+    others = [node for node in body if isinstance(node, Definition) and not is_test_node(node)]
     if not tests:
         return Pieces(
-            program=joined(lines, [node for node in body if not imports_of(node, module)]), tests=""
+            program=join_statements(lines, [node for node in body if not imports_of(node, module)]), tests=""
         )
     imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
-    head = "\n".join([*importing(imports, module, lines), ""])
+    head = "\n".join([*test_imports(imports, module, lines), ""])
     if not others:
         rest = [node for node in body if node not in imports]
-        return Pieces(program="", tests=f"{head}\n{joined(lines, rest)}")
+        return Pieces(program="", tests=f"{head}\n{join_statements(lines, rest)}")
     program = [node for node in body if node not in tests and not imports_of(node, module)]
-    return Pieces(program=joined(lines, program), tests=f"{head}\n{joined(lines, tests)}")
+    return Pieces(program=join_statements(lines, program), tests=f"{head}\n{join_statements(lines, tests)}")
 
 
-def mended(reply: str) -> str:
+def mend_cut_test(reply: str) -> str:
     """A reply that was cut off inside of a test: the test ends with its last whole line.
 
     Small models do not stop writing asserts. Anything else that is cut off stays so, and is refused.
@@ -239,10 +239,10 @@ def mended(reply: str) -> str:
         last = ast.parse(code).body[-1]
     except (SyntaxError, ValueError, IndexError):
         return reply
-    return f"{whole}\n```" if is_test(last) else reply
+    return f"{whole}\n```" if is_test_node(last) else reply
 
 
-def is_test(node: ast.stmt) -> bool:
+def is_test_node(node: ast.stmt) -> bool:
     return isinstance(node, Definition) and node.name.lower().startswith("test")
 
 
@@ -254,9 +254,9 @@ def imports_of(node: ast.stmt, module: str) -> bool:
     return any(name.partition(".")[0] in (module, "pytest") for name in names)
 
 
-def importing(imports: list[ast.Import | ast.ImportFrom], module: str, lines: list[str]) -> list[str]:
+def test_imports(imports: list[ast.Import | ast.ImportFrom], module: str, lines: list[str]) -> list[str]:
     """The imports of a test file: what is neither known nor there can only be meant as the module."""
-    kept = [joined(lines, [node]) for node in imports if root_of(node) in KNOWN]
+    kept = [join_statements(lines, [node]) for node in imports if root_of(node) in KNOWN]
     own = [node for node in imports if isinstance(node, ast.ImportFrom) and root_of(node) not in KNOWN]
     names = sorted({alias.name for node in own for alias in node.names} - {"*"})
     return [
@@ -271,7 +271,7 @@ def root_of(node: ast.Import | ast.ImportFrom) -> str:
     return name.partition(".")[0]
 
 
-def joined(lines: list[str], nodes: list[ast.stmt]) -> str:
+def join_statements(lines: list[str], nodes: list[ast.stmt]) -> str:
     """The source of statements; definitions stand apart."""
     parts: list[str] = []
     for node in nodes:

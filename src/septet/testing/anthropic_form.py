@@ -20,7 +20,7 @@ def event(kind: str, **fields: object) -> bytes:
     return f"event: {kind}\ndata: ".encode() + msgspec.json.encode({"type": kind, **fields}) + b"\n\n"
 
 
-def pieces(reply: Reply) -> Iterator[bytes]:
+def anthropic_events(reply: Reply) -> Iterator[bytes]:
     """The events of a streamed reply, each one complete."""
     usage = {
         "input_tokens": reply.usage.prompt - reply.usage.cached,
@@ -31,14 +31,14 @@ def pieces(reply: Reply) -> Iterator[bytes]:
     yield event(
         "message_start", message={"id": "msg_1", "role": "assistant", "model": "mock", "usage": usage}
     )
-    for index, block in enumerate(blocks(reply)):
+    for index, block in enumerate(content_blocks(reply)):
         yield from block_events(index, block, reply.piece)
     stop = FINISH["calls" if reply.calls else reply.stop]
     yield event("message_delta", delta={"stop_reason": stop}, usage={"output_tokens": reply.usage.completion})
     yield event("message_stop")
 
 
-def blocks(reply: Reply) -> Iterator[tuple[Fields, str, str]]:
+def content_blocks(reply: Reply) -> Iterator[tuple[Fields, str, str]]:
     """The opening of a content block, the kind of its deltas, and its text."""
     if reply.reasoning:
         yield {"type": "thinking", "thinking": ""}, "thinking", reply.reasoning
@@ -61,7 +61,7 @@ def block_events(index: int, block: tuple[Fields, str, str], length: int) -> Ite
     yield event("content_block_stop", index=index)
 
 
-def whole(reply: Reply) -> Fields:
+def anthropic_answer(reply: Reply) -> Fields:
     content: list[Fields] = [{"type": "text", "text": reply.text}] if reply.text else []
     for call in reply.calls:
         given = msgspec.json.decode(call.arguments or "{}")
@@ -76,5 +76,5 @@ def whole(reply: Reply) -> Fields:
     }
 
 
-def error(message: str, code: str) -> Fields:
+def anthropic_error(message: str, code: str) -> Fields:
     return {"type": "error", "error": {"type": code, "message": message}}

@@ -36,7 +36,7 @@ def delta(fields: Fields, finish: str | None = None) -> bytes:
     return chunk([{"index": 0, "delta": fields, "finish_reason": finish}])
 
 
-def pieces(reply: Reply) -> Iterator[bytes]:
+def openai_events(reply: Reply) -> Iterator[bytes]:
     """The events of a streamed reply, each one complete."""
     yield delta({"role": "assistant", "content": ""})
     for part in cut(reply.reasoning, reply.piece):
@@ -53,7 +53,7 @@ def pieces(reply: Reply) -> Iterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
-def whole(reply: Reply) -> Fields:
+def openai_answer(reply: Reply) -> Fields:
     """The answer to a question that did not ask for a stream."""
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -83,7 +83,7 @@ def usage_fields(usage: Usage) -> Fields:
     }
 
 
-def error(message: str, code: str) -> Fields:
+def openai_error(message: str, code: str) -> Fields:
     return {"error": {"message": message, "type": "invalid_request_error", "code": code}}
 
 

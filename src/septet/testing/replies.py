@@ -44,7 +44,7 @@ class Reply(Value):
     pause: float = 0.0
 
 
-class Seen(Value):
+class SeenRequest(Value):
     """A request as it came over the socket; header names are in lower case."""
 
     method: str
@@ -62,7 +62,7 @@ class Seen(Value):
         return msgspec.convert(self.fields.get("messages", []), list[dict[str, object]])
 
 
-Script = Callable[[Seen], Reply]
+Script = Callable[[SeenRequest], Reply]
 Embed = Callable[[str], list[float]]
 DIMENSIONS = 256
 
@@ -72,7 +72,7 @@ def in_order(*replies: Reply) -> Script:
     return lambda seen: replies[min(seen.number, len(replies)) - 1]
 
 
-def echo(seen: Seen) -> Reply:
+def echo(seen: SeenRequest) -> Reply:
     """Says the last message back."""
     return Reply(text=str(seen.messages[-1].get("content", "")) if seen.messages else "")
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from septet.common.values import Value
 from septet.domain.messages import ToolCall, Usage
 from septet.testing import anthropic_form, openai_form
-from septet.testing.replies import FEATURES, Fault, Feature, Reply, Seen
+from septet.testing.replies import FEATURES, Fault, Feature, Reply, SeenRequest
 
 End = Literal["whole", "closed", "reset", "hung"]
 
@@ -35,38 +35,45 @@ class Form(Value):
     tail: int
 
 
-OPENAI = Form(pieces=openai_form.pieces, whole=openai_form.whole, error=openai_form.error, tail=3)
-ANTHROPIC = Form(pieces=anthropic_form.pieces, whole=anthropic_form.whole, error=anthropic_form.error, tail=2)
+OPENAI = Form(
+    pieces=openai_form.openai_events, whole=openai_form.openai_answer, error=openai_form.openai_error, tail=3
+)
+ANTHROPIC = Form(
+    pieces=anthropic_form.anthropic_events,
+    whole=anthropic_form.anthropic_answer,
+    error=anthropic_form.anthropic_error,
+    tail=2,
+)
 BROKEN = '{"path": "main.py", "content": "print('
 
 
-def form_of(seen: Seen) -> Form:
+def request_form(seen: SeenRequest) -> Form:
     return ANTHROPIC if seen.path.split("?")[0].endswith("/messages") else OPENAI
 
 
-def plain(seen: Seen, reply: Reply) -> Response:
-    form = form_of(seen)
+def plain_response(seen: SeenRequest, reply: Reply) -> Response:
+    form = request_form(seen)
     if seen.fields.get("stream") is not True:
         return Response(status=200, body=(msgspec.json.encode(form.whole(reply)),))
-    return Response(status=200, body=rendered(form, reply), kind="text/event-stream", pause=reply.pause)
+    return Response(status=200, body=render_reply(form, reply), kind="text/event-stream", pause=reply.pause)
 
 
 @lru_cache(maxsize=64)
-def rendered(form: Form, reply: Reply) -> tuple[bytes, ...]:
+def render_reply(form: Form, reply: Reply) -> tuple[bytes, ...]:
     return tuple(form.pieces(reply))
 
 
-class Asked(Value):
+class Question(Value):
     """A question, its good reply, and the wire that both are in."""
 
-    seen: Seen
+    seen: SeenRequest
     form: Form
     reply: Reply
     retry_after: str
 
     @property
     def good(self) -> Response:
-        return plain(self.seen, self.reply)
+        return plain_response(self.seen, self.reply)
 
     @property
     def begun(self) -> tuple[bytes, ...]:
@@ -81,70 +88,70 @@ class Asked(Value):
         return replace(self.good, body=body, ending=ending)
 
 
-def faulty(fault: Fault, seen: Seen, reply: Reply, retry_after: str) -> Response:
+def faulty(fault: Fault, seen: SeenRequest, reply: Reply, retry_after: str) -> Response:
     """What the fault makes of a good response."""
-    return FAULTS[fault](Asked(seen=seen, form=form_of(seen), reply=reply, retry_after=retry_after))
+    return FAULTS[fault](Question(seen=seen, form=request_form(seen), reply=reply, retry_after=retry_after))
 
 
-def rate_limited(asked: Asked) -> Response:
+def rate_limited(asked: Question) -> Response:
     header = ("Retry-After", asked.retry_after)
-    return failing(asked.form, 429, "slow down", "rate_limit_exceeded", (header,))
+    return error_response(asked.form, 429, "slow down", "rate_limit_exceeded", (header,))
 
 
-def server_error(asked: Asked) -> Response:
-    return failing(asked.form, 500, "something broke", "internal_error")
+def server_error(asked: Question) -> Response:
+    return error_response(asked.form, 500, "something broke", "internal_error")
 
 
-def unavailable(asked: Asked) -> Response:
-    return failing(asked.form, 503, "overloaded", "overloaded_error")
+def unavailable(asked: Question) -> Response:
+    return error_response(asked.form, 503, "overloaded", "overloaded_error")
 
 
-def context_too_long(asked: Asked) -> Response:
+def context_too_long(asked: Question) -> Response:
     text = "This model's maximum context length is 100 tokens: prompt is too long"
-    return failing(asked.form, 400, text, "context_length_exceeded")
+    return error_response(asked.form, 400, text, "context_length_exceeded")
 
 
-def truncated(asked: Asked) -> Response:
+def truncated_response(asked: Question) -> Response:
     next_event = asked.good.body[asked.half]
     return asked.damaged((*asked.begun, next_event[: len(next_event) // 2]), "closed")
 
 
-def no_choices(asked: Asked) -> Response:
+def no_choices(asked: Question) -> Response:
     if asked.form is ANTHROPIC:
-        return asked.damaged(rendered(asked.form, Reply()))
+        return asked.damaged(render_reply(asked.form, Reply()))
     return asked.damaged(
         (openai_form.chunk([]), openai_form.chunk([], Usage(prompt=11)), b"data: [DONE]\n\n")
     )
 
 
-FAULTS: dict[Fault, Callable[[Asked], Response]] = {
+FAULTS: dict[Fault, Callable[[Question], Response]] = {
     "rate limited": rate_limited,
     "server error": server_error,
     "unavailable": unavailable,
     "context too long": context_too_long,
     "reset": lambda asked: Response(status=0, body=(), ending="reset"),
     "reset midway": lambda asked: asked.damaged(asked.begun, "reset"),
-    "truncated": truncated,
+    "truncated": truncated_response,
     "malformed": lambda asked: asked.damaged((*asked.begun, b'data: {"choices": [{"del\n\n')),
     "html": lambda asked: Response(status=200, body=(b"<html>Please log in</html>",), kind="text/html"),
     "no choices": no_choices,
-    "null content": lambda asked: asked.damaged(rendered(asked.form, Reply())),
-    "bad arguments": lambda asked: plain(asked.seen, with_broken_call(asked.seen, asked.reply)),
+    "null content": lambda asked: asked.damaged(render_reply(asked.form, Reply())),
+    "bad arguments": lambda asked: plain_response(asked.seen, with_broken_call(asked.seen, asked.reply)),
     "stall": lambda asked: Response(status=0, body=(), ending="hung"),
     "stall midway": lambda asked: asked.damaged(asked.begun, "hung"),
     "no finish reason": lambda asked: asked.damaged(asked.good.body[: -asked.form.tail]),
-    "filtered": lambda asked: plain(asked.seen, Reply(stop="filtered")),
+    "filtered": lambda asked: plain_response(asked.seen, Reply(stop="filtered")),
 }
 
 
-def with_broken_call(seen: Seen, reply: Reply) -> Reply:
+def with_broken_call(seen: SeenRequest, reply: Reply) -> Reply:
     """The reply's own first call, or one of the first tool that was offered, cut off in the middle."""
     call = reply.calls[0] if reply.calls else ToolCall(id="call_1", name=first_tool(seen), arguments="")
     broken = replace(call, arguments=BROKEN)
     return replace(reply, calls=(broken, *reply.calls[1:]))
 
 
-def first_tool(seen: Seen) -> str:
+def first_tool(seen: SeenRequest) -> str:
     tools = msgspec.convert(seen.fields.get("tools", []), list[dict[str, object]])
     if not tools:
         return "write"
@@ -152,13 +159,13 @@ def first_tool(seen: Seen) -> str:
     return msgspec.convert(function, dict[str, object]).get("name", "write").__str__()
 
 
-def failing(
+def error_response(
     form: Form, status: int, message: str, code: str, headers: tuple[tuple[str, str], ...] = ()
 ) -> Response:
     return Response(status=status, body=(msgspec.json.encode(form.error(message, code)),), headers=headers)
 
 
-def lacking(seen: Seen, features: frozenset[Feature]) -> Feature | None:
+def missing_feature(seen: SeenRequest, features: frozenset[Feature]) -> Feature | None:
     """A feature that the request uses and this server does not have."""
     fields = seen.fields
     used: dict[Feature, bool] = {
@@ -169,6 +176,8 @@ def lacking(seen: Seen, features: frozenset[Feature]) -> Feature | None:
     return next((name for name in sorted(FEATURES - features) if used[name]), None)
 
 
-def unsupported(seen: Seen, feature: Feature, words: str = "") -> Response:
+def unsupported_response(seen: SeenRequest, feature: Feature, words: str = "") -> Response:
     word = {"tools": "tools", "schema": "response_format json_schema", "images": "image input"}[feature]
-    return failing(form_of(seen), 400, words or f"{word} is not supported by this model", "unsupported")
+    return error_response(
+        request_form(seen), 400, words or f"{word} is not supported by this model", "unsupported"
+    )

@@ -14,8 +14,26 @@ import msgspec
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from septet.testing.replies import FEATURES, Embed, Fault, Feature, Reply, Script, Seen, bag_of_words, echo
-from septet.testing.responses import Response, failing, faulty, form_of, lacking, plain, unsupported
+from septet.testing.replies import (
+    FEATURES,
+    Embed,
+    Fault,
+    Feature,
+    Reply,
+    Script,
+    SeenRequest,
+    bag_of_words,
+    echo,
+)
+from septet.testing.responses import (
+    Response,
+    error_response,
+    faulty,
+    missing_feature,
+    plain_response,
+    request_form,
+    unsupported_response,
+)
 
 LONGEST_HEAD = 1 << 16
 BATCH = 1 << 15
@@ -32,7 +50,7 @@ class MockServer:
         key: str = "",
         retry_after: str = "1",
     ) -> None:
-        self.seen: list[Seen] = []
+        self.seen: list[SeenRequest] = []
         self.embed: Embed = bag_of_words
         self.words = ""
         """What it says when it is asked for a feature that it does not have; its own words unless these are set."""
@@ -51,12 +69,12 @@ class MockServer:
         try:
             async with stream:
                 while (seen := await self._read(buffered)) is not None:
-                    if not await send(stream, self._respond(seen)):
+                    if not await send_response(stream, self._respond(seen)):
                         return
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream):
             return
 
-    async def _read(self, stream: BufferedByteReceiveStream) -> Seen | None:
+    async def _read(self, stream: BufferedByteReceiveStream) -> SeenRequest | None:
         try:
             head = await stream.receive_until(b"\r\n\r\n", LONGEST_HEAD)
         except anyio.IncompleteRead:
@@ -65,40 +83,40 @@ class MockServer:
         method, path, _ = first.split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await stream.receive_exactly(int(headers.get("content-length", "0")))
-        seen = Seen(method=method, path=path, headers=headers, body=body, number=len(self.seen) + 1)
+        seen = SeenRequest(method=method, path=path, headers=headers, body=body, number=len(self.seen) + 1)
         if method == "POST":
             self.seen.append(seen)
         return seen
 
-    def _respond(self, seen: Seen) -> Response:
-        form = form_of(seen)
-        if self._key and self._key not in credentials(seen):
-            return failing(form, 401, "Incorrect API key provided", "invalid_api_key")
+    def _respond(self, seen: SeenRequest) -> Response:
+        form = request_form(seen)
+        if self._key and self._key not in sent_credentials(seen):
+            return error_response(form, 401, "Incorrect API key provided", "invalid_api_key")
         if seen.method == "GET":
-            return listing(seen)
-        if feature := lacking(seen, self._features):
-            return unsupported(seen, feature, self.words)
+            return model_list(seen)
+        if feature := missing_feature(seen, self._features):
+            return unsupported_response(seen, feature, self.words)
         if seen.path.endswith("/embeddings"):
             return embeddings(seen, self.embed)
         reply: Reply = self._script(seen)
         if fault := self._faults.get(seen.number):
             return faulty(fault, seen, reply, self._retry_after)
-        return plain(seen, reply)
+        return plain_response(seen, reply)
 
 
-def credentials(seen: Seen) -> tuple[str, ...]:
+def sent_credentials(seen: SeenRequest) -> tuple[str, ...]:
     names = ("api-key", "x-api-key", "authorization")
     return tuple(seen.headers.get(name, "").removeprefix("Bearer ") for name in names)
 
 
-def listing(seen: Seen) -> Response:
+def model_list(seen: SeenRequest) -> Response:
     if seen.path.endswith("/models"):
         body = {"object": "list", "data": [{"id": "mock", "object": "model"}]}
         return Response(status=200, body=(msgspec.json.encode(body),))
     return Response(status=200, body=(b'{"status": "ok"}',))
 
 
-def embeddings(seen: Seen, embed: Embed) -> Response:
+def embeddings(seen: SeenRequest, embed: Embed) -> Response:
     texts = msgspec.convert(seen.fields["input"], list[str])
     data = [
         {"object": "embedding", "index": place, "embedding": embed(text)} for place, text in enumerate(texts)
@@ -107,12 +125,12 @@ def embeddings(seen: Seen, embed: Embed) -> Response:
     return Response(status=200, body=(msgspec.json.encode(body),))
 
 
-async def send(stream: SocketStream, response: Response) -> bool:
+async def send_response(stream: SocketStream, response: Response) -> bool:
     """Send it all; False when the connection is of no use afterwards."""
     if response.status:
         streamed = response.kind == "text/event-stream"
-        await stream.send(head_of(response, streamed))
-        for part in framed(response, streamed):
+        await stream.send(response_head(response, streamed))
+        for part in body_chunks(response, streamed):
             await stream.send(part)
             if response.pause:
                 await anyio.sleep(response.pause)
@@ -129,7 +147,7 @@ async def send(stream: SocketStream, response: Response) -> bool:
             return False
 
 
-def head_of(response: Response, streamed: bool) -> bytes:
+def response_head(response: Response, streamed: bool) -> bytes:
     length = "Transfer-Encoding: chunked" if streamed else f"Content-Length: {sum(map(len, response.body))}"
     lines = (
         f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",
@@ -140,16 +158,16 @@ def head_of(response: Response, streamed: bool) -> bytes:
     return "\r\n".join((*lines, "\r\n")).encode()
 
 
-def framed(response: Response, streamed: bool) -> Iterable[bytes]:
+def body_chunks(response: Response, streamed: bool) -> Iterable[bytes]:
     """The body as it goes out: an HTTP chunk an event, joined into large writes unless it is paced."""
     if not streamed:
         return response.body
     end = (b"0\r\n\r\n",) if response.ending == "whole" else ()
     chunks = (*(b"%x\r\n%b\r\n" % (len(part), part) for part in response.body), *end)
-    return chunks if response.pause else joined(chunks)
+    return chunks if response.pause else join_chunks(chunks)
 
 
-def joined(chunks: Iterable[bytes]) -> Iterable[bytes]:
+def join_chunks(chunks: Iterable[bytes]) -> Iterable[bytes]:
     batch: list[bytes] = []
     size = 0
     for part in chunks:
@@ -169,7 +187,7 @@ def abandon(stream: SocketStream) -> None:
 
 
 @asynccontextmanager
-async def serving(
+async def serve_mock(
     script: Script = echo,
     faults: Mapping[int, Fault] | None = None,
     features: frozenset[Feature] = FEATURES,

@@ -38,7 +38,7 @@ class Action:
         self.name = function.__name__
         self.description = inspect.cleandoc(function.__doc__ or "")
         self.repeatable = repeatable
-        self.form = form_of(function)
+        self.form = arguments_form(function)
         if not self.description:
             raise BadConfig(f"the action '{self.name}' has no docstring", "say there what it does")
 
@@ -92,7 +92,7 @@ def action(function: F | None = None, *, repeatable: bool = True) -> F | Callabl
     return register if function is None else register(function)
 
 
-def form_of(function: Callable[..., object]) -> type[msgspec.Struct]:
+def arguments_form(function: Callable[..., object]) -> type[msgspec.Struct]:
     """The arguments as a checked form: everything after the context, by name and type."""
     hints = get_type_hints(function, include_extras=True)
     fields: list[tuple[str, object] | tuple[str, object, object]] = []
@@ -139,17 +139,17 @@ def create(context: Context, code: Code, test_code: Code = "") -> Effect:
     """Start the project: write main.py and, in test_main.py, its tests."""
     if context.file(MAIN) is not None:
         return Refusal(reason=f"{MAIN} exists already; use write_code or one of the edits")
-    return created(context, MAIN, code, test_code)
+    return create_file_change(context, MAIN, code, test_code)
 
 
 def create_new_file(context: Context, path: Path, code: Code, test_code: Code = "") -> Effect:
     """Write a file that does not exist yet and, beside it, its tests."""
     if context.file(path) is not None:
         return Refusal(reason=f"'{path}' exists already; use write_code or one of the edits")
-    return created(context, path, code, test_code)
+    return create_file_change(context, path, code, test_code)
 
 
-def created(context: Context, path: str, code: str, test_code: str) -> Effect:
+def create_file_change(context: Context, path: str, code: str, test_code: str) -> Effect:
     folder, slash, name = path.rpartition("/")
     files = {path: code, **({f"{folder}{slash}test_{name}": test_code} if test_code.strip() else {})}
     for one in files:
@@ -169,38 +169,38 @@ def delete_file(context: Context, path: Path) -> Effect:
     """Delete a file; the one that starts the program stays."""
     if path in (context.run.split() or [MAIN]):
         return Refusal(reason=f"{path} is the program itself and cannot be deleted")
-    return context.without_file(path) if context.file(path) is not None else absent(context, path)
+    return context.without_file(path) if context.file(path) is not None else no_such_file(context, path)
 
 
 def insert_code(context: Context, path: Path, line: Line, code: Code) -> Effect:
     """Insert lines before a line; one past the last line appends."""
-    return edited(context, path, lambda text: insert_lines(text, line, code))
+    return edit_file_change(context, path, lambda text: insert_lines(text, line, code))
 
 
 def replace_code(context: Context, path: Path, start_line: Line, end_line: Line, code: Code) -> Effect:
     """Replace the lines from start_line to end_line, both included."""
-    return edited(context, path, lambda text: replace_lines(text, start_line, end_line, code))
+    return edit_file_change(context, path, lambda text: replace_lines(text, start_line, end_line, code))
 
 
 def remove_code(context: Context, path: Path, start_line: Line, end_line: Line) -> Effect:
     """Remove the lines from start_line to end_line, both included."""
-    return edited(context, path, lambda text: remove_lines(text, start_line, end_line))
+    return edit_file_change(context, path, lambda text: remove_lines(text, start_line, end_line))
 
 
 def edit_text(context: Context, path: Path, old: str, new: str) -> Effect:
     """Replace a piece of text that stands in the file exactly once."""
-    return edited(context, path, lambda text: replace_text(text, old, new))
+    return edit_file_change(context, path, lambda text: replace_text(text, old, new))
 
 
-def edited(context: Context, path: str, edit: Callable[[str], str | Refusal]) -> Effect:
+def edit_file_change(context: Context, path: str, edit: Callable[[str], str | Refusal]) -> Effect:
     text = context.file(path)
     if text is None:
-        return absent(context, path)
+        return no_such_file(context, path)
     after = edit(text)
     return after if isinstance(after, Refusal) else context.with_file(path, after)
 
 
-def absent(context: Context, path: str) -> Refusal:
+def no_such_file(context: Context, path: str) -> Refusal:
     return Refusal(reason=f"there is no '{path}'; the files are {', '.join(context.filetree) or 'none yet'}")
 
 

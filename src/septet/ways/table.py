@@ -9,7 +9,7 @@ from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig
 from septet.ports import Agent
 from septet.team.budgets import within_budget
-from septet.team.floor import Floor, agreed, stepwise, unless_refused, unless_stopped
+from septet.team.floor import Floor, stepwise, unless_refused, unless_stopped, with_package_approval
 from septet.ways.assistant.way import WAY as ASSISTANT
 from septet.ways.autocoder.way import WAY as AUTOCODER
 from septet.ways.group_chat.way import WAY as GROUP_CHAT
@@ -87,7 +87,7 @@ def floor_for(team: TeamSpec, budget: Budget) -> Floor:
         cause = f"the team '{team.name}' cannot be stepped: its proxy speaks for itself"
         raise BadConfig(cause, "leave out --step")
     floor = within_budget(budget, unless_refused(team.refusals, way.floor(team, budget)))
-    asking = agreed(floor) if way.asks_person else floor
+    asking = with_package_approval(floor) if way.asks_person else floor
     return unless_stopped(stepwise(asking) if team.stepwise else asking)
 
 

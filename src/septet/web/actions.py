@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from septet.chat.versions import version_named
-from septet.demos.catalogue import load_demo, start_demo, team_of
+from septet.demos.catalogue import demo_team, load_demo, start_demo
 from septet.domain.events import (
     DecisionRecorded,
     Event,
@@ -25,7 +25,7 @@ from septet.domain.plans import Refusal, parse_plan, plan_digest
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict
-from septet.settings.team_files import known
+from septet.settings.team_files import check_word
 from septet.team.questions import question, read_answer
 from septet.ways.table import as_much_again, way_of
 from septet.web.app_state import AppState
@@ -46,7 +46,7 @@ from septet.web.requests import (
     decode_body,
     json_response,
 )
-from septet.wiring.forks import bring_back, fork
+from septet.wiring.forks import bring_back, fork_chat
 from septet.wiring.session import check_model
 
 
@@ -94,14 +94,14 @@ class Actions:
 
     async def start_chat(self, form: NewChat) -> str:
         session = self.app.session
-        chosen = known(form.team or session.team, list(session.teams), "team", "a new chat")
+        chosen = check_word(form.team or session.team, list(session.teams), "team", "a new chat")
         check_model(session.teams[chosen], form.model)
         team = await session.fitted(team_of_form(session.teams[chosen], form), form.model or self.app.model)
         return await session.start(form.goal, team, None)
 
     async def start_demo(self, form: NewChat) -> str:
         script = await to_thread.run_sync(load_demo, form.demo)
-        return await start_demo(self.app.session, form.demo, team_of_form(team_of(script), form))
+        return await start_demo(self.app.session, form.demo, team_of_form(demo_team(script), form))
 
     async def act(self, request: Request) -> Response:
         state = await self.app.chats.state(request.path_params["chat"])
@@ -155,7 +155,7 @@ class Actions:
             raise BadUsage("the message is empty", "type something")
         if to:
             names = [member.name for member in state.team.members]
-            return (PersonSpoke(text=text.strip(), to=known(to, names, "member", state.chat)),)
+            return (PersonSpoke(text=text.strip(), to=check_word(to, names, "member", state.chat)),)
         asked = question(state) if state.ended is None else None
         return read_answer(state, asked, text)
 
@@ -188,7 +188,7 @@ class Actions:
 
     async def fork_chat(self, state: State, version: str, seq: int) -> str:
         wanted = version_named(state, version) if version else None
-        return await fork(self.app.session, state.chat, wanted, seq)
+        return await fork_chat(self.app.session, state.chat, wanted, seq)
 
     async def restore_version(self, state: State, version: str) -> None:
         if self.runner.status(state.chat).conducted:

@@ -23,8 +23,8 @@ ASSETS = Path(__file__).parent / "assets"
 
 def application(app: AppState, access: Access) -> Starlette:
     routes = [
-        Route("/", page),
-        Route("/chat/{rest:path}", page),
+        Route("/", serve_page),
+        Route("/chat/{rest:path}", serve_page),
         Mount("/assets", GZipMiddleware(StaticFiles(directory=ASSETS))),
         Mount("/api", routes=api(app)),
         Route("/artefacts/{address}/{name:path}", with_error_responses(Artefacts(app.session.blobs).show)),
@@ -58,6 +58,6 @@ def api(app: AppState) -> list[Route | WebSocketRoute]:
     ]
 
 
-async def page(request: Request) -> Response:
+async def serve_page(request: Request) -> Response:
     """The page reads its own address: one file serves every chat, message and version."""
     return FileResponse(ASSETS / "index.html", headers={"cache-control": "no-cache"})

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
-from septet.chat.search import Index
+from septet.chat.search import SearchIndex
 from septet.domain.presence import HEARTBEAT
 from septet.domain.state import State
 from septet.errors import SeptetError, StoreFailed
@@ -67,7 +67,7 @@ class AppState:
         self.runner = runner
         self.chats = chats
         self.chat_list = ChatListFeed(chats)
-        self.search_index = Index(session.store)
+        self.search_index = SearchIndex(session.store)
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ MAX_KEPT = 1 << 18
 """Characters of one stream that a late watcher gets; of a longer one, the end."""
 
 
-class Piece(Value, omit_defaults=False):
+class StreamPiece(Value, omit_defaults=False):
     """A part of a stream. `at` is where it stands there, counted as browsers count (UTF-16).
 
     A higher `make` says that the stream began anew: what came before it is void.
@@ -103,20 +103,20 @@ class Streams:
             stream.restart()
             self._changed.discard((speaker, kind))
 
-    def take_unsent(self) -> list[Piece]:
+    def take_unsent(self) -> list[StreamPiece]:
         """What has come since the last call."""
-        pieces: list[Piece] = []
+        pieces: list[StreamPiece] = []
         for speaker, kind in sorted(self._changed):
             stream = self._streams[speaker, kind]
             at, text = stream.flush()
-            pieces.append(Piece(speaker=speaker, kind=kind, make=stream.make, at=at, text=text))
+            pieces.append(StreamPiece(speaker=speaker, kind=kind, make=stream.make, at=at, text=text))
         self._changed.clear()
         return pieces
 
-    def snapshot(self) -> list[Piece]:
+    def snapshot(self) -> list[StreamPiece]:
         """All that was sent of what is still being made."""
         return [
-            Piece(
+            StreamPiece(
                 speaker=speaker,
                 kind=kind,
                 make=stream.make,
@@ -170,7 +170,7 @@ def history_frames(events: Sequence[Recorded]) -> Iterator[Frame]:
         yield events_frame(events[start : start + EVENTS_PER_FRAME])
 
 
-def pieces_frame(pieces: Sequence[Piece]) -> Frame:
+def pieces_frame(pieces: Sequence[StreamPiece]) -> Frame:
     return json_frame({"kind": "pieces", "pieces": pieces})
 
 

@@ -7,11 +7,11 @@ from time import time
 import anyio
 from anyio.abc import TaskGroup
 
-from septet.agents.person import Answered, question
+from septet.agents.person import AnsweredElsewhere, question
 from septet.domain.events import ChatEnded, StopRequested, TurnOpened
 from septet.domain.reduce import reduce
 from septet.domain.state import State
-from septet.errors import Conflict, SeptetError, innermost, told
+from septet.errors import Conflict, SeptetError, as_septet_error, innermost
 from septet.ports import Agent, EventStore, Record, Sandbox
 from septet.runtime.log import Log
 from septet.web.channels import Channels, ConductorStatus, status_frame
@@ -27,7 +27,7 @@ def person_on_any_surface(store: EventStore) -> Agent:
         async for recorded in store.watch(state.chat, state.seq):
             state = reduce(state, recorded)
             if question(state) is None or state.stop_requested:
-                raise Answered
+                raise AnsweredElsewhere
 
     return turn
 
@@ -124,7 +124,7 @@ class ChatRunner:
         except Conflict as conflict:
             self._errors[state.chat] = Conflict(conflict.cause, "watch and steer it here")
         except Exception as error:  # one chat's defect must not end the server and the other chats
-            self._errors[state.chat] = told(error)
+            self._errors[state.chat] = as_septet_error(error)
             if not isinstance(innermost(error), SeptetError):
                 logging.getLogger("septet.web").exception("a chat could not go on")
         finally:
@@ -144,7 +144,7 @@ class ChatRunner:
             try:
                 await self._until_answered(chat, sandbox, running)
                 answered = False
-            except Answered:
+            except AnsweredElsewhere:
                 continue
 
     async def _until_answered(self, chat: str, sandbox: Sandbox, running: RunningChat) -> None:

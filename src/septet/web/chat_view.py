@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from septet.chat.export import package_text
 from septet.chat.names import GOOD
-from septet.chat.results import Outcome, ending_text, is_person, open_question, run_outcome, status
+from septet.chat.results import RunOutcome, ending_text, open_question, run_outcome, speaks_for_person, status
 from septet.common.values import Value
 from septet.domain.events import (
     ChatEnded,
@@ -27,7 +27,7 @@ from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
 from septet.team.budgets import allowance, own_spending, whole_allowance
-from septet.team.evidence import Line, report
+from septet.team.evidence import EvidenceLine, report
 from septet.team.questions import Question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import rounds_used
@@ -185,7 +185,7 @@ class ChatView(Value, omit_defaults=False):
     phase: Phase
     label: str
     status: str
-    ending: Outcome | None
+    ending: RunOutcome | None
     question: Question | None
     rounds: int
     round_limit: int | None
@@ -201,7 +201,7 @@ def chat_view(state: State) -> ChatView:
         seq=state.seq,
         team=state.team.name,
         members=members(state.team),
-        person=state.team.person if is_person(state.team, state.team.person) else "",
+        person=state.team.person if speaks_for_person(state.team, state.team.person) else "",
         plans=state.team.member("planner") is not None,
         phase=phase(state),
         label=label(state),
@@ -222,8 +222,8 @@ def members(team: TeamSpec) -> tuple[MemberView, ...]:
     return tuple(
         MemberView(
             name=one.name,
-            title="you" if is_person(team, one.name) else one.title or one.name,
-            role="person" if is_person(team, one.name) else one.role,
+            title="you" if speaks_for_person(team, one.name) else one.title or one.name,
+            role="person" if speaks_for_person(team, one.name) else one.role,
         )
         for one in team.members
     )
@@ -245,14 +245,14 @@ def label(state: State) -> str:
         return SHORT_ENDINGS.get(ended.reason, ended.reason)
     if state.turn is None:
         return "starting"
-    waits = is_person(state.team, state.turn.speaker)
+    waits = speaks_for_person(state.team, state.turn.speaker)
     return "waits for you" if waits else title_of(state.team, state.turn.speaker)
 
 
-def ending_view(state: State) -> Outcome | None:
+def ending_view(state: State) -> RunOutcome | None:
     if (ended := ending(state)) is None:
         return None
-    return Outcome(text=sentence(ending_text(state, ended)), good=ended.reason in FINISHED)
+    return RunOutcome(text=sentence(ending_text(state, ended)), good=ended.reason in FINISHED)
 
 
 def question_view(state: State) -> Question | None:
@@ -279,7 +279,7 @@ def plan_view(state: State) -> PlanView | None:
     )
 
 
-def requirement_view(state: State, line: Line) -> RequirementView:
+def requirement_view(state: State, line: EvidenceLine) -> RequirementView:
     item = line.item
     judged = isinstance(item.check, Judged)
     wish = any(one.id == item.id and not one.version for one in state.wishes)
@@ -316,12 +316,12 @@ class EventText(Value):
     an end that is no longer the last one.
     """
 
-    outcome: Outcome | None = None
+    outcome: RunOutcome | None = None
     checks: tuple[str, ...] = ()
     text: str = ""
 
 
-def event_text(event: Event) -> EventText | None:
+def event_text_for_page(event: Event) -> EventText | None:
     match event:
         case RunFinished():
             return EventText(outcome=run_outcome(event))
@@ -337,5 +337,5 @@ def event_text(event: Event) -> EventText | None:
 
 def event_texts(events: Sequence[Recorded]) -> dict[str, EventText]:
     """By the sequence of the event."""
-    found = ((str(one.seq), event_text(one.event)) for one in events)
+    found = ((str(one.seq), event_text_for_page(one.event)) for one in events)
     return {seq: text for seq, text in found if text is not None}

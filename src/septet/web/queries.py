@@ -10,13 +10,13 @@ from starlette.responses import Response, StreamingResponse
 
 from septet.chat.export_file import FORMATS, document, pack_zip, read_blobs
 from septet.chat.results import result_of
-from septet.chat.versions import difference, version_named
+from septet.chat.versions import version_diff, version_named
 from septet.demos.catalogue import demo_names
 from septet.domain.codec import encode
 from septet.errors import BadUsage, LogDamaged, NoModel
 from septet.ports import Blobs
 from septet.web.app_state import AppState
-from septet.web.requests import NotFound, json_response, parse_number
+from septet.web.requests import NotFound, json_response, number_in_address
 
 
 class Queries:
@@ -33,7 +33,7 @@ class Queries:
     async def events(self, request: Request) -> Response:
         """The log after a sequence: one envelope a line, as `--json` prints them."""
         state = await self.app.chats.state(request.path_params["chat"])
-        after = parse_number(request.query_params.get("after", "0"), "after")
+        after = number_in_address(request.query_params.get("after", "0"), "after")
         log = await self.app.session.store.read(state.chat, after)
         lines = (encode(recorded) + b"\n" for recorded in log)
         return StreamingResponse(lines, media_type="application/x-ndjson")
@@ -42,7 +42,7 @@ class Queries:
         state = await self.app.chats.state(request.path_params["chat"])
         new = version_named(state, request.query_params.get("new", str(len(state.versions))))
         old = version_named(state, request.query_params.get("old", str(max(1, new.number - 1))))
-        text = await difference(old, new, self.app.session.blobs)
+        text = await version_diff(old, new, self.app.session.blobs)
         return Response(text, media_type="text/plain")
 
     async def archive(self, request: Request) -> Response:
@@ -130,7 +130,7 @@ class Artefacts:
         name = request.path_params["name"]
         kind = MEDIA_TYPES.get(name.rpartition(".")[2].lower(), "")
         if "text" in request.query_params or not kind:
-            kind = "text/plain; charset=utf-8" if is_text(content) else BINARY
+            kind = "text/plain; charset=utf-8" if is_text_content(content) else BINARY
         saved = "download" in request.query_params or kind == BINARY
         headers = {
             "content-security-policy": SANDBOX_POLICY,
@@ -152,7 +152,7 @@ def file_name(name: str) -> str:
     return quote(name.rpartition("/")[2][-100:], safe="")
 
 
-def is_text(content: bytes) -> bool:
+def is_text_content(content: bytes) -> bool:
     if b"\0" in content[:LARGEST_TEXT]:
         return False
     try:

@@ -22,8 +22,8 @@ from septet.errors import (
     NoModel,
     SeptetError,
     StoreFailed,
+    as_septet_error,
     innermost,
-    told,
 )
 
 Text = Annotated[str, Meta(max_length=100_000)]
@@ -50,56 +50,56 @@ class NewChat(Value, forbid_unknown_fields=True):
         )
 
 
-class Action(Value, tag_field="act", tag=str.lower, forbid_unknown_fields=True):
+class PersonAction(Value, tag_field="act", tag=str.lower, forbid_unknown_fields=True):
     """One thing that the person does; `act` says which."""
 
 
-class Say(Action):
+class Say(PersonAction):
     """Words: an answer where the team asks, else a steer for the next turn."""
 
     text: Text
     to: Name = ""
 
 
-class Approve(Action):
+class Approve(PersonAction):
     """Exactly the plan that the person saw: by its digest, or by its place in the log."""
 
     plan: Name = ""
     seq: Sequence = 0
 
 
-class Accept(Action):
+class Accept(PersonAction):
     """The newest version as it is, whatever the checks say."""
 
 
-class EditPlan(Action, tag="edit"):
+class EditPlan(PersonAction, tag="edit"):
     text: Text
 
 
-class Pause(Action):
+class Pause(PersonAction):
     """Before the next turn."""
 
 
-class Resume(Action):
+class Resume(PersonAction):
     pass
 
 
-class Step(Action):
+class Step(PersonAction):
     """One turn, then pause."""
 
 
-class Stop(Action):
+class Stop(PersonAction):
     pass
 
 
-class Fork(Action):
+class Fork(PersonAction):
     """A new chat with the same start, up to a version or an event; all of it where neither is named."""
 
     version: Name = ""
     seq: Sequence = 0
 
 
-class Restore(Action):
+class Restore(PersonAction):
     version: Name
 
 
@@ -160,7 +160,7 @@ def with_error_responses(endpoint: Endpoint) -> Endpoint:
         except Exception as error:
             if not isinstance(innermost(error), SeptetError):
                 logging.getLogger("septet.web").exception("a request could not be answered")
-            return error_response(told(error))
+            return error_response(as_septet_error(error))
 
     return answered
 
@@ -182,7 +182,7 @@ async def decode_body(request: Request, form: msgspec.json.Decoder[T]) -> T:
         raise BadUsage(f"the request is not valid ({error})", "see docs/web.md for its form") from error
 
 
-def parse_number(text: str, what: str) -> int:
+def number_in_address(text: str, what: str) -> int:
     """A number out of an address; a few digits at most."""
     if not text.isascii() or not text.isdigit() or len(text) > 12:
         raise BadUsage(f"'{what}' is '{text[:40]}', which is not a whole number", "use a whole number")

@@ -41,7 +41,7 @@ class Address(Value):
     token_file: Path | None = None
 
 
-class Server(uvicorn.Server):
+class SignalFreeServer(uvicorn.Server):
     """Leaves the signals to us: uvicorn would raise them again when it has ended."""
 
     @contextmanager
@@ -49,7 +49,9 @@ class Server(uvicorn.Server):
         yield
 
 
-async def serve(address: Address, model: str, open_browser: bool, opening: OpenSession = open_session) -> int:
+async def serve_web(
+    address: Address, model: str, open_browser: bool, opening: OpenSession = open_session
+) -> int:
     """Until SIGINT or SIGTERM; returns the exit code."""
     if not is_loopback(address.host) and address.token_file is None:
         raise BadUsage(
@@ -72,14 +74,14 @@ async def serve_session(
     names = LOOPBACK | {address.host.lower(), socket.gethostname().lower()}
     access = Access(key, token, port, frozenset(names), reusable=address.token_file is not None)
     async with open_app_state(session, model) as app:
-        server = Server(server_config(application(app, access)))
+        server = SignalFreeServer(uvicorn_config(application(app, access)))
         announce(
             f"http://{url_host(address.host)}:{port}/", token, address.token_file is not None, open_browser
         )
         return await serve_until_signal(server, listener)
 
 
-def server_config(app: Starlette, limits: ConnectionLimits | None = None) -> uvicorn.Config:
+def uvicorn_config(app: Starlette, limits: ConnectionLimits | None = None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=http_protocol(limits or ConnectionLimits()),
@@ -158,7 +160,7 @@ class ServeOptions:
 async def serve_with_options(choices: ServeOptions) -> int:
     address = Address(host=choices.host, port=choices.port, token_file=choices.token_file)
     if not choices.url and choices.config is None:
-        return await serve(address, choices.model, not choices.no_open)
+        return await serve_web(address, choices.model, not choices.no_open)
     from septet.cluster.endpoint import endpoint_of
     from septet.wiring.cluster import open_cluster
 
@@ -169,4 +171,4 @@ async def serve_with_options(choices: ServeOptions) -> int:
     opening = partial(
         open_cluster, endpoint_of(server), team=team, wait=float("inf"), how=command_line_options(server)
     )
-    return await serve(address, choices.model, not choices.no_open, opening)
+    return await serve_web(address, choices.model, not choices.no_open, opening)

@@ -19,7 +19,7 @@ from septet.web.channels import (
     ready_frame,
     status_frame,
 )
-from septet.web.requests import parse_number
+from septet.web.requests import number_in_address
 
 TOO_SLOW = 4429
 CHAT_NOT_FOUND = 4404
@@ -29,7 +29,7 @@ async def serve_socket(socket: WebSocket, app: AppState) -> None:
     """The list of chats, and one chat if the address names one (`?chat=NAME&after=SEQ`)."""
     chat = socket.query_params.get("chat", "")
     try:
-        after = parse_number(socket.query_params.get("after", "0"), "after")
+        after = number_in_address(socket.query_params.get("after", "0"), "after")
         state = await app.chats.state(chat) if chat else None
     except SeptetError as error:
         await socket.accept()
@@ -42,15 +42,15 @@ async def serve_socket(socket: WebSocket, app: AppState) -> None:
         if state is not None:
             async with app.channels.open(state) as channel, channel.listen() as frames:
                 async for frame in frames_after(channel, frames, after, app):
-                    await send(socket, frame)
+                    await send_frame(socket, frame)
             await close(socket, TOO_SLOW)
 
 
 async def send_chat_list(socket: WebSocket, app: AppState) -> None:
     async with app.chat_list.listen() as frames:
-        await send(socket, await app.chat_list.snapshot())
+        await send_frame(socket, await app.chat_list.snapshot())
         async for frame in frames:
-            await send(socket, frame)
+            await send_frame(socket, frame)
 
 
 async def frames_after(channel: Channel, frames: Frames, after: int, app: AppState) -> AsyncIterator[Frame]:
@@ -75,7 +75,7 @@ async def frames_after(channel: Channel, frames: Frames, after: int, app: AppSta
             seen = max(seen, frame.last)
 
 
-async def send(socket: WebSocket, frame: Frame) -> None:
+async def send_frame(socket: WebSocket, frame: Frame) -> None:
     if socket.application_state is WebSocketState.CONNECTED:
         with suppress(WebSocketDisconnect):  # who has left is noticed by `until_gone`
             await socket.send_text(frame.text)

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from septet.chat.export import event_text
+from septet.chat.export import event_in_words
 from septet.chat.names import named_after
 from septet.chat.results import Result, clip, result_of
 from septet.common.text import printable
@@ -45,11 +45,11 @@ def autocoder(project: Mapping[str, object]) -> Handle:
 
     Comes back at once, also inside a running event loop; `step: True` starts paused.
     """
-    wanted = checked(project)
+    wanted = check_project(project)
     return Handle(lambda handle: build(wanted, handle), paused=wanted.step)
 
 
-def checked(project: Mapping[str, object]) -> Project:
+def check_project(project: Mapping[str, object]) -> Project:
     """The dict as a value; what is wrong with it is said before anything starts, without its secrets."""
     try:
         wanted = msgspec.convert(dict(project), Project)
@@ -70,7 +70,7 @@ def whole_name(model: str) -> str:
 
 
 async def build(project: Project, handle: Handle) -> Result:
-    async with open_session(environment=surroundings(project)) as session:
+    async with open_session(environment=project_environment(project)) as session:
         if project.log_level == "debug":
             session.models.debug_listener = tell_request
         sandbox = await session.sandbox()
@@ -85,7 +85,7 @@ async def build(project: Project, handle: Handle) -> Result:
         return result_of(await session.state(chat))
 
 
-def surroundings(project: Project) -> Mapping[str, str]:
+def project_environment(project: Project) -> Mapping[str, str]:
     """The environment, with the key where the model's provider looks for it; it is kept nowhere else."""
     provider = find_provider(project.model)[0] if project.model else openai.PROVIDER
     variable = provider.key_variable or openai.PROVIDER.key_variable
@@ -112,7 +112,7 @@ def teller(level: str) -> Callable[[Recorded], None]:
     """What is said on stderr: nothing, a line for each thing that happens, or all of it."""
 
     def tell(recorded: Recorded) -> None:
-        who, text = event_text(recorded)
+        who, text = event_in_words(recorded)
         if text:
             line = f"{who}: {text if level == 'debug' else brief(recorded.event, text)}"
             sys.stderr.write(f"{printable(line)}\n")

@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager
 import anyio
 from msgspec.structs import replace
 
-from septet.agents.records import viewed
+from septet.agents.records import record_through
 from septet.cluster.blobs import open_nats_blobs
 from septet.cluster.bus import NatsBus
 from septet.cluster.client import Connection
-from septet.cluster.connection import connect, retry_forever
+from septet.cluster.connection import connect_nats, retry_forever
 from septet.cluster.deployment import ClusterConductor, RemoteSandbox
 from septet.cluster.endpoint import Endpoint, without_secret
 from septet.cluster.hosts import check_conductor, check_roles
-from septet.cluster.member import Cast, Member, taking
+from septet.cluster.member import Cast, Member, take_turns
 from septet.cluster.presence import announce_presence
 from septet.cluster.store import open_nats_store
 from septet.cluster.turns import LEASE
@@ -37,7 +37,7 @@ from septet.wiring.session import OWN, Session
 async def open_shared(endpoint: Endpoint, wait: float) -> AsyncGenerator[tuple[Session, Connection]]:
     """A session on a server's log; the server may take `wait` seconds to come up."""
     home = find_home()
-    async with connect(endpoint, wait=wait) as client:
+    async with connect_nats(endpoint, wait=wait) as client:
         store = await open_nats_store(client)
         blobs = await retry_forever(lambda: open_nats_blobs(client))
         async with Models(home, load=blobs.get) as models:
@@ -91,8 +91,8 @@ async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
         session.mirror = True
         sandbox = await session.sandbox(joining.unsafe) if "runner" in joining.roles else RemoteSandbox()
         own = await own_model(session.models, joining.model)
-        cast = casting(session, sandbox, joining.roles, own)
-        member = Member(client, taking(await open_nats_store(client), cast), joining.lease)
+        cast = cast_members(session, sandbox, joining.roles, own)
+        member = Member(client, take_turns(await open_nats_store(client), cast), joining.lease)
         async with anyio.create_task_group() as tasks:
             for role in joining.roles:
                 await tasks.start(member.serve, role)
@@ -120,7 +120,7 @@ async def own_model(models: Models, name: str) -> tuple[str, ...]:
         return ()
 
 
-def casting(session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple[str, ...] = ()) -> Cast:
+def cast_members(session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple[str, ...] = ()) -> Cast:
     """The same agents as at home, on this machine's own workspace."""
 
     def in_own_folder(state: State) -> State:
@@ -131,7 +131,7 @@ def casting(session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple
 
         async def turn(state: State, record: Record) -> Event | None:
             here = in_own_folder(state)
-            return await session.agent(spec, here, sandbox, None)(here, viewed(record, in_own_folder))
+            return await session.agent(spec, here, sandbox, None)(here, record_through(record, in_own_folder))
 
         return turn
 

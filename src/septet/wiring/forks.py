@@ -25,10 +25,10 @@ from septet.runtime.log import Log
 from septet.team.layouts import first_of, layout_of
 from septet.wiring.session import Session
 from septet.workspace.files import Workspace
-from septet.workspace.snapshots import Snapshot, hidden_in, recall, restore, take_snapshot
+from septet.workspace.snapshots import Snapshot, hidden_in, recall, restore_snapshot, take_snapshot
 
 
-class Forked(Value, omit_defaults=False):
+class ForkResult(Value, omit_defaults=False):
     """The new chat, what it begins as, and the command that goes on with it."""
 
     chat: str
@@ -38,11 +38,11 @@ class Forked(Value, omit_defaults=False):
     next: str
 
 
-async def fork(
+async def fork_chat(
     session: Session, chat: str, version: VersionWritten | None = None, seq: int = 0, name: str = ""
 ) -> str:
     """Up to that version, that event or the end. The files are there before the log says so."""
-    start = beginning(await session.store.read(chat), version, seq)
+    start = log_prefix(await session.store.read(chat), version, seq)
     first = start[0].event if start else None
     if not isinstance(first, ChatStarted):
         raise BadUsage(f"'{chat}' has nothing to fork from", "name a later event")
@@ -56,18 +56,18 @@ async def fork(
     await lay_out(session, fold(start), Workspace(folder))
     log = Log(session.store, State(chat=new))
     ours = replace(first, workspace=str(folder), existing=False)
-    for event in (ours, *(moved(one.event) for one in start[1:])):
+    for event in (ours, *(event_for_fork(one.event) for one in start[1:])):
         await log.record(event)
     return new
 
 
-async def fork_named(session: Session, chat: str, version: str | None, name: str) -> Forked:
+async def fork_named(session: Session, chat: str, version: str | None, name: str) -> ForkResult:
     """A fork as a person asks for it: by the name of a version, or of all that there is."""
     origin = await session.state(chat)
     wanted = None if version is None else version_named(origin, version)
-    state = await session.state(await fork(session, chat, wanted, name=name))
+    state = await session.state(await fork_chat(session, chat, wanted, name=name))
     words = " 'what shall be different'" if state.ended else ""
-    return Forked(
+    return ForkResult(
         chat=state.chat,
         origin=chat,
         version=state.version.number if state.version else 0,
@@ -76,13 +76,13 @@ async def fork_named(session: Session, chat: str, version: str | None, name: str
     )
 
 
-def beginning(log: Sequence[Recorded], version: VersionWritten | None, seq: int) -> Sequence[Recorded]:
+def log_prefix(log: Sequence[Recorded], version: VersionWritten | None, seq: int) -> Sequence[Recorded]:
     if version is not None:
         seq = next(one.seq for one in log if one.event == version)
     return [one for one in log if one.seq <= seq] if seq else log
 
 
-def moved(event: Event) -> Event:
+def event_for_fork(event: Event) -> Event:
     """Packages are installed for a workspace: in the new one they are still to come, and agreed upon."""
     if isinstance(event, PackagesInstalled):
         return replace(event, installation=replace(event.installation, installed=()))
@@ -93,7 +93,7 @@ async def lay_out(session: Session, state: State, workspace: Workspace) -> None:
     """The newest snapshot, over it the newest version and what its runs have made."""
     if state.snapshots:
         newest = await recall(state.snapshots[-1].manifest, session.blobs)
-        await restore(workspace, newest, Snapshot(), session.blobs)
+        await restore_snapshot(workspace, newest, Snapshot(), session.blobs)
     if state.version is None:
         return
     made = [FileRef(path=path, sha256=sha256, size=0) for path, sha256 in state.artefacts.items() if sha256]

@@ -89,7 +89,7 @@ class McpServers:
             self._opened.enter_context(entered)
             listed = portal.call(client.list_tools).tools
         except Exception as error:  # whatever a stranger's program does, the person hears of it in one line
-            cause = f"the MCP server '{server}' does not work ({one_line(error)})"
+            cause = f"the MCP server '{server}' does not work ({error_line(error)})"
             raise BadConfig(cause, f"try `{command.command}` yourself, or: septet mcp rm {server}") from error
         return [make_tool(server, one, portal, client) for one in listed]
 
@@ -113,9 +113,9 @@ def make_tool(server: str, tool: "Tool", portal: BlockingPortal, client: "Client
             return await client.call_tool(tool.name, dict(arguments))
 
         try:
-            return result_text(await to_thread.run_sync(portal.call, ask, abandon_on_cancel=True))
+            return tool_result_text(await to_thread.run_sync(portal.call, ask, abandon_on_cancel=True))
         except Exception as error:  # a stranger's program: what it raises is told to the model
-            return Refusal(reason=f"{tool.name} failed: {one_line(error)}")
+            return Refusal(reason=f"{tool.name} failed: {error_line(error)}")
 
     name = INVALID_CHARACTERS.sub("_", f"{server}_{tool.name}")[:64]
     offered = ToolOffer(name=name, description=tool.description or tool.name, parameters=tool.input_schema)
@@ -137,7 +137,7 @@ def make_validator(schema: Mapping[str, object]) -> Callable[[Mapping[str, objec
     return check
 
 
-def result_text(result: "CallToolResult") -> str | Refusal:
+def tool_result_text(result: "CallToolResult") -> str | Refusal:
     """Text as it is, structures as JSON, the rest by kind."""
     parts = [getattr(part, "text", None) or f"({part.type})" for part in result.content]
     if not parts and result.structured_content is not None:
@@ -146,6 +146,6 @@ def result_text(result: "CallToolResult") -> str | Refusal:
     return Refusal(reason=text or "it failed") if result.is_error else text
 
 
-def one_line(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
-    return one_line(inner[0]) if inner else f"{type(error).__name__}: {error}"[:300]
+    return error_line(inner[0]) if inner else f"{type(error).__name__}: {error}"[:300]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, BadUsage, NoModel
-from septet.models.choice import ModelEntry, Overview, choose, choose_download, no_model_found
+from septet.models.choice import ModelEntry, Overview, choose_download, choose_model_name, no_model_found
 from septet.models.credentials import KeyFile, bearer
 from septet.models.embeddings import Embedder
 from septet.models.encoding import Loader
@@ -83,7 +83,7 @@ class Models:
         if find_provider(names[0], self._providers)[0].rehearsal:
             model = self._open_candidate(names[0]).model
         else:
-            model = make_resilient([self._open_candidate(name) for name in names], self._retry, warn)
+            model = make_resilient([self._open_candidate(name) for name in names], self._retry, warn_person)
         model = Recording(model, self._recording) if self._recording else model
         return DebugTap(model, self.debug_listener) if self.debug_listener else model
 
@@ -154,7 +154,7 @@ class Models:
         `offer_embedded` lets an embedded model be chosen that has yet to be downloaded.
         """
         settings, providers = self._settings(), (*self._providers, *PROVIDERS)
-        choice = choose(settings, providers) or choose(
+        choice = choose_model_name(settings, providers) or choose_model_name(
             settings, providers, await self.servers(), self.embedded.downloaded()
         )
         if choice is None and offer_embedded and has_runtime():
@@ -183,7 +183,7 @@ class Models:
         return Overview(
             models=(*served, *embedded),
             keys=tuple(provider.name for provider in self._with_keys() if provider.key(settings)),
-            chosen=choose(settings, providers, servers, self.embedded.downloaded()),
+            chosen=choose_model_name(settings, providers, servers, self.embedded.downloaded()),
         )
 
     def _settings(self) -> ProviderSettings:
@@ -224,5 +224,5 @@ def is_small(name: str) -> bool:
     return any(provider.small and provider.model_in(name) is not None for provider in PROVIDERS)
 
 
-def warn(text: str) -> None:
+def warn_person(text: str) -> None:
     logging.getLogger("septet.models").warning("septet: %s", text)

@@ -7,7 +7,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.common.temporary import sweep_temporary_folders
-from septet.domain.packages import Installation, Missing
+from septet.domain.packages import Installation, MissingPackages
 from septet.domain.runs import Cell, Job, RunResult
 from septet.ports import Listener, Sandbox
 from septet.sandboxes.interpreters import Interpreters
@@ -40,7 +40,7 @@ def packages_for(sandbox: Sandbox, home: Home) -> Packages:
 
 
 async def install_missing(
-    workspace: str, sources: Mapping[str, str], agree: Callable[[Missing], bool], unsafe: bool = False
+    workspace: str, sources: Mapping[str, str], agree: Callable[[MissingPackages], bool], unsafe: bool = False
 ) -> Installation | None:
     """Install what the sources lack, if it is agreed to; None where there is nothing to do."""
     home = find_home()

@@ -10,8 +10,8 @@ from pathlib import Path
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.agents.budget_guard import in_time, sparing
-from septet.agents.person import Answered, agreeing, agreeing_to_plans, away, with_chat_released
+from septet.agents.budget_guard import with_deadline, within_budgets
+from septet.agents.person import AnsweredElsewhere, agreeing_to_plans, always_agree, away, with_chat_released
 from septet.agents.runner import Bench
 from septet.chat.artefact_files import ArtefactFiles
 from septet.chat.example_sources import from_chat
@@ -57,7 +57,7 @@ from septet.workspace.ignored import repository_of
 OWN = "own"
 """The model of who thinks with whatever its machine has."""
 LONGEST_GOAL = 100_000
-PASSING = (Answered, NeedsPerson, Conflict, Interrupted, StoreFailed, Unreachable)
+PASSING = (AnsweredElsewhere, NeedsPerson, Conflict, Interrupted, StoreFailed, Unreachable)
 """What stops a conductor and says nothing of the chat, or cannot be stored."""
 
 
@@ -285,7 +285,7 @@ class Session:
         try:
             await self.deployment.play(log, floor, agents)
         finally:
-            await left(sandbox, log.state.workspace)
+            await release_sandbox(sandbox, log.state.workspace)
         await self.learn_from(chat)
 
     async def halt(self, chat: str, error: Exception) -> Sequence[Recorded]:
@@ -315,7 +315,7 @@ class Session:
         """Who answers for the person. Whoever asks one lets others have the chat until the answer is there."""
         team = state.team
         if team.approve == "auto" and not (team.stepwise or team.consult):
-            return agreeing
+            return always_agree
         asked = (
             with_chat_released(person, self.take, self.deployment.locks.release)
             if person
@@ -327,7 +327,9 @@ class Session:
         """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
         way, kit = way_of(state.team), self.kit(state, sandbox, person)
         acting = way.member(member, kit)
-        return sparing(acting if way.is_person(member) else in_time(acting, member.name), member.name)
+        return within_budgets(
+            acting if way.is_person(member) else with_deadline(acting, member.name), member.name
+        )
 
     def kit(self, state: State, sandbox: Sandbox, person: Agent | None) -> Kit:
         """What the members of a chat work with."""
@@ -375,7 +377,7 @@ async def open_session(
                 yield session
 
 
-async def left(sandbox: Sandbox, workspace: str) -> None:
+async def release_sandbox(sandbox: Sandbox, workspace: str) -> None:
     """Nobody works there for now: nothing of the sandbox waits there any longer."""
     if isinstance(sandbox, JobRunner):
         await sandbox.release(workspace)

@@ -14,17 +14,17 @@ from septet.domain.state import State
 from septet.errors import BadUsage
 from septet.ports import ChatCatalog
 from septet.settings.home import Home
-from septet.stores.blobs import addresses_in_log, sweep
+from septet.stores.blobs import addresses_in_log, sweep_blobs
 from septet.team.layouts import first_of
 from septet.wiring.forks import layout_at
 from septet.wiring.session import Session
 from septet.workspace.files import Workspace
-from septet.workspace.snapshots import hidden_in, recall, restore, take_snapshot
+from septet.workspace.snapshots import hidden_in, recall, restore_snapshot, take_snapshot
 
 SNAPSHOT = re.compile(r"s(\d{1,9})", re.IGNORECASE)
 
 
-class Restored(Value, omit_defaults=False):
+class RestoreResult(Value, omit_defaults=False):
     """What was brought back, and the point that takes it back."""
 
     chat: str
@@ -32,7 +32,7 @@ class Restored(Value, omit_defaults=False):
     undo: str
 
 
-async def restore_workspace(session: Session, chat: str, point: str) -> Restored:
+async def restore_workspace(session: Session, chat: str, point: str) -> RestoreResult:
     """Bring back a snapshot (`s3`) or a version (`v2`); what is there now is kept as a snapshot first."""
     state = await session.state(chat)
     workspace = Workspace(Path(state.workspace))
@@ -43,10 +43,10 @@ async def restore_workspace(session: Session, chat: str, point: str) -> Restored
     saved, now = await take_snapshot(workspace, hidden, session.blobs, number, f"before {point}")
     await session.store.append(chat, saved, after=None)
     if manifest is not None:
-        await restore(workspace, await recall(manifest, session.blobs), now, session.blobs)
+        await restore_snapshot(workspace, await recall(manifest, session.blobs), now, session.blobs)
     if version is not None:
         await workspace.show(layout_at(state, version, now), session.blobs)
-    return Restored(chat=chat, point=point, undo=f"s{saved.number}")
+    return RestoreResult(chat=chat, point=point, undo=f"s{saved.number}")
 
 
 def snapshot_named(state: State, name: str) -> str:
@@ -59,7 +59,7 @@ def snapshot_named(state: State, name: str) -> str:
     return state.snapshots[number - 1].manifest
 
 
-async def rename(session: Session, chat: str, name: str) -> str:
+async def rename_chat_named(session: Session, chat: str, name: str) -> str:
     session.take(chat)
     await catalog_of(session).rename(chat, checked_name(name))
     apart = session.home.artefacts
@@ -100,4 +100,4 @@ async def forget_remote(session: Session, name: str) -> str:
 
 def free_blobs(home: Home) -> int | None:
     """What no chat names; nothing while somebody is at work: the next removal does it then."""
-    return sweep(home.blobs, lambda: addresses_in_log(home.database, home.blobs))
+    return sweep_blobs(home.blobs, lambda: addresses_in_log(home.database, home.blobs))

@@ -10,7 +10,7 @@ from septet.team.context import Context
 from septet.workspace.edits import diff_text
 from septet.workspace.files import path_trouble
 from septet.workspace.formatting import format_python
-from septet.workspace.validation import fault_of, fault_text
+from septet.workspace.validation import fault_text, file_fault
 
 LARGEST = 1 << 20
 
@@ -57,7 +57,7 @@ def text_trouble(path: str, text: str | None) -> Refusal | None:
         return Refusal(reason=f"'{path}' would hold a character that UTF-8 does not have")
     if size > LARGEST:
         return Refusal(reason=f"'{path}' would have {size:,} bytes, {LARGEST:,} are the most")
-    fault = fault_of(text, path) if path.endswith(".py") else None
+    fault = file_fault(text, path) if path.endswith(".py") else None
     return Refusal(reason=f"nothing was written, for {fault_text(path, fault)}") if fault else None
 
 

@@ -84,7 +84,7 @@ def text_of(
     columns = connection.execute(f"SUMMARIZE SELECT * FROM {reader}", source).fetchall()  # noqa: S608  # a fixed set of readers
     samples = connection.execute(f"SELECT * FROM {reader} LIMIT {SAMPLES}", source).fetchall()  # noqa: S608  # as above
     rows = int(columns[0][10]) if columns else 0
-    table = [HEAD, *(row(column, dictionary) for column in columns)]
+    table = [HEAD, *(column_row(column, dictionary) for column in columns)]
     shape = f"{pluralize(rows, 'row')}, {pluralize(len(columns), 'column')}, {pluralize(size, 'byte')}"
     lines = [
         f"{path.name}: {kind}, {shape}",
@@ -94,7 +94,7 @@ def text_of(
     return "\n".join([*lines, *(" | ".join(cell_text(value) for value in sample) for sample in samples)])
 
 
-def row(column: Sequence[object], dictionary: Mapping[str, str]) -> tuple[str, ...]:
+def column_row(column: Sequence[object], dictionary: Mapping[str, str]) -> tuple[str, ...]:
     name, kind, smallest, largest, different = column[:5]
     empty = f"{float(str(column[11] or 0)):g} %"
     meaning = dictionary.get(str(name).lower(), "")

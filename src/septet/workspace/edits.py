@@ -7,23 +7,23 @@ from septet.domain.plans import Refusal
 
 def insert_lines(text: str, line: int, code: str) -> str | Refusal:
     """`code` before that line; one past the last line appends."""
-    lines = split(text)
+    lines = split_lines(text)
     if not 1 <= line <= len(lines) + 1:
         return Refusal(reason=f"line {line} is not in 1 to {len(lines) + 1}")
-    return joined([*with_newline(lines[: line - 1]), *block(code, text), *lines[line - 1 :]])
+    return join_lines([*with_newline(lines[: line - 1]), *new_lines(code, text), *lines[line - 1 :]])
 
 
 def replace_lines(text: str, start: int, end: int, code: str) -> str | Refusal:
     """`code` instead of the lines from `start` to `end`, both included."""
-    lines = split(text)
+    lines = split_lines(text)
     trouble = outside(start, end, len(lines))
-    return trouble or joined([*with_newline(lines[: start - 1]), *block(code, text), *lines[end:]])
+    return trouble or join_lines([*with_newline(lines[: start - 1]), *new_lines(code, text), *lines[end:]])
 
 
 def remove_lines(text: str, start: int, end: int) -> str | Refusal:
     """The text without the lines from `start` to `end`, both included."""
-    lines = split(text)
-    return outside(start, end, len(lines)) or joined([*lines[: start - 1], *lines[end:]])
+    lines = split_lines(text)
+    return outside(start, end, len(lines)) or join_lines([*lines[: start - 1], *lines[end:]])
 
 
 def replace_text(text: str, old: str, new: str) -> str | Refusal:
@@ -47,14 +47,14 @@ def outside(start: int, end: int, count: int) -> Refusal | None:
     return Refusal(reason=f"lines {start} to {end} are not in 1 to {count}" if count else "the file is empty")
 
 
-def split(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Lines as editors count them: only a line feed ends one."""
     lines = text.split("\n")
     whole = [line + "\n" for line in lines[:-1]]
     return [*whole, lines[-1]] if lines[-1] else whole
 
 
-def block(code: str, text: str) -> list[str]:
+def new_lines(code: str, text: str) -> list[str]:
     """The new lines, with the line ends that the file has."""
     code = code.replace("\r\n", "\n")
     code = code if not code or code.endswith("\n") else code + "\n"
@@ -66,7 +66,7 @@ def with_newline(lines: list[str]) -> list[str]:
     return [*lines[:-1], lines[-1] if lines[-1].endswith("\n") else lines[-1] + "\n"] if lines else []
 
 
-def joined(lines: list[str]) -> str:
+def join_lines(lines: list[str]) -> str:
     return "".join(lines)
 
 
@@ -91,5 +91,5 @@ def diff_text(path: str, old: str | None, new: str | None) -> str:
 def lines_of(text: str | None) -> list[str]:
     return [
         line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
-        for line in split(text or "")
+        for line in split_lines(text or "")
     ]

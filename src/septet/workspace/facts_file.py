@@ -5,7 +5,7 @@ import re
 from hashlib import sha256
 from pathlib import Path
 
-from septet.domain.facts import Change, changed, same, tidy
+from septet.domain.facts import FactsChange, apply_change, same, tidy
 from septet.errors import StoreFailed
 
 LINE = re.compile(r"^- (?P<fact>.+?)(?: \((?P<source>[^()]*, \d{4}-\d\d-\d\d)\))?$")
@@ -38,15 +38,15 @@ class Memory:
 
     def own_facts(self) -> tuple[str, ...]:
         """Those that the person said, in a chat or outside of one, or wrote into the file."""
-        return tuple(fact for fact, source in self.lines().items() if is_person(source))
+        return tuple(fact for fact, source in self.lines().items() if is_person_fact(source))
 
-    def change(self, change: Change, source: str) -> None:
+    def change(self, change: FactsChange, source: str) -> None:
         """Work the change into the file as it is now, in one move."""
         origins = {same(fact): origin for fact, origin in self.lines().items()}
         for fact in map(same, change.add):
-            origins[fact] = source if is_person(source) else origins.get(fact, source)
-        own = [fact for fact, origin in origins.items() if is_person(origin)]
-        rows = [f"- {fact} ({origins[same(fact)]})\n" for fact in changed(self.facts(), change, own)]
+            origins[fact] = source if is_person_fact(source) else origins.get(fact, source)
+        own = [fact for fact, origin in origins.items() if is_person_fact(origin)]
+        rows = [f"- {fact} ({origins[same(fact)]})\n" for fact in apply_change(self.facts(), change, own)]
         draft = self.path.with_suffix(".new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,5 +58,5 @@ class Memory:
             ) from error
 
 
-def is_person(source: str) -> bool:
+def is_person_fact(source: str) -> bool:
     return source.startswith(("the person", "person in "))

@@ -47,7 +47,7 @@ def git_ignored(folder: Path, top: Path, *, with_index: bool) -> list[str] | Non
     with temporary_folder("git") as made:
         surroundings = {**os.environ, "GIT_DIR": str(made), "GIT_WORK_TREE": str(top)}
         surroundings |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-        index = prepare(made, top)
+        index = prepare_repository(made, top)
         if with_index and index.is_file():
             surroundings["GIT_INDEX_FILE"] = str(index)
         try:
@@ -64,7 +64,7 @@ def git_ignored(folder: Path, top: Path, *, with_index: bool) -> list[str] | Non
     return [os.fsdecode(name) for name in run.stdout.split(b"\0") if name]
 
 
-def prepare(made: Path, top: Path) -> Path:
+def prepare_repository(made: Path, top: Path) -> Path:
     """An empty repository with the real one's local exclusions; gives the path of the real one's index."""
     for name in ("objects", "refs", "info"):
         (made / name).mkdir()

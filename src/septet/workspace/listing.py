@@ -32,7 +32,7 @@ LOOKED_INTO = 4 << 20
 LARGEST_TEXT = 256 << 10
 
 
-class Entry(Value):
+class FolderEntry(Value):
     """Something in a folder. `sha256` is empty for a file whose content was not kept."""
 
     path: str
@@ -43,10 +43,10 @@ class Entry(Value):
     target: str = ""
 
 
-class Listing(Value):
+class FolderListing(Value):
     """`whole` is whether all of the folder is in it, apart from what may not be read."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[FolderEntry, ...] = ()
     ignored: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     whole: bool = True
@@ -62,7 +62,7 @@ class Walk:
         self.secrets: list[str] = []
         self.whole = True
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FolderEntry]:
         root = os.open(self.root, FOLDER & ~os.O_NOFOLLOW)
         try:
             for count, entry in enumerate(self._beneath(root, "", 0)):
@@ -73,7 +73,7 @@ class Walk:
         finally:
             os.close(root)
 
-    def _beneath(self, folder: int, prefix: str, depth: int) -> Iterator[Entry]:
+    def _beneath(self, folder: int, prefix: str, depth: int) -> Iterator[FolderEntry]:
         names = sorted(os.listdir(folder))
         if depth and ".git" in names:  # a repository in the repository has rules of its own
             self.ignored |= {prefix + path for path in ignored_paths(self.root / prefix)}
@@ -86,12 +86,12 @@ class Walk:
             with suppress(FileNotFoundError):
                 yield from self._entry(folder, name, prefix, depth)
 
-    def _entry(self, folder: int, name: str, prefix: str, depth: int) -> Iterator[Entry]:
+    def _entry(self, folder: int, name: str, prefix: str, depth: int) -> Iterator[FolderEntry]:
         state = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if not stat.S_ISDIR(state.st_mode):
             yield from self._leaf(folder, name, prefix, state)
             return
-        yield Entry(path=prefix + name, kind="folder")
+        yield FolderEntry(path=prefix + name, kind="folder")
         try:
             deeper = os.open(name, FOLDER, dir_fd=folder)
         except PermissionError:
@@ -105,27 +105,29 @@ class Walk:
         finally:
             os.close(deeper)
 
-    def _leaf(self, folder: int, name: str, prefix: str, state: os.stat_result) -> Iterator[Entry]:
+    def _leaf(self, folder: int, name: str, prefix: str, state: os.stat_result) -> Iterator[FolderEntry]:
         path = prefix + name
         if stat.S_ISLNK(state.st_mode):
-            yield Entry(path=path, kind="link", target=os.readlink(name, dir_fd=folder))
+            yield FolderEntry(path=path, kind="link", target=os.readlink(name, dir_fd=folder))
         elif not stat.S_ISREG(state.st_mode):
-            yield Entry(path=path, kind="odd")
+            yield FolderEntry(path=path, kind="odd")
         elif is_secret_name(path):
             self.secrets.append(path)
         else:
             executable = bool(state.st_mode & stat.S_IXUSR)
-            yield Entry(path=path, kind="file", size=state.st_size, executable=executable)
+            yield FolderEntry(path=path, kind="file", size=state.st_size, executable=executable)
 
 
-def listing(root: Path, hidden: Collection[str]) -> Listing:
+def list_folder(root: Path, hidden: Collection[str]) -> FolderListing:
     """All but what is `hidden`. Secrets are known by their names here; who reads a file looks into it too."""
     if not root.is_dir():
-        return Listing()
+        return FolderListing()
     open_root(root)
     walk = Walk(root, hidden)
     entries = tuple(walk.entries())
-    return Listing(entries=entries, ignored=tuple(walk.left), secrets=tuple(walk.secrets), whole=walk.whole)
+    return FolderListing(
+        entries=entries, ignored=tuple(walk.left), secrets=tuple(walk.secrets), whole=walk.whole
+    )
 
 
 class FolderTexts(Mapping[str, str]):
@@ -137,7 +139,7 @@ class FolderTexts(Mapping[str, str]):
     def __init__(self, known: Mapping[str, str], workspace: Workspace, hidden: Collection[str]) -> None:
         self.known = known
         self._workspace = workspace
-        others = [one.path for one in listing(workspace.root, hidden).entries if one.kind == "file"]
+        others = [one.path for one in list_folder(workspace.root, hidden).entries if one.kind == "file"]
         self._paths = dict.fromkeys([*known, *others])
         self.read: dict[str, bytes] = {}
 
@@ -145,7 +147,7 @@ class FolderTexts(Mapping[str, str]):
         if path in self.known:
             return self.known[path]
         content = self._workspace.read(path) if path in self._paths else None
-        text = None if content is None or is_secret(path, content) else as_text(content)
+        text = None if content is None or is_secret(path, content) else text_of_content(content)
         if text is None or content is None:
             raise KeyError(path)
         self.read[path] = content
@@ -165,7 +167,7 @@ def is_secret(path: str, content: bytes) -> bool:
     return holds_secret(content[:LOOKED_INTO].decode(errors="replace"))
 
 
-def as_text(content: bytes, largest: int = LARGEST_TEXT) -> str | None:
+def text_of_content(content: bytes, largest: int = LARGEST_TEXT) -> str | None:
     """The text that a member can be shown; None for what is none, or too long."""
     try:
         text = content.decode() if len(content) <= largest else None

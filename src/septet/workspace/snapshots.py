@@ -19,7 +19,7 @@ from septet.errors import LogDamaged
 from septet.ports import Blobs
 from septet.workspace.files import LARGEST, PLAIN, Workspace, depth, in_thread, make_folder, ways
 from septet.workspace.ignored import ignored_paths
-from septet.workspace.listing import Entry, is_secret, listing
+from septet.workspace.listing import FolderEntry, is_secret, list_folder
 
 MOST_BYTES = 1 << 30
 """What the contents of a snapshot may have in all; files that do not fit are listed, and left as they are."""
@@ -33,7 +33,7 @@ class Snapshot(Value):
     Where it is not `whole`, the folder held more than is listed, and a restore removes nothing.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[FolderEntry, ...] = ()
     ignored: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     whole: bool = True
@@ -41,7 +41,7 @@ class Snapshot(Value):
     def is_left_out(self, path: str) -> bool:
         return not ways(path).isdisjoint((*self.ignored, *self.secrets))
 
-    def files(self) -> dict[str, Entry]:
+    def files(self) -> dict[str, FolderEntry]:
         """Those that can be brought back."""
         return {entry.path: entry for entry in self.entries if entry.kind == "file" and entry.sha256}
 
@@ -49,11 +49,11 @@ class Snapshot(Value):
 DECODER = msgspec.json.Decoder(Snapshot)
 
 
-async def take(workspace: Workspace, hidden: Collection[str], blobs: Blobs) -> Snapshot:
+async def snapshot_of(workspace: Workspace, hidden: Collection[str], blobs: Blobs) -> Snapshot:
     """Every entry that is not `hidden` and no secret, the contents kept as blobs."""
-    found = await in_thread(lambda: listing(workspace.root, hidden))
+    found = await in_thread(lambda: list_folder(workspace.root, hidden))
     room = MOST_BYTES
-    entries: list[Entry] = []
+    entries: list[FolderEntry] = []
     secrets = list(found.secrets)
     for entry in found.entries:
         if entry.kind == "odd":
@@ -76,7 +76,7 @@ async def take_snapshot(
     workspace: Workspace, hidden: Collection[str], blobs: Blobs, number: int, note: str = ""
 ) -> tuple[SnapshotTaken, Snapshot]:
     """A snapshot and the event that records it."""
-    snapshot = await take(workspace, hidden, blobs)
+    snapshot = await snapshot_of(workspace, hidden, blobs)
     event = SnapshotTaken(
         number=number,
         manifest=await blobs.put(msgspec.json.encode(snapshot)),
@@ -103,7 +103,7 @@ async def recall(address: str, blobs: Blobs) -> Snapshot:
         raise LogDamaged(f"the snapshot {address[:12]} cannot be read", "restore another one") from error
 
 
-async def restore(workspace: Workspace, snapshot: Snapshot, now: Snapshot, blobs: Blobs) -> None:
+async def restore_snapshot(workspace: Workspace, snapshot: Snapshot, now: Snapshot, blobs: Blobs) -> None:
     """Make the workspace what it was. Nothing goes that `now`, which was just taken, could not bring back."""
     contents = {entry.sha256: await blobs.get(entry.sha256) for entry in snapshot.entries if entry.sha256}
 
@@ -111,31 +111,31 @@ async def restore(workspace: Workspace, snapshot: Snapshot, now: Snapshot, blobs
         make_folder(workspace.root)
         kept = now.files()
         wanted = {entry.path: entry.kind for entry in snapshot.entries}
-        there = listing(workspace.root, (*now.ignored, *snapshot.ignored)).entries
+        there = list_folder(workspace.root, (*now.ignored, *snapshot.ignored)).entries
         for entry in sorted(there, key=lambda one: depth(one.path), reverse=True):
             lost = entry.kind == "file" and entry.path not in kept
             if not lost and must_go(entry, wanted, snapshot):
                 erase(workspace, entry)
         for entry in snapshot.entries:
             if not workspace.digest(entry.path) or entry.path in kept:
-                put(workspace, entry, contents)
+                put_entry(workspace, entry, contents)
 
     await in_thread(work)
 
 
-def must_go(entry: Entry, wanted: dict[str, str], snapshot: Snapshot) -> bool:
+def must_go(entry: FolderEntry, wanted: dict[str, str], snapshot: Snapshot) -> bool:
     if entry.path in wanted:
         return wanted[entry.path] != entry.kind
     return snapshot.whole and not snapshot.is_left_out(entry.path)
 
 
-def erase(workspace: Workspace, entry: Entry) -> None:
+def erase(workspace: Workspace, entry: FolderEntry) -> None:
     with suppress(OSError), workspace.folder_of(entry.path) as (folder, name):
         remove: Callable[..., None] = os.rmdir if entry.kind == "folder" else os.unlink
         remove(name, dir_fd=folder)
 
 
-def put(workspace: Workspace, entry: Entry, contents: dict[str, bytes]) -> None:
+def put_entry(workspace: Workspace, entry: FolderEntry, contents: dict[str, bytes]) -> None:
     if entry.kind == "folder":
         with workspace.folder_of(entry.path, make=True) as (folder, name), suppress(FileExistsError):
             os.mkdir(name, 0o755, dir_fd=folder)
@@ -145,7 +145,7 @@ def put(workspace: Workspace, entry: Entry, contents: dict[str, bytes]) -> None:
         put_file(workspace, entry, contents[entry.sha256])
 
 
-def put_link(workspace: Workspace, entry: Entry) -> None:
+def put_link(workspace: Workspace, entry: FolderEntry) -> None:
     with workspace.folder_of(entry.path, make=True) as (folder, name):
         with suppress(OSError):
             if os.readlink(name, dir_fd=folder) == entry.target:
@@ -154,7 +154,7 @@ def put_link(workspace: Workspace, entry: Entry) -> None:
         os.symlink(entry.target, name, dir_fd=folder)
 
 
-def put_file(workspace: Workspace, entry: Entry, content: bytes) -> None:
+def put_file(workspace: Workspace, entry: FolderEntry, content: bytes) -> None:
     if workspace.digest(entry.path) != entry.sha256:
         workspace.write(entry.path, content)
     with workspace.folder_of(entry.path) as (folder, name):

@@ -35,36 +35,36 @@ PERMITTED = {"overload", "abstractmethod", "abstractproperty", "no_type_check"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Fault(Value):
+class FileFault(Value):
     """What is wrong with a file, and in which line."""
 
     line: int
     text: str
 
 
-def fault_of(source: str, path: str = "main.py") -> Fault | None:
+def file_fault(source: str, path: str = "main.py") -> FileFault | None:
     """The first thing that makes the file unusable; nothing for a whole one."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(source, path)
             compile(tree, path, "exec", dont_inherit=True)
     except SyntaxError as error:
-        return Fault(line=error.lineno or 1, text=f"{type(error).__name__}: {error.msg}")
+        return FileFault(line=error.lineno or 1, text=f"{type(error).__name__}: {error.msg}")
     except (ValueError, RecursionError, MemoryError) as error:
-        return Fault(line=1, text=f"{type(error).__name__}: {error}")
+        return FileFault(line=1, text=f"{type(error).__name__}: {error}")
     return elision_of(source, path)
 
 
-def elision_of(source: str, path: str = "main.py") -> Fault | None:
+def elision_of(source: str, path: str = "main.py") -> FileFault | None:
     """The first place that stands for code which was left out, in a file that may be broken otherwise."""
     if path.endswith(".py"):
-        faults = [*elided_comments(source), *elided_bodies(parsed(source))]
+        faults = [*elided_comments(source), *elided_bodies(parse_or_fault(source))]
     else:
         faults = [*elided_lines(source)] if path.endswith(COMMENTED) else []
     return min(faults, key=lambda fault: fault.line) if faults else None
 
 
-def parsed(source: str) -> ast.AST:
+def parse_or_fault(source: str) -> ast.AST:
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(source)
@@ -72,24 +72,24 @@ def parsed(source: str) -> ast.AST:
         return ast.Module(body=[], type_ignores=[])
 
 
-def fault_text(path: str, fault: Fault) -> str:
+def fault_text(path: str, fault: FileFault) -> str:
     return f"{path}, line {fault.line}: {fault.text}"
 
 
-def elided_comments(source: str) -> Iterator[Fault]:
+def elided_comments(source: str) -> Iterator[FileFault]:
     """Comments that stand for code: `# ... rest of the code`; as far as a broken file can be read."""
     with suppress(tokenize.TokenError, SyntaxError):
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.COMMENT and stands_for_code(token.string.lstrip("#")):
-                yield Fault(line=token.start[0], text=f"code was left out: '{token.string.strip()}'")
+                yield FileFault(line=token.start[0], text=f"code was left out: '{token.string.strip()}'")
 
 
-def elided_lines(source: str) -> Iterator[Fault]:
+def elided_lines(source: str) -> Iterator[FileFault]:
     """Lines of other languages that are nothing but such a comment."""
     for number, line in enumerate(source.splitlines(), start=1):
         found = COMMENT_LINE.match(line)
         if found and stands_for_code(found["words"]):
-            yield Fault(line=number, text=f"code was left out: '{line.strip()}'")
+            yield FileFault(line=number, text=f"code was left out: '{line.strip()}'")
 
 
 def stands_for_code(comment: str) -> bool:
@@ -97,7 +97,7 @@ def stands_for_code(comment: str) -> bool:
     return bool(words) and any(form.search(words) for form in ELISIONS)
 
 
-def elided_bodies(tree: ast.AST) -> Iterator[Fault]:
+def elided_bodies(tree: ast.AST) -> Iterator[FileFault]:
     """Bodies and statements that are a bare `...`, outside protocols, stubs and overloads."""
     waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
     while waiting:
@@ -107,7 +107,7 @@ def elided_bodies(tree: ast.AST) -> Iterator[Fault]:
         inside = permitted or (isinstance(node, Function) and is_stub(node))
         for child in ast.iter_child_nodes(node):
             if is_ellipsis(child) and not inside:
-                yield Fault(line=getattr(child, "lineno", 1), text="code was left out: a bare '...'")
+                yield FileFault(line=getattr(child, "lineno", 1), text="code was left out: a bare '...'")
             waiting.append((child, permitted))
 
 
@@ -124,14 +124,14 @@ def is_abstract(node: ast.ClassDef) -> bool:
 def is_exception(node: ast.ClassDef) -> bool:
     """`class Refused(Exception): ...` is whole."""
     named = any(last_name(base).endswith(("Error", "Exception", "Warning")) for base in node.bases)
-    return named and all(is_ellipsis(part) or is_text(part) for part in node.body)
+    return named and all(is_ellipsis(part) or is_text_node(part) for part in node.body)
 
 
 def is_stub(node: Function) -> bool:
     return any(last_name(decorator) in PERMITTED for decorator in node.decorator_list)
 
 
-def is_text(node: ast.AST) -> bool:
+def is_text_node(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)

@@ -14,13 +14,13 @@ from septet.models.faults import AccessDenied
 from septet.models.http import HttpClient
 from septet.models.providers.azure import azure_address, azure_credentials
 from septet.models.providers.openai import OpenAIModel
-from septet.testing.server import MockServer, serving
+from septet.testing.server import MockServer, serve_mock
 
 pytestmark = pytest.mark.anyio
 
 
 async def asked_with(credentials: Credentials) -> MockServer:
-    async with serving() as server, HttpClient() as wire:
+    async with serve_mock() as server, HttpClient() as wire:
         address = azure_address(server.url.removesuffix("/v1"), "my deployment", "2024-10-21")
         await ask(OpenAIModel(address, "my deployment", credentials, wire), question("go"))
     return server

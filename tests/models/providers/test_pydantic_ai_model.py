@@ -38,7 +38,7 @@ from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 from septet.wiring.models import Models
 
 pytestmark = pytest.mark.anyio
@@ -54,7 +54,7 @@ def models(folder: Path) -> Models:
 async def test_a_name_with_its_provider_opens_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(in_order(Reply(text="hello")), key="sk-1") as server, models(tmp_path) as opening:
+    async with serve_mock(in_order(Reply(text="hello")), key="sk-1") as server, models(tmp_path) as opening:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         _, answer = await ask(opening.open([NAME]), question("go"))
@@ -64,7 +64,7 @@ async def test_a_name_with_its_provider_opens_a_model(
 
 async def test_what_the_library_knows_to_be_missing_is_asked_for_in_words() -> None:
     said = '```tool\n{"name": "write", "arguments": {"path": "a"}}\n```'
-    async with serving(in_order(Reply(text=said))) as server, HttpClient() as wire:
+    async with serve_mock(in_order(Reply(text=said))) as server, HttpClient() as wire:
         provider = OpenAIProvider(base_url=server.url, api_key="k")
         inner = OpenAIChatModel("mock", provider=provider, profile={"supports_tools": False})
         model = make_resilient([Candidate("m", PydanticAIModel(inner, wire))], RetryPolicy(attempts=1), print)

@@ -11,7 +11,7 @@ from septet.models.wrappers.chaos import Chaos
 from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.stores.memory import MemoryStore
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ QUICK = RetryPolicy(total_seconds=20.0, attempts=4, first_wait=0.001, max_wait=0
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_chat_on_a_bad_day_is_resumed_until_it_is_whole(seed: int) -> None:
     store = MemoryStore()
-    async with serving(scripted) as server, HttpClient() as wire:
+    async with serve_mock(scripted) as server, HttpClient() as wire:
         model = make_resilient(
             [Candidate("m", Chaos(open_openai(server, wire), seed, probability=0.6))], QUICK, print
         )

@@ -6,7 +6,7 @@ from models.asking import ask, open_openai, question
 from septet.models.http import HttpClient
 from septet.models.wrappers.early_stop import REPEATED_LINES, EarlyStop
 from septet.testing.replies import Reply, in_order
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 
@@ -14,7 +14,7 @@ CODE = "def f(n):\n    return n\n\n\ndef test_f():\n"
 
 
 async def answer_to(text: str) -> str:
-    async with serving(in_order(Reply(text=text, piece=9, pause=0.0001))) as server, HttpClient() as wire:
+    async with serve_mock(in_order(Reply(text=text, piece=9, pause=0.0001))) as server, HttpClient() as wire:
         _, answer = await ask(EarlyStop(open_openai(server, wire)), question("go"))
     assert answer.usage.completion > 0
     return answer.text

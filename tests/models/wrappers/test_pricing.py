@@ -11,7 +11,7 @@ from septet.models.providers.provider import Billing
 from septet.models.table import find_provider
 from septet.models.wrappers.pricing import Pricing, price
 from septet.testing.replies import Reply, in_order
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +63,7 @@ def test_only_models_on_this_machine_are_free(name: str, free: bool) -> None:
     ],
 )
 async def test_the_answer_says_what_it_cost(name: str, cost: float | None) -> None:
-    async with serving(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
+    async with serve_mock(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
         _, answer = await ask(Pricing(open_openai(server, wire), name, billing_of(name)), question("go"))
     assert answer.cost == cost
 
@@ -80,7 +80,7 @@ async def test_a_question_that_the_budget_is_too_small_for_is_not_asked(
     name: str, left: float, held: bool
 ) -> None:
     asking = replace(question("go"), purse=Purse(left=left, limit="the cost budget of $1"))
-    async with serving(in_order(Reply(text="x"))) as server, HttpClient() as wire:
+    async with serve_mock(in_order(Reply(text="x"))) as server, HttpClient() as wire:
         model = Pricing(open_openai(server, wire), name, billing_of(name))
         if held:
             with pytest.raises(
@@ -94,7 +94,7 @@ async def test_a_question_that_the_budget_is_too_small_for_is_not_asked(
 
 async def test_who_has_a_purse_must_know_the_price() -> None:
     asking = replace(question("go"), purse=Purse(left=1.0, limit="the cost budget of $1"))
-    async with serving(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
+    async with serve_mock(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
         model = Pricing(
             open_openai(server, wire), "url:https://example.com#m", billing_of("url:https://example.com#m")
         )

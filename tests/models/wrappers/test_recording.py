@@ -13,7 +13,7 @@ from septet.models.wrappers.recording import RecordingFile
 from septet.settings.home import Home
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Reply, in_order
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 from septet.wiring.models import Models, absolute_name
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ def home(folder: Path) -> Home:
 
 async def test_a_recorded_chat_plays_back_the_same(tmp_path: Path) -> None:
     tape = tmp_path / "chat.jsonl"
-    async with serving(scripted) as server, Models(home(tmp_path), {}) as models:
+    async with serve_mock(scripted) as server, Models(home(tmp_path), {}) as models:
         models.record(tape)
         first = await chat(MemoryStore(), models.open([f"url:{server.url}#m"]))
     again = await chat(MemoryStore(), ReplayModel(load_recording(tape), "chat"))
@@ -41,7 +41,7 @@ async def test_a_recorded_chat_plays_back_the_same(tmp_path: Path) -> None:
 async def test_secrets_are_not_in_the_recording(tmp_path: Path, variable: str) -> None:
     tape = tmp_path / "chat.jsonl"
     leaking = Reply(text=f"your key is {SECRET}, and {SECRET}", reasoning=SECRET)
-    async with serving(in_order(leaking)) as server:
+    async with serve_mock(in_order(leaking)) as server:
         around = {variable: SECRET, "OPENAI_BASE_URL": server.url}
         async with Models(home(tmp_path), around) as models:
             models.keys.set("anthropic", SECRET if variable == "kept" else "")

@@ -14,7 +14,7 @@ from septet.models.faults import InvalidAnswer, RequestRejected
 from septet.models.http import HttpClient
 from septet.models.wrappers.text_protocol import TextProtocol, parse_calls, parse_json
 from septet.testing.replies import Feature, Reply, in_order
-from septet.testing.server import MockServer, serving
+from septet.testing.server import MockServer, serve_mock
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,9 @@ def texts(server: MockServer) -> list[str]:
 
 
 async def test_tools_are_used_through_blocks(wire: HttpClient) -> None:
-    async with serving(in_order(Reply(), Reply(text=f"I write it.\n{USE}\n{USE}")), features=NONE) as server:
+    async with serve_mock(
+        in_order(Reply(), Reply(text=f"I write it.\n{USE}\n{USE}")), features=NONE
+    ) as server:
         _, answer = await ask(
             TextProtocol(open_openai(server, wire)), replace(question("go"), tools=(WRITE,))
         )
@@ -53,7 +55,7 @@ async def test_who_cannot_see_is_told_that_there_was_a_picture(wire: HttpClient,
 
     message = Message(role="user", text="look", images=("0" * 64, "1" * 64))
     request = Request(role="reviewer", step=1, messages=(message,))
-    async with serving(in_order(Reply(text="seen")), features=frozenset({"tools"})) as server:
+    async with serve_mock(in_order(Reply(text="seen")), features=frozenset({"tools"})) as server:
         model = TextProtocol(WIRES[kind](server, wire, load))
         await ask(model, request)
         await ask(model, request)
@@ -74,7 +76,7 @@ async def test_a_request_with_pictures_that_is_refused_for_whatever_reason_goes_
 
     message = Message(role="user", text="look", images=("0" * 64,))
     request = Request(role="coder", step=1, messages=(message,), tools=(WRITE,))
-    async with serving(in_order(Reply(text="seen")), features=frozenset({"tools"})) as server:
+    async with serve_mock(in_order(Reply(text="seen")), features=frozenset({"tools"})) as server:
         server.words = words
         _, answer = await ask(TextProtocol(open_openai(server, wire, load)), request)
     assert answer.text == "seen"
@@ -89,7 +91,7 @@ async def test_a_refusal_that_has_nothing_to_do_with_pictures_stays_one(wire: Ht
 
     message = Message(role="user", text="look", images=("0" * 64,))
     request = Request(role="coder", step=1, messages=(message,), tools=(WRITE,))
-    async with serving(features=NONE) as server:
+    async with serve_mock(features=NONE) as server:
         server.words = "no such model"
         with pytest.raises(RequestRejected, match="no such model"):
             await ask(TextProtocol(open_openai(server, wire, load)), request)
@@ -98,7 +100,7 @@ async def test_a_refusal_that_has_nothing_to_do_with_pictures_stays_one(wire: Ht
 
 async def test_a_schema_is_asked_for_in_words(wire: HttpClient) -> None:
     said = 'Sure!\n```json\n{"verdict": "accept"}\n```'
-    async with serving(in_order(Reply(), Reply(text=said)), features=NONE) as server:
+    async with serve_mock(in_order(Reply(), Reply(text=said)), features=NONE) as server:
         model = TextProtocol(open_openai(server, wire))
         _, answer = await ask(model, replace(question("go"), schema=SCHEMA))
         await ask(model, replace(question("again"), schema=SCHEMA))
@@ -110,7 +112,7 @@ async def test_a_schema_is_asked_for_in_words(wire: HttpClient) -> None:
 @pytest.mark.parametrize("wrong", ["no JSON", '{"verdict": ', '{"other": 1}', "```json\n[]\n```"])
 async def test_what_cannot_be_read_is_asked_for_once_more(wire: HttpClient, wrong: str) -> None:
     script = in_order(Reply(), Reply(text=wrong), Reply(text='{"verdict": "revise"}'))
-    async with serving(script, features=NONE) as server:
+    async with serve_mock(script, features=NONE) as server:
         deltas, answer = await ask(
             TextProtocol(open_openai(server, wire)), replace(question("go"), schema=SCHEMA)
         )
@@ -121,7 +123,7 @@ async def test_what_cannot_be_read_is_asked_for_once_more(wire: HttpClient, wron
 
 
 async def test_what_stays_unreadable_is_a_fault(wire: HttpClient) -> None:
-    async with serving(in_order(Reply(), Reply(text="no JSON")), features=NONE) as server:
+    async with serve_mock(in_order(Reply(), Reply(text="no JSON")), features=NONE) as server:
         with pytest.raises(InvalidAnswer, match="form that was asked for"):
             await ask(TextProtocol(open_openai(server, wire)), replace(question("go"), schema=SCHEMA))
     assert len(server.seen) == 3
@@ -129,7 +131,7 @@ async def test_what_stays_unreadable_is_a_fault(wire: HttpClient) -> None:
 
 async def test_an_unknown_tool_is_answered_with_the_tools_there_are(wire: HttpClient) -> None:
     unknown = USE.replace('"write"', '"rm"')
-    async with serving(in_order(Reply(), Reply(text=unknown), Reply(text=USE)), features=NONE) as server:
+    async with serve_mock(in_order(Reply(), Reply(text=unknown), Reply(text=USE)), features=NONE) as server:
         _, answer = await ask(
             TextProtocol(open_openai(server, wire)), replace(question("go"), tools=(WRITE,))
         )
@@ -144,7 +146,7 @@ async def test_results_of_tools_go_back_as_words(wire: HttpClient) -> None:
         Message(role="assistant", text="", calls=(call,)),
         Message(role="tool", text="written", call="call_1"),
     )
-    async with serving(features=NONE) as server:
+    async with serve_mock(features=NONE) as server:
         request = Request(role="coder", step=2, messages=messages, tools=(WRITE,))
         await ask(TextProtocol(open_openai(server, wire)), request)
     assert [message["role"] for message in server.seen[-1].messages] == [
@@ -158,7 +160,7 @@ async def test_results_of_tools_go_back_as_words(wire: HttpClient) -> None:
 
 
 async def test_a_server_that_has_everything_is_asked_as_usual(wire: HttpClient) -> None:
-    async with serving() as server:
+    async with serve_mock() as server:
         await ask(
             TextProtocol(open_openai(server, wire)), replace(question("go"), tools=(WRITE,), schema=SCHEMA)
         )

@@ -15,7 +15,7 @@ from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
 from septet.models.wrappers.usage import MAX_TOKEN_BYTES, MAX_TOKENS, UsageCheck, check_usage
 from septet.testing.replies import Reply, in_order
-from septet.testing.server import serving
+from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 ASKED: Request = question("x" * 3000)
@@ -53,7 +53,7 @@ def test_no_figure_makes_an_answer_cheaper_than_it_can_be(
 
 async def test_the_answer_of_a_server_that_lies_is_kept_and_its_figures_are_not() -> None:
     lying = in_order(Reply(text="hello", usage=Usage(prompt=-10, completion=-10)))
-    async with serving(lying) as server, HttpClient() as wire:
+    async with serve_mock(lying) as server, HttpClient() as wire:
         _, answer = await ask(UsageCheck(open_openai(server, wire)), question("go"))
 
     assert answer.text == "hello"

@@ -13,7 +13,7 @@ from scenarios.autocoder.playing import home_in
 from septet import BadUsage, Handle, autocoder
 from septet.domain.events import ModelAnswered, Recorded, TurnOpened
 from septet.errors import BadConfig
-from septet.wiring.autocoder import checked
+from septet.wiring.autocoder import check_project
 from septet.wiring.session import open_session
 
 ROOT = Path(__file__).parents[3]
@@ -73,9 +73,9 @@ def test_a_project_may_have_any_name(project: dict[str, object], given: str, cha
 def test_a_key_alone_means_a_model_of_openai(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "another")
     monkeypatch.delenv("SEPTET_MODEL", raising=False)
-    wanted = checked({"goal": "greet", "api_key": SECRET})
+    wanted = check_project({"goal": "greet", "api_key": SECRET})
     assert wanted.model == "openai/gpt-5-mini"
-    assert checked({"goal": "greet"}).model == ""
+    assert check_project({"goal": "greet"}).model == ""
     assert wanted.model in (ROOT / "docs" / "autocoder.md").read_text()
 
 

@@ -12,8 +12,8 @@ from cli.commands import Septet, envelopes
 from septet.demos.ad_impressions import DICTIONARY
 from septet.demos.catalogue import fill, load_demo
 from septet.models.providers.scripted import ScriptedTurn, fill_in, turn_text
-from septet.testing.replies import Reply, Seen
-from septet.testing.server import serving
+from septet.testing.replies import Reply, SeenRequest
+from septet.testing.server import serve_mock
 from septet.workspace.files import Workspace
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,7 @@ class Actor:
         self.taken: Counter[str] = Counter()
         self.troubles: list[str] = []
 
-    def __call__(self, seen: Seen) -> Reply:
+    def __call__(self, seen: SeenRequest) -> Reply:
         told = "\n".join(str(message["content"]) for message in seen.messages)
         role = next(role for head, role in ROLES.items() if head in told)
         turn = [turn for turn in self.turns if turn.role == role][self.taken[role]]
@@ -58,7 +58,7 @@ async def test_an_autocoder_without_tool_calls(septet: Septet, tmp_path: Path) -
     script = load_demo("hello")
     await fill(Workspace(tmp_path / "project"), script)
     actor = Actor("hello")
-    async with serving(actor, features=frozenset()) as server:
+    async with serve_mock(actor, features=frozenset()) as server:
         model = f"url:{server.url}#mock"
         args = ("run", script.goal, "-t", "autocoder", "-m", model, "-C", "project", "--json", "-q")
         done = await to_thread.run_sync(lambda: septet(*args))
@@ -74,7 +74,7 @@ async def test_an_assistant_without_tool_calls(septet: Septet, tmp_path: Path) -
     log = septet.home / "demo" / "impressions.csv"
     (tmp_path / "columns.txt").write_text("".join(f"{name}: {text}\n" for name, text in DICTIONARY.items()))
     actor = Actor("ctr")
-    async with serving(actor, features=frozenset()) as server:
+    async with serve_mock(actor, features=frozenset()) as server:
         model = f"url:{server.url}#mock"
         data = ("--data", str(log), "--dictionary", "columns.txt")
         args = ("run", load_demo("ctr").goal, *data, "-m", model, "--json", "-q")

@@ -30,12 +30,12 @@ class ServerModels(Value):
     models: tuple[str, ...]
 
 
-class Entry(msgspec.Struct):
+class ListedModel(msgspec.Struct):
     id: str
 
 
-class Listing(msgspec.Struct):
-    data: list[Entry]
+class ModelList(msgspec.Struct):
+    data: list[ListedModel]
 
 
 def known_servers(settings: ProviderSettings) -> tuple[LocalServer, ...]:
@@ -69,6 +69,6 @@ async def list_models(http: HttpClient, url: str, key: str) -> tuple[str, ...]:
     """The models that a server lists; none where something else listens there."""
     try:
         body = await http.get(f"{url}/models", {"Authorization": f"Bearer {key}"} if key else {})
-        return tuple(entry.id for entry in msgspec.json.decode(body, type=Listing).data)
+        return tuple(entry.id for entry in msgspec.json.decode(body, type=ModelList).data)
     except (Fault, *DECODE_ERRORS):
         return ()

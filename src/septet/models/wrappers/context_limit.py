@@ -49,14 +49,14 @@ def shorten(request: Request, share: float) -> Request:
     head = tuple(message for message in request.messages if message.role == "system")
     turns = request.messages[len(head) :]
     room = int(share * sum(len(message.text) for message in turns))
-    kept = newest(turns, room)
+    kept = newest_messages(turns, room)
     limit = max(200, room // max(1, len(kept)))
     short = tuple(replace(message, text=cut_middle(message.text, limit, LEFT_OUT)) for message in kept)
     missing = (EARLIER,) if len(kept) < len(turns) else ()
     return replace(request, messages=(*head, *missing, *short))
 
 
-def newest(turns: tuple[Message, ...], room: int) -> tuple[Message, ...]:
+def newest_messages(turns: tuple[Message, ...], room: int) -> tuple[Message, ...]:
     """The last messages that fit, the very last always; a tool's result never stands without its call."""
     start = len(turns) - 1
     while start > 0 and sum(len(message.text) for message in turns[start - 1 :]) <= room:

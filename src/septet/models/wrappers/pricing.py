@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.domain.messages import Answer, Price, Purse, Request, Usage, estimated
+from septet.domain.messages import Answer, Price, Purse, Request, Usage, estimate_usage
 from septet.errors import BadUsage, Overdrawn
 from septet.models.providers.provider import Billing
 from septet.models.wrappers.ask import Item, open_answer
@@ -29,7 +29,7 @@ class Pricing:
 
     async def _check(self, request: Request, purse: Purse) -> None:
         """Whoever asks for the first time is told before it is paid."""
-        cost = await self._cost(estimated(request), request.price)
+        cost = await self._cost(estimate_usage(request), request.price)
         if cost is None:
             raise unknown_price(self._name)
         if cost > purse.left:

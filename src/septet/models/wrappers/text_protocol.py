@@ -47,7 +47,7 @@ class TextProtocol:
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         lacks = self._lacks
         while True:
-            said = as_text(request, lacks)
+            said = without_features(request, lacks)
             model = self._model if said is request else BlockReader(self._model, request, lacks)
             try:
                 async with open_answer(model, said) as items:
@@ -86,7 +86,7 @@ class BlockReader:
                     yield read
         if first is not None:
             yield Delta(restarted=True)
-            async with open_answer(self._model, repair_request(request, first, trouble)) as items:
+            async with open_answer(self._model, text_repair_request(request, first, trouble)) as items:
                 async for item in items:
                     yield self._second(first, item)
 
@@ -112,7 +112,7 @@ class BlockReader:
         return replace(item, text=found) if found.startswith("{") else found
 
 
-def as_text(request: Request, lacks: frozenset[str]) -> Request:
+def without_features(request: Request, lacks: frozenset[str]) -> Request:
     """The same request without what the server lacks; the very same where it needs none of it."""
     rules: list[str] = []
     if "images" in lacks and has_images(request):
@@ -190,7 +190,7 @@ def parse_json(text: str, schema: dict[str, object]) -> str:
     return f"'{missing[0]}' is missing" if missing else body
 
 
-def repair_request(request: Request, answer: Answer, trouble: str) -> Request:
+def text_repair_request(request: Request, answer: Answer, trouble: str) -> Request:
     said = Message(role="assistant", text=answer.text or "(nothing)")
     return replace(
         request, messages=(*request.messages, said, Message(role="user", text=REPAIR.format(trouble)))

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterable
 
 from msgspec.structs import replace
 
-from septet.domain.messages import Answer, Request, Usage, estimated, of_text
+from septet.domain.messages import Answer, Request, Usage, estimate_usage, of_text
 from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
@@ -28,9 +28,13 @@ class UsageCheck:
 
 def check_usage(request: Request, answer: Answer) -> Answer:
     told = answer.usage
-    prompt = told.prompt if is_plausible(told.prompt, request_texts(request)) else estimated(request).prompt
+    prompt = (
+        told.prompt
+        if are_plausible_tokens(told.prompt, request_texts(request))
+        else estimate_usage(request).prompt
+    )
     said = [answer.text, *(call.arguments for call in answer.calls)]
-    likely = is_plausible(told.completion, said)
+    likely = are_plausible_tokens(told.completion, said)
     completion = told.completion if likely else sum(map(of_text, [*said, answer.reasoning]))
     usage = Usage(
         prompt=prompt,
@@ -45,6 +49,6 @@ def request_texts(request: Request) -> Iterable[str]:
     return [message.text for message in request.messages]
 
 
-def is_plausible(tokens: int, texts: Iterable[str]) -> bool:
+def are_plausible_tokens(tokens: int, texts: Iterable[str]) -> bool:
     size = sum(len(text.encode(errors="replace")) for text in texts)
     return size // MAX_TOKEN_BYTES <= tokens <= MAX_TOKENS and tokens >= min(1, size)

@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Mapping
 
-from septet.agents.ask import ask
-from septet.agents.protection import protecting, unseen
+from septet.agents.ask import ask_model
+from septet.agents.protection import unseen, with_folder_kept
 from septet.agents.replies import sources
 from septet.agents.runner import Bench, provide
 from septet.domain.events import (
@@ -25,7 +25,15 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
 from septet.team.run_modes import mode_of_run
 from septet.tools.registry import Usable, toolbox
-from septet.ways.assistant.policy import SEND, answer, briefed, recipients, sending, served, waits_for
+from septet.ways.assistant.policy import (
+    SEND,
+    answer,
+    assistant_briefing,
+    message_in_work,
+    message_sent_by,
+    recipients,
+    waits_for,
+)
 from septet.ways.autocoder.members import next_version
 from septet.ways.prompts import prompt_text
 from septet.ways.way import Kit
@@ -87,7 +95,7 @@ class WorkingHands:
             self._state = await provide(self._state, self._record, packages, self.texts.known)
 
 
-def assisting(member: RoleSpec, model: Model, bench: Bench, tools: Tools) -> Agent:
+def assistant_agent(member: RoleSpec, model: Model, bench: Bench, tools: Tools) -> Agent:
     """An agent with a toolbox. What was said, called and answered before a crash counts."""
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -95,19 +103,19 @@ def assisting(member: RoleSpec, model: Model, bench: Bench, tools: Tools) -> Age
             return None
         said = state.turn.answers[-1] if state.turn.answers else None
         if said is None:
-            said = await ask(
+            said = await ask_model(
                 member,
                 model,
                 bench.bus,
                 state,
-                briefed(member, state, await sources(state, bench.blobs), part_of(member)),
+                assistant_briefing(member, state, await sources(state, bench.blobs), part_of(member)),
                 offers(state, member, tools),
             )
             state = await record(said)
         if said.answer.calls:
-            await carry_out(state, record, said, bench, tools)
+            await carry_out_calls(state, record, said, bench, tools)
             return None
-        return None if answered_already(state) else last_words(state, member.name, said.answer.text)
+        return None if answered_already(state) else end_of_turn(state, member.name, said.answer.text)
 
     return turn
 
@@ -140,15 +148,17 @@ def answered_already(state: State) -> bool:
     return bool(state.results.keys() - {call.id for call in state.turn.calls})
 
 
-def last_words(state: State, name: str, text: str) -> Event:
-    asked = served(state, name)
+def end_of_turn(state: State, name: str, text: str) -> Event:
+    asked = message_in_work(state, name)
     if asked is not None and text.strip():
         return ToolAnswered(id=asked.id, text=text.strip())
     given = Refusal(reason="the answer is empty") if asked is not None else answer(state, name, text.strip())
     return ReplyRefused(role=name, reason=given.reason) if isinstance(given, Refusal) else given
 
 
-async def carry_out(state: State, record: Record, said: ModelAnswered, bench: Bench, tools: Tools) -> None:
+async def carry_out_calls(
+    state: State, record: Record, said: ModelAnswered, bench: Bench, tools: Tools
+) -> None:
     """Every call of the answer: intent, deed, result, version. A message that was sent stays open."""
     assert state.turn is not None
     turn, before = state.turn.number, {call.id: call for call in state.turn.calls}
@@ -183,14 +193,14 @@ async def answer_call(
         trouble = send_trouble(state, call)
         return await record(ToolAnswered(id=call.id, text=trouble.reason, failed=True)) if trouble else state
     known = await sources(state, bench.blobs)
-    hidden = await bench.hidden(state)
+    hidden = await bench.hidden_paths(state)
     texts = await in_thread(lambda: FolderTexts(known, bench.workspace, hidden))
     hands = WorkingHands(state, record, texts, bench, call)
     said = await use(call, tools, hands, interrupted)
-    return await record(await answered(state, said, hands, bench))
+    return await record(await tool_answer(state, said, hands, bench))
 
 
-async def answered(state: State, said: str | Refusal, hands: WorkingHands, bench: Bench) -> ToolAnswered:
+async def tool_answer(state: State, said: str | Refusal, hands: WorkingHands, bench: Bench) -> ToolAnswered:
     """What the tool says and wishes, ready to be recorded. Nothing is on disk yet."""
     call, texts = hands.call.id, hands.texts
     edited = hands.wished.keys() & texts.read.keys()
@@ -234,7 +244,7 @@ async def use(call: ToolCalled, tools: Tools, hands: WorkingHands, interrupted: 
 
 def send_trouble(state: State, call: ToolCalled) -> Refusal | None:
     """Why a message cannot be sent: nobody of that name, or somebody who waits for the sender."""
-    sent = sending(call)
+    sent = message_sent_by(call)
     names = recipients(state.team, call.by)
     if sent is None:
         return Refusal(reason="SendMessage needs a `recipient` and a `message`, both texts")
@@ -260,11 +270,11 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
 
     model = kit.open_model(spec.model)
     if spec.role == "proxy":
-        return assisting(spec, model, kit.bench, {})
+        return assistant_agent(spec, model, kit.bench, {})
     own = toolbox(assistant_tools())
 
     async def turn(state: State, record: Record) -> Event | None:
         tools = {**await kit.server_tools(), **own}
-        return await assisting(spec, model, kit.bench, tools)(state, record)
+        return await assistant_agent(spec, model, kit.bench, tools)(state, record)
 
-    return protecting(turn, kit.bench)
+    return with_folder_kept(turn, kit.bench)

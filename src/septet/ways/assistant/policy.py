@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from septet.common.values import Value
-from septet.domain.citations import Output, Traced, traced
+from septet.domain.citations import Citations, ScriptOutput, trace_numbers
 from septet.domain.events import (
     AnswerGiven,
     ModelAnswered,
@@ -18,7 +18,7 @@ from septet.domain.messages import Message
 from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.team.briefing import Sources, found_section, surroundings
+from septet.team.briefing import Sources, environment_section, found_section
 from septet.team.floor import End, Floor, Move, Speak, at_most
 
 SEND = "SendMessage"
@@ -26,29 +26,29 @@ PERSON = ""
 """The thread of whoever talks with the person."""
 
 
-class Sending(Value):
+class SentMessage(Value):
     """The arguments of a SendMessage call."""
 
     recipient: str
     message: str
 
 
-def sending(call: ToolCalled) -> Sending | None:
+def message_sent_by(call: ToolCalled) -> SentMessage | None:
     """What a call sends to whom; None for other tools and for calls that nobody can read."""
     if call.name != SEND:
         return None
     try:
-        return msgspec.json.decode(call.arguments, type=Sending)
+        return msgspec.json.decode(call.arguments, type=SentMessage)
     except msgspec.MsgspecError:
         return None
 
 
-def open_sends(state: State) -> list[tuple[ToolCalled, Sending]]:
+def open_sends(state: State) -> list[tuple[ToolCalled, SentMessage]]:
     """Messages that wait for an answer, the oldest first: a busy recipient takes them one by one."""
-    return [(call, sent) for call in state.waiting if (sent := sending(call)) is not None]
+    return [(call, sent) for call in state.waiting if (sent := message_sent_by(call)) is not None]
 
 
-def served(state: State, name: str) -> ToolCalled | None:
+def message_in_work(state: State, name: str) -> ToolCalled | None:
     """The message that a member is working on."""
     return next((call for call, sent in open_sends(state) if sent.recipient == name), None)
 
@@ -84,7 +84,9 @@ class Thread:
     def current(self) -> str:
         """The id of the message that the member works on now."""
         ids = (
-            call.id for call in self.open.values() if (sent := sending(call)) and sent.recipient == self.name
+            call.id
+            for call in self.open.values()
+            if (sent := message_sent_by(call)) and sent.recipient == self.name
         )
         return next(ids, PERSON)
 
@@ -106,7 +108,7 @@ class Thread:
                 return
 
     def called(self, call: ToolCalled) -> None:
-        sent = sending(call)
+        sent = message_sent_by(call)
         if sent is not None:
             self.open[call.id] = call
         if sent is not None and sent.recipient == self.name:
@@ -116,19 +118,19 @@ class Thread:
             self.calls[call.id] = (self.current(), call.call)
 
 
-def conversation(state: State, name: str) -> tuple[Message, ...]:
+def member_thread(state: State, name: str) -> tuple[Message, ...]:
     """All that a member and its partner of now have said to each other, and what its tools answered."""
     thread = Thread(name)
     for said in state.messages:
         if isinstance(said, ModelAnswered | PersonSpoke | ToolCalled | ToolAnswered):
             thread.hear(said)
-    now = served(state, name)
+    now = message_in_work(state, name)
     partner = now.by if now else PERSON
     first = (Message(role="user", text=state.goal),) if now is None else ()
-    return (*first, *spoken(thread, partner, now.id if now else ""))
+    return (*first, *exchanges_with(thread, partner, now.id if now else ""))
 
 
-def spoken(thread: Thread, partner: str, now: str) -> Iterator[Message]:
+def exchanges_with(thread: Thread, partner: str, now: str) -> Iterator[Message]:
     """The exchanges with one partner, up to the one of now: later messages wait for their turn."""
     for call, messages in thread.exchanges.items():
         if thread.senders[call] == partner:
@@ -144,14 +146,14 @@ def direct(state: State) -> Move:
     """The deepest open question first; the person's own is answered last, once."""
     if state.answered is not None:
         return End(reason="answered")
-    return Speak(speaker=next_recipient(state) or head_of(state.team))
+    return Speak(speaker=next_recipient(state) or spokesperson(state.team))
 
 
-def assisting(team: TeamSpec, budget: Budget) -> Floor:
+def assistant_floor(team: TeamSpec, budget: Budget) -> Floor:
     return at_most(budget.rounds, direct)
 
 
-def head_of(team: TeamSpec) -> str:
+def spokesperson(team: TeamSpec) -> str:
     """Who talks with the person."""
     return next((member.name for member in team.members if member.role == "proxy"), team.members[0].name)
 
@@ -161,12 +163,14 @@ def recipients(team: TeamSpec, name: str) -> list[str]:
     return [member.name for member in team.members if member.name != name and member.role != "proxy"]
 
 
-def briefed(member: RoleSpec, state: State, sources: Sources, part: str = "") -> tuple[Message, ...]:
+def assistant_briefing(
+    member: RoleSpec, state: State, sources: Sources, part: str = ""
+) -> tuple[Message, ...]:
     """A stable head with the member's part and the data cards, then the thread."""
     cards = [f"# Data file {card.path}\n{card.card}" for card in state.cards]
-    around = surroundings(state, can_ask=False)
+    around = environment_section(state, can_ask=False)
     head = "\n\n".join(filter(None, [part, member.instructions, *around, *cards]))
-    messages = (Message(role="system", text=head), *conversation(state, member.name))
+    messages = (Message(role="system", text=head), *member_thread(state, member.name))
     if member.role != "proxy" and (found := found_section(state, sources)):
         messages = (*messages, Message(role="user", text="\n".join(found)))
     if state.refused is not None and state.refused.role == member.name:
@@ -196,7 +200,7 @@ def answer(state: State, name: str, text: str) -> AnswerGiven | Refusal:
         reason = "nobody has been asked yet: use SendMessage, or begin with CERTAIN: if you are"
         return Refusal(reason=reason)
     words = text.removeprefix(CERTAIN).strip()
-    found = grounded(state, words)
+    found = number_sources(state, words)
     if found.unfounded:
         numbers = ", ".join(found.unfounded)
         return Refusal(reason=f"no program printed {numbers}: use only numbers that stand in an output")
@@ -211,26 +215,26 @@ def replies(state: State, name: str) -> list[ToolAnswered]:
     for said in state.messages:
         if isinstance(said, PersonSpoke):
             found = []
-        elif isinstance(said, ToolCalled) and said.by == name and sending(said):
+        elif isinstance(said, ToolCalled) and said.by == name and message_sent_by(said):
             sent.add(said.id)
         elif isinstance(said, ToolAnswered) and said.id in sent:
             found.append(said)
     return found
 
 
-def grounded(state: State, words: str) -> Traced:
+def number_sources(state: State, words: str) -> Citations:
     """Where the numbers come from; not asked where there are neither data nor runs."""
     outputs = [
-        Output(script=said.about or said.purpose, text=said.result.stdout)
+        ScriptOutput(script=said.about or said.purpose, text=said.result.stdout)
         for said in state.messages
         if isinstance(said, RunFinished)
     ]
     if not state.data and not outputs:
-        return Traced()
+        return Citations()
     asked = [said.text for said in state.messages if isinstance(said, PersonSpoke)]
-    return traced(words, outputs, given="\n".join([state.goal, *asked]))
+    return trace_numbers(words, outputs, given="\n".join([state.goal, *asked]))
 
 
 def partner(state: State, name: str) -> str:
-    now = served(state, name)
+    now = message_in_work(state, name)
     return now.by if now else PERSON

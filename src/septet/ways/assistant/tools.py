@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from septet.domain.plans import Refusal
-from septet.team.briefing import shortened
+from septet.team.briefing import head_and_tail
 from septet.tools.registry import Hands, Tool
 from septet.workspace.edits import replace_text
 
@@ -31,7 +31,7 @@ class File(BaseModel):
             return Refusal(reason="give either `body`, or `old` and `new`")
         before = hands.texts.get(self.file_name)
         if before is None:
-            return absent(self.file_name, hands)
+            return no_file_in_folder(self.file_name, hands)
         if self.old is None:
             return before
         after = replace_text(before, self.old, self.new or "")
@@ -49,17 +49,17 @@ class ExecutePyFile(BaseModel):
 
     async def use(self, hands: Hands) -> str | Refusal:
         if not self.file_name.endswith(".py") or not hands.exists(self.file_name):
-            return absent(self.file_name, hands)
+            return no_file_in_folder(self.file_name, hands)
         result = await hands.execute(self.file_name)
         made = [change.path for change in result.changes if change.kind != "deleted"]
         parts = [f"{self.file_name}: {result.ending}" + (f", made {', '.join(made)}" if made else "")]
-        parts += [f"stdout:\n{shortened(result.stdout)}"] if result.stdout else []
-        parts += [f"stderr:\n{shortened(result.stderr)}"] if result.stderr else []
+        parts += [f"stdout:\n{head_and_tail(result.stdout)}"] if result.stdout else []
+        parts += [f"stderr:\n{head_and_tail(result.stderr)}"] if result.stderr else []
         text = "\n".join(parts)
         return text if result.succeeded else Refusal(reason=text)
 
 
-def absent(path: str, hands: Hands) -> Refusal:
+def no_file_in_folder(path: str, hands: Hands) -> Refusal:
     if hands.exists(path):
         return Refusal(reason=f"'{path}' is a file that you may not read")
     names = list(hands.texts)

@@ -2,7 +2,7 @@
 
 from septet.domain.teams import ROLES, Budget, RoleSpec, TeamSpec
 from septet.ways.assistant.members import member
-from septet.ways.assistant.policy import answer_text, assisting
+from septet.ways.assistant.policy import answer_text, assistant_floor
 from septet.ways.way import Way
 
 TEAM = TeamSpec(
@@ -14,7 +14,7 @@ TEAM = TeamSpec(
 
 WAY = Way(
     name="assistant",
-    floor=assisting,
+    floor=assistant_floor,
     member=member,
     thinks=ROLES,
     result_text=answer_text,

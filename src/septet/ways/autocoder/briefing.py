@@ -5,7 +5,7 @@ from septet.domain.plans import plan_text
 from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.team.briefing import remarks, surroundings, wishes_section
+from septet.team.briefing import environment_section, remarks, wishes_section
 from septet.team.context import Context, compose_prompt
 from septet.team.reviews import review_text
 from septet.ways.prompts import prompt_text
@@ -31,7 +31,7 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
     parts = [compose_prompt(SITUATION, context)]
     if state.plan is not None:
         parts.insert(0, f"# Plan\n{plan_text(state.plan)}")
-    parts += surroundings(state)
+    parts += environment_section(state)
     notes = [f"v{version.number}: {version.note}" for version in state.versions if version.note]
     if notes:
         parts.append("# What was done so far\n" + "\n".join(notes[-TOLD_STEPS:]))

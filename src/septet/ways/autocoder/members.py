@@ -6,9 +6,9 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from septet.agents.ask import ask
-from septet.agents.protection import as_found, protecting, unseen
-from septet.agents.records import viewed
+from septet.agents.ask import ask_model
+from septet.agents.protection import as_found, unseen, with_folder_kept
+from septet.agents.records import record_through
 from septet.agents.replies import sources
 from septet.agents.runner import Bench, run_and_check, waits
 from septet.common.values import Value
@@ -35,9 +35,9 @@ from septet.ways.autocoder.policy import DISAGREEMENT, diagnose
 from septet.ways.iterate.members import member as team_member
 from septet.ways.way import Kit
 from septet.workspace.changes import Change, file_changes, files_after, prepare_change, wishes
-from septet.workspace.listing import LARGEST_TEXT, Entry, as_text
+from septet.workspace.listing import LARGEST_TEXT, FolderEntry, text_of_content
 from septet.workspace.snapshots import recall, take_snapshot
-from septet.workspace.validation import fault_of, fault_text
+from septet.workspace.validation import fault_text, file_fault
 
 DECISION: dict[str, object] = {
     "type": "object",
@@ -62,7 +62,7 @@ class Decision(Value, forbid_unknown_fields=True):
     why: str
 
 
-class Choice(Value):
+class ActionChoice(Value):
     """A call, read: which action, why, with what, and on which decision."""
 
     action: str
@@ -80,7 +80,7 @@ def common_parameters(state: State) -> Mapping[str, object]:
     return {"decision": DECISION} if disagreement(state) else {}
 
 
-def choose(called: ToolCalled, actions: Collection[str], state: State) -> Choice | Refusal:
+def read_action(called: ToolCalled, actions: Collection[str], state: State) -> ActionChoice | Refusal:
     """The call, checked as far as that can be done without running it."""
     if called.name not in actions:
         return Refusal(reason=f"there is no action '{called.name}'; the actions are {', '.join(actions)}")
@@ -91,13 +91,15 @@ def choose(called: ToolCalled, actions: Collection[str], state: State) -> Choice
     reasoning = arguments.pop("reasoning", "")
     if not isinstance(reasoning, str) or not reasoning.strip():
         return Refusal(reason="`reasoning` is missing: say why this action")
-    decision = decided(arguments.pop("decision", None), state)
+    decision = read_decision(arguments.pop("decision", None), state)
     if isinstance(decision, Refusal):
         return decision
-    return Choice(action=called.name, reasoning=reasoning.strip(), arguments=arguments, decision=decision)
+    return ActionChoice(
+        action=called.name, reasoning=reasoning.strip(), arguments=arguments, decision=decision
+    )
 
 
-def decided(given: object, state: State) -> Decision | Refusal | None:
+def read_decision(given: object, state: State) -> Decision | Refusal | None:
     if not disagreement(state):
         return None
     items = [item.id for item in (state.plan.items if state.plan else ())]
@@ -110,7 +112,7 @@ def decided(given: object, state: State) -> Decision | Refusal | None:
     return decision
 
 
-def unfit(paths: Collection[str], choice: Choice) -> Refusal | None:
+def unfit(paths: Collection[str], choice: ActionChoice) -> Refusal | None:
     """Why a change may not be made: it does nothing, or something else than was decided."""
     if not paths:
         return Refusal(reason=f"{choice.action} changes nothing")
@@ -150,7 +152,7 @@ def reasoning(member: RoleSpec, bench: Bench) -> Agent:
 
 async def run_project(name: str, state: State, record: Record, bench: Bench) -> State:
     """As every runner does, and main.py where the plan names no program."""
-    after = await run_and_check(name, with_main(state), viewed(record, with_main), bench)
+    after = await run_and_check(name, with_main(state), record_through(record, with_main), bench)
     return replace(after, plan=state.plan)
 
 
@@ -167,7 +169,7 @@ async def backed_up(state: State, bench: Bench) -> SnapshotTaken:
     """The folder as it is; an image of one elsewhere is brought up to date first."""
     if bench.mirror:
         await bench.show(state)
-    number, hidden = len(state.snapshots) + 1, await bench.hidden(state)
+    number, hidden = len(state.snapshots) + 1, await bench.hidden_paths(state)
     return (await take_snapshot(bench.workspace, hidden, bench.blobs, number))[0]
 
 
@@ -181,7 +183,7 @@ async def project_found(state: State, bench: Bench) -> VersionWritten | None:
     for path, entry in there.items():
         if path in ours and not is_foreign(state, path, entry.sha256):
             files.append(ours[path])
-        elif not is_made(state, path, entry.sha256) and await is_text(entry, bench):
+        elif not is_made(state, path, entry.sha256) and await is_text_file(entry, bench):
             files.append(FileRef(path=path, sha256=entry.sha256, size=entry.size))
     return as_found(state, files)
 
@@ -192,20 +194,20 @@ def stays(state: State, path: str, bench: Bench) -> bool:
     return is_expected(state.expected, path, digest)
 
 
-async def is_text(entry: Entry, bench: Bench) -> bool:
-    return entry.size <= LARGEST_TEXT and as_text(await bench.blobs.get(entry.sha256)) is not None
+async def is_text_file(entry: FolderEntry, bench: Bench) -> bool:
+    return entry.size <= LARGEST_TEXT and text_of_content(await bench.blobs.get(entry.sha256)) is not None
 
 
 def faults_of(texts: Mapping[str, str]) -> dict[str, str]:
     """What is wrong with which Python file."""
-    found = {path: fault_of(text, path) for path, text in texts.items() if path.endswith(".py")}
+    found = {path: file_fault(text, path) for path, text in texts.items() if path.endswith(".py")}
     return {path: fault_text(path, fault) for path, fault in found.items() if fault is not None}
 
 
 Actions = Mapping[str, Action]
 
 
-def acting(member: RoleSpec, model: Model, bench: Bench, actions: Actions) -> Agent:
+def action_agent(member: RoleSpec, model: Model, bench: Bench, actions: Actions) -> Agent:
     """The coder of the loop. What was said and done before a crash counts; the workspace is shown again."""
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -218,18 +220,18 @@ def acting(member: RoleSpec, model: Model, bench: Bench, actions: Actions) -> Ag
         said = state.turn.answers[-1] if state.turn.answers else None
         if said is None:
             tools = tuple(action.offer(common_parameters(state)) for action in actions.values())
-            said = await ask(member, model, bench.bus, state, act_prompt(member, state, context), tools)
+            said = await ask_model(member, model, bench.bus, state, act_prompt(member, state, context), tools)
             state = await record(said)
         if not said.answer.calls:
             reason = f"no action was called; call one of {', '.join(actions)}"
             return ReplyRefused(role=member.name, reason=reason)
-        await carry_out(state, record, said, context, bench, actions)
+        await carry_out_action(state, record, said, context, bench, actions)
         return None
 
     return turn
 
 
-async def carry_out(
+async def carry_out_action(
     state: State, record: Record, said: ModelAnswered, context: Context, bench: Bench, actions: Actions
 ) -> None:
     """The first call of the answer, from the intent to the new version on disk."""
@@ -238,11 +240,11 @@ async def carry_out(
     called = state.turn.calls[0] if interrupted else intent(state.turn.number, said)
     if not interrupted:
         state = await record(called)
-    choice = choose(called, actions, state)
+    choice = read_action(called, actions, state)
     result = state.results.get(called.id)
     if result is None:
         possible = once_more(choice, actions) if interrupted else choice
-        result = await answered(state, called, possible, context, bench, actions)
+        result = await answer_action(state, called, possible, context, bench, actions)
         state = await record(result)
     for event in consequences(state, said.role, result, choice):
         state = await record(event)
@@ -255,18 +257,23 @@ def intent(turn: int, said: ModelAnswered) -> ToolCalled:
     return ToolCalled(id=f"{turn}.1", by=said.role, name=call.name, arguments=call.arguments, call=call.id)
 
 
-def once_more(choice: Choice | Refusal, actions: Actions) -> Choice | Refusal:
+def once_more(choice: ActionChoice | Refusal, actions: Actions) -> ActionChoice | Refusal:
     """What was interrupted is done again, if that does no harm."""
     if isinstance(choice, Refusal) or actions[choice.action].repeatable:
         return choice
     return Refusal(reason=f"{choice.action} was interrupted; whether it took effect is not known")
 
 
-async def answered(
-    state: State, call: ToolCalled, choice: Choice | Refusal, context: Context, bench: Bench, actions: Actions
+async def answer_action(
+    state: State,
+    call: ToolCalled,
+    choice: ActionChoice | Refusal,
+    context: Context,
+    bench: Bench,
+    actions: Actions,
 ) -> ToolAnswered:
     """What comes of the call, ready to be recorded. Nothing is on disk yet."""
-    change = choice if isinstance(choice, Refusal) else await attempt(state, choice, context, actions)
+    change = choice if isinstance(choice, Refusal) else await prepare_action(state, choice, context, actions)
     if isinstance(change, Refusal):
         return ToolAnswered(id=call.id, text=change.reason, failed=True)
     known = {file.rel_path for file in context.project_code}
@@ -276,7 +283,9 @@ async def answered(
     return ToolAnswered(id=call.id, text=change.diff, changes=changes)
 
 
-async def attempt(state: State, choice: Choice, context: Context, actions: Actions) -> Change | Refusal:
+async def prepare_action(
+    state: State, choice: ActionChoice, context: Context, actions: Actions
+) -> Change | Refusal:
     after = await actions[choice.action].apply(context, choice.arguments)
     if isinstance(after, Refusal):
         return after
@@ -287,7 +296,9 @@ async def attempt(state: State, choice: Choice, context: Context, actions: Actio
     return unfit(change.texts, choice) or change
 
 
-def consequences(state: State, by: str, result: ToolAnswered, choice: Choice | Refusal) -> Iterator[Event]:
+def consequences(
+    state: State, by: str, result: ToolAnswered, choice: ActionChoice | Refusal
+) -> Iterator[Event]:
     """What follows from the result, as far as it is not in the log yet."""
     if result.failed or isinstance(choice, Refusal):
         yield ReplyRefused(role=by, reason=result.text)
@@ -318,6 +329,6 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
             return reasoning(spec, bench)
         case "coder":
             actions = known_actions(file_actions())
-            return protecting(acting(spec, kit.open_model(spec.model), bench, actions), bench)
+            return with_folder_kept(action_agent(spec, kit.open_model(spec.model), bench, actions), bench)
         case _:
             return team_member(spec, kit)

@@ -6,7 +6,7 @@ from septet.common.text import pluralize
 from septet.domain.events import DecisionRecorded
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
-from septet.team.evidence import done, shortcomings, tests_of
+from septet.team.evidence import is_done, shortcomings, tests_of
 from septet.team.floor import End, Floor, Move, Speak, at_most, unless_stuck, until_done
 
 DISAGREEMENT = "disagreement"
@@ -26,9 +26,9 @@ def reason_and_act(state: State) -> Move:
     return Speak(speaker="coder")
 
 
-def autocoding(team: TeamSpec, budget: Budget) -> Floor:
+def autocoder_floor(team: TeamSpec, budget: Budget) -> Floor:
     rounds = at_most(budget.rounds, reason_and_act, of="coder")
-    return until_done(done, unless_circling(team.stuck_after, unless_stuck(team.stuck_after, rounds)))
+    return until_done(is_done, unless_circling(team.stuck_after, unless_stuck(team.stuck_after, rounds)))
 
 
 def unless_circling(times: int, floor: Floor) -> Floor:

@@ -2,7 +2,7 @@
 
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.ways.autocoder.members import member
-from septet.ways.autocoder.policy import autocoding
+from septet.ways.autocoder.policy import autocoder_floor
 from septet.ways.iterate.way import versions_written
 from septet.ways.prompts import prompt_text
 from septet.ways.way import Way
@@ -27,7 +27,7 @@ TEAM = TeamSpec(
 
 WAY = Way(
     name="autocoder",
-    floor=autocoding,
+    floor=autocoder_floor,
     member=member,
     thinks=("planner", "coder", "reviewer"),
     needs=("planner", "runner", "coder", "reviewer"),

@@ -1,6 +1,6 @@
 """A member of a group chat: it hears everything that was said and adds one message a turn."""
 
-from septet.agents.replies import Brief, saying
+from septet.agents.replies import Brief, one_answer_agent
 from septet.domain.messages import Message
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
@@ -8,7 +8,7 @@ from septet.ports import Agent, Bus, Model
 from septet.team.graph import edges_of
 from septet.ways.group_chat.policy import talk_briefing
 from septet.ways.iterate.members import member as team_member
-from septet.ways.pair.members import managing, pairing, ran_well, running_newest
+from septet.ways.pair.members import coder_agent, manager_agent, ran_well, running_newest
 from septet.ways.way import Kit
 
 
@@ -19,8 +19,8 @@ def briefed_for_talk(member: RoleSpec) -> Brief:
     return brief
 
 
-def talking(member: RoleSpec, model: Model, bus: Bus) -> Agent:
-    return saying(member, model, bus, briefed_for_talk(member), settle=None)
+def talk_agent(member: RoleSpec, model: Model, bus: Bus) -> Agent:
+    return one_answer_agent(member, model, bus, briefed_for_talk(member), settle=None)
 
 
 def may_end(state: State) -> bool:
@@ -38,8 +38,8 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
             return running_newest(spec, bench)
         case "manager":
             brief, edges = briefed_for_talk(spec), edges_of(kit.team)
-            return managing(spec, kit.open_model(spec.model), bench.bus, brief, edges, may_end)
+            return manager_agent(spec, kit.open_model(spec.model), bench.bus, brief, edges, may_end)
         case "coder":
-            return pairing(spec, kit.open_model(spec.model), bench.bus, bench.blobs, talks=True)
+            return coder_agent(spec, kit.open_model(spec.model), bench.bus, bench.blobs, talks=True)
         case _:
-            return talking(spec, kit.open_model(spec.model), bench.bus)
+            return talk_agent(spec, kit.open_model(spec.model), bench.bus)

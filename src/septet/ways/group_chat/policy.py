@@ -6,7 +6,7 @@ from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished
 from septet.domain.messages import Message
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.team.briefing import run_text
+from septet.team.briefing import run_section
 from septet.team.floor import End, Floor, Move, Speak, at_most, rounds_of, unless_stuck
 from septet.team.graph import choices, edges_of, graph, is_graph, speakers_of
 from septet.ways.prompts import prompt_text
@@ -15,7 +15,7 @@ LONGEST_TALK = 60_000
 """Characters of the newest messages that a speaker is shown; the task is always shown."""
 
 
-def talking(team: TeamSpec, budget: Budget) -> Floor:
+def talk_floor(team: TeamSpec, budget: Budget) -> Floor:
     """By the team's graph where it has one; else everybody in turn."""
     if not is_graph(team):
         return in_turn(team, budget)
@@ -29,7 +29,7 @@ def in_turn(team: TeamSpec, budget: Budget) -> Floor:
     speakers = speakers_of(team)
 
     def floor(state: State) -> Move:
-        return Speak(speaker=speakers[taken(state, speakers) % len(speakers)].name)
+        return Speak(speaker=speakers[turns_taken(state, speakers) % len(speakers)].name)
 
     return for_rounds(team, budget, floor)
 
@@ -39,24 +39,24 @@ def for_rounds(team: TeamSpec, budget: Budget, floor: Floor) -> Floor:
     speakers = speakers_of(team)
 
     def bounded(state: State) -> Move:
-        if budget.rounds is not None and taken(state, speakers) >= budget.rounds:
-            return End(reason="rounds", detail=spoken(budget.rounds))
+        if budget.rounds is not None and turns_taken(state, speakers) >= budget.rounds:
+            return End(reason="rounds", detail=rounds_text(budget.rounds))
         return floor(state)
 
     return bounded
 
 
-def taken(state: State, speakers: Sequence[RoleSpec]) -> int:
+def turns_taken(state: State, speakers: Sequence[RoleSpec]) -> int:
     return sum(rounds_of(state, member.name) for member in speakers)
 
 
 def turns_spoken(state: State) -> int:
     """A round is a turn of somebody who talks; where a manager leads, anybody's turn."""
     led = is_graph(state.team) and state.team.member("manager") is not None
-    return rounds_of(state) if led else taken(state, speakers_of(state.team))
+    return rounds_of(state) if led else turns_taken(state, speakers_of(state.team))
 
 
-def spoken(rounds: int) -> str:
+def rounds_text(rounds: int) -> str:
     return f"all {rounds} rounds were spoken" if rounds > 1 else "the one round was spoken"
 
 
@@ -66,27 +66,27 @@ def talk_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
     part = f"You are the {member.name} in a group chat with {others or 'a person'}."
     rules = management(member, state) if member.role == "manager" else ""
     system = Message(role="system", text="\n\n".join(filter(None, [member.instructions, part, rules])))
-    messages = [Message(role="user", text=f"user: {state.goal}"), *said(member, state)]
+    messages = [Message(role="user", text=f"user: {state.goal}"), *recent_messages(member, state)]
     if state.refused is not None and state.refused.role == member.name:
         reason = f"Your last message could not be used: {state.refused.reason}"
         messages.append(Message(role="user", text=reason))
-    return (system, *merged(messages))
+    return (system, *merge_messages(messages))
 
 
 def management(member: RoleSpec, state: State) -> str:
     """What a manager must know to give the floor."""
     members = [one for one in speakers_of(state.team) if one.name != member.name]
-    lines = [f"- {one.name}, the {one.role}{described(one)}" for one in members]
+    lines = [f"- {one.name}, the {one.role}{member_description(one)}" for one in members]
     names = ", ".join(choices(edges_of(state.team), member.name, state))
     return prompt_text("septet.ways.group_chat", "manager").format(members="\n".join(lines), names=names)
 
 
-def described(member: RoleSpec) -> str:
+def member_description(member: RoleSpec) -> str:
     first = next(iter(member.instructions.strip().splitlines()), "")
     return f": {first[:200]}" if first else ""
 
 
-def said(member: RoleSpec, state: State) -> list[Message]:
+def recent_messages(member: RoleSpec, state: State) -> list[Message]:
     """The newest messages that there is room for, in order."""
     messages: list[Message] = []
     room = LONGEST_TALK
@@ -94,7 +94,7 @@ def said(member: RoleSpec, state: State) -> list[Message]:
         if not isinstance(one, ModelAnswered | PersonSpoke | RunFinished) or is_unusable(one):
             continue
         mine = isinstance(one, ModelAnswered) and one.role == member.name
-        name, text = words_of(one)
+        name, text = speaker_and_words(one)
         room -= len(text)
         if room < 0 and messages:
             break
@@ -104,7 +104,7 @@ def said(member: RoleSpec, state: State) -> list[Message]:
     return messages[::-1]
 
 
-def words_of(one: ModelAnswered | PersonSpoke | RunFinished) -> tuple[str, str]:
+def speaker_and_words(one: ModelAnswered | PersonSpoke | RunFinished) -> tuple[str, str]:
     """Who said what, as the others hear it."""
     match one:
         case ModelAnswered(role=role, answer=answer):
@@ -112,7 +112,7 @@ def words_of(one: ModelAnswered | PersonSpoke | RunFinished) -> tuple[str, str]:
         case PersonSpoke(text=text):
             return "user", text
         case RunFinished():
-            return "runner", run_text(one)
+            return "runner", run_section(one)
 
 
 def is_unusable(one: ModelAnswered | PersonSpoke | RunFinished) -> bool:
@@ -120,7 +120,7 @@ def is_unusable(one: ModelAnswered | PersonSpoke | RunFinished) -> bool:
     return isinstance(one, ModelAnswered) and (bool(one.answer.calls) or not one.answer.text.strip())
 
 
-def merged(messages: list[Message]) -> list[Message]:
+def merge_messages(messages: list[Message]) -> list[Message]:
     """Providers want turns that alternate: what several others said in a row is one message."""
     joined: list[Message] = []
     for one in messages:

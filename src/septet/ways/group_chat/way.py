@@ -2,7 +2,7 @@
 
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.ways.group_chat.members import member
-from septet.ways.group_chat.policy import last_words, talking, turns_spoken
+from septet.ways.group_chat.policy import last_words, talk_floor, turns_spoken
 from septet.ways.prompts import prompt_text
 from septet.ways.way import Way
 
@@ -21,7 +21,7 @@ TEAM = TeamSpec(
 
 WAY = Way(
     name="group_chat",
-    floor=talking,
+    floor=talk_floor,
     member=member,
     thinks=("planner", "coder", "reviewer", "manager", "writer", "editor"),
     rounds_used=turns_spoken,

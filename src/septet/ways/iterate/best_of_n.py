@@ -7,7 +7,7 @@ from itertools import combinations, product
 import anyio
 from msgspec.structs import replace
 
-from septet.agents.ask import ask, request_of
+from septet.agents.ask import ask_model, request_of
 from septet.agents.replies import misplaced_call, sources
 from septet.common.text import pluralize
 from septet.common.values import Value
@@ -22,19 +22,19 @@ from septet.domain.events import (
 from septet.domain.files import FileRef, is_test, tree_of
 from septet.domain.messages import Message
 from septet.domain.plans import Refusal
-from septet.domain.reduce import charged
+from septet.domain.reduce import add_spending
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
 from septet.ports import Agent, Blobs, Bus, Model, Record, Said
-from septet.team.agreement import alike, calls_like, difference
+from septet.team.agreement import alike, calls_like, first_disagreement
 from septet.team.budgets import expected_spending, overdrawn
 from septet.team.evidence import shortcomings
 from septet.ways.iterate.briefing import briefing
 from septet.ways.iterate.replies import write_version
 
 
-class Hushed:
+class SilentBus:
     """A bus that tells nobody: two answers that are made at once would be one muddle to a watcher."""
 
     def __init__(self, bus: Bus) -> None:
@@ -61,7 +61,7 @@ async def ask_together(
     async def ask_one(place: int, asker: RoleSpec) -> None:
         ahead = as_if_answered(asker, state, messages, place)
         try:
-            came[place] = await ask(asker, model, Hushed(bus) if place else bus, ahead, messages)
+            came[place] = await ask_model(asker, model, SilentBus(bus) if place else bus, ahead, messages)
         except SeptetError as error:
             errors.append(error)
 
@@ -77,7 +77,7 @@ def as_if_answered(asker: RoleSpec, state: State, messages: tuple[Message, ...],
     """What those who were asked at the same moment will have taken is taken already."""
     for _ in range(times):
         more = expected_spending(state, asker.name, request_of(asker, state, messages))
-        state = replace(state, spending=charged(state, asker.name, more))
+        state = replace(state, spending=add_spending(state, asker.name, more))
     return state
 
 
@@ -99,7 +99,7 @@ class Trials(Value):
     compare: Compare
 
 
-class Tried(Value):
+class Trial(Value):
     """A candidate and what still speaks against it: nothing, for one that is green."""
 
     version: VersionWritten
@@ -107,7 +107,7 @@ class Tried(Value):
     label: str
 
 
-def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Trials) -> Agent:
+def best_of_n_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Trials) -> Agent:
     """Answers that were drawn before a crash are used; their trials cost nothing and are made again."""
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -116,11 +116,11 @@ def drawing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, trials: Tria
         draw = Draw(state, trials)
         waiting = list(state.turn.answers)
         messages = briefing(member, state, await sources(state, blobs))
-        while draw.wanted(member):
+        while draw.next_draws(member):
             if not waiting:
                 if draw.count and overdrawn(state, state.budget, member.name):
                     break
-                askers = [warmer(member, draw.count + place) for place in range(draw.wanted(member))]
+                askers = [warmer(member, draw.count + place) for place in range(draw.next_draws(member))]
                 for said in await ask_together(askers, model, bus, state, messages):
                     state = await record(said)
                     waiting.append(said)
@@ -151,8 +151,8 @@ class Draw:
         self._calls = calls_like(state.plan)
         self._versions: list[VersionWritten] = []
         self._refused: Refusal | None = None
-        self._best: Tried | None = None
-        self._green: dict[int, Tried] = {}
+        self._best: Trial | None = None
+        self._green: dict[int, Trial] = {}
         self._troubles: dict[str, tuple[str, ...]] = {}
         self._agreed: str = ""
         """Who agrees on how many calls."""
@@ -160,7 +160,7 @@ class Draw:
         """A call on which two candidates differ."""
         self.count = 0
 
-    def wanted(self, member: RoleSpec) -> int:
+    def next_draws(self, member: RoleSpec) -> int:
         """How many draws come next: two at once where two are needed and cost nothing, else one or none."""
         if self._agreed or (self._green and not self._calls):
             return 0
@@ -190,12 +190,12 @@ class Draw:
     async def _try(self, program: int, tests: int) -> None:
         if program in self._green:
             return
-        version = paired(self._versions[program], self._versions[tests])
+        version = pair_version(self._versions[program], self._versions[tests])
         if version.tree not in self._troubles:
             after = await self._trials.rehearse(self._state, version)
             self._troubles[version.tree] = tuple(shortcomings(after))
-        label, troubles = labelled(program, tests), self._troubles[version.tree]
-        tried = Tried(version=version, troubles=troubles, label=label)
+        label, troubles = pair_label(program, tests), self._troubles[version.tree]
+        tried = Trial(version=version, troubles=troubles, label=label)
         if not tried.troubles:
             self._green[program] = tried
         if self._best is None or len(tried.troubles) < len(self._best.troubles):
@@ -210,7 +210,7 @@ class Draw:
             self._best = green[0]
             self._agreed = f"{len(green)} candidates behave alike on {pluralize(min(counts), 'call')}"
         else:
-            self._dissent = difference(self._calls, outcomes)
+            self._dissent = first_disagreement(self._calls, outcomes)
 
     async def ask_the_version_before(self) -> None:
         """A single green program may find its like in the version before, if nothing else spoke against that."""
@@ -265,13 +265,13 @@ def confirmation_text(confirmation: Confirmation) -> str:
             return "other candidates do not confirm it on calls like the plan's"
 
 
-def labelled(program: int, tests: int) -> str:
+def pair_label(program: int, tests: int) -> str:
     if program == tests:
         return f"candidate {program + 1}"
     return f"the program of candidate {program + 1} with the tests of candidate {tests + 1}"
 
 
-def paired(program: VersionWritten, tests: VersionWritten) -> VersionWritten:
+def pair_version(program: VersionWritten, tests: VersionWritten) -> VersionWritten:
     """The program of one candidate with the tests of another."""
     files: tuple[FileRef, ...] = tuple(
         sorted(

@@ -10,13 +10,13 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.team.briefing import (
     Sources,
-    blocks,
     changed_by_hand,
+    environment_section,
     example_section,
+    file_blocks,
     heard_wishes,
     remarks,
-    run_text,
-    surroundings,
+    run_section,
     wishes_section,
 )
 from septet.team.evidence import report
@@ -39,7 +39,7 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
     sections = {"planner": planner_sections, "coder": coder_sections, "reviewer": reviewer_sections}
     if member.form == "small":
         sections |= {"coder": small_coder_sections, "reviewer": small_reviewer_sections}
-    parts = sections[member.role](state, sources) + surroundings(state) + facts_section(state)
+    parts = sections[member.role](state, sources) + environment_section(state) + facts_section(state)
     if state.refused is not None and state.refused.role == member.name:
         parts.append(
             f"# Your last reply could not be used\n{state.refused.reason}\nReply again in the form described."
@@ -66,7 +66,7 @@ def coder_sections(state: State, sources: Sources) -> list[str]:
         parts += [
             code_section(state, sources),
             review_section(state),
-            run_section(state),
+            runs_section(state),
             *example_section(state),
         ]
     return parts + remarks(state, "# The person says")
@@ -74,7 +74,7 @@ def coder_sections(state: State, sources: Sources) -> list[str]:
 
 def reviewer_sections(state: State, sources: Sources) -> list[str]:
     asked = [goal_section(state), plan_section(state), *wishes_section(state)]
-    parts = [*asked, code_section(state, sources), *answer_section(state), run_section(state)]
+    parts = [*asked, code_section(state, sources), *answer_section(state), runs_section(state)]
     return parts + remarks(state, "# The person tried it and says")
 
 
@@ -152,7 +152,7 @@ def plan_section(state: State) -> str:
 def code_section(state: State, sources: Sources) -> str:
     number = state.version.number if state.version else 0
     by_hand = f" ({', '.join(paths)} as the person changed it)" if (paths := changed_by_hand(state)) else ""
-    return "\n\n".join([f"# Code, version {number}{by_hand}", *blocks(sources, sorted(sources))])
+    return "\n\n".join([f"# Code, version {number}{by_hand}", *file_blocks(sources, sorted(sources))])
 
 
 def review_section(state: State) -> str:
@@ -160,6 +160,6 @@ def review_section(state: State) -> str:
     return f"# Review of version {newest.version}\n{review_text(newest)}" if newest else "# Review\nnone yet"
 
 
-def run_section(state: State) -> str:
+def runs_section(state: State) -> str:
     checks = [f"- {line.item.id} {'met' if line.met else 'NOT met'}: {line.detail}" for line in report(state)]
-    return "\n\n".join(["# What the runner saw", *map(run_text, state.runs), "\n".join(checks)])
+    return "\n\n".join(["# What the runner saw", *map(run_section, state.runs), "\n".join(checks)])

@@ -2,17 +2,17 @@
 
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
-from septet.team.evidence import done, examined
+from septet.team.evidence import is_done, is_examined
 from septet.team.floor import (
     Floor,
     Move,
     Speak,
     at_most,
-    helped,
     unless_never_pleased,
     unless_stuck,
     until_accepted,
     until_done,
+    with_help,
 )
 
 
@@ -24,14 +24,14 @@ def plan_then_iterate(state: State) -> Move:
         return Speak(speaker="planner" if state.remarks else state.team.person)
     if state.version is None:
         return Speak(speaker="coder")
-    if not examined(state):
+    if not is_examined(state):
         return Speak(speaker="runner")
     if state.review is None and state.team.consult and state.consulted != state.version.tree:
         return Speak(speaker=state.team.person)
     return Speak(speaker="reviewer" if state.review is None else "coder")
 
 
-def iterating(team: TeamSpec, budget: Budget) -> Floor:
-    rounds = at_most(budget.rounds, helped(team.help_after, plan_then_iterate), of="coder")
+def iterate_floor(team: TeamSpec, budget: Budget) -> Floor:
+    rounds = at_most(budget.rounds, with_help(team.help_after, plan_then_iterate), of="coder")
     pleased = unless_never_pleased(team.please_after, unless_stuck(team.stuck_after, rounds))
-    return until_done(done, until_accepted(pleased))
+    return until_done(is_done, until_accepted(pleased))

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from septet.agents.replies import files_sent, kept, saying, sources
+from septet.agents.replies import files_sent, keep_file, one_answer_agent, sources
 from septet.domain.events import Event, PlanProposed, ReviewGiven, VersionWritten
 from septet.domain.files import tree_of
 from septet.domain.messages import Message
@@ -12,8 +12,8 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model, Record
-from septet.team.evidence import heard, shortcomings
-from septet.team.reviews import answers_to, judged, parse_review, regression_findings, unique
+from septet.team.evidence import remarks_in_turn, shortcomings
+from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique
 from septet.team.small_form import evident_review, files_in_form, in_form, plan_in_form, review_in_form
 from septet.ways.iterate.briefing import briefing
 
@@ -32,7 +32,7 @@ def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
     async def settle(state: State, text: str) -> Event | Refusal:
         return await interpret(state, text, blobs)
 
-    usual = saying(member, model, bus, brief, settle)
+    usual = one_answer_agent(member, model, bus, brief, settle)
 
     async def turn(state: State, record: Record) -> Event | None:
         small = member.form == "small" and member.role == "reviewer"
@@ -58,7 +58,7 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
     answers = answers_to(state.reviews[-1] if state.reviews else None, text)
     if silence := unanswered(state, text, answers):
         return silence
-    files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
+    files = {**before, **{file.path: await keep_file(file, blobs) for file in sent}}
     ordered = tuple(files[path] for path in sorted(files))
     note = "" if small else text.split("```", 1)[0].strip()
     number, tree = len(state.versions) + 1, tree_of(ordered)
@@ -81,14 +81,14 @@ async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     if isinstance(review, Refusal):
         return review
     assert state.version is not None, "the floor gives the reviewer a version to look at"
-    verdict, overruled = judged(state, review)
+    verdict, overruled = judge_review(state, review)
     return ReviewGiven(
         version=state.version.number,
         tree=state.version.tree,
         verdict=verdict,
         findings=unique([*review.findings, *regression_findings(state)]),
         overruled=overruled,
-        remarks=tuple(remark.text for remark in heard(state)),
+        remarks=tuple(remark.text for remark in remarks_in_turn(state)),
         green=not shortcomings(state),
     )
 

@@ -4,7 +4,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.team.floor import rounds_of
 from septet.ways.iterate.members import member
-from septet.ways.iterate.policy import iterating
+from septet.ways.iterate.policy import iterate_floor
 from septet.ways.way import Way
 
 TEAM = TeamSpec(
@@ -29,7 +29,7 @@ def versions_written(state: State) -> int:
 
 WAY = Way(
     name="iterate",
-    floor=iterating,
+    floor=iterate_floor,
     member=member,
     thinks=("planner", "coder", "reviewer"),
     needs=("planner", "coder", "runner", "reviewer"),

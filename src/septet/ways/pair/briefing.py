@@ -11,7 +11,7 @@ from septet.domain.plans import Refusal
 from septet.domain.replies import code_blocks
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.team.briefing import Sources, example_section, found_section, run_text, surroundings
+from septet.team.briefing import Sources, environment_section, example_section, found_section, run_section
 from septet.ways.prompts import prompt_text
 
 LONGEST = 160
@@ -25,17 +25,17 @@ def definitions(sources: Iterable[str]) -> list[str]:
             tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        for name, text in defined(tree):
+        for name, text in definitions_in(tree):
             found.pop(name, None)
             found[name] = text[:LONGEST]
     return list(found.values())
 
 
-def defined(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def definitions_in(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in tree.body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield node.name, signature(node)
+                yield node.name, function_signature(node)
             case ast.ClassDef(name=name, body=body):
                 methods = [
                     one.name for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -49,7 +49,7 @@ def defined(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 continue
 
 
-def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def function_signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     said = (ast.get_docstring(node) or "").split("\n")[0]
     return f"def {node.name}({ast.unparse(node.args)}){returns}" + (f": {said}" if said else "")
@@ -70,8 +70,8 @@ def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Mes
     """The member's part, then the task and the conversation as far as there is room for it."""
     parts = [
         f"# Task\n{state.goal}",
-        *surroundings(state),
-        *conversation(state),
+        *environment_section(state),
+        *conversation_lines(state),
         *found_section(state, sources),
         *example_section(state),
     ]
@@ -83,7 +83,7 @@ def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Mes
     return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
 
 
-def conversation(state: State) -> list[str]:
+def conversation_lines(state: State) -> list[str]:
     """All that was said; of a long chat the step plan, the done steps, definitions, and the newest messages."""
     said = [
         (one, message_text(one)) for one in state.messages if not isinstance(one, ToolCalled | ToolAnswered)
@@ -97,14 +97,18 @@ def conversation(state: State) -> list[str]:
     room = LONGEST_TALK - sum(map(len, texts[:start]))
     lengths = accumulate(map(len, reversed(texts[start:])))
     recent = max(1, sum(1 for _ in takewhile(lambda length: length <= room, lengths)))
-    return [*texts[:start], left_out([one for one, _ in said[start : len(said) - recent]]), *texts[-recent:]]
+    return [
+        *texts[:start],
+        omitted_summary([one for one, _ in said[start : len(said) - recent]]),
+        *texts[-recent:],
+    ]
 
 
 def is_plan(one: Spoken) -> bool:
     return isinstance(one, ModelAnswered) and one.role == "coder"
 
 
-def left_out(messages: list[Spoken]) -> str:
+def omitted_summary(messages: list[Spoken]) -> str:
     """What must not be forgotten with the words: the steps that are done, and what the code has defined."""
     done = [one.command for one in messages if isinstance(one, RunFinished) and one.result.succeeded]
     said = [
@@ -114,12 +118,12 @@ def left_out(messages: list[Spoken]) -> str:
     known = definitions(code)[-MOST_DEFINITIONS:]
     lines = [
         f"… {pluralize(len(messages), 'message')} left out; what ran well in them:",
-        *bulleted(dict.fromkeys(done)),
+        *bullet_lines(dict.fromkeys(done)),
     ]
-    return "\n".join([*lines, *(["what the code in them defines:", *bulleted(known)] if known else [])])
+    return "\n".join([*lines, *(["what the code in them defines:", *bullet_lines(known)] if known else [])])
 
 
-def bulleted(lines: Iterable[str]) -> list[str]:
+def bullet_lines(lines: Iterable[str]) -> list[str]:
     return [f"- {line}" for line in lines]
 
 
@@ -127,5 +131,5 @@ def message_text(one: Spoken) -> str:
     if isinstance(one, ModelAnswered):
         return f"## {one.role}\n{one.answer.text}"
     if isinstance(one, RunFinished):
-        return f"## runner\n{run_text(one)}"
+        return f"## runner\n{run_section(one)}"
     return f"## person\n{one.text}" if isinstance(one, PersonSpoke) else ""

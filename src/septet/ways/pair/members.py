@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Callable
 
-from septet.agents.protection import protecting, refusing_unseen
-from septet.agents.replies import Brief, files_sent, kept, saying, sources
+from septet.agents.protection import refusing_unseen, with_folder_kept
+from septet.agents.replies import Brief, files_sent, keep_file, one_answer_agent, sources
 from septet.agents.runner import Bench, provide, waits
 from septet.common.languages import runner_of
 from septet.domain.events import Event, RunFinished, RunStarted, SpeakerChosen, Terminated, VersionWritten
@@ -16,48 +16,52 @@ from septet.domain.runs import Cell, Mode, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model, Record
-from septet.team.graph import Edges, choices, failed
+from septet.team.graph import Edges, choices, newest_run_failed
 from septet.team.run_modes import mode_of_run
 from septet.ways.iterate.members import member as team_member
 from septet.ways.pair.briefing import FORGET, pair_briefing
-from septet.ways.pair.policy import PAIR, Choice, parse_manager
+from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager
 from septet.ways.way import Kit
 
 MayEnd = Callable[[State], bool]
 
 
-def managing(member: RoleSpec, model: Model, bus: Bus, brief: Brief, edges: Edges, may_end: MayEnd) -> Agent:
+def manager_agent(
+    member: RoleSpec, model: Model, bus: Bus, brief: Brief, edges: Edges, may_end: MayEnd
+) -> Agent:
     """Gives the task, chooses who goes on, and alone may end the chat. A bad choice is repaired once."""
 
     async def settle(state: State, text: str) -> Event | Refusal:
-        return managed(member, state, text, edges, may_end)
+        return manager_event(member, state, text, edges, may_end)
 
-    return saying(member, model, bus, brief, settle)
+    return one_answer_agent(member, model, bus, brief, settle)
 
 
-def briefed(member: RoleSpec, blobs: Blobs) -> Brief:
+def pair_brief(member: RoleSpec, blobs: Blobs) -> Brief:
     async def brief(state: State) -> tuple[Message, ...]:
         return pair_briefing(member, state, await sources(state, blobs))
 
     return brief
 
 
-def managed(member: RoleSpec, state: State, text: str, edges: Edges, may_end: MayEnd) -> Event | Refusal:
+def manager_event(
+    member: RoleSpec, state: State, text: str, edges: Edges, may_end: MayEnd
+) -> Event | Refusal:
     legal = choices(edges, member.name, state)
     read = parse_manager(text, legal)
     if isinstance(read, Terminated) and not may_end(state):
         read = Refusal(reason="the newest run did not succeed, so the task is not resolved")
-    if isinstance(read, Choice):
+    if isinstance(read, NextSpeaker):
         return SpeakerChosen(speaker=read.speaker)
     repaired = state.refused is not None and state.refused.role == member.name
     return SpeakerChosen(speaker=legal[0], fallback=True) if isinstance(read, Refusal) and repaired else read
 
 
 def ran_well(state: State) -> bool:
-    return bool(state.runs) and not failed(state)
+    return bool(state.runs) and not newest_run_failed(state)
 
 
-def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: bool = False) -> Agent:
+def coder_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: bool = False) -> Agent:
     """The coder: a plan first, then code; the newest block is what the runner runs.
 
     In a kernel the same code again is another step: it meets another state. Who `talks` may always say just words.
@@ -70,13 +74,13 @@ def pairing(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: bool 
         if isinstance(sent, Refusal):
             first = state.version is None and state.turns.get(member.name, 0) == 1
             return None if (first or talks) and not holds_blocks(text) else sent
-        files = {**before, **{file.path: await kept(file, blobs) for file in sent}}
+        files = {**before, **{file.path: await keep_file(file, blobs) for file in sent}}
         ordered = tuple(files[path] for path in sorted(files))
         number = len(state.versions) + 1
         moment = f"cell {number}" if state.team.run == "cells" else ""
         return VersionWritten(number=number, files=ordered, tree=tree_of(ordered, moment))
 
-    return saying(member, model, bus, briefed(member, blobs), settle)
+    return one_answer_agent(member, model, bus, pair_brief(member, blobs), settle)
 
 
 def running_newest(member: RoleSpec, bench: Bench) -> Agent:
@@ -140,12 +144,12 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
     bench = kit.bench
     match spec.role:
         case "runner":
-            return protecting(running_newest(spec, bench), bench, runs=True)
+            return with_folder_kept(running_newest(spec, bench), bench, runs=True)
         case "manager":
             model = kit.open_model(spec.model)
-            return managing(spec, model, bench.bus, briefed(spec, bench.blobs), PAIR, ran_well)
+            return manager_agent(spec, model, bench.bus, pair_brief(spec, bench.blobs), PAIR, ran_well)
         case "coder":
-            writing = pairing(spec, kit.open_model(spec.model), bench.bus, bench.blobs)
-            return protecting(refusing_unseen(spec, writing, bench), bench)
+            writing = coder_agent(spec, kit.open_model(spec.model), bench.bus, bench.blobs)
+            return with_folder_kept(refusing_unseen(spec, writing, bench), bench)
         case _:
             return team_member(spec, kit)

@@ -7,7 +7,7 @@ from septet.common.values import Value
 from septet.domain.events import Terminated
 from septet.domain.plans import Refusal
 from septet.domain.teams import Budget, Edge, TeamSpec
-from septet.team.floor import Floor, at_most, helped, unless_stuck
+from septet.team.floor import Floor, at_most, unless_stuck, with_help
 from septet.team.graph import START, Edges, graph
 
 PAIR: Edges = {
@@ -20,10 +20,10 @@ PAIR: Edges = {
 }
 
 
-def pairing(team: TeamSpec, budget: Budget) -> Floor:
+def pair_floor(team: TeamSpec, budget: Budget) -> Floor:
     """Coder and runner in a group chat that a manager leads."""
     return at_most(
-        budget.rounds, unless_stuck(team.stuck_after, helped(team.help_after, graph(PAIR, "manager")))
+        budget.rounds, unless_stuck(team.stuck_after, with_help(team.help_after, graph(PAIR, "manager")))
     )
 
 
@@ -31,11 +31,11 @@ NEXT = re.compile(r"^\W*next\W*:\W*(?P<speaker>\S(?:.*\w)?)\W*$", re.IGNORECASE 
 TERMINATE = re.compile(r"^\W*terminate\W*:\s*(?P<summary>.+)$", re.IGNORECASE | re.MULTILINE)
 
 
-class Choice(Value):
+class NextSpeaker(Value):
     speaker: str
 
 
-def parse_manager(text: str, legal: list[str]) -> Choice | Terminated | Refusal:
+def parse_manager(text: str, legal: list[str]) -> NextSpeaker | Terminated | Refusal:
     """Who goes on, or that the task is resolved; the last such line counts."""
     over = list(TERMINATE.finditer(text))
     chosen = list(NEXT.finditer(text))
@@ -47,4 +47,4 @@ def parse_manager(text: str, legal: list[str]) -> Choice | Terminated | Refusal:
     meant = next((name for name in legal if name.lower() == speaker.lower()), None)
     if meant is None:
         return Refusal(reason=f"'{speaker[:80]}' may not speak now, only {join_words(legal, 'or')}")
-    return Choice(speaker=meant)
+    return NextSpeaker(speaker=meant)

@@ -2,7 +2,7 @@
 
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.ways.pair.members import member
-from septet.ways.pair.policy import pairing
+from septet.ways.pair.policy import pair_floor
 from septet.ways.way import Way
 
 TEAM = TeamSpec(
@@ -20,7 +20,7 @@ TEAM = TeamSpec(
 
 WAY = Way(
     name="pair",
-    floor=pairing,
+    floor=pair_floor,
     member=member,
     thinks=("manager", "coder"),
     needs=("manager", "coder", "runner"),

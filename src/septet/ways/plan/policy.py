@@ -6,7 +6,7 @@ from septet.team.floor import End, Floor, Move, at_most
 from septet.ways.iterate.policy import plan_then_iterate
 
 
-def planning(team: TeamSpec, budget: Budget) -> Floor:
+def plan_floor(team: TeamSpec, budget: Budget) -> Floor:
     """The talk about the plan only, until the person approves it."""
 
     def floor(state: State) -> Move:

@@ -4,7 +4,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.team.floor import rounds_of
 from septet.ways.iterate.members import member
-from septet.ways.plan.policy import planning
+from septet.ways.plan.policy import plan_floor
 from septet.ways.way import Way
 
 TEAM = TeamSpec(
@@ -20,7 +20,7 @@ def plans_proposed(state: State) -> int:
 
 WAY = Way(
     name="plan",
-    floor=planning,
+    floor=plan_floor,
     member=member,
     thinks=("planner",),
     needs=("planner",),
