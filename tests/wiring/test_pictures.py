@@ -27,8 +27,24 @@ PICTURE = b"".join(
     )
 )
 PLAN = "1. It draws a chessboard\n   check: picture board.png\nrun: python draw.py"
-CODE = f"from pathlib import Path\n\nBOARD = {PICTURE!r}\nPath('board.png').write_bytes(BOARD)\n"
-TEST = "from draw import BOARD\n\n\ndef test_board():\n    assert BOARD.startswith(b'\\x89PNG')\n"
+CODE = f"""from pathlib import Path
+
+BOARD = {PICTURE!r}
+
+
+def draw(folder):
+    (folder / 'board.png').write_bytes(BOARD)
+
+
+draw(Path('.'))
+"""
+TEST = """from draw import BOARD, draw
+
+
+def test_board(tmp_path):
+    draw(tmp_path)
+    assert (tmp_path / 'board.png').read_bytes() == BOARD
+"""
 FILES = f"```python draw.py\n{CODE}```\n\n```python test_draw.py\n{TEST}```"
 
 

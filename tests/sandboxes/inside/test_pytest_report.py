@@ -126,7 +126,7 @@ async def test_files_that_cannot_be_collected_are_errors_and_those_that_skip_the
 FORGED = """
 import os
 def test_forger():
-    for number in range(3, 40):
+    for number in range(3, 4096):
         try: os.write(number, b'x 0 {"type": "phase"}\\n')
         except OSError: pass
 def test_fails(): assert False
