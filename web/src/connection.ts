@@ -1,6 +1,6 @@
 // The server: requests whose errors are sentences, and one socket that comes back by itself where it left off.
 
-import type { ChatView, Event, EventText, Piece, Presence, ConductorStatus, Summary } from './events';
+import type { ChatView, Event, EventText, StreamPiece, Presence, ConductorStatus, Summary } from './events';
 
 export interface ModelState {
   name: string;
@@ -24,7 +24,7 @@ export interface Hit {
 export type Frame =
   | { kind: 'events'; events: Event[]; texts: Record<number, EventText> }
   | { kind: 'chat'; chat: ChatView }
-  | { kind: 'pieces'; pieces: Piece[] }
+  | { kind: 'pieces'; pieces: StreamPiece[] }
   | { kind: 'standing'; standing: ConductorStatus }
   | { kind: 'chats'; chats: Summary[] }
   | { kind: 'ready'; seq: number };

@@ -5,7 +5,7 @@ import type {
   Event,
   EventText,
   FileChange,
-  Outcome,
+  RunOutcome,
   RunFinished,
   ToolAnswered,
   ToolCalled,
@@ -192,7 +192,7 @@ function runsOf(view: View, event: Event): Runs {
   return fresh;
 }
 
-function finish(view: View, event: Event, finished: RunFinished, outcome?: Outcome): void {
+function finish(view: View, event: Event, finished: RunFinished, outcome?: RunOutcome): void {
   const group = runsOf(view, event);
   const run = { ...finished, outcome };
   const begun = group.runs.findLastIndex((one) => one.id === run.id && !one.result);

@@ -1,6 +1,6 @@
 // Streams of words and output while they are made: pieces are placed by where they stand, so none is lost or doubled.
 
-import type { Piece } from './events';
+import type { StreamPiece } from './events';
 
 interface Stream {
   make: number;
@@ -14,7 +14,7 @@ const KEPT = 1 << 18;
 export class Live {
   private streams = new Map<string, Stream>();
 
-  add(piece: Piece): void {
+  add(piece: StreamPiece): void {
     const key = `${piece.kind} ${piece.speaker}`;
     let stream = this.streams.get(key);
     if (!stream || piece.make > stream.make || (piece.at > stream.length && !stream.over)) {
@@ -27,12 +27,12 @@ export class Live {
     stream.text = (stream.text + fresh).slice(-KEPT);
   }
 
-  of(kind: Piece['kind'], speaker: string): string {
+  of(kind: StreamPiece['kind'], speaker: string): string {
     return this.streams.get(`${kind} ${speaker}`)?.text ?? '';
   }
 
   /** What has been recorded is no longer live; a late piece of it changes nothing. */
-  end(kind?: Piece['kind'], speaker?: string): void {
+  end(kind?: StreamPiece['kind'], speaker?: string): void {
     for (const [key, stream] of this.streams) {
       const ours = (!kind || key.startsWith(`${kind} `)) && (!speaker || key.endsWith(` ${speaker}`));
       if (ours) Object.assign(stream, { text: '', over: true });

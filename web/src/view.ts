@@ -6,7 +6,7 @@ import type {
   Event,
   EventText,
   FileChange,
-  Outcome,
+  RunOutcome,
   Plan,
   ReviewGiven,
   RunStarted,
@@ -82,7 +82,7 @@ export type NewItem = Said | Runs | Spoken | Note | End | Tools | Given | Facts 
 export type Item = NewItem & { revision: number };
 
 export type Call = ToolCalled & Partial<Omit<ToolAnswered, 'id'>>;
-export type Run = RunStarted & { result?: RunResult; outcome?: Outcome };
+export type Run = RunStarted & { result?: RunResult; outcome?: RunOutcome };
 export interface Turn {
   speaker: string;
   answered: boolean;
