@@ -23,7 +23,7 @@ from septet.common.values import Value
 from septet.domain.events import Event
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
-from septet.errors import BadConfig, NoModel
+from septet.errors import BadConfig, NoModel, Unreachable
 from septet.ports import Agent, Record, Sandbox
 from septet.runtime.conductor import Agents
 from septet.settings.home import find_home
@@ -70,7 +70,11 @@ async def open_cluster(
         session.deployment = conductor.deployment()
         if team is not None:
             session.teams, session.team = {team.name: team, **session.teams}, team.name
-        yield session
+        try:
+            yield session
+        except Unreachable:
+            check_conductor(client)  # a refusal that came late is why nobody answers
+            raise
 
 
 class Membership(Value):
