@@ -8,7 +8,7 @@ import pytest
 from septet.agents.runner import Bench, try_version
 from septet.domain.events import ChatStarted, PlanApproved, PlanProposed, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
-from septet.domain.plans import Plan, Requirement, TestsPass, plan_digest
+from septet.domain.plans import Check, CommandSucceeds, Plan, Requirement, TestsPass, plan_digest
 from septet.domain.reduce import fold
 from septet.domain.runs import Limits
 from septet.domain.state import State
@@ -34,9 +34,15 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-async def ran(tmp_path: Path, cache: Path, files: Mapping[str, str], limits: Limits | None = None) -> State:
+async def ran(
+    tmp_path: Path,
+    cache: Path,
+    files: Mapping[str, str],
+    limits: Limits | None = None,
+    check: Check = TestsPass(target="test_double.py"),  # noqa: B008  it cannot change
+) -> State:
     """The state after the runner has run a version of the program."""
-    plan = Plan(items=(Requirement(id="P1", text="double", check=TestsPass(target="test_double.py")),))
+    plan = Plan(items=(Requirement(id="P1", text="double", check=check),))
     team = TeamSpec(name="t", members=(), limits=limits or Limits())
     events = [
         ChatStarted(goal="double", team=team, workspace=str(tmp_path / "work")),
@@ -252,3 +258,84 @@ async def test_every_one_of_many_tests_is_known(tmp_path: Path, cache: Path) -> 
     state = await ran(tmp_path, cache, {"test_double.py": text})
     assert len(evidence.tests_of(state).passed) == 1000
     assert shortcomings(state) == []
+
+
+STUB = "def double(n):\n    return 0\n"
+
+
+@pytest.mark.parametrize(
+    "weak",
+    [
+        "assert double(2) is not None",
+        "assert isinstance(double(2), int)",
+        "double(2) + 1",
+    ],
+)
+@pytest.mark.parametrize("program", [STUB, PROGRAM])
+async def test_tests_that_pass_whatever_the_program_returns_prove_nothing(
+    tmp_path: Path, cache: Path, weak: str, program: str
+) -> None:
+    text = f"from double import double\n\n\ndef test_double():\n    {weak}\n"
+    state = await ran(tmp_path, cache, {"double.py": program, "test_double.py": text})
+    assert not state.evidence["P1"].passed
+    assert "whatever the program's functions return or compute" in state.evidence["P1"].detail
+
+
+HONEST_TESTS = {
+    "property": "def test_double():\n    assert all(double(n) >= n for n in range(9))",
+    "printed": "def test_double(capsys):\n    print(double(2))\n    assert capsys.readouterr().out == '4\\n'",
+    "raises": (
+        "import pytest\n\n\ndef test_double():\n    with pytest.raises(TypeError):\n        double(None)\n"
+    ),
+    "unittest": (
+        "import unittest\n\n\nclass TestDouble(unittest.TestCase):\n"
+        "    def test_double(self):\n        self.assertEqual(double(2), 4)"
+    ),
+    "process": (
+        "import subprocess, sys\n\n\ndef test_double():\n"
+        "    code = 'from double import double; print(double(3))'\n"
+        "    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)\n"
+        "    assert done.stdout == '9\\n', done.stderr"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HONEST_TESTS)
+async def test_honest_tests_of_many_kinds_are_believed(tmp_path: Path, cache: Path, kind: str) -> None:
+    state = await ran(
+        tmp_path, cache, {"test_double.py": f"from double import double\n\n\n{HONEST_TESTS[kind]}\n"}
+    )
+    assert (state.evidence["P1"].passed, shortcomings(state)) == (True, [])
+
+
+IDLE_COMMANDS = [
+    "true",
+    "echo 4",
+    "/bin/echo 4",
+    "sh -c 'echo 4'",
+    "python -c 'print(4)  # double'",
+    "cat answer.txt",
+    "grep -c . answer.txt test_double.py >/dev/null && echo 4",
+    "python double.py --help; echo 4",
+]
+
+
+@pytest.mark.parametrize("command", IDLE_COMMANDS)
+async def test_a_command_that_passes_without_a_working_program_proves_nothing(
+    tmp_path: Path, cache: Path, command: str
+) -> None:
+    files = {"double.py": STUB, "answer.txt": "4\n", "test_double.py": RIGHT}
+    check = CommandSucceeds(command=command, prints="" if command == "true" else "4")
+    state = await ran(tmp_path, cache, files, check=check)
+    assert state.evidence["P1"].detail == "passes without a working program, so it proves nothing"
+
+
+async def test_a_command_that_needs_the_program_is_believed(tmp_path: Path, cache: Path) -> None:
+    main = PROGRAM + "\nif __name__ == '__main__':\n    print(double(2))\n"
+    for command, prints in {
+        "python double.py": "4",
+        "python -c 'import double; assert double.double(3) == 9'": "",
+    }.items():
+        check = CommandSucceeds(command=command, prints=prints)
+        state = await ran(tmp_path, cache, {"double.py": main, "test_double.py": RIGHT}, check=check)
+        assert state.evidence["P1"].passed, command

@@ -2,6 +2,8 @@
 
 from typing import Protocol, assert_never
 
+from msgspec.structs import replace
+
 from septet.common.pictures import recognise
 from septet.common.text import pluralize
 from septet.common.values import Value
@@ -20,8 +22,7 @@ from septet.domain.pytest_report import TestReport
 from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.ports import Blobs
-from septet.team.evidence import doubts, hollow_doubts, run_for, tests_of, untold
-from septet.team.hollow import is_trivial
+from septet.team.evidence import control_doubts, doubts, run_for, tests_of, untold
 from septet.workspace.files import LARGEST, Workspace
 
 
@@ -77,7 +78,7 @@ def about_tests(state: State, target: str) -> Observation:
     where = run.id if run else ""
     if trouble := about_report(report, run, is_folder(target) or bool(state.team.tests)):
         return Observation(passed=False, detail=trouble, run=where)
-    if found := doubts(state) or hollow_doubts(state, target):
+    if found := doubts(state) or control_doubts(state, target):
         return Observation(passed=False, detail=found[0], run=where)
     return Observation(passed=True, detail=report.counts, run=where)
 
@@ -98,20 +99,13 @@ def is_folder(target: str) -> bool:
 
 
 def about_command(state: State, item: Requirement, prints: str) -> Observation:
+    """What passes without a working program too was not shown by the program."""
     run = run_for(state, "check", item.id)
-    if run is not None and isinstance(item.check, CommandSucceeds) and (why := no_proof(state, item)):
-        return Observation(passed=False, detail=why, run=run.id)
-    return about_output(run, prints)
-
-
-def no_proof(state: State, item: Requirement) -> str:
-    """Why a command says nothing about the program, whatever it prints."""
-    command = item.check.command if isinstance(item.check, CommandSucceeds) else ""
-    if is_trivial(command, [file.path for file in (state.version.files if state.version else ())]):
-        return "runs nothing of the program, so it proves nothing"
+    found = about_output(run, prints)
     control = run_for(state, "hollow check", item.id)
-    passes = control is not None and control.result.succeeded
-    return "passes with functions that do nothing, so it proves nothing" if passes else ""
+    if found.passed and control is not None and about_output(control, prints).passed:
+        return replace(found, passed=False, detail="passes without a working program, so it proves nothing")
+    return found
 
 
 def about_output(run: RunFinished | None, prints: str) -> Observation:

@@ -28,13 +28,24 @@ from septet.domain.files import FileChange, Layout, is_test
 from septet.domain.packages import MissingPackages
 from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
-from septet.domain.runs import CONTROLS, HOLLOW, Job, Limits, Mode, PlannedRun, RunResult, Server, name_of
+from septet.domain.runs import (
+    CONTROLS,
+    HOLLOW,
+    ControlName,
+    Job,
+    Limits,
+    Mode,
+    PlannedRun,
+    RunResult,
+    Server,
+    name_of,
+)
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.agreement import driver
-from septet.team.evidence import control_of_tests, open_runs, run_for, tests_of
-from septet.team.hollow import hollow
+from septet.team.controls import MUTANTS, changed_program
+from septet.team.evidence import control_of_tests, needs_mutant, open_runs, run_for, test_troubles, tests_of
 from septet.team.layouts import first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.workspace.files import Workspace, in_thread, make_folder, ways
@@ -131,8 +142,9 @@ class Bench:
     ) -> RunFinished:
         """One run, told live, its files kept."""
         if started.purpose in CONTROLS:
-            async with control_folder(state, self.blobs) as folder:
-                job = replace(evidence_job(state, started, folder), mode=mode)
+            control = started.about if started.about in MUTANTS else HOLLOW
+            async with control_folder(state, self.blobs, control) as folder:
+                job = replace(control_job(state, started, folder), mode=mode)
                 result = replace(await self.run_live(job, state.chat, speaker), changes=())
         else:
             await in_thread(lambda: make_folder(self.workspace.root))  # the run before may have shut it
@@ -206,11 +218,12 @@ def runner_agent(member: RoleSpec, bench: Bench) -> Agent:
 async def run_and_check(name: str, state: State, record: Record, bench: Bench) -> State:
     assert state.version is not None, "the floor gives the runner a version to run"
     await bench.show(state, sweep=True)  # the newest version must make its own
-    state = await provide(state, record, bench.packages, await sources(state, bench.blobs))
+    texts = await sources(state, bench.blobs)
+    state = await provide(state, record, bench.packages, texts)
     if waits(state):
         return state
-    hollowed = bool(await hollow_program(state, bench.blobs))
-    while (planned := next_run(state, hollowed)) is not None:
+    controls = possible_controls(texts)
+    while (planned := next_run(state, controls)) is not None:
         state = await one_run(name, state, record, bench, planned)
     for item in state.plan.items if state.plan else ():
         if item.id not in state.evidence and not isinstance(item.check, Judged):
@@ -218,30 +231,36 @@ async def run_and_check(name: str, state: State, record: Record, bench: Bench) -
     return state
 
 
-def next_run(state: State, hollowed: bool) -> PlannedRun | None:
+def next_run(state: State, controls: Sequence[ControlName]) -> PlannedRun | None:
     """What to run next: what the plan asks for, then what passed once more without a working program."""
     if planned := open_runs(state):
         return planned[0]
     if needs_doubt(state):
-        return PlannedRun(purpose="tests alone", about=HOLLOW if hollowed else "")
-    return next(iter(open_controls(state)), None) if hollowed else None
+        return PlannedRun(purpose="tests alone", about=HOLLOW if HOLLOW in controls else "")
+    if planned := open_controls(state):
+        return planned[0]
+    mutants = [one for one in controls if one in MUTANTS and run_for(state, "tests alone", one) is None]
+    if mutants and not test_troubles(state) and needs_mutant(state):
+        return PlannedRun(purpose="tests alone", about=mutants[0])
+    return None
 
 
 def open_controls(state: State) -> list[PlannedRun]:
-    """Commands that passed with no word of what they print: a program that does nothing may pass them too."""
+    """Commands that passed: they may do so whatever the program does."""
     items = [
         one for one in (state.plan.items if state.plan else ()) if isinstance(one.check, CommandSucceeds)
     ]
-    passed = [
-        item.id
-        for item in items
-        if isinstance(item.check, CommandSucceeds) and not item.check.prints and went_well(state, item.id)
-    ]
     return [
-        PlannedRun(purpose="hollow check", about=item)
-        for item in passed
-        if run_for(state, "hollow check", item) is None
+        PlannedRun(purpose="hollow check", about=item.id)
+        for item in items
+        if went_well(state, item.id) and run_for(state, "hollow check", item.id) is None
     ]
+
+
+def possible_controls(texts: Mapping[str, str]) -> list[ControlName]:
+    """Those that change something in the program."""
+    program = {path: text for path, text in texts.items() if not is_test(path)}
+    return [one for one in (HOLLOW, *MUTANTS) if changed_program(program, one)]
 
 
 def went_well(state: State, item: str) -> bool:
@@ -294,23 +313,17 @@ def needs_doubt(state: State) -> bool:
 
 
 @asynccontextmanager
-async def control_folder(state: State, blobs: Blobs) -> AsyncGenerator[Workspace, None]:
-    """A temporary workspace with the tests and a hollow program, or with the tests alone where there is none."""
+async def control_folder(state: State, blobs: Blobs, control: ControlName) -> AsyncGenerator[Workspace, None]:
+    """A temporary workspace with the tests and a changed program, or with the tests alone where there is none."""
     with temporary_folder("tests") as folder:
         workspace = Workspace(folder)
         files = state.version.files if state.version else ()
-        program = await hollow_program(state, blobs)
+        texts = {path: text for path, text in (await sources(state, blobs)).items() if not is_test(path)}
+        program = changed_program(texts, control)
         kept = tuple(file for file in files if is_test(file.path) or (program and file.path not in program))
         await workspace.show(Layout(files=kept), blobs)
         await in_thread(lambda: [workspace.make(path, text.encode()) for path, text in program.items()])
         yield workspace
-
-
-async def hollow_program(state: State, blobs: Blobs) -> dict[str, str]:
-    """The program's Python files without what works in them; empty where there is nothing to take away."""
-    texts = {path: text for path, text in (await sources(state, blobs)).items() if not is_test(path)}
-    hollows = {path: hollow(text) for path, text in texts.items() if path.endswith(".py")}
-    return {path: text for path, text in hollows.items() if text is not None}
 
 
 def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
@@ -326,6 +339,13 @@ def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job
         home=state.workspace,
         warm=state.team.warm,
     )
+
+
+def control_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
+    """A changed program may never end: it gets little more time than the right one took."""
+    job = evidence_job(state, started, workspace)
+    took = max((run.result.seconds for run in state.runs if run.purpose not in CONTROLS), default=0.0)
+    return replace(job, limits=replace(job.limits, seconds=min(job.limits.seconds, 10.0 + 2 * took)))
 
 
 def command_words(command: str) -> tuple[str, ...]:

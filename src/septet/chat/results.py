@@ -149,6 +149,12 @@ WITHOUT_PROGRAM = {
     "unknown": "nobody knows: the run did not come to its end",
 }
 """What became of tests that were run without the program that they test."""
+MUTANT_TITLES = {
+    "results": "with other results",
+    "operators": "with other operators",
+    "constants": "with other constants",
+}
+MUTANT_OUTCOMES = {**WITHOUT_PROGRAM, "pass": "they pass: they do not notice"}
 
 
 class RunOutcome(Value, omit_defaults=False):
@@ -162,7 +168,7 @@ def run_outcome(run: RunFinished) -> RunOutcome:
     result, tests = run.result, run.result.tests
     if run.purpose in CONTROLS:
         good = control_result(run) == "fail"
-        return RunOutcome(text=f"without the program {control_text(run)}", good=good)
+        return RunOutcome(text=control_text(run), good=good)
     good = result.succeeded and (tests is None or (alone(result) == "pass" and not tests.hooks))
     return RunOutcome(
         text=" · ".join(filter(None, [result.ending, tests.counts if tests else ""])), good=good
@@ -170,8 +176,10 @@ def run_outcome(run: RunFinished) -> RunOutcome:
 
 
 def control_text(run: RunFinished) -> str:
-    """What became of a run without a working program, and what that says."""
-    return WITHOUT_PROGRAM[control_result(run)]
+    """What became of a run without a working program, or with a changed one, and what that says."""
+    if title := MUTANT_TITLES.get(run.about):
+        return f"{title} {MUTANT_OUTCOMES[control_result(run)]}"
+    return f"without the program {WITHOUT_PROGRAM[control_result(run)]}"
 
 
 def speaks_for_person(team: TeamSpec, speaker: str) -> bool:

@@ -216,7 +216,7 @@ def run_line(event: RunFinished) -> Words:
     result = event.result
     if event.purpose in CONTROLS:
         what = "tests" if event.purpose == "tests alone" else f"check {event.about}"
-        return "runner", f"{what} without the program → {control_text(event)}"
+        return "runner", f"{what} {control_text(event)}"
     report = result.report if event.purpose == "tests" else None
     counts = [report.counts] if report and report.cases else []
     made = [change.path for change in result.changes if change.kind != "deleted"]

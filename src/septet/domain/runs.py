@@ -64,8 +64,11 @@ Purpose = Literal["run", "tests", "tests alone", "check", "hollow check", "scrip
 repeat tests and checks without a working program: what still passes then proves nothing.
 """
 CONTROLS: frozenset[Purpose] = frozenset({"tests alone", "hollow check"})
-HOLLOW = "hollow"
-"""What tests alone are about where functions without bodies took the program's place."""
+ControlName = Literal["hollow", "results", "operators", "constants"]
+"""What takes the program's place in a control: functions without bodies, or with something changed in each. It is what
+`tests alone` are about; where nothing could take its place, the program is left out.
+"""
+HOLLOW: ControlName = "hollow"
 
 
 class PlannedRun(Value):

@@ -5,10 +5,11 @@ from typing import Literal
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
-from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves, Wish
+from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves, TestsPass, Wish
 from septet.domain.pytest_report import TestReport, one_case
 from septet.domain.runs import HOLLOW, PlannedRun, Purpose, RunResult
 from septet.domain.state import State
+from septet.team.controls import MUTANTS
 
 Alone = Literal["pass", "fail", "unknown"]
 
@@ -99,14 +100,45 @@ def doubts(state: State) -> list[str]:
     return [f"the tests pass {without}, so they prove nothing"]
 
 
-def hollow_doubts(state: State, target: str) -> list[str]:
+def control_doubts(state: State, target: str) -> list[str]:
     """Why tests of one requirement prove nothing, although others fail as they should."""
-    run = run_for(state, "tests alone", HOLLOW)
-    if run is None or run.result.tests is None:
-        return []
-    cases = run.result.tests.about(target)
-    survive = bool(cases.cases) and len(cases.passed) == len(cases.cases)
-    return ["they pass with functions that do nothing, so they prove nothing"] if survive else []
+    passed = survived(state, target)
+    if HOLLOW in passed:
+        return ["they pass with functions that do nothing, so they prove nothing"]
+    mutants = tried_mutants(state)
+    if mutants and mutants <= passed:
+        return ["they pass whatever the program's functions return or compute, so they prove nothing"]
+    return []
+
+
+def survived(state: State, target: str) -> set[str]:
+    """The controls in which the tests at the target passed, as if the program did not matter."""
+    controls = [run for run in state.runs if run.purpose == "tests alone" and run.about]
+    return {run.about for run in controls if passes_as_before(state, run, target)}
+
+
+def passes_as_before(state: State, run: RunFinished, target: str) -> bool:
+    tests = run.result.tests
+    if tests is None or state.team.tests:
+        return run.result.succeeded
+    cases = tests.about(target) if target else tests
+    return bool(cases.cases) and len(cases.passed) == len(cases.cases)
+
+
+def tried_mutants(state: State) -> set[str]:
+    return {run.about for run in state.runs if run.purpose == "tests alone" and run.about in MUTANTS}
+
+
+def test_targets(state: State) -> list[str]:
+    """What the plan's requirements name as their tests; all of them where none does."""
+    items = state.plan.items if state.plan else ()
+    return [item.check.target for item in items if isinstance(item.check, TestsPass)] or [""]
+
+
+def needs_mutant(state: State) -> bool:
+    """While tests of some requirement have survived every mutant so far, another one is tried."""
+    tried = tried_mutants(state)
+    return any(tried <= survived(state, target) for target in test_targets(state))
 
 
 def unknown_because(result: RunResult) -> str:

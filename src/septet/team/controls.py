@@ -1,0 +1,270 @@
+"""Controls: a version's program changed so that a check which means something must fail on it.
+
+The hollow program keeps its signatures and loses what works in it. Mutants change every function at once: what it
+returns to a test, what it computes with, its constants. A check that passes on the hollow program, or on every mutant,
+says nothing about the program. Changing all functions at once takes a few runs however large the program is, and code
+that no test reaches makes no difference.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+
+from septet.domain.runs import ControlName
+
+KEPT = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+"""What a flat script keeps: without these its lines could not even be looked for."""
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def parse(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def unparse(tree: ast.Module) -> str:
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def hollow(source: str) -> str | None:
+    """The same module with nothing in it that works; None where nothing can be taken away, or it is no Python."""
+    tree = parse(source)
+    if tree is None:
+        return None
+    bodies = EmptyBodies()
+    tree = bodies.visit(tree)
+    if not bodies.count:
+        body = [one for one in tree.body if is_kept(one)]
+        if len(body) == len(tree.body):
+            return None
+        tree.body = body
+    return unparse(tree)
+
+
+class EmptyBodies(ast.NodeTransformer):
+    """Empties functions, and counts those that held something. What runs on import stays as it is."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.empty(node)
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        self.empty(node)
+        return node
+
+    def empty(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        works = [one for one in node.body if not is_idle(one)]
+        self.count += bool(works)
+        node.body = [ast.Return(), ast.Expr(ast.Yield())] if is_generator(node) else [ast.Pass()]
+
+
+def is_idle(statement: ast.stmt) -> bool:
+    """`pass`, a docstring, `...`."""
+    if isinstance(statement, ast.Pass):
+        return True
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def is_generator(node: ast.AST) -> bool:
+    """Whether it yields by itself: a function within that does is another one."""
+    return any(
+        isinstance(child, ast.Yield | ast.YieldFrom)
+        or (not isinstance(child, (*FUNCTIONS, ast.Lambda)) and is_generator(child))
+        for child in ast.iter_child_nodes(node)
+    )
+
+
+def is_kept(statement: ast.stmt) -> bool:
+    """Definitions and plain constants stay: taking them away would only break the imports of a test."""
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        return isinstance(statement.value, ast.Constant)
+    return isinstance(statement, KEPT) or is_idle(statement)
+
+
+def mutate(source: str, mutation: ast.NodeTransformer) -> str | None:
+    """The module with the mutation in each of its functions; in all of it where there are none. None: no change."""
+    tree = parse(source)
+    if tree is None:
+        return None
+    before = ast.dump(tree)
+    for node in list(outer_functions(tree)) or [tree]:
+        node.body = [mutation.visit(one) for one in node.body]
+    return unparse(tree) if ast.dump(tree) != before else None
+
+
+def outer_functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, FUNCTIONS):
+            yield child
+        else:
+            yield from outer_functions(child)
+
+
+IS_TEST, CHANGE = "_septet_is_called_by_test", "_septet_other"
+HELPERS = f"""
+def {IS_TEST}(depth=2):
+    import os, sys
+    caller = sys._getframe(depth).f_code.co_filename
+    name, folder = os.path.basename(caller), os.path.basename(os.path.dirname(caller))
+    return name.startswith(("test", "conftest")) or name.endswith("_test.py") or folder == "tests"
+
+def {CHANGE}(value, calls=[0]):
+    if not {IS_TEST}(3):
+        return value
+    calls[0] += 1
+    number, kind = calls[0], type(value)
+    if kind is bool:
+        return not value
+    if kind in (int, float, complex):
+        return -value - number
+    if kind in (str, bytes):
+        return f"?{{number}}" if kind is str else b"?%d" % number
+    if kind in (list, tuple, set, frozenset):
+        return kind([("?", number)])
+    if kind is dict:
+        return {{"?": number}}
+    return object()
+"""
+
+
+def other_results(source: str) -> str | None:
+    """Each function gives a test something else than it should: another value, of the same type where that is a plain
+    one and never the same twice, and a value where it should raise an exception.
+    """
+    tree = parse(source)
+    if tree is None:
+        return None
+    before = ast.dump(tree)
+    tree = OtherResults().visit(tree)
+    if ast.dump(tree) == before:
+        return None
+    head = next((place for place, one in enumerate(tree.body) if not is_head(one)), len(tree.body))
+    tree.body[head:head] = ast.parse(HELPERS).body
+    return unparse(tree)
+
+
+class OtherResults(ast.NodeTransformer):
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self.change(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self.change(node)
+
+    def change(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        if is_generator(node) or all(is_idle(one) for one in node.body):
+            return node
+        self.generic_visit(node)
+        handler = ast.parse(f"try: pass\nexcept Exception:\n if {IS_TEST}(): return object()\n raise").body[0]
+        assert isinstance(handler, ast.Try)
+        handler.body = node.body
+        node.body = [handler]
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        if node.value is None:
+            return node
+        return ast.Return(ast.Call(ast.Name(CHANGE, ast.Load()), [node.value], []))
+
+
+def is_head(statement: ast.stmt) -> bool:
+    """What has to come first in a module: its docstring and imports from the future."""
+    return is_idle(statement) or (isinstance(statement, ast.ImportFrom) and statement.module == "__future__")
+
+
+OPERATORS: Mapping[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Add,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+
+
+class Mutation(ast.NodeTransformer):
+    """Changes what is computed, not what is declared: signatures, decorators and annotations stay."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.body = [self.visit(one) for one in node.body]
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        node.body = [self.visit(one) for one in node.body]
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.value = self.visit(node.value) if node.value else None
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        return node if is_idle(node) else self.generic_visit(node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        node.value = self.visit(node.value)
+        return node
+
+
+class Operators(Mutation):
+    """Operators for their opposites, branches the other way."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        opposite = OPERATORS.get(type(node))
+        return opposite() if opposite else super().visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        test = node.test
+        self.generic_visit(node)
+        node.test = test.operand if isinstance(test, ast.UnaryOp) else ast.UnaryOp(ast.Not(), test)
+        return node
+
+
+class Constants(Mutation):
+    """Constants for others of their type."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        match node.value:
+            case bool():
+                return ast.Constant(not node.value)
+            case int() | float():
+                return ast.Constant(node.value + 1)
+            case str():
+                return ast.Constant(f"{node.value}?")
+            case _:
+                return node
+
+
+MUTANTS: tuple[ControlName, ...] = ("results", "operators", "constants")
+"""In the order in which they are tried: the first is the one that most tests notice."""
+
+CHANGES: Mapping[ControlName, Callable[[str], str | None]] = {
+    "hollow": hollow,
+    "results": other_results,
+    "operators": lambda source: mutate(source, Operators()),
+    "constants": lambda source: mutate(source, Constants()),
+}
+
+
+def changed_program(sources: Mapping[str, str], control: ControlName) -> dict[str, str]:
+    """The Python files that the control changes, as they become."""
+    change = CHANGES[control]
+    found = {path: change(text) for path, text in sources.items() if path.endswith(".py")}
+    return {path: text for path, text in found.items() if text is not None}

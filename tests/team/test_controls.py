@@ -1,0 +1,123 @@
+"""The hollow program keeps what can be named and loses what works."""
+
+import ast
+
+import pytest
+
+from septet.team.controls import Constants, Operators, changed_program, hollow, mutate, other_results
+
+
+def names(source: str) -> set[str]:
+    space: dict[str, object] = {}
+    exec(source, space)
+    return {name for name in space if not name.startswith("__")}
+
+
+def test_functions_keep_their_signatures_and_lose_their_bodies() -> None:
+    source = (
+        '"""Adds."""\nLIMIT = 3\n\n\ndef add(a: int, b: int = 2) -> int:\n    """Sum."""\n    return a + b\n'
+    )
+    left = hollow(source)
+    assert left is not None
+    assert names(left) == names(source)
+    space: dict[str, object] = {}
+    exec(left, space)
+    assert (space["add"](1, b=5), space["LIMIT"]) == (None, 3)  # type: ignore[operator]
+
+
+def test_methods_and_coroutines_and_generators_stay_what_they_are() -> None:
+    source = (
+        "class Box:\n    def __init__(self):\n        self.x = 1\n    async def get(self):\n        return self.x\n"
+        "def numbers():\n    def inner():\n        yield 1\n    yield from inner()\n"
+        "def outer():\n    def inner():\n        yield 1\n    return list(inner())\n"
+    )
+    left = hollow(source)
+    assert left is not None
+    tree = ast.parse(left)
+    assert "async def get(self):\n        pass" in left
+    assert "return 1" not in left
+    assert list(eval("numbers()", execed(left))) == []
+    assert eval("outer()", execed(left)) is None
+    assert isinstance(tree.body[0], ast.ClassDef)
+
+
+def execed(source: str) -> dict[str, object]:
+    space: dict[str, object] = {}
+    exec(source, space)
+    return space
+
+
+def test_a_flat_script_loses_its_statements_but_not_its_imports_and_constants() -> None:
+    left = hollow(
+        "import sys\nNAME = 'x'\nprint(f'hello {NAME}', file=sys.stdout)\nfor i in range(3):\n    print(i)\n"
+    )
+    assert left == "import sys\nNAME = 'x'\n"
+
+
+@pytest.mark.parametrize("source", ["", "X = 1\n", "def f(:\n", "def later():\n    ...\n"])
+def test_where_nothing_can_be_taken_away_there_is_no_hollow_program(source: str) -> None:
+    assert hollow(source) is None
+
+
+def test_results_are_others_of_their_type_and_never_the_same_twice_but_only_for_tests() -> None:
+    source = (
+        '"""Doc."""\nfrom __future__ import annotations\n'
+        "def add(a, b):\n    return a + b\n"
+        "def twice(n):\n    return add(n, n)\n"
+        "def name():\n    return 'x'\n"
+        "def is_odd(n):\n    return n % 2 == 1\n"
+        "def items():\n    return [1, 2]\n"
+        "def nothing():\n    return\n"
+    )
+    changed = other_results(source)
+    assert changed is not None
+    space = execed(changed)
+
+    def seen(call: str, file: str) -> object:
+        return eval(compile(call, file, "eval"), space)
+
+    assert seen("twice(2)", "app.py") == 4
+    sums = [seen("twice(2)", "tests/test_app.py") for _ in range(2)]
+    assert all(isinstance(one, int) and one != 4 for one in sums)
+    assert sums[0] != sums[1]
+    assert isinstance(seen("name()", "test_app.py"), str)
+    assert seen("name()", "test_app.py") != "x"
+    assert seen("is_odd(3)", "test_app.py") is False
+    assert seen("items()", "test_app.py") not in ([1, 2], [])
+    assert seen("nothing()", "test_app.py") is None
+    assert type(seen("twice(None)", "test_app.py")) is object, "an exception is a result too"
+    with pytest.raises(TypeError):
+        seen("twice(None)", "app.py")
+
+
+def test_operators_and_constants_change_in_functions_once_and_declarations_stay() -> None:
+    source = (
+        "LIMIT = 3 + 4\n"
+        "def f(a: int | None = 1) -> str | None:\n"
+        '    """Doc."""\n'
+        "    x: int | None = a\n"
+        "    def inner(b):\n        return b + 1\n"
+        "    if x:\n        return f'{inner(a):.2f} cm'\n"
+        "    return 'no' if a == 2 else None\n"
+    )
+    operators, constants = mutate(source, Operators()), mutate(source, Constants())
+    assert operators is not None
+    assert constants is not None
+    for text in (operators, constants):
+        assert "LIMIT = 3 + 4" in text
+        assert "def f(a: int | None=1) -> str | None:" in text
+        assert '"""Doc."""' in text
+        assert "x: int | None = a" in text
+        assert ":.2f" in text
+    assert "return b - 1" in operators
+    assert "if not x:" in operators
+    assert "a != 2" in operators
+    assert "return b + 2" in constants
+    assert "cm?" in constants
+
+
+def test_where_nothing_changes_there_is_no_mutant() -> None:
+    source = "def f(a):\n    a.go()\n"
+    assert other_results("X = 1\n") is None
+    assert mutate(source, Operators()) is None
+    assert changed_program({"a.py": source, "b.txt": "x"}, "hollow") == {"a.py": "def f(a):\n    pass\n"}
