@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from septet.domain.events import Recorded
     from septet.errors import BadUsage, SeptetError
     from septet.team.context import Context, compose_prompt
-    from septet.tools.actions import action
-    from septet.tools.registry import Hands, tool
+    from septet.tools.registry import ToolContext, action, tool
+    from septet.tools.registry import ToolContext as Hands
     from septet.wiring.api import Team
     from septet.wiring.autocoder import Project, autocoder
     from septet.wiring.handle import Handle
@@ -27,6 +27,7 @@ __all__ = [
     "Result",
     "SeptetError",
     "Team",
+    "ToolContext",
     "action",
     "autocoder",
     "compose_prompt",
@@ -37,20 +38,23 @@ HOMES = {
     "BadUsage": "septet.errors",
     "Context": "septet.team.context",
     "Handle": "septet.wiring.handle",
-    "Hands": "septet.tools.registry",
     "Project": "septet.wiring.autocoder",
     "Recorded": "septet.domain.events",
     "Result": "septet.chat.results",
     "SeptetError": "septet.errors",
     "Team": "septet.wiring.api",
-    "action": "septet.tools.actions",
+    "ToolContext": "septet.tools.registry",
+    "action": "septet.tools.registry",
     "autocoder": "septet.wiring.autocoder",
     "compose_prompt": "septet.team.context",
     "tool": "septet.tools.registry",
 }
+ALIASES = {"Hands": "ToolContext"}
+"""Names that older programs have for some."""
 
 
 def __getattr__(name: str) -> object:
+    name = ALIASES.get(name, name)
     if name not in HOMES:
         raise AttributeError(f"module 'septet' has no attribute '{name}'")
     return getattr(import_module(HOMES[name]), name)

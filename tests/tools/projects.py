@@ -1,6 +1,12 @@
 """Contexts of small projects."""
 
+from collections.abc import Mapping
+
+from septet.domain.plans import Refusal
+from septet.domain.runs import RunResult
+from septet.errors import SandboxFailed
 from septet.team.context import Context
+from septet.tools.registry import Tool
 
 
 def project(**files: str) -> Context:
@@ -22,3 +28,36 @@ def project(**files: str) -> Context:
 
 def files(context: Context) -> dict[str, str]:
     return {file.rel_path: file.content for file in context.project_code}
+
+
+class ProjectContext:
+    """A tool context with a project and no sandbox."""
+
+    def __init__(self, project: Context) -> None:
+        self.project = project
+        self.wished: dict[str, str | None] = {}
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        return files(self.project)
+
+    def exists(self, path: str) -> bool:
+        return path in self.texts
+
+    def write(self, path: str, text: str | None) -> None:
+        self.wished[path] = text
+
+    async def execute(self, path: str) -> RunResult:
+        raise SandboxFailed("the sandbox broke", "resume")
+
+
+async def apply(tool: Tool, before: Context, arguments: str) -> dict[str, str] | Refusal:
+    """The project's files after a call."""
+    context = ProjectContext(before)
+    said = await tool.use(context, arguments)
+    after = {**files(before), **context.wished}
+    return (
+        said
+        if isinstance(said, Refusal)
+        else {path: text for path, text in after.items() if text is not None}
+    )

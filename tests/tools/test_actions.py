@@ -1,17 +1,20 @@
 """Actions: context in, context out; exact results, refusals with reasons, and nothing evaluated."""
 
+import json
 from collections.abc import Generator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.projects import files, project
+from msgspec.json import encode
+from tools.projects import apply, files, project
 
 from septet.domain.plans import Refusal
 from septet.errors import BadConfig
 from septet.team.context import Context
-from septet.tools import actions
-from septet.tools.actions import Action, action, file_actions, known_actions, read_arguments
+from septet.tools import registry
+from septet.tools.actions import file_actions
+from septet.tools.registry import action, known_tools, read_arguments, tool_of_function
 from septet.workspace.changes import Change, prepare_change, wishes
 
 pytestmark = pytest.mark.anyio
@@ -95,16 +98,14 @@ ESCAPES = [
 async def test_an_action_does_exactly_this(
     name: str, arguments: dict[str, object], before: dict[str, str], after: dict[str, str]
 ) -> None:
-    result = await BUILTIN[name].apply(project(**before), arguments)
-    assert isinstance(result, Context)
-    assert files(result) == after
+    assert await apply(BUILTIN[name], project(**before), encode(arguments).decode()) == after
 
 
 @pytest.mark.parametrize(("name", "arguments", "reason"), REFUSED)
 async def test_an_action_is_refused_with_a_reason(
     name: str, arguments: dict[str, object], reason: str
 ) -> None:
-    result = await BUILTIN[name].apply(project(main_py=A), arguments)
+    result = await apply(BUILTIN[name], project(main_py=A), encode(arguments).decode())
     assert isinstance(result, Refusal)
     assert reason in result.reason
 
@@ -113,7 +114,8 @@ async def test_an_action_is_refused_with_a_reason(
 async def test_no_path_leads_out_of_the_project(path: str) -> None:
     context = project(main_py=A)
     for name in ("write_code", "create_new_file"):
-        assert isinstance(await BUILTIN[name].apply(context, {"path": path, "code": "x = 1\n"}), Refusal)
+        arguments = json.dumps({"path": path, "code": "x = 1\n"})
+        assert isinstance(await apply(BUILTIN[name], context, arguments), Refusal)
     refused = await prepare_change(files(context), {path: "x = 1\n"})
     assert isinstance(refused, Refusal)
 
@@ -150,12 +152,12 @@ async def test_what_the_team_has_not_written_keeps_its_looks() -> None:
 
 
 @pytest.fixture
-def registry() -> Generator[None]:
+def registered() -> Generator[None]:
     yield
-    actions.REGISTERED.clear()
+    registry.REGISTERED.clear()
 
 
-@pytest.mark.usefixtures("registry")
+@pytest.mark.usefixtures("registered")
 async def test_people_add_their_own() -> None:
     @action
     def shout(context: Context, loudness: int = 1) -> Context:
@@ -167,17 +169,15 @@ async def test_people_add_their_own() -> None:
         """Costs money."""
         raise ValueError("no funds")
 
-    known = known_actions(file_actions())
+    known = known_tools(file_actions())
     assert {"shout", "pay", "create"} <= known.keys()
     assert known["pay"].repeatable is False
-    result = await known["shout"].apply(project(main_py="a"), {"loudness": 2})
-    assert isinstance(result, Context)
-    assert result.file("main.py") == "A!!"
-    failed = await known["pay"].apply(project(), {})
+    assert await apply(known["shout"], project(main_py="a"), '{"loudness": 2}') == {"main.py": "A!!"}
+    failed = await apply(known["pay"], project(), "{}")
     assert failed == Refusal(reason="pay failed: ValueError: no funds")
     offer = known["shout"].offer()
     assert offer.description == "Make everything upper case."
-    assert offer.parameters["required"] == ["reasoning"]
+    assert offer.parameters["required"] == []
 
 
 def test_an_action_says_what_it_does() -> None:
@@ -185,11 +185,11 @@ def test_an_action_says_what_it_does() -> None:
         return context
 
     with pytest.raises(BadConfig, match="no docstring"):
-        Action(silent)
+        tool_of_function(silent)
 
 
 def test_offers_are_json_schemas() -> None:
-    offer = BUILTIN["insert_code"].offer()
+    offer = BUILTIN["insert_code"].offer({"reasoning": {"type": "string"}})
     assert offer.parameters["required"] == ["reasoning", "path", "line", "code"]
     properties = offer.parameters["properties"]
     assert isinstance(properties, dict)
@@ -213,4 +213,6 @@ JSON = st.recursive(
     st.dictionaries(st.sampled_from(["path", "code", "line", "old", "x"]), JSON),
 )
 async def test_any_arguments_get_an_answer(name: str, arguments: dict[str, object]) -> None:
-    assert isinstance(await BUILTIN[name].apply(project(main_py=A), arguments), Context | Refusal)
+    assert isinstance(
+        await apply(BUILTIN[name], project(main_py=A), encode(arguments).decode()), dict | Refusal
+    )

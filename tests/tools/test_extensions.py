@@ -1,20 +1,19 @@
 """Installed packages bring actions and tools of their own: found by their entry points, used like ours."""
 
 import textwrap
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 from cli.commands import Septet
 from pydantic import BaseModel
-from scenarios.assistant.scripts import calls, says, send, write
+from scenarios.assistant.scripts import calls, file, says, send, write
 from scenarios.autocoder.hello import CASES, Step, fill, write_script
+from tools.projects import ProjectContext, project
 
-from septet import Hands
-from septet.domain.runs import RunResult
+from septet import ToolContext
 from septet.errors import SandboxFailed
-from septet.tools.registry import Tool
+from septet.tools.registry import tool_of_model
 
 PACKAGE = '''
     from pydantic import BaseModel
@@ -42,35 +41,43 @@ sign = extension:sign
 
 [septet.tools]
 shouting = extension:Shout
+counting = word_count:CountWords
+
+[septet.checks]
+lines = line_limit:KIND
+"""
+TESTS = Path(__file__).parent.parent
+OUTSIDE = (TESTS / "tools" / "word_count.py", TESTS / "agents" / "line_limit.py")
+"""A tool and a kind of check as somebody else would write them."""
+PLAN = """\
+1. It says hello.
+   check: lines hello.py 2
+run: python hello.py
+"""
+CODE = """\
+```python hello.py
+{lines}
+```
+```python test_hello.py
+import subprocess, sys
+def test_hello():
+    run = subprocess.run([sys.executable, "hello.py"], capture_output=True, text=True)
+    assert run.stdout.strip() == "hello"
+```
 """
 
 
 class Broken(BaseModel):
     """Run something."""
 
-    async def use(self, hands: Hands) -> str:
-        return str(await hands.execute("main.py"))
-
-
-class NoHands:
-    """The sandbox itself is broken."""
-
-    texts: Mapping[str, str] = {}
-
-    def exists(self, path: str) -> bool:
-        return False
-
-    def write(self, path: str, text: str | None) -> None:
-        return None
-
-    async def execute(self, path: str) -> RunResult:
-        raise SandboxFailed("the sandbox broke", "resume")
+    async def use(self, context: ToolContext) -> str:
+        return str(await context.execute("main.py"))
 
 
 @pytest.mark.anyio
 async def test_a_broken_sandbox_is_not_told_as_the_failure_of_a_tool() -> None:
     with pytest.raises(SandboxFailed):
-        await Tool(Broken).use("{}", NoHands())
+        await tool_of_model(Broken).use(ProjectContext(project()), "{}")
 
 
 def test_a_package_that_cannot_be_loaded_is_named(extended: Septet, tmp_path: Path) -> None:
@@ -89,6 +96,8 @@ def extended(tmp_path: Path) -> Septet:
     info = site / "extension-1.0.dist-info"
     info.mkdir(parents=True)
     (site / "extension.py").write_text(textwrap.dedent(PACKAGE))
+    for path in OUTSIDE:
+        (site / path.name).write_text(path.read_text())
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: extension\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(POINTS)
     septet.environment["PYTHONPATH"] = str(site)
@@ -119,3 +128,37 @@ def test_a_tool_of_a_package(extended: Septet, tmp_path: Path) -> None:
     done = extended("run", "shout", "-t", "assistant", "-m", model, "--json", "-q")
     assert done.returncode == 0, done.stderr
     assert msgspec.json.decode(done.stdout.splitlines()[-1])["answer"] == "It was shouted."
+
+
+def test_a_tool_from_outside_is_short(extended: Septet, tmp_path: Path) -> None:
+    model = write(
+        tmp_path / "script.yaml",
+        calls("proxy", send("count")),
+        calls("assistant", file("a.txt", "one two three"), ("CountWords", {"path": "a.txt"})),
+        says("assistant", "three", expect="a.txt has 3 words"),
+        says("proxy", "They were counted."),
+    )
+    done = extended("run", "count", "-t", "assistant", "-m", model, "-q")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_kind_of_check_from_outside_decides_about_done(extended: Septet, tmp_path: Path) -> None:
+    long = "greeting = 'hello'\n\nprint(greeting)"
+    model = write(
+        tmp_path / "script.yaml",
+        says("planner", PLAN, expect="- lines PATH N (the file has at most N lines)"),
+        says("coder", CODE.format(lines=long)),
+        says("reviewer", "verdict: accept"),
+        says("coder", CODE.format(lines="print('hello')"), expect="P1 NOT met: 3 of 2 lines"),
+        says("reviewer", "verdict: accept"),
+    )
+    done = extended("run", "hello", "-m", model, "--yes", "--json", "-q")
+    assert done.returncode == 0, done.stderr
+    result = msgspec.json.decode(done.stdout.splitlines()[-1])
+    assert result["status"] == "done"
+    assert "1 of 2 lines" in str(result)
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: path.stem)
+def test_what_comes_from_outside_fits_on_a_page(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 30

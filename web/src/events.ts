@@ -213,6 +213,12 @@ export interface Judged {
   by?: 'person' | 'reviewer';
 }
 
+export interface CustomCheck {
+  type: 'custom';
+  kind: string;
+  argument?: string;
+}
+
 export interface Requirement {
   id: string;
   text: string;
@@ -544,7 +550,7 @@ export interface Presence {
   chats?: string[];
 }
 
-export type Check = CommandSucceeds | FileExists | Judged | PictureExists | Serves | ShowsWindow | TestsPass;
+export type Check = CommandSucceeds | CustomCheck | FileExists | Judged | PictureExists | Serves | ShowsWindow | TestsPass;
 
 export type Event =
   | Envelope<'septet.chat_started', ChatStarted>

@@ -1,5 +1,7 @@
 """From runs and files to evidence: does a requirement's check hold for the newest version?"""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from msgspec.structs import replace
@@ -9,7 +11,9 @@ from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import EvidenceFound, RunFinished
 from septet.domain.plans import (
+    CUSTOM_CHECKS,
     CommandSucceeds,
+    CustomCheck,
     FileExists,
     Judged,
     PictureExists,
@@ -17,6 +21,7 @@ from septet.domain.plans import (
     Serves,
     ShowsWindow,
     TestsPass,
+    custom_checks,
 )
 from septet.domain.pytest_report import TestReport
 from septet.domain.runs import Screen
@@ -44,6 +49,40 @@ class Contents(Protocol):
     def workspace(self) -> Workspace: ...
 
 
+@dataclass(frozen=True)
+class CheckContext:
+    """What a check looks at: the chat so far, and the files of the newest version and its runs."""
+
+    state: State
+    contents: Contents
+
+    async def content(self, path: str) -> bytes | None:
+        """A file of the version, or one that a run of it made; None where there is none."""
+        files = {file.path: file.sha256 for file in (self.state.version.files if self.state.version else ())}
+        address = {**files, **self.state.artefacts}.get(path)
+        if address is None:
+            return None
+        return await (self.contents.blobs.get(address) if address else self.contents.workspace.content(path))
+
+
+@dataclass(frozen=True)
+class CheckKind:
+    """A kind of check from outside: the word and the form that plans have for it, and how it is looked at.
+
+    `look` is given what follows the word in the plan.
+    """
+
+    name: str
+    form: str
+    look: Callable[[CheckContext, str], Awaitable[Observation]]
+
+
+def add_check(kind: CheckKind) -> CheckKind:
+    """Let the plans of this program name a further kind of check."""
+    CUSTOM_CHECKS[kind.name] = kind
+    return kind
+
+
 async def find_evidence(state: State, item: Requirement, contents: Contents) -> EvidenceFound:
     """The verdict on one requirement, tied to the tree that it was found on."""
     found = await look(state, item, contents)
@@ -67,8 +106,17 @@ async def look(state: State, item: Requirement, contents: Contents) -> Observati
             return await about_window(state, contents)
         case Judged():
             return Observation(passed=False, detail="needs a judgement")
+        case CustomCheck():
+            return await about_custom(item.check, CheckContext(state, contents))
         case _:
             assert_never(item.check)
+
+
+async def about_custom(check: CustomCheck, context: CheckContext) -> Observation:
+    kind = custom_checks().get(check.kind)
+    if not isinstance(kind, CheckKind):
+        return Observation(passed=False, detail=f"no kind of check '{check.kind}' is installed here")
+    return await kind.look(context, check.argument)
 
 
 def about_tests(state: State, target: str) -> Observation:

@@ -1,13 +1,16 @@
 """Plans: numbered requirements, each with the check that will prove it, and their one text form."""
 
 import re
+from functools import cache
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec.structs import replace
 
+from septet.common.entry_points import plugins
 from septet.common.values import Value
 from septet.domain.facts import change_in
+from septet.errors import BadConfig
 
 
 class TestsPass(Value, tag="tests"):
@@ -54,7 +57,47 @@ class Judged(Value, tag="judged"):
     by: Literal["reviewer", "person"] = "reviewer"
 
 
-Check = TestsPass | CommandSucceeds | FileExists | PictureExists | ShowsWindow | Serves | Judged
+class CustomCheck(Value, tag="custom"):
+    """A check of a kind that the program or an installed package has added: its word, and what the plan says to it."""
+
+    kind: str
+    argument: str = ""
+
+
+Check = TestsPass | CommandSucceeds | FileExists | PictureExists | ShowsWindow | Serves | Judged | CustomCheck
+
+
+@runtime_checkable
+class CheckForm(Protocol):
+    """What a plan needs to know of a kind that was added: its `name`, and its `form` in words for the planner."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def form(self) -> str: ...
+
+
+CUSTOM_CHECKS: dict[str, CheckForm] = {}
+"""The kinds that the program has added."""
+
+
+@cache
+def installed_checks() -> dict[str, CheckForm]:
+    """The kinds that installed packages bring by the entry point group `septet.checks`."""
+    found: dict[str, CheckForm] = {}
+    for loaded in plugins("septet.checks"):
+        if not isinstance(loaded, CheckForm):
+            raise BadConfig(
+                f"{loaded!r} of an installed package is no kind of check", "it must be a CheckKind"
+            )
+        found[loaded.name] = loaded
+    return found
+
+
+def custom_checks() -> dict[str, CheckForm]:
+    """Every kind that was added, by its word."""
+    return {**installed_checks(), **CUSTOM_CHECKS}
 
 
 class Requirement(Value):
@@ -91,22 +134,17 @@ class Refusal(Value):
 
 
 def check_text(check: Check) -> str:
-    """A check as the plan shows it; the inverse of `parse_check`."""
+    """A check as the plan shows it, by the word that is its tag; the inverse of `parse_check`."""
+    word = check.__struct_config__.tag
     match check:
-        case TestsPass(target=target):
-            return f"tests {target}"
-        case CommandSucceeds(command=command, prints=prints):
-            return f"command {command} => {prints}" if prints else f"command {command}"
-        case FileExists(path=path):
-            return f"file {path}"
-        case PictureExists(path=path):
-            return f"picture {path}"
+        case CommandSucceeds(command=rest, prints=prints) | Serves(path=rest, prints=prints):
+            return f"{word} {rest} => {prints}" if prints else f"{word} {rest}"
+        case TestsPass(target=rest) | FileExists(path=rest) | PictureExists(path=rest) | Judged(by=rest):
+            return f"{word} {rest}"
         case ShowsWindow():
-            return "window"
-        case Serves(path=path, prints=prints):
-            return f"serves {path} => {prints}" if prints else f"serves {path}"
-        case Judged(by=by):
-            return f"judged {by}"
+            return f"{word}"
+        case CustomCheck(kind=kind, argument=rest):
+            return f"{kind} {rest}".rstrip()
 
 
 def plan_text(plan: Plan) -> str:
@@ -245,5 +283,14 @@ def parse_check(text: str) -> Check | Refusal:
         case "picture":
             found = PictureExists(path=rest)
         case _:
-            pass
-    return found if found and rest else Refusal(reason=f"'check: {text}' is none of: {CHECK_FORMS}")
+            return custom_check(kind.lower(), rest) or no_check(text)
+    return found if found and rest else no_check(text)
+
+
+def custom_check(kind: str, argument: str) -> CustomCheck | None:
+    return CustomCheck(kind=kind, argument=argument) if kind in custom_checks() else None
+
+
+def no_check(text: str) -> Refusal:
+    forms = " | ".join([CHECK_FORMS, *(kind.form for kind in custom_checks().values())])
+    return Refusal(reason=f"'check: {text}' is none of: {forms}")

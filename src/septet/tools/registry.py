@@ -1,37 +1,58 @@
-"""Tools as pydantic models: the docstring is the description, the fields are the arguments, `use` does it.
+"""One registry of tools for every way of working: what a model may call, who may, and what comes of it.
+
+A tool is a pydantic model: the docstring is the description, the fields are the arguments, `use` does it.
 
     @tool
     class Weather(BaseModel):
         "The weather of a place."
         place: str
 
-        async def use(self, hands: Hands) -> str:
+        async def use(self, context: ToolContext) -> str:
             return f"it rains in {self.place}"
 
-Packages bring theirs by the entry point group `septet.tools`.
+Or it is a function whose parameters, after the first, are the arguments. One from a project to a project is an
+*action*: what it changes in the project becomes the next version.
+
+    @action
+    def add_licence(context: Context, holder: str) -> Context:
+        "Put a licence header on main.py."
+        return context.with_file("main.py", f"# © {holder}\n{context.file('main.py')}")
+
+Packages bring theirs by the entry point groups `septet.tools` and `septet.actions`, which mean the same.
 """
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol, TypeVar, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar, get_type_hints, overload
+
+import msgspec
 
 from septet.common.entry_points import plugins
+from septet.common.values import Value
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.errors import BadConfig, SeptetError
+from septet.team.context import Context
+from septet.workspace.changes import wishes
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, ValidationError
 
-GROUP = "septet.tools"
+GROUPS = ("septet.tools", "septet.actions")
 
 
-class Hands(Protocol):
+class ToolContext(Protocol):
     """What a tool may do: read and write text files of the workspace, and run one of them."""
 
     @property
     def texts(self) -> Mapping[str, str]: ...
+
+    @property
+    def project(self) -> Context:
+        """The program so far, as actions see it."""
+        ...
 
     def exists(self, path: str) -> bool:
         """Whether the workspace holds that file, which may be one that nobody may read."""
@@ -46,105 +67,226 @@ class Hands(Protocol):
         ...
 
 
-Use = Callable[[Hands], str | Refusal | Awaitable[str | Refusal]]
+class ObjectSchema(Value):
+    """What JSON schemas of arguments have in common."""
+
+    properties: Mapping[str, object] = {}
+    required: tuple[str, ...] = ()
 
 
-class Usable(Protocol):
-    """Whatever fits the toolbox. What is not repeatable is never used twice for one call."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def repeatable(self) -> bool: ...
-
-    def offer(self) -> ToolOffer: ...
-
-    async def use(self, arguments: str, hands: Hands) -> str | Refusal:
-        """`arguments` is the JSON text exactly as the model wrote it: to be checked first."""
-        ...
+Outcome = str | Refusal
+"""What a tool says to the model, or why it did nothing."""
+Use = Callable[[ToolContext, str], Awaitable[Outcome]]
 
 
+@dataclass(frozen=True)
 class Tool:
-    """A tool of a member. One that is not repeatable is never used twice for one call."""
+    """Something that a model may call."""
 
-    def __init__(self, model: "type[BaseModel]", repeatable: bool = True) -> None:
-        self.model = model
-        self.name = model.__name__
-        self.description = inspect.cleandoc(model.__doc__ or "")
-        self.repeatable = repeatable
-        if not self.description or not callable(getattr(model, "use", None)):
-            raise BadConfig(f"the tool '{self.name}' needs a docstring and a method `use(self, hands)`")
+    name: str
+    description: str
+    parameters: Mapping[str, object]
+    """The JSON schema of its arguments."""
+    call: Use
+    repeatable: bool = True
+    """Whether a call that a crash cut short may be made again; else it is answered as interrupted."""
+    edits: bool = False
+    """It exists to change files: a call that changes none has failed."""
+    roles: tuple[str, ...] = ()
+    """Who may use it; nobody named is every member to whom its way gives tools."""
 
-    def offer(self) -> ToolOffer:
-        schema = self.model.model_json_schema()
-        schema.pop("title", None)
-        schema.pop("description", None)
-        return ToolOffer(name=self.name, description=self.description, parameters=schema)
+    def offer(self, common: Mapping[str, object] | None = None) -> ToolOffer:
+        """The tool as a model is told about it; every call must give the `common` parameters too."""
+        if not common:
+            return ToolOffer(name=self.name, description=self.description, parameters=dict(self.parameters))
+        schema = msgspec.convert(self.parameters, ObjectSchema)
+        parameters = {
+            **self.parameters,
+            "properties": {**common, **schema.properties},
+            "required": [*common, *schema.required],
+        }
+        return ToolOffer(name=self.name, description=self.description, parameters=parameters)
 
-    async def use(self, arguments: str, hands: Hands) -> str | Refusal:
-        """What it says; wrong arguments and its own failures come back as a refusal."""
-        from pydantic import ValidationError
+    def allows(self, role: str) -> bool:
+        return not self.roles or role in self.roles
 
+    async def use(self, context: ToolContext, arguments: str) -> Outcome:
+        """`arguments` is the JSON text as the model wrote it. Wrong ones and the tool's own failures are refusals."""
         try:
-            wanted = self.model.model_validate_json(arguments or "{}")
-        except ValidationError as error:
-            return Refusal(reason=f"{self.name} cannot be called like that: {shortly(error)}")
-        use: Use = getattr(wanted, "use")  # noqa: B009  # checked above; the type of a person's model says nothing of it
-        try:
-            said = use(hands)
-            said = await said if inspect.isawaitable(said) else said
+            return await self.call(context, arguments)
         except SeptetError:  # the sandbox or the log failed, not the tool: no model can mend that
             raise
         except Exception as error:  # a person's own code: what it raises is told to the model
             return Refusal(reason=f"{self.name} failed: {type(error).__name__}: {error}")
-        return said if isinstance(said, Refusal) else str(said)
 
 
-def shortly(error: "Exception") -> str:
+Toolbox = Mapping[str, Tool]
+"""Tools by their names."""
+
+
+def allowed_tools(tools: Toolbox, role: str) -> Toolbox:
+    return {name: one for name, one in tools.items() if one.allows(role)}
+
+
+def tool_of_model(model: "type[BaseModel]", repeatable: bool = True, roles: Iterable[str] = ()) -> Tool:
+    """A class whose fields are the arguments and whose `use` does it."""
     from pydantic import ValidationError
 
-    assert isinstance(error, ValidationError)
+    name, description = model.__name__, inspect.cleandoc(model.__doc__ or "")
+    if not description or not callable(getattr(model, "use", None)):
+        raise BadConfig(f"the tool '{name}' needs a docstring and a method `use(self, context)`")
+    schema = model.model_json_schema()
+    parameters = {key: value for key, value in schema.items() if key not in ("title", "description")}
+
+    async def call(context: ToolContext, arguments: str) -> Outcome:
+        try:
+            wanted = model.model_validate_json(arguments or "{}")
+        except ValidationError as error:
+            return misfit(name, faults_in(error))
+        use: Callable[[ToolContext], object] = getattr(wanted, "use")  # noqa: B009  # checked above; the type of a person's model says nothing of it
+        return spoken(await completed(use(context)))
+
+    return Tool(name, description, parameters, call, repeatable, roles=tuple(roles))
+
+
+def tool_of_function(
+    function: Callable[..., object], repeatable: bool = True, roles: Iterable[str] = ()
+) -> Tool:
+    """A function of a tool context, or an action: a function from a project to a project."""
+    name, description = function.__name__, inspect.cleandoc(function.__doc__ or "")
+    if not description:
+        raise BadConfig(f"the tool '{name}' has no docstring", "say there what it does")
+    form, is_action = arguments_form(function), first_hint(function) is not ToolContext
+    schema = msgspec.json.schema_components([form])[1][form.__name__]
+    parameters = {
+        "type": "object",
+        "properties": schema.get("properties", {}),
+        "required": schema.get("required", []),
+        "additionalProperties": False,
+    }
+
+    async def call(context: ToolContext, arguments: str) -> Outcome:
+        try:
+            given = msgspec.json.decode(arguments or "{}", type=form, strict=False)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            return misfit(name, str(error))
+        first = context.project if is_action else context
+        result = await completed(function(first, **msgspec.structs.asdict(given)))
+        return write_project(name, context, result) if is_action else spoken(result)
+
+    return Tool(name, description, parameters, call, repeatable, edits=is_action, roles=tuple(roles))
+
+
+async def completed(result: object) -> object:
+    return await result if inspect.isawaitable(result) else result
+
+
+def spoken(result: object) -> Outcome:
+    return result if isinstance(result, Refusal) else str(result)
+
+
+def write_project(name: str, context: ToolContext, after: object) -> Outcome:
+    """What an action has made of the project, wished for file by file."""
+    if not isinstance(after, Context | Refusal):
+        return Refusal(reason=f"{name} gave back no context")
+    if isinstance(after, Refusal):
+        return after
+    for path, text in wishes(context.project, after).items():
+        context.write(path, text)
+    return ""
+
+
+def misfit(name: str, why: str) -> Refusal:
+    return Refusal(reason=f"{name} cannot be called like that: {why}")
+
+
+def faults_in(error: "ValidationError") -> str:
     return "; ".join(
         f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors()[:5]
     )
 
 
+def first_hint(function: Callable[..., object]) -> object:
+    """The type of what a function is given to work on."""
+    first = next(iter(inspect.signature(function).parameters), "")
+    return get_type_hints(function).get(first)
+
+
+def arguments_form(function: Callable[..., object]) -> type[msgspec.Struct]:
+    """The arguments as a checked form: everything after the context, by name and type."""
+    hints = get_type_hints(function, include_extras=True)
+    fields: list[tuple[str, object] | tuple[str, object, object]] = []
+    for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
+        if name not in hints or parameter.kind not in (
+            parameter.POSITIONAL_OR_KEYWORD,
+            parameter.KEYWORD_ONLY,
+        ):
+            raise BadConfig(f"the tool '{function.__name__}' has an odd parameter '{name}'", "give it a type")
+        plain = parameter.default is parameter.empty
+        fields.append((name, hints[name]) if plain else (name, hints[name], parameter.default))
+    return msgspec.defstruct(
+        f"{function.__name__}_arguments", fields, kw_only=True, forbid_unknown_fields=True
+    )  # pyright: ignore[reportArgumentType]  # read off a signature
+
+
+def read_arguments(text: str) -> Mapping[str, object] | Refusal:
+    """A JSON object; nothing is ever evaluated."""
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, object])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return Refusal(reason=f"the arguments are not a JSON object ({error})")
+
+
 REGISTERED: dict[str, Tool] = {}
-M = TypeVar("M")
+"""What this program has added."""
+T = TypeVar("T")
 
 
 @overload
-def tool(model: type[M]) -> type[M]: ...
+def tool(made: T) -> T: ...
 @overload
-def tool(*, repeatable: bool = True) -> Callable[[type[M]], type[M]]: ...
-def tool(model: type[M] | None = None, *, repeatable: bool = True) -> type[M] | Callable[[type[M]], type[M]]:
-    """Register a pydantic model as a tool; it stays what it is."""
+def tool(*, repeatable: bool = True, roles: Iterable[str] = ()) -> Callable[[T], T]: ...
+def tool(
+    made: T | None = None, *, repeatable: bool = True, roles: Iterable[str] = ()
+) -> T | Callable[[T], T]:
+    """Register a pydantic model or a function as a tool; it stays what it is.
+
+    One that is not `repeatable` is never used twice for one call; `roles` are those who may use it.
+    """
+
+    def register(made: T) -> T:
+        known = tool_of(made, repeatable, roles)
+        REGISTERED[known.name] = known
+        return made
+
+    return register if made is None else register(made)
+
+
+action = tool
+"""The name that functions from a project to a project have for it."""
+
+
+def tool_of(made: object, repeatable: bool = True, roles: Iterable[str] = ()) -> Tool:
+    """The tool that a class or a function stands for."""
+    if inspect.isfunction(made):
+        return tool_of_function(made, repeatable, roles)
     from pydantic import BaseModel
 
-    def register(model: type[M]) -> type[M]:
-        if not issubclass(model, BaseModel):
-            cause = f"the tool '{model.__name__}' is no pydantic model"
-            raise BadConfig(cause, "derive it from pydantic.BaseModel")
-        made = Tool(model, repeatable)
-        REGISTERED[made.name] = made
-        return model
-
-    return register if model is None else register(model)
+    name = name_of(made)
+    if isinstance(made, type) and issubclass(made, BaseModel):
+        return tool_of_model(made, repeatable, roles)
+    raise BadConfig(f"{name!r} is no tool", "write a function, or derive it from pydantic.BaseModel")
 
 
-def toolbox(builtin: Iterable[Tool]) -> dict[str, Tool]:
-    """Those that come with Septet, those of installed packages and those that the program registered."""
+def name_of(made: object) -> str:
+    return str(getattr(made, "__name__", made))
+
+
+def known_tools(builtin: Iterable[Tool] = ()) -> dict[str, Tool]:
+    """Those that a way brings, those of installed packages and those that the program registered."""
     found = {one.name: one for one in builtin}
-    for loaded in plugins(GROUP):
-        name = str(getattr(loaded, "__name__", ""))
-        found[name] = REGISTERED.get(name) or made_of(loaded)
+    for group in GROUPS:
+        for loaded in plugins(group):
+            name = name_of(loaded)
+            found[name] = REGISTERED.get(name) or tool_of(loaded)
     return {**found, **REGISTERED}
-
-
-def made_of(loaded: object) -> Tool:
-    from pydantic import BaseModel
-
-    if not isinstance(loaded, type) or not issubclass(loaded, BaseModel):
-        raise BadConfig(f"{loaded!r} of an installed package is no tool", "derive it from pydantic.BaseModel")
-    return Tool(loaded)

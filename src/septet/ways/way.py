@@ -1,6 +1,6 @@
 """A way of working as one value, and what its members are given to work with."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.ports import Agent, Examples, Model
 from septet.team.floor import Floor, rounds_of
-from septet.tools.registry import Usable
+from septet.tools.registry import Toolbox
 
 PERSON = "proxy"
 """The role of whoever stands for the person, unless a way lets a model speak for it."""
@@ -27,7 +27,7 @@ class Kit:
     person: Agent
     """Who answers for the person."""
     examples: Callable[[], Examples]
-    server_tools: Callable[[], Awaitable[Mapping[str, Usable]]]
+    server_tools: Callable[[], Awaitable[Toolbox]]
     """The tools of the person's MCP servers."""
     scratch: Callable[[], AbstractContextManager[Bench]]
     """A bench with a temporary workspace that nobody watches."""

@@ -17,11 +17,13 @@ from septet.common.values import Value
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
 from septet.errors import BadConfig
-from septet.tools.mcp import McpTool
+from septet.tools.mcp import mcp_tool
+from septet.tools.registry import Tool
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.types import CallToolResult, Tool
+    from mcp.types import CallToolResult
+    from mcp.types import Tool as ListedTool
 
 SECONDS = 60.0
 INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
@@ -48,7 +50,7 @@ class McpServers:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._opened = ExitStack()
-        self._tools: dict[str, McpTool] | None = None
+        self._tools: dict[str, Tool] | None = None
 
     def close(self) -> None:
         self._opened.close()
@@ -69,19 +71,19 @@ class McpServers:
         with closing(McpServers(self._path)) as passing:
             await to_thread.run_sync(passing._start, {server: command})
 
-    async def tools(self) -> Mapping[str, McpTool]:
+    async def tools(self) -> Mapping[str, Tool]:
         """By name, which begins with the server's; nothing is started where no server is named."""
         if self._tools is None:
             named = self.read()
             self._tools = await to_thread.run_sync(self._start, named) if named else {}
         return self._tools
 
-    def _start(self, named: Mapping[str, McpCommand]) -> dict[str, McpTool]:
+    def _start(self, named: Mapping[str, McpCommand]) -> dict[str, Tool]:
         portal = self._opened.enter_context(start_blocking_portal())
         found = [self._list_tools(portal, name, command) for name, command in named.items()]
         return {tool.name: tool for tools in found for tool in tools}
 
-    def _list_tools(self, portal: BlockingPortal, server: str, command: McpCommand) -> list[McpTool]:
+    def _list_tools(self, portal: BlockingPortal, server: str, command: McpCommand) -> list[Tool]:
         silence = self._opened.enter_context(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # closed with the rest
         client = make_client(server, command, silence)
         try:
@@ -107,7 +109,7 @@ def make_client(server: str, command: McpCommand, errors: TextIO) -> "Client":
     return Client(stdio_client(started, errlog=errors), read_timeout_seconds=SECONDS)
 
 
-def make_tool(server: str, tool: "Tool", portal: BlockingPortal, client: "Client") -> McpTool:
+def make_tool(server: str, tool: "ListedTool", portal: BlockingPortal, client: "Client") -> Tool:
     async def call(arguments: Mapping[str, object]) -> str | Refusal:
         async def ask() -> "CallToolResult":
             return await client.call_tool(tool.name, dict(arguments))
@@ -119,7 +121,7 @@ def make_tool(server: str, tool: "Tool", portal: BlockingPortal, client: "Client
 
     name = INVALID_CHARACTERS.sub("_", f"{server}_{tool.name}")[:64]
     offered = ToolOffer(name=name, description=tool.description or tool.name, parameters=tool.input_schema)
-    return McpTool(offered, make_validator(tool.input_schema), call)
+    return mcp_tool(offered, make_validator(tool.input_schema), call)
 
 
 def make_validator(schema: Mapping[str, object]) -> Callable[[Mapping[str, object]], str]:

@@ -44,7 +44,7 @@ from septet.stores.chat_locks import ChatLocks
 from septet.stores.examples import FullTextExamples, HybridExamples
 from septet.stores.remote_chats import RemoteChats
 from septet.stores.sqlite import open_store
-from septet.tools.registry import Usable
+from septet.tools.registry import Toolbox
 from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import Kit
 from septet.wiring.mcp import McpServers
@@ -336,7 +336,7 @@ class Session:
         packages = packages_for(sandbox, self.home)
         workspace = Workspace(Path(state.workspace))
 
-        async def server_tools() -> Mapping[str, Usable]:
+        async def server_tools() -> Toolbox:
             return await self.foreign.tools() if self.foreign else {}
 
         @contextmanager

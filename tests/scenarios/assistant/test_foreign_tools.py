@@ -7,12 +7,13 @@ import msgspec
 import pytest
 from cli.commands import Septet
 from scenarios.assistant.scripts import calls, says, send, write
+from tools.projects import ProjectContext, project
 
 from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, ToolAnswered
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
-from septet.tools.mcp import McpTool
+from septet.tools.mcp import mcp_tool
 
 SERVER = Path(__file__).parent / "mcp_server.py"
 
@@ -74,21 +75,6 @@ async def test_arguments_that_are_no_object_never_reach_the_tool() -> None:
     async def call(arguments: object) -> str:
         raise AssertionError(arguments)
 
-    tool = McpTool(ToolOffer(name="t", description="d", parameters={}), lambda _: "never fits", call)
+    tool = mcp_tool(ToolOffer(name="t", description="d", parameters={}), lambda _: "never fits", call)
     for text in ("[1]", "{", "__import__('os')", '{"a": 1}'):
-        assert isinstance(await tool.use(text, NoHands()), Refusal)
-
-
-class NoHands:
-    """A foreign tool has no business in the workspace."""
-
-    texts: dict[str, str] = {}  # noqa: RUF012  # never written
-
-    def exists(self, path: str) -> bool:
-        raise AssertionError(path)
-
-    def write(self, path: str, text: str | None) -> None:
-        raise AssertionError(path)
-
-    async def execute(self, path: str):
-        raise AssertionError(path)
+        assert isinstance(await tool.use(ProjectContext(project()), text), Refusal)

@@ -14,7 +14,7 @@ from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, Event, ModelAnswered, ReplyRefused, ToolAnswered, ToolCalled
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.tools import registry as tool_registry
-from septet.tools.registry import Hands, tool
+from septet.tools.registry import ToolContext, tool
 from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
 
@@ -177,7 +177,7 @@ async def test_people_add_tools_and_what_must_not_be_repeated_is_not(tmp_path: P
 
         amount: int
 
-        def use(self, hands: Hands) -> str:
+        def use(self, context: ToolContext) -> str:
             paid.append(self.amount)
             return f"paid {self.amount}"
 

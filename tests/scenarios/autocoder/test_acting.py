@@ -19,17 +19,17 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.team.context import Context
-from septet.tools import actions
-from septet.tools.actions import action
+from septet.tools import registry
+from septet.tools.registry import action
 
 pytestmark = pytest.mark.anyio
 RIGHT = CASES["wrong code"].steps[0]
 
 
 @pytest.fixture
-def registry() -> Generator[None]:
+def registered() -> Generator[None]:
     yield
-    actions.REGISTERED.clear()
+    registry.REGISTERED.clear()
 
 
 def ending(events: list[Event]) -> ChatEnded:
@@ -125,7 +125,7 @@ async def test_going_in_circles_ends_the_chat(tmp_path: Path) -> None:
     assert ending(events).reason == "no_progress"
 
 
-@pytest.mark.usefixtures("registry")
+@pytest.mark.usefixtures("registered")
 async def test_what_must_not_be_repeated_is_answered_as_interrupted(tmp_path: Path) -> None:
     paid: list[str] = []
 
@@ -145,7 +145,7 @@ async def test_what_must_not_be_repeated_is_answered_as_interrupted(tmp_path: Pa
     assert first.failed
 
 
-@pytest.mark.usefixtures("registry")
+@pytest.mark.usefixtures("registered")
 async def test_a_persons_own_action_works_like_ours(tmp_path: Path) -> None:
     @action
     def stamp(context: Context, holder: str) -> Context:

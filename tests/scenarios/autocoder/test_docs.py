@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from septet import Handle
-from septet.tools import actions
 from septet.tools import registry as tool_registry
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -17,7 +16,6 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.fixture
 def registry() -> Generator[None]:
     yield
-    actions.REGISTERED.clear()
     tool_registry.REGISTERED.clear()
 
 
@@ -40,7 +38,7 @@ def test_the_autocoders_page(
     assert isinstance(first["handle"], Handle)
     assert capsys.readouterr().out == "done\n"
     assert (tmp_path / "random_midi_generator" / "random.mid").exists()
-    assert "add_licence" in actions.REGISTERED
+    assert "add_licence" in tool_registry.REGISTERED
 
 
 @pytest.mark.usefixtures("registry")

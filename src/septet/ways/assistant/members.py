@@ -1,17 +1,14 @@
 """A member with tools: one answer a turn, its calls carried out in order, its last words sent to whoever asked."""
 
-import shlex
-from collections.abc import Mapping
-
 from septet.agents.ask import ask_model
 from septet.agents.protection import unseen, with_folder_kept
 from septet.agents.replies import sources
-from septet.agents.runner import Bench, provide
+from septet.agents.runner import Bench
+from septet.agents.tool_context import CallContext, call_context
 from septet.domain.events import (
     Event,
     ModelAnswered,
     ReplyRefused,
-    RunStarted,
     ToolAnswered,
     ToolCalled,
     VersionWritten,
@@ -19,12 +16,10 @@ from septet.domain.events import (
 from septet.domain.files import FileRef
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
-from septet.domain.runs import RunResult, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
-from septet.team.run_modes import mode_of_run
-from septet.tools.registry import Usable, toolbox
+from septet.tools.registry import Toolbox, allowed_tools, known_tools
 from septet.ways.assistant.policy import (
     SEND,
     answer,
@@ -38,64 +33,9 @@ from septet.ways.autocoder.members import next_version
 from septet.ways.prompts import prompt_text
 from septet.ways.way import Kit
 from septet.workspace.changes import Change, file_changes, prepare_change
-from septet.workspace.files import in_thread, path_trouble
-from septet.workspace.listing import FolderTexts
-
-Tools = Mapping[str, Usable]
 
 
-class WorkingHands:
-    """A tool's hands: the newest version's files, wishes for the next one, and the sandbox."""
-
-    def __init__(
-        self, state: State, record: Record, texts: FolderTexts, bench: Bench, call: ToolCalled
-    ) -> None:
-        self._state = state
-        self._record = record
-        self._ran_before = [run.result for run in state.runs if run.id == call.id]
-        self._bench = bench
-        self.call = call
-        self.texts = texts
-        self.wished: dict[str, str | None] = {}
-
-    def write(self, path: str, text: str | None) -> None:
-        self.wished[path] = text
-
-    def exists(self, path: str) -> bool:
-        return path in self.texts.known or (path_trouble(path) is None and bool(self._content(path)))
-
-    def _content(self, path: str) -> bytes:
-        return self._bench.workspace.read(path) or b""
-
-    async def execute(self, path: str) -> RunResult:
-        if self._ran_before:
-            return self._ran_before[0]
-        await self._bench.show(self._state)
-        command = f"python {shlex.quote(path)}"
-        tree = self._state.version.tree if self._state.version else ""
-        text = self.texts.known.get(path) or self._content(path).decode(errors="replace")
-        mode = mode_of_run(self._state, {path: text})
-        started = RunStarted(
-            id=self.call.id,
-            purpose="script",
-            about=path,
-            command=command,
-            tree=tree,
-            mode=name_of(mode),
-        )
-        await self._provide()
-        ran = await self._bench.run(self._state, self.call.by, started, mode)
-        self._state = await self._record(ran)
-        return ran.result
-
-    async def _provide(self) -> None:
-        """Nobody can be asked in the middle of a call: what is missing is installed only where that is agreed."""
-        if self._state.team.packages == "auto":
-            packages = self._bench.packages
-            self._state = await provide(self._state, self._record, packages, self.texts.known)
-
-
-def assistant_agent(member: RoleSpec, model: Model, bench: Bench, tools: Tools) -> Agent:
+def assistant_agent(member: RoleSpec, model: Model, bench: Bench, tools: Toolbox) -> Agent:
     """An agent with a toolbox. What was said, called and answered before a crash counts."""
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -120,7 +60,7 @@ def assistant_agent(member: RoleSpec, model: Model, bench: Bench, tools: Tools) 
     return turn
 
 
-def offers(state: State, member: RoleSpec, tools: Tools) -> tuple[ToolOffer, ...]:
+def offers(state: State, member: RoleSpec, tools: Toolbox) -> tuple[ToolOffer, ...]:
     names = recipients(state.team, member.name)
     send = [send_offer(names)] if names else []
     return (*(tool.offer() for tool in tools.values()), *send)
@@ -157,7 +97,7 @@ def end_of_turn(state: State, name: str, text: str) -> Event:
 
 
 async def carry_out_calls(
-    state: State, record: Record, said: ModelAnswered, bench: Bench, tools: Tools
+    state: State, record: Record, said: ModelAnswered, bench: Bench, tools: Toolbox
 ) -> None:
     """Every call of the answer: intent, deed, result, version. A message that was sent stays open."""
     assert state.turn is not None
@@ -186,26 +126,23 @@ def version_due(state: State, call: ToolCalled) -> VersionWritten | None:
 
 
 async def answer_call(
-    state: State, record: Record, call: ToolCalled, bench: Bench, tools: Tools, *, interrupted: bool
+    state: State, record: Record, call: ToolCalled, bench: Bench, tools: Toolbox, *, interrupted: bool
 ) -> State:
     """What comes of a call; nothing yet of a message that a recipient will answer."""
     if call.name == SEND:
         trouble = send_trouble(state, call)
         return await record(ToolAnswered(id=call.id, text=trouble.reason, failed=True)) if trouble else state
-    known = await sources(state, bench.blobs)
-    hidden = await bench.hidden_paths(state)
-    texts = await in_thread(lambda: FolderTexts(known, bench.workspace, hidden))
-    hands = WorkingHands(state, record, texts, bench, call)
-    said = await use(call, tools, hands, interrupted)
-    return await record(await tool_answer(state, said, hands, bench))
+    context = await call_context(state, record, bench, call)
+    said = await use(call, tools, context, interrupted)
+    return await record(await tool_answer(state, said, context, bench))
 
 
-async def tool_answer(state: State, said: str | Refusal, hands: WorkingHands, bench: Bench) -> ToolAnswered:
+async def tool_answer(state: State, said: str | Refusal, context: CallContext, bench: Bench) -> ToolAnswered:
     """What the tool says and wishes, ready to be recorded. Nothing is on disk yet."""
-    call, texts = hands.call.id, hands.texts
-    edited = hands.wished.keys() & texts.read.keys()
+    call, texts = context.call.id, context.texts
+    edited = context.wished.keys() & texts.read.keys()
     own = texts.known.keys() - state.borrowed
-    change = said if isinstance(said, Refusal) else await prepare_change(texts, hands.wished, own)
+    change = said if isinstance(said, Refusal) else await prepare_change(texts, context.wished, own)
     if isinstance(said, Refusal) or isinstance(change, Refusal):
         reason = said if isinstance(said, Refusal) else change
         assert isinstance(reason, Refusal)
@@ -216,15 +153,15 @@ async def tool_answer(state: State, said: str | Refusal, hands: WorkingHands, be
         return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown)
     text = "\n".join(filter(None, [said, change.diff]))
     changes = await file_changes(change.texts, texts, bench.blobs)
-    return ToolAnswered(id=call, text=text, changes=changes, shown=await shown_by(hands, text, bench))
+    return ToolAnswered(id=call, text=text, changes=changes, shown=await shown_by(context, text, bench))
 
 
-async def shown_by(hands: WorkingHands, text: str, bench: Bench) -> tuple[FileRef, ...]:
+async def shown_by(context: CallContext, text: str, bench: Bench) -> tuple[FileRef, ...]:
     """The person's files that the call changed or whose whole text it tells, as they were."""
     files = {
         path: content
-        for path, content in hands.texts.read.items()
-        if path in hands.wished or hands.texts[path] in text
+        for path, content in context.texts.read.items()
+        if path in context.wished or context.texts[path] in text
     }
     return tuple(
         [
@@ -234,12 +171,12 @@ async def shown_by(hands: WorkingHands, text: str, bench: Bench) -> tuple[FileRe
     )
 
 
-async def use(call: ToolCalled, tools: Tools, hands: WorkingHands, interrupted: bool) -> str | Refusal:
+async def use(call: ToolCalled, tools: Toolbox, context: CallContext, interrupted: bool) -> str | Refusal:
     if call.name not in tools:
         return Refusal(reason=f"there is no tool '{call.name}'; the tools are {', '.join([*tools, SEND])}")
     if interrupted and not tools[call.name].repeatable:
         return Refusal(reason=f"{call.name} was interrupted; whether it took effect is not known")
-    return await tools[call.name].use(call.arguments, hands)
+    return await tools[call.name].use(context, call.arguments)
 
 
 def send_trouble(state: State, call: ToolCalled) -> Refusal | None:
@@ -271,10 +208,10 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
     model = kit.open_model(spec.model)
     if spec.role == "proxy":
         return assistant_agent(spec, model, kit.bench, {})
-    own = toolbox(assistant_tools())
+    own = known_tools(assistant_tools())
 
     async def turn(state: State, record: Record) -> Event | None:
-        tools = {**await kit.server_tools(), **own}
+        tools = allowed_tools({**await kit.server_tools(), **own}, spec.role)
         return await assistant_agent(spec, model, kit.bench, tools)(state, record)
 
     return with_folder_kept(turn, kit.bench)

@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from septet.domain.plans import Refusal
 from septet.team.briefing import head_and_tail
-from septet.tools.registry import Hands, Tool
+from septet.tools.registry import Tool, ToolContext, tool_of_model
 from septet.workspace.edits import replace_text
 
 MOST_NAMES = 100
@@ -23,20 +23,20 @@ class File(BaseModel):
     old: str | None = Field(default=None, description="Text that stands in the file exactly once.")
     new: str | None = Field(default=None, description="What shall stand there instead.")
 
-    def use(self, hands: Hands) -> str | Refusal:
+    def use(self, context: ToolContext) -> str | Refusal:
         if self.body is not None and self.old is None:
-            hands.write(self.file_name, self.body)
+            context.write(self.file_name, self.body)
             return f"{self.file_name} is written"
         if self.body is not None or (self.old is None and self.new is not None):
             return Refusal(reason="give either `body`, or `old` and `new`")
-        before = hands.texts.get(self.file_name)
+        before = context.texts.get(self.file_name)
         if before is None:
-            return no_file_in_folder(self.file_name, hands)
+            return no_file_in_folder(self.file_name, context)
         if self.old is None:
             return before
         after = replace_text(before, self.old, self.new or "")
         if isinstance(after, str):
-            hands.write(self.file_name, after)
+            context.write(self.file_name, after)
         return after if isinstance(after, Refusal) else f"{self.file_name} is changed"
 
 
@@ -47,10 +47,10 @@ class ExecutePyFile(BaseModel):
 
     file_name: str = Field(description="The path of the .py file to be run.")
 
-    async def use(self, hands: Hands) -> str | Refusal:
-        if not self.file_name.endswith(".py") or not hands.exists(self.file_name):
-            return no_file_in_folder(self.file_name, hands)
-        result = await hands.execute(self.file_name)
+    async def use(self, context: ToolContext) -> str | Refusal:
+        if not self.file_name.endswith(".py") or not context.exists(self.file_name):
+            return no_file_in_folder(self.file_name, context)
+        result = await context.execute(self.file_name)
         made = [change.path for change in result.changes if change.kind != "deleted"]
         parts = [f"{self.file_name}: {result.ending}" + (f", made {', '.join(made)}" if made else "")]
         parts += [f"stdout:\n{head_and_tail(result.stdout)}"] if result.stdout else []
@@ -59,10 +59,10 @@ class ExecutePyFile(BaseModel):
         return text if result.succeeded else Refusal(reason=text)
 
 
-def no_file_in_folder(path: str, hands: Hands) -> Refusal:
-    if hands.exists(path):
+def no_file_in_folder(path: str, context: ToolContext) -> Refusal:
+    if context.exists(path):
         return Refusal(reason=f"'{path}' is a file that you may not read")
-    names = list(hands.texts)
+    names = list(context.texts)
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return Refusal(
         reason=f"there is no '{path}'; the files are {', '.join(names[:MOST_NAMES]) or 'none'}{more}"
@@ -70,4 +70,4 @@ def no_file_in_folder(path: str, hands: Hands) -> Refusal:
 
 
 def assistant_tools() -> list[Tool]:
-    return [Tool(File), Tool(ExecutePyFile)]
+    return [tool_of_model(File), tool_of_model(ExecutePyFile)]

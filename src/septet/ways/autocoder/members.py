@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 import msgspec
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from septet.agents.ask import ask_model
@@ -11,6 +12,7 @@ from septet.agents.protection import as_found, unseen, with_folder_kept
 from septet.agents.records import record_through
 from septet.agents.replies import sources
 from septet.agents.runner import Bench, run_and_check, waits
+from septet.agents.tool_context import CallContext, call_context
 from septet.common.values import Value
 from septet.domain.events import (
     DecisionRecorded,
@@ -29,16 +31,18 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
 from septet.team.context import ActionOffer, Context, context_of
 from septet.team.layouts import is_foreign, is_made
-from septet.tools.actions import Action, file_actions, known_actions, read_arguments
+from septet.tools.actions import file_actions
+from septet.tools.registry import Toolbox, known_tools, read_arguments
 from septet.ways.autocoder.briefing import act_prompt
 from septet.ways.autocoder.policy import DISAGREEMENT, diagnose
 from septet.ways.iterate.members import member as team_member
 from septet.ways.way import Kit
-from septet.workspace.changes import Change, file_changes, files_after, prepare_change, wishes
+from septet.workspace.changes import Change, file_changes, files_after, prepare_change
 from septet.workspace.listing import LARGEST_TEXT, FolderEntry, text_of_content
 from septet.workspace.snapshots import recall, take_snapshot
 from septet.workspace.validation import fault_text, file_fault
 
+REASONING: dict[str, object] = {"type": "string", "description": "Why this action, in one or two sentences."}
 DECISION: dict[str, object] = {
     "type": "object",
     "description": "Code and test disagree: which one is wrong, by which item of the plan, and why.",
@@ -76,8 +80,8 @@ def disagreement(state: State) -> bool:
 
 
 def common_parameters(state: State) -> Mapping[str, object]:
-    """What every action asks for in this situation, beside its reasoning."""
-    return {"decision": DECISION} if disagreement(state) else {}
+    """What every action asks for in this situation."""
+    return {"reasoning": REASONING, **({"decision": DECISION} if disagreement(state) else {})}
 
 
 def read_action(called: ToolCalled, actions: Collection[str], state: State) -> ActionChoice | Refusal:
@@ -204,10 +208,7 @@ def faults_of(texts: Mapping[str, str]) -> dict[str, str]:
     return {path: fault_text(path, fault) for path, fault in found.items() if fault is not None}
 
 
-Actions = Mapping[str, Action]
-
-
-def action_agent(member: RoleSpec, model: Model, bench: Bench, actions: Actions) -> Agent:
+def action_agent(member: RoleSpec, model: Model, bench: Bench, actions: Toolbox) -> Agent:
     """The coder of the loop. What was said and done before a crash counts; the workspace is shown again."""
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -232,7 +233,7 @@ def action_agent(member: RoleSpec, model: Model, bench: Bench, actions: Actions)
 
 
 async def carry_out_action(
-    state: State, record: Record, said: ModelAnswered, context: Context, bench: Bench, actions: Actions
+    state: State, record: Record, said: ModelAnswered, project: Context, bench: Bench, actions: Toolbox
 ) -> None:
     """The first call of the answer, from the intent to the new version on disk."""
     assert state.turn is not None
@@ -244,7 +245,8 @@ async def carry_out_action(
     result = state.results.get(called.id)
     if result is None:
         possible = once_more(choice, actions) if interrupted else choice
-        result = await answer_action(state, called, possible, context, bench, actions)
+        context = await call_context(state, record, bench, called, project)
+        result = await answer_action(state, context, possible, bench, actions)
         state = await record(result)
     for event in consequences(state, said.role, result, choice):
         state = await record(event)
@@ -257,7 +259,7 @@ def intent(turn: int, said: ModelAnswered) -> ToolCalled:
     return ToolCalled(id=f"{turn}.1", by=said.role, name=call.name, arguments=call.arguments, call=call.id)
 
 
-def once_more(choice: ActionChoice | Refusal, actions: Actions) -> ActionChoice | Refusal:
+def once_more(choice: ActionChoice | Refusal, actions: Toolbox) -> ActionChoice | Refusal:
     """What was interrupted is done again, if that does no harm."""
     if isinstance(choice, Refusal) or actions[choice.action].repeatable:
         return choice
@@ -265,32 +267,27 @@ def once_more(choice: ActionChoice | Refusal, actions: Actions) -> ActionChoice 
 
 
 async def answer_action(
-    state: State,
-    call: ToolCalled,
-    choice: ActionChoice | Refusal,
-    context: Context,
-    bench: Bench,
-    actions: Actions,
+    state: State, context: CallContext, choice: ActionChoice | Refusal, bench: Bench, actions: Toolbox
 ) -> ToolAnswered:
     """What comes of the call, ready to be recorded. Nothing is on disk yet."""
+    call, known = context.call.id, context.texts.known
     change = choice if isinstance(choice, Refusal) else await prepare_action(state, choice, context, actions)
     if isinstance(change, Refusal):
-        return ToolAnswered(id=call.id, text=change.reason, failed=True)
-    known = {file.rel_path for file in context.project_code}
-    if (refused := await unseen(state, change.texts.keys() - known, bench)) is not None:
-        return ToolAnswered(id=call.id, text=refused.reason, failed=True, shown=refused.shown)
+        return ToolAnswered(id=call, text=change.reason, failed=True)
+    if (refused := await unseen(state, change.texts.keys() - known.keys(), bench)) is not None:
+        return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown)
     changes = await file_changes(change.texts, known, bench.blobs)
-    return ToolAnswered(id=call.id, text=change.diff, changes=changes)
+    return ToolAnswered(id=call, text=change.diff, changes=changes)
 
 
 async def prepare_action(
-    state: State, choice: ActionChoice, context: Context, actions: Actions
+    state: State, choice: ActionChoice, context: CallContext, actions: Toolbox
 ) -> Change | Refusal:
-    after = await actions[choice.action].apply(context, choice.arguments)
-    if isinstance(after, Refusal):
-        return after
-    before = {file.rel_path: file.content for file in context.project_code}
-    change = await prepare_change(before, wishes(context, after), own=before.keys() - state.borrowed)
+    said = await actions[choice.action].use(context, encode(choice.arguments).decode())
+    if isinstance(said, Refusal):
+        return said
+    before = context.texts.known
+    change = await prepare_change(before, context.wished, own=before.keys() - state.borrowed)
     if isinstance(change, Refusal):
         return change
     return unfit(change.texts, choice) or change
@@ -315,7 +312,7 @@ def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> Ve
     return VersionWritten(number=len(state.versions) + 1, files=files, tree=tree_of(files), note=note)
 
 
-async def context_now(state: State, bench: Bench, actions: Actions) -> Context:
+async def context_now(state: State, bench: Bench, actions: Toolbox) -> Context:
     texts = await sources(state, bench.blobs)
     offers = [ActionOffer(name=one.name, description=one.description) for one in actions.values()]
     return context_of(state, texts, faults_of(texts), offers)
@@ -328,7 +325,7 @@ def member(spec: RoleSpec, kit: Kit) -> Agent:
         case "runner":
             return reasoning(spec, bench)
         case "coder":
-            actions = known_actions(file_actions())
+            actions = {name: one for name, one in known_tools(file_actions()).items() if one.edits}
             return with_folder_kept(action_agent(spec, kit.open_model(spec.model), bench, actions), bench)
         case _:
             return team_member(spec, kit)

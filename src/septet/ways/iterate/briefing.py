@@ -5,7 +5,7 @@ review and the newest run results; and whatever the person has asked for since, 
 """
 
 from septet.domain.messages import Message
-from septet.domain.plans import plan_text
+from septet.domain.plans import custom_checks, plan_text
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.team.briefing import (
@@ -54,10 +54,16 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
 
 
 def planner_sections(state: State, sources: Sources) -> list[str]:
-    parts = [f"# Goal\n{state.goal}"]
+    parts = [f"# Goal\n{state.goal}", *check_section()]
     if state.plan is not None:
         parts.append(f"# The plan that the person saw\n{plan_text(state.plan)}")
     return parts + wishes_section(state) + remarks(state, "# The person wants it changed")
+
+
+def check_section() -> list[str]:
+    """The kinds of check that the program or an installed package has added."""
+    forms = [f"- {kind.form}" for kind in custom_checks().values()]
+    return ["\n".join(["# Further kinds of check", *forms])] if forms else []
 
 
 def coder_sections(state: State, sources: Sources) -> list[str]:
