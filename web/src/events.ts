@@ -445,6 +445,60 @@ export interface PackagesInstalled {
   installation: Installation;
 }
 
+export interface BaseSurveyed {
+  kind: 'empty' | 'folder' | 'git';
+  root: string;
+  manifest?: string;
+  files?: number;
+  size?: number;
+  commit?: string;
+  dirty?: string[];
+  dirty_count?: number;
+  ignored?: number;
+  secrets?: string[];
+  map?: string;
+  conventions?: string;
+  interpreter?: string;
+  tests?: string;
+  tests_source?: string;
+}
+
+export interface FileState {
+  path: string;
+  sha256?: string;
+  size?: number;
+  kind?: 'file' | 'link' | 'program';
+}
+
+export interface BaseMoved {
+  changed: FileState[];
+  conflicts?: string[];
+}
+
+export interface DeliveredFile {
+  path: string;
+  before: FileState;
+  after: FileState;
+  how?: 'conflict' | 'merged' | 'written';
+}
+
+export interface DeliveryStarted {
+  number: number;
+  tree: string;
+  files: DeliveredFile[];
+  undoes?: number;
+}
+
+export interface Delivered {
+  number: number;
+  tree: string;
+  files: DeliveredFile[];
+  undoes?: number;
+  patch?: string;
+  branch?: string;
+  commit?: string;
+}
+
 export interface Summary {
   chat: string;
   goal: string;
@@ -584,4 +638,8 @@ export type Event =
   | Envelope<'septet.answer_given', AnswerGiven>
   | Envelope<'septet.packages_wanted', PackagesWanted>
   | Envelope<'septet.packages_decided', PackagesDecided>
-  | Envelope<'septet.packages_installed', PackagesInstalled>;
+  | Envelope<'septet.packages_installed', PackagesInstalled>
+  | Envelope<'septet.base_surveyed', BaseSurveyed>
+  | Envelope<'septet.base_moved', BaseMoved>
+  | Envelope<'septet.delivery_started', DeliveryStarted>
+  | Envelope<'septet.delivered', Delivered>;

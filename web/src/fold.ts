@@ -46,6 +46,7 @@ export function fold(view: View, event: Event, text: EventText): void {
       return;
     case 'septet.step_granted':
     case 'septet.snapshot_taken':
+    case 'septet.delivery_started':
       return;
     case 'septet.stop_requested':
       return note(event.data.by ?? 'person', 'Stop');
@@ -115,6 +116,11 @@ export function fold(view: View, event: Event, text: EventText): void {
       const { by, text: words, sources = [] } = event.data;
       return add({ ...entry, kind: 'given', who: by, text: words, sources });
     }
+    case 'septet.base_surveyed':
+    case 'septet.delivered':
+      return text.text ? note('septet', text.text) : undefined;
+    case 'septet.base_moved':
+      return note('person', text.text ?? '');
     case 'septet.packages_wanted':
       return note(nameOf(view, 'runner'), text.text ?? '');
     case 'septet.packages_decided':

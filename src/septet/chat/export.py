@@ -5,10 +5,14 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from septet.chat.results import report_table, status
+from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.codec import encode
 from septet.domain.events import (
     AnswerGiven,
+    BaseEvent,
+    BaseMoved,
+    BaseSurveyed,
     BudgetReached,
     ChatContinued,
     ChatEnded,
@@ -17,6 +21,8 @@ from septet.domain.events import (
     ChatStarted,
     DataDescribed,
     DecisionRecorded,
+    Delivered,
+    DeliveryStarted,
     EvidenceFound,
     ExampleGiven,
     FactsChanged,
@@ -55,7 +61,7 @@ from septet.errors import BadUsage
 from septet.ports import Blobs
 from septet.team.reviews import review_text
 from septet.ways.assistant.policy import answer_words
-from septet.workspace.snapshots import read_words
+from septet.workspace.snapshots import read_words, secret_words
 
 FORMATS = ("md", "jsonl", "txt")
 
@@ -98,7 +104,45 @@ def event_in_words(recorded: Recorded) -> tuple[str, str]:
         return tool_text(event)
     if isinstance(event, PackageEvent):
         return package_text(event)
+    if isinstance(event, BaseEvent):
+        return base_text(event)
     return talk_text(event) if isinstance(event, TalkEvent) else work_text(event)
+
+
+def base_text(event: BaseEvent) -> tuple[str, str]:
+    match event:
+        case BaseSurveyed():
+            return ("septet", survey_words(event)) if event.kind != "empty" else ("", "")
+        case BaseMoved(changed=changed, conflicts=conflicts):
+            clash = f"; in conflict with the team's change: {', '.join(conflicts)}" if conflicts else ""
+            return "person", f"changed in the folder: {', '.join(one.path for one in changed)}{clash}"
+        case DeliveryStarted():
+            return "", ""
+        case Delivered():
+            return "septet", delivery_words(event)
+        case _:
+            assert_never(event)
+
+
+def survey_words(event: BaseSurveyed) -> str:
+    """What the team works on, and what it does not see of it."""
+    where = f"{event.root} ({f'git {event.commit[:7]}' if event.commit else event.kind})"
+    dirty = f", {event.dirty_count:,} not committed" if event.dirty_count and event.kind == "git" else ""
+    left = [f"{event.ignored:,} ignored" if event.ignored else "", secret_words(event.secrets)]
+    out = ", ".join(filter(None, left))
+    tests = f"; tests: {event.tests} ({event.tests_source})" if event.tests else ""
+    return f"works on {pluralize(event.files, 'file')} of {where}{dirty}" + (
+        f"; leaves out {out}{tests}" if out else tests
+    )
+
+
+def delivery_words(event: Delivered) -> str:
+    done = [f"{one.path} ({one.how})" if one.how != "written" else one.path for one in event.files]
+    if event.branch:
+        return f"committed to the branch {event.branch}: {', '.join(done)}"
+    verb = "taken back" if event.undoes else "delivered"
+    patch = f"; what could not be merged is in {event.patch}" if event.patch else ""
+    return f"{verb}: {', '.join(done) or 'nothing had changed'}{patch}"
 
 
 def package_text(event: PackageEvent) -> tuple[str, str]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from septet.chat.export import package_text, tool_text
+from septet.chat.export import base_text, package_text, tool_text
 from septet.chat.results import control_text, spending_text, time_text, turn_spending_text
 from septet.common.text import pluralize, printable
 from septet.domain.events import (
     AnswerGiven,
+    BaseEvent,
     DataDescribed,
     DecisionRecorded,
     Event,
@@ -154,7 +155,11 @@ def progress_line(event: Event, verbose: bool = False) -> Words:
         case ToolCalled() | ToolAnswered() | DataDescribed() | AnswerGiven() | SnapshotTaken():
             return tool_line(event, verbose)
         case _:
-            return package_text(event) if isinstance(event, PackageEvent) else talk_line(event)
+            return base_text(event) if isinstance(event, BaseEvent) else other_line(event)
+
+
+def other_line(event: Event) -> Words:
+    return package_text(event) if isinstance(event, PackageEvent) else talk_line(event)
 
 
 def tool_line(

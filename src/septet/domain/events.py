@@ -7,6 +7,7 @@ version and an upcaster in `codec`.
 from typing import Literal
 
 from septet.common.values import Value
+from septet.domain.base import DeliveredFile, FileState
 from septet.domain.citations import Source
 from septet.domain.facts import FactsChange
 from septet.domain.files import FileChange, FileRef
@@ -287,6 +288,61 @@ class SnapshotTaken(Value):
     secrets: tuple[str, ...] = ()
 
 
+class BaseSurveyed(Value):
+    """What the chat begins on: a repository, a plain folder or nothing. `manifest` is the blob that lists its entries.
+
+    `dirty` are the first of `dirty_count` files that differ from the commit; `secrets` look like some, and nobody is
+    shown them. The command `tests` was found in `tests_source`.
+    """
+
+    kind: Literal["git", "folder", "empty"]
+    root: str
+    manifest: str = ""
+    files: int = 0
+    size: int = 0
+    commit: str = ""
+    dirty: tuple[str, ...] = ()
+    dirty_count: int = 0
+    ignored: int = 0
+    secrets: tuple[str, ...] = ()
+    map: str = ""
+    conventions: str = ""
+    interpreter: str = ""
+    tests: str = ""
+    tests_source: str = ""
+
+
+class BaseMoved(Value):
+    """What the person changed in the folder since: merged into the work or, where that fails, a conflict."""
+
+    changed: tuple[FileState, ...]
+    conflicts: tuple[str, ...] = ()
+
+
+class DeliveryStarted(Value):
+    """The intent, recorded before the first file of the person's is touched: what each was and shall be.
+
+    `undoes` is the number of the delivery that is taken back.
+    """
+
+    number: int
+    tree: str
+    files: tuple[DeliveredFile, ...]
+    undoes: int = 0
+
+
+class Delivered(Value):
+    """The files are in the person's folder, or on a `branch`; what could not be merged is in the `patch` there."""
+
+    number: int
+    tree: str
+    files: tuple[DeliveredFile, ...]
+    undoes: int = 0
+    patch: str = ""
+    branch: str = ""
+    commit: str = ""
+
+
 class DataDescribed(Value):
     """What a data file holds, seen without changing it."""
 
@@ -327,6 +383,7 @@ class PackagesInstalled(Value):
 
 
 PackageEvent = PackagesWanted | PackagesDecided | PackagesInstalled
+BaseEvent = BaseSurveyed | BaseMoved | DeliveryStarted | Delivered
 GroupEvent = SpeakerChosen | Terminated | FactsChanged
 StopEvent = ChatHalted | ChatEnded | BudgetReached | StopRequested
 ChatEvent = ChatStarted | ChatContinued | TurnOpened | StepGranted | StopEvent
@@ -335,7 +392,7 @@ WorkEvent = (
     VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded | ExampleGiven
 )
 ToolEvent = ToolCalled | ToolAnswered | SnapshotTaken | DataDescribed | AnswerGiven
-Event = ChatEvent | TalkEvent | GroupEvent | WorkEvent | ToolEvent | PackageEvent
+Event = ChatEvent | TalkEvent | GroupEvent | WorkEvent | ToolEvent | PackageEvent | BaseEvent
 
 
 class Recorded(Value):

@@ -8,6 +8,9 @@ from msgspec.structs import replace
 from septet.domain.approvals import asks_nothing
 from septet.domain.events import (
     AnswerGiven,
+    BaseEvent,
+    BaseMoved,
+    BaseSurveyed,
     BudgetReached,
     ChatContinued,
     ChatEnded,
@@ -16,6 +19,8 @@ from septet.domain.events import (
     ChatStarted,
     DataDescribed,
     DecisionRecorded,
+    Delivered,
+    DeliveryStarted,
     Event,
     EvidenceFound,
     ExampleGiven,
@@ -54,7 +59,7 @@ from septet.domain.facts import apply_change
 from septet.domain.files import ANY, FileRef
 from septet.domain.plans import Wish, plan_digest
 from septet.domain.runs import CONTROLS
-from septet.domain.state import Spending, State, Turn
+from septet.domain.state import Base, Spending, State, Turn
 
 ALL_STEPS = 1 << 53
 """More than any chat takes."""
@@ -87,6 +92,8 @@ def reduce_event(state: State, event: Event) -> State:
         return reduce_tools(state, event)
     if isinstance(event, PackageEvent):
         return reduce_packages(state, event)
+    if isinstance(event, BaseEvent):
+        return reduce_base(state, event)
     return reduce_work(state, event)
 
 
@@ -220,6 +227,18 @@ def reduce_tools(state: State, event: ToolEvent) -> State:
             return replace(state, cards=(*state.cards, event))
         case AnswerGiven():
             return settle_turn(replace(state, answered=event, remarks=unheard(state)))
+        case _:
+            assert_never(event)
+
+
+def reduce_base(state: State, event: BaseEvent) -> State:
+    match event:
+        case BaseSurveyed():
+            return replace(state, base=Base(survey=event))
+        case BaseMoved():
+            return replace(state, base=state.base and state.base.after_move(event))
+        case DeliveryStarted() | Delivered():
+            return replace(state, base=state.base and state.base.after_delivery(event))
         case _:
             assert_never(event)
 

@@ -2,14 +2,21 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from septet.common.values import Value
+from septet.domain.base import FileState
 from septet.domain.events import (
     AnswerGiven,
+    BaseMoved,
+    BaseSurveyed,
     BudgetReached,
     ChatEnded,
     ChatHalted,
     DataDescribed,
     DecisionRecorded,
+    Delivered,
+    DeliveryStarted,
     EvidenceFound,
     ExampleGiven,
     ModelAnswered,
@@ -66,6 +73,28 @@ class Spending(Value):
         )
 
 
+class Base(Value):
+    """What the chat works on: the survey at its beginning, what the person changed since, and what was delivered."""
+
+    survey: BaseSurveyed
+    moved: Mapping[str, FileState] = {}
+    """What stands in the person's folder now where it is not what the manifest says."""
+    conflicts: tuple[str, ...] = ()
+    """Files that the person changed in a way that could not be merged with the team's change."""
+    deliveries: tuple[Delivered, ...] = ()
+    delivery: DeliveryStarted | None = None
+    """One that has begun and not ended."""
+
+    def after_move(self, event: BaseMoved) -> "Base":
+        moved = {**self.moved, **{one.path: one for one in event.changed}}
+        return replace(self, moved=moved, conflicts=event.conflicts)
+
+    def after_delivery(self, event: DeliveryStarted | Delivered) -> "Base":
+        if isinstance(event, DeliveryStarted):
+            return replace(self, delivery=event)
+        return replace(self, delivery=None, deliveries=(*self.deliveries, event))
+
+
 class State(Value):
     chat: str = ""
     seq: int = 0
@@ -75,6 +104,8 @@ class State(Value):
     workspace: str = ""
     existing: bool = False
     """The folder is the person's: it held something before, or is part of a repository."""
+    base: Base | None = None
+    """What the chat began on; nothing in a log from before there were surveys."""
     facts: tuple[str, ...] = ()
     """What every team that works in this project should know."""
     own_facts: tuple[str, ...] = ()

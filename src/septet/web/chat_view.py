@@ -5,12 +5,16 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from septet.chat.export import package_text
+from septet.chat.export import base_text, package_text
 from septet.chat.names import GOOD
 from septet.chat.results import RunOutcome, ending_text, open_question, run_outcome, speaks_for_person, status
 from septet.common.values import Value
 from septet.domain.events import (
+    BaseMoved,
+    BaseSurveyed,
     ChatEnded,
+    Delivered,
+    DeliveryStarted,
     Event,
     PackagesDecided,
     PackagesInstalled,
@@ -329,6 +333,8 @@ def event_text_for_page(event: Event) -> EventText | None:
             return EventText(checks=tuple(check_text(item.check) for item in plan.items))
         case PackagesWanted() | PackagesDecided() | PackagesInstalled():
             return EventText(text=sentence(package_text(event)[1]))
+        case BaseSurveyed() | BaseMoved() | DeliveryStarted() | Delivered():
+            return EventText(text=sentence(base_text(event)[1]))
         case ChatEnded(reason=reason):
             return EventText(text=f"Ended: {SHORT_ENDINGS.get(reason, reason)}")
         case _:

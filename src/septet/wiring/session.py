@@ -19,6 +19,7 @@ from septet.chat.names import checked_name, find_name, new_names
 from septet.chat.redaction import Redaction
 from septet.common.temporary import temporary_folder
 from septet.domain.events import (
+    BaseSurveyed,
     ChatContinued,
     ChatHalted,
     ChatStarted,
@@ -50,9 +51,10 @@ from septet.ways.way import Kit
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
 from septet.wiring.sandbox import keep_checked, open_job_runner, packages_for
+from septet.workspace.base import survey_base
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
-from septet.workspace.ignored import repository_of
+from septet.workspace.git import repository_of
 
 OWN = "own"
 """The model of who thinks with whatever its machine has."""
@@ -148,9 +150,13 @@ class Session:
             existing=await to_thread.run_sync(self.is_existing, folder),
         )
         log = Log(self.store, State(chat=chat))
-        for event in (started, *data):
+        for event in (started, *data, *await self.survey(started)):
             await log.record(event)
         return chat
+
+    async def survey(self, started: ChatStarted) -> list[BaseSurveyed]:
+        """What the person's folder holds; a folder that is ours alone holds nothing yet."""
+        return [await survey_base(Path(started.workspace), self.blobs)] if started.existing else []
 
     def is_existing(self, folder: Path) -> bool:
         """Whether the folder is the person's: it holds something, or is part of a repository."""

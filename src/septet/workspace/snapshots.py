@@ -6,7 +6,7 @@ no file, link or folder is not kept.
 
 import os
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -169,15 +169,17 @@ def put_file(workspace: Workspace, entry: FolderEntry, content: bytes) -> None:
 
 def read_words(event: SnapshotTaken) -> str:
     """What is read of the folder, and what is not."""
-    count = len(event.secrets)
-    names = ", ".join(event.secrets[:TOLD_NAMES]) + (", …" if count > TOLD_NAMES else "")
-    left = [
-        f"{event.ignored} ignored" if event.ignored else "",
-        f"{count} that {'looks' if count == 1 else 'look'} like {'a secret' if count == 1 else 'secrets'} ({names})"
-        if count
-        else "",
-    ]
+    left = [f"{event.ignored} ignored" if event.ignored else "", secret_words(event.secrets)]
     out = ", ".join(filter(None, left))
     return f"reads {pluralize(event.files, 'file')} of {event.folder}" + (
         f"; leaves out {out}" if out else ""
     )
+
+
+def secret_words(secrets: Sequence[str]) -> str:
+    """Nothing where there are none."""
+    if not secrets:
+        return ""
+    names = ", ".join(secrets[:TOLD_NAMES]) + (", …" if len(secrets) > TOLD_NAMES else "")
+    what = "looks like a secret" if len(secrets) == 1 else "look like secrets"
+    return f"{len(secrets)} that {what} ({names})"

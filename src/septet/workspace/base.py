@@ -1,0 +1,178 @@
+"""The survey of a base: which files the person's folder holds, as git lists them, and what they are."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from septet.common.secrets import is_secret_name
+from septet.domain.base import GIT, BaseEntry, Manifest
+from septet.domain.events import BaseSurveyed
+from septet.errors import LogDamaged
+from septet.ports import Blobs
+from septet.workspace.files import LARGEST, PLAIN, in_thread
+from septet.workspace.git import Git, blob_id, git_folders, open_git, repository_of
+from septet.workspace.ignored import ignored_paths
+from septet.workspace.listing import LEFT_ALONE, list_folder
+from septet.workspace.project import conventions, interpreter, map_text, test_command
+
+MOST_NAMES = 100
+"""Paths that the event names; the manifest has all."""
+SUBMODULE = "160000"
+DECODER = msgspec.json.Decoder(Manifest)
+
+
+class Listing(NamedTuple):
+    """The paths of a base before anything is known of their contents; `clean` ones have git's own digest."""
+
+    kind: Literal["git", "folder", "empty"]
+    clean: dict[str, str]
+    others: tuple[str, ...] = ()
+    dirty: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    commit: str = ""
+
+
+async def survey_base(folder: Path, blobs: Blobs) -> BaseSurveyed:
+    """Look through the folder once. The manifest is a blob, the event says what a person wants to know."""
+    survey, manifest = await in_thread(lambda: look_through(folder))
+    if not manifest.entries:
+        return survey
+    return msgspec.structs.replace(survey, manifest=await blobs.put(msgspec.json.encode(manifest)))
+
+
+async def read_manifest(address: str, blobs: Blobs) -> Manifest:
+    if not address:
+        return Manifest()
+    try:
+        return DECODER.decode(await blobs.get(address))
+    except msgspec.MsgspecError as error:
+        raise LogDamaged(f"the survey {address[:12]} cannot be read", "start another chat") from error
+
+
+def look_through(folder: Path) -> tuple[BaseSurveyed, Manifest]:
+    listing = list_base(folder)
+    manifest = manifest_of(folder, listing)
+    tests = test_command(folder, manifest.entries)
+    survey = BaseSurveyed(
+        kind=listing.kind,
+        root=str(folder),
+        files=len(manifest.entries),
+        size=sum(entry.size for entry in manifest.entries),
+        commit=listing.commit,
+        dirty=listing.dirty[:MOST_NAMES],
+        dirty_count=len(listing.dirty),
+        ignored=len(manifest.unlisted),
+        secrets=manifest.masked[:MOST_NAMES],
+        map=map_text(manifest.entries),
+        conventions=conventions(folder, manifest.entries),
+        interpreter=interpreter(folder),
+        tests=tests.command,
+        tests_source=tests.source,
+    )
+    return survey, manifest
+
+
+def list_base(folder: Path) -> Listing:
+    """As git lists it; where there is no repository, or git does not understand it, by walking through."""
+    top = repository_of(folder)
+    if top is not None:
+        with open_git(folder.resolve(), top) as git:
+            listing = list_by_git(git, git_folders(top).commit()) if git else None
+        if listing is not None:
+            return listing
+    return list_by_walk(folder, "folder" if top is None else "git")
+
+
+def list_by_git(git: Git, commit: str) -> Listing | None:
+    staged, others = git("ls-files", "-s", "-z"), git("ls-files", "-o", "--exclude-standard", "-z")
+    modified = git("ls-files", "-m", "-z")
+    if staged is None or others is None or modified is None:
+        return None
+    changed = git("diff-index", "--cached", "--name-only", "--relative", "-z", commit) if commit else []
+    index = {line.partition("\t")[2]: line.split(None, 2)[:2] for line in staged}
+    nested = [path for path, (mode, _) in index.items() if mode == SUBMODULE]
+    repositories = [path.rstrip("/") for path in others if path.endswith("/")]
+    plain = [path for path in others if not path.endswith("/")]
+    ignored = git("ls-files", "-o", "-i", "--exclude-standard", "--directory", "-z") or []
+    touched = set(modified)
+    clean = {path: oid for path, (_, oid) in index.items() if path not in touched and path not in nested}
+    return Listing(
+        kind="git",
+        clean=clean,
+        others=tuple(path for path in dict.fromkeys([*modified, *plain]) if path not in nested),
+        dirty=tuple(sorted({*modified, *plain, *(changed or ())} - set(nested))),
+        unlisted=tuple(
+            sorted({path.rstrip("/") for path in ignored if path != "./"} | {*nested, *repositories})
+        ),
+        commit=commit,
+    )
+
+
+def list_by_walk(folder: Path, kind: Literal["git", "folder"]) -> Listing:
+    found = list_folder(folder, ignored_paths(folder))
+    paths = [*(one.path for one in found.entries if one.kind in ("file", "link")), *found.secrets]
+    unlisted = [*found.ignored, *(name for name in LEFT_ALONE if (folder / name).is_dir())]
+    empty = kind == "folder" and not paths
+    return Listing("empty" if empty else kind, {}, others=tuple(paths), unlisted=tuple(sorted(unlisted)))
+
+
+def manifest_of(folder: Path, listing: Listing) -> Manifest:
+    """What each path is. A secret that git tracks is listed, for programs have it anyway; another one is not."""
+    unlisted = set(listing.unlisted)
+    shown = [path for path in listing.others if not is_secret_name(path)]
+    entries = [*entries_of(folder, listing.clean, listing.clean), *entries_of(folder, shown, {})]
+    masked = [path for path in (*listing.clean, *listing.others, *unlisted) if is_secret_name(path)]
+    return Manifest(
+        entries=tuple(sorted(entries, key=lambda entry: entry.path)),
+        masked=tuple(sorted(masked)),
+        unlisted=tuple(sorted(unlisted)),
+    )
+
+
+def entries_of(folder: Path, paths: Iterable[str], known: dict[str, str]) -> Iterator[BaseEntry]:
+    """The entries that are there; a path that is no text, and what is neither file nor link, is left out."""
+    for path in paths:
+        if not path.isprintable() and any(0xD800 <= ord(sign) < 0xE000 for sign in path):
+            continue
+        with suppress(OSError):
+            yield entry_of(folder, path, known.get(path, ""))
+
+
+def entry_of(folder: Path, path: str, oid: str = "") -> BaseEntry:
+    """One entry as it stands there; with git's digest it is not read."""
+    place = os.fspath(folder / path)
+    status = os.lstat(place)
+    digest = f"{GIT}{oid}" if oid else ""
+    if stat.S_ISLNK(status.st_mode):
+        target = os.fsencode(Path(place).readlink())
+        return BaseEntry(
+            path=path, kind="link", size=len(target), digest=digest or sha256(target).hexdigest()
+        )
+    if not stat.S_ISREG(status.st_mode):
+        raise FileNotFoundError(path)
+    kind = "program" if status.st_mode & stat.S_IXUSR else "file"
+    if not digest and status.st_size <= LARGEST:
+        digest = file_digest(place)
+    return BaseEntry(path=path, kind=kind, size=status.st_size, digest=digest)
+
+
+def file_digest(place: str) -> str:
+    handle = os.open(place, PLAIN)
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        digest = sha256()
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def has_digest(digest: str, content: bytes) -> bool:
+    """Whether that is the content that the digest stands for."""
+    if digest.startswith(GIT):
+        return blob_id(content) == digest.removeprefix(GIT)
+    return sha256(content).hexdigest() == digest

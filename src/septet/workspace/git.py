@@ -1,0 +1,140 @@
+"""Git's answers about a folder, without trusting the repository.
+
+A program that ran there may have made the repository: its configuration, which can name commands, is never read.
+Git gets an empty one, with the index, the objects and the local exclusions of the real one.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha1
+from pathlib import Path
+
+from septet.common.temporary import temporary_folder
+
+PATIENCE = 20.0
+LONGEST_RULES = 1 << 20
+LONGEST_NAME = 4096
+PLAIN = ("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false")
+MISSING = "none"
+
+
+def repository_of(folder: Path) -> Path | None:
+    """The top of the repository that the folder belongs to."""
+    with suppress(OSError):
+        real = folder.resolve()
+        return next((one for one in (real, *real.parents) if (one / ".git").exists()), None)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class GitFolders:
+    """Where a repository keeps what belongs to this working tree, and what all its working trees share."""
+
+    own: Path
+    shared: Path
+
+    @property
+    def index(self) -> Path:
+        return self.own / "index"
+
+    def commit(self) -> str:
+        """The commit that is checked out; nothing before the first one, or where it cannot be found."""
+        head = _first_line(self.own / "HEAD")
+        for _ in range(5):
+            if not head.startswith("ref:"):
+                break
+            name = head.removeprefix("ref:").strip()
+            if ".." in name.split("/"):
+                return ""
+            head = (
+                _first_line(self.own / name)
+                or _first_line(self.shared / name)
+                or _packed(self.shared / "packed-refs", name)
+            )
+        return head if set(head) <= set("0123456789abcdef") and len(head) in (40, 64) else ""
+
+
+def git_folders(top: Path) -> GitFolders:
+    """Of a repository, a worktree or a submodule: the latter two say where theirs are."""
+    own = top / ".git"
+    if own.is_file():
+        own = top / _first_line(own).removeprefix("gitdir:").strip()
+    common = _first_line(own / "commondir")
+    return GitFolders(own, own / common if common else own)
+
+
+def _first_line(path: Path) -> str:
+    with suppress(OSError, UnicodeDecodeError), path.open("rb") as file:
+        return file.read(LONGEST_NAME).decode().partition("\n")[0].strip()
+    return ""
+
+
+def _packed(path: Path, name: str) -> str:
+    with suppress(OSError, UnicodeDecodeError), path.open() as file:
+        return next((line.split()[0] for line in file if line.rstrip().endswith(f" {name}")), "")
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """Runs git in a folder of a repository, as a stranger to that repository's configuration."""
+
+    program: str
+    folder: Path
+    surroundings: dict[str, str]
+
+    def __call__(self, *arguments: str) -> list[str] | None:
+        """The names that it lists (`-z`); None where it does not get on with that repository."""
+        try:
+            run = subprocess.run(
+                [self.program, *PLAIN, *arguments],
+                cwd=self.folder,
+                env=self.surroundings,
+                capture_output=True,
+                timeout=PATIENCE,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return [os.fsdecode(name) for name in run.stdout.split(b"\0") if name]
+
+
+@contextmanager
+def open_git(folder: Path, top: Path, *, with_index: bool = True) -> Generator[Git | None, None, None]:
+    """Git for that folder; nothing where git is not installed."""
+    program = shutil.which("git")
+    if program is None or not folder.is_dir():
+        yield None
+        return
+    real = git_folders(top)
+    with temporary_folder("git") as made:
+        surroundings = {**os.environ, "GIT_DIR": str(made), "GIT_WORK_TREE": str(top)}
+        surroundings |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+        prepare_repository(made, real)
+        if (real.shared / "objects").is_dir():
+            surroundings["GIT_OBJECT_DIRECTORY"] = str(real.shared / "objects")
+        if with_index and real.index.is_file():
+            surroundings["GIT_INDEX_FILE"] = str(real.index)
+        yield Git(program, folder, surroundings)
+
+
+def prepare_repository(made: Path, real: GitFolders) -> None:
+    """An empty repository with the real one's commit and local exclusions."""
+    for name in ("objects", "refs", "info"):
+        (made / name).mkdir()
+    (made / "HEAD").write_text(f"{real.commit() or f'ref: refs/heads/{MISSING}'}\n")
+    for shared in real.own.glob("sharedindex.*"):  # an index may be split in two
+        (made / shared.name).symlink_to(shared)
+    with suppress(OSError):
+        if (real.shared / "info" / "exclude").is_file():
+            with (real.shared / "info" / "exclude").open("rb") as rules:
+                (made / "info" / "exclude").write_bytes(rules.read(LONGEST_RULES))
+
+
+def blob_id(content: bytes) -> str:
+    """What git calls a file of that content."""
+    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -1,0 +1,203 @@
+"""What a project tells about itself: a map of its files, its conventions, its interpreter, its test command."""
+
+import json
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from septet.common.text import pluralize
+from septet.domain.base import BaseEntry
+from septet.domain.files import is_test
+from septet.workspace.listing import is_secret, text_of_content
+
+LONGEST_MAP = 4_000
+MOST_LINES = 24
+"""Entries of one folder that the map names."""
+MOST_LANGUAGES = 6
+LONGEST_CONVENTIONS = 6_000
+CONVENTIONS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", "CONTRIBUTING.rst", "CONTRIBUTING.txt")
+SETTINGS = 256 << 10
+"""Bytes of a project's own settings that are read."""
+LANGUAGE_NAMES = {
+    "py": "Python",
+    "pyi": "Python",
+    "js": "JavaScript",
+    "mjs": "JavaScript",
+    "cjs": "JavaScript",
+    "jsx": "JavaScript",
+    "ts": "TypeScript",
+    "tsx": "TypeScript",
+    "go": "Go",
+    "rs": "Rust",
+    "java": "Java",
+    "kt": "Kotlin",
+    "c": "C",
+    "h": "C",
+    "cc": "C++",
+    "cpp": "C++",
+    "hpp": "C++",
+    "cs": "C#",
+    "rb": "Ruby",
+    "php": "PHP",
+    "swift": "Swift",
+    "sh": "shell",
+    "html": "HTML",
+    "css": "CSS",
+    "md": "Markdown",
+    "rst": "reStructuredText",
+    "json": "JSON",
+    "yaml": "YAML",
+    "yml": "YAML",
+    "toml": "TOML",
+    "sql": "SQL",
+}
+
+
+def map_text(entries: Sequence[BaseEntry]) -> str:
+    """Two levels of folders with sizes, the largest first, in a few kB."""
+    if not entries:
+        return ""
+    head = f"{pluralize(len(entries), 'file')}, {size_text(sum(one.size for one in entries))}"
+    spoken = Counter(name for one in entries if (name := language(one.path)))
+    named = ", ".join(f"{name} {count}" for name, count in spoken.most_common(MOST_LANGUAGES))
+    lines = [f"{head}: {named}" if named else head, *folder_lines(entries, "", 2)]
+    return bounded(lines, LONGEST_MAP)
+
+
+def bounded(lines: Iterable[str], longest: int) -> str:
+    kept: list[str] = []
+    room = longest
+    for line in lines:
+        room -= len(line.encode()) + 1
+        if room < 8:
+            kept.append("…")
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def folder_lines(entries: Iterable[BaseEntry], indent: str, levels: int) -> Iterator[str]:
+    """The folders of one level, each with its own below it, then the files."""
+    folders: dict[str, list[BaseEntry]] = defaultdict(list)
+    files: list[BaseEntry] = []
+    for entry in entries:
+        name, slash, rest = entry.path.partition("/")
+        if slash:
+            folders[name].append(BaseEntry(path=rest, size=entry.size))
+        else:
+            files.append(entry)
+    sizes = {name: sum(one.size for one in inner) for name, inner in folders.items()}
+    for name in sorted(folders, key=lambda name: -sizes[name])[:MOST_LINES]:
+        yield f"{indent}{name}/ {pluralize(len(folders[name]), 'file')}, {size_text(sizes[name])}"
+        if levels > 1:
+            yield from folder_lines(folders[name], indent + "  ", levels - 1)
+    if levels > 1 or len(files) <= MOST_LINES // 2:
+        yield from (f"{indent}{one.path} {size_text(one.size)}" for one in files[:MOST_LINES])
+    if (left := max(0, len(folders) - MOST_LINES)) > 0:
+        yield f"{indent}… {pluralize(left, 'more folder')}"
+
+
+def size_text(size: int) -> str:
+    if size < 1_000:
+        return f"{size} B"
+    return f"{size / 1_000:.0f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
+
+
+def language(path: str) -> str:
+    return LANGUAGE_NAMES.get(path.rpartition(".")[2].lower(), "")
+
+
+def conventions(folder: Path, entries: Iterable[BaseEntry]) -> str:
+    """What the project asks of whoever works on it; the same text under two names is told once."""
+    there = {entry.path for entry in entries}
+    texts: dict[str, str] = {}
+    for name in CONVENTIONS:
+        text = project_text(folder, name) if name in there else ""
+        if text.strip() and text not in texts.values():
+            texts[name] = text
+    parts = [f"## {name}\n{text.strip()}" for name, text in texts.items()]
+    whole = "\n\n".join(parts)
+    cut = whole.encode()[:LONGEST_CONVENTIONS].decode(errors="ignore")
+    return whole if cut == whole else f"{cut}\n…"
+
+
+def project_text(folder: Path, path: str) -> str:
+    """A file's text; nothing for one that is none, is too long or looks like a secret."""
+    with suppress(OSError):
+        place = folder / path
+        if place.is_symlink() and not place.resolve().is_relative_to(folder.resolve()):
+            return ""
+        with place.open("rb") as file:
+            content = file.read(SETTINGS)
+        return "" if is_secret(path, content) else text_of_content(content, SETTINGS) or ""
+    return ""
+
+
+def interpreter(folder: Path) -> str:
+    """The Python of the project's own environment, inside the folder."""
+    python = folder / ".venv" / "bin" / "python"
+    return ".venv/bin/python" if (folder / ".venv" / "pyvenv.cfg").is_file() and python.exists() else ""
+
+
+class TestCommand(NamedTuple):
+    """How the project's tests are run, and what says so."""
+
+    __test__ = False
+
+    command: str = ""
+    source: str = ""
+
+
+def test_command(folder: Path, entries: Sequence[BaseEntry]) -> TestCommand:
+    """The first sign of a suite that is known, the plainest first."""
+    paths = {entry.path for entry in entries}
+    for find in (pytest_command, node_command, compiled_command, make_command):
+        if (found := find(folder, paths)).command:
+            return found
+    return TestCommand()
+
+
+def pytest_command(folder: Path, paths: set[str]) -> TestCommand:
+    signs: dict[str, Callable[[str], bool]] = {
+        "pyproject.toml": has_pytest_table,
+        "pytest.ini": lambda _: True,
+        "setup.cfg": lambda text: "[tool:pytest]" in text,
+        "tox.ini": lambda text: re.search(r"^\[pytest\]|\bpytest\b", text, re.MULTILINE) is not None,
+    }
+    for name, says_so in signs.items():
+        if name in paths and says_so(project_text(folder, name)):
+            return TestCommand("python -m pytest", name)
+    tests = sorted(path for path in paths if path.endswith(".py") and is_test(path))
+    return TestCommand("python -m pytest", tests[0]) if tests else TestCommand()
+
+
+def has_pytest_table(text: str) -> bool:
+    with suppress(tomllib.TOMLDecodeError):
+        return "pytest" in tomllib.loads(text).get("tool", {})
+    return False
+
+
+def node_command(folder: Path, paths: set[str]) -> TestCommand:
+    if "package.json" not in paths:
+        return TestCommand()
+    with suppress(ValueError, AttributeError):
+        script = json.loads(project_text(folder, "package.json") or "{}").get("scripts", {}).get("test", "")
+        if script and "no test specified" not in script:
+            return TestCommand("npm test", "package.json")
+    tests = [path for path in paths if is_test(path) and path.endswith((".js", ".mjs", ".cjs"))]
+    return TestCommand("node --test", min(tests)) if tests else TestCommand()
+
+
+def compiled_command(folder: Path, paths: set[str]) -> TestCommand:
+    known = {"go.mod": "go test ./...", "Cargo.toml": "cargo test"}
+    return next((TestCommand(known[name], name) for name in known if name in paths), TestCommand())
+
+
+def make_command(folder: Path, paths: set[str]) -> TestCommand:
+    text = project_text(folder, "Makefile") if "Makefile" in paths else ""
+    found = re.search(r"^test\s*:", text, re.MULTILINE)
+    return TestCommand("make test", "Makefile") if found else TestCommand()
