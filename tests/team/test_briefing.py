@@ -13,7 +13,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileChange
-from septet.domain.plans import plan_text
+from septet.domain.plans import Plan, Requirement, TestsPass, plan_text
 from septet.domain.runs import RunResult
 from septet.domain.teams import RoleSpec
 from septet.team.briefing import head_and_tail
@@ -89,6 +89,16 @@ def test_a_small_coder_is_told_where_two_programs_disagreed() -> None:
     _, user = briefing(replace(CODER, form="small"), state, SOURCES)
     assert "do what the goal says\n- add('a', 'B') gives 'aB' here and 'ab' elsewhere" in user.text
     assert "What failed" not in user.text
+
+
+def test_a_small_coder_reads_the_goal_as_it_was_written_and_no_fence_to_copy() -> None:
+    goal = "add numbers\n\n    >>> add(1, 2)\n    3\n"
+    whole = Requirement(id="P1", text=" ".join(goal.split()), check=TestsPass(target="test_add.py"))
+    plan = Plan(items=(whole, Requirement(id="P2", text="add(1, 1) == 2")))
+    events = [replace(STARTED, goal=goal), PlanProposed(plan=plan), TurnOpened(speaker="coder")]
+    system, user = briefing(replace(CODER, form="small"), chat(events), {})
+    assert user.text == f"# Goal\n{goal}\nadd(1, 1) == 2"
+    assert "```" not in system.text + user.text
 
 
 def test_a_plan_is_revised_with_what_the_person_said() -> None:

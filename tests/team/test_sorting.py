@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
-from septet.team.small_form import sorted_files
+from septet.team.sorting import read_reply, sorted_files
 
 MODULE = "def double(n):\n    return 2 * n"
 TEST = "def test_double():\n    assert double(2) == 4"
@@ -60,11 +60,13 @@ def test_module_and_tests_are_told_apart(reply: str) -> None:
 def test_decorators_go_with_their_test_and_main_blocks_with_the_module() -> None:
     test = f'@pytest.mark.parametrize("n", [1])\n{TEST.replace("()", "(n)", 1)}'
     found = files(
-        fenced(f"import pytest\n{MODULE}\n{test}\nif __name__ == '__main__':\n    print(double(2))")
+        fenced(
+            f"import pytest\n{MODULE}\n{test}\nif __name__ == '__main__':\n    # show it\n    print(double(2))"
+        )
     )
     assert "parametrize" in found["test_double.py"]
     assert "import pytest" in found["test_double.py"]
-    assert "__main__" in found["double.py"]
+    assert "if __name__ == '__main__':\n    # show it\n    print(double(2))" in found["double.py"]
     assert "pytest" not in found["double.py"]
 
 
@@ -75,9 +77,104 @@ def test_a_test_that_was_cut_off_ends_with_its_last_whole_line() -> None:
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        "test_double()",
+        "pytest.main()",
+        "if __name__ == '__main__':\n    unittest.main()",
+        "assert double(1) == 2",
+    ],
+)
+def test_calls_of_tests_do_not_stay_behind_in_the_module(call: str) -> None:
+    found = files(fenced(f"{MODULE}\n\n{TEST}\n\n{call}"))
+    assert found["double.py"] == f"{MODULE}\n"
+    assert works(found)
+
+
+def test_bare_asserts_become_tests() -> None:
+    found = files(fenced(f"{MODULE}\n\nvalue = 3\nassert double(value) == 6\nassert double(0) == 0"))
+    assert "assert" not in found["double.py"]
+    assert found["test_double.py"].count("def test_stated_") == 2
+    assert "value = 3" in found["test_double.py"]
+
+
+def test_where_no_tests_came_what_the_goal_states_is_tested() -> None:
+    found = sorted_files(fenced(MODULE), "double.py", "test_double.py", ["double"], ["double(2) == 4"])
+    assert not isinstance(found, Refusal)
+    assert found[1].text == ("from double import *\n\n\ndef test_stated_1():\n    assert double(2) == 4\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("def f(x: List[int]) -> Optional[int]:\n    return x[0]", "from typing import List"),
+        ("def f(x):\n    return math.floor(x)", "import math"),
+        ("def f(x):\n    return Counter(x)", "from collections import Counter"),
+        ("def f(x):\n    return datetime.now()", "from datetime import datetime"),
+        ("def f(x):\n    return datetime.date.today()", "import datetime"),
+        ("from __future__ import annotations\ndef f(x: List):\n    return re.sub('a', '', x)", "import re"),
+    ],
+)
+def test_imports_that_were_forgotten_are_added(code: str, line: str) -> None:
+    module = read_reply(fenced(code), ["f"]).module
+    assert line in module.splitlines()
+    exec(compile(module, "f", "exec"), {"__name__": "f"})
+
+
+def test_names_that_are_bound_anywhere_are_not_imported() -> None:
+    code = "def f(List, math=None):\n    for re in List:\n        copy = re\n    return copy, math"
+    assert read_reply(fenced(code), ["f"]).module == f"{code}\n"
+
+
+READABLE = [
+    "def f(x):\n    return x\n```",
+    "def f(x):\n    return x\n```\nThis gives back what it was given.",
+    "def f(x):\n    return x\n",
+    "```\ndef f(x):\n    return x\n",
+    "Sure\n\n    def f(x):\n        return x\n",
+    "```python\nclass Solution:\n    def f(self, x):\n        return x\n```",
+    "```python\ndef F(x):\n    return x\n```",
+    "```python\ndef other(x):\n    return x\n```",
+    ">>> def f(x):\n...     return x\n>>> f(2)\n2",
+    "```python\ndef f(x):\n    return x\n\nassert f(2) == 2\nassert f(3) ==",
+    "```python\nfrom solution import f\n\ndef f(x):\n    '''\na text\nwith lines\n'''\n    return x\n```",
+    "```python\nf = lambda x: x\n```",
+    "```python\nfrom f import f\ndef f(x):\n    return x\nprint(f(2))\n```\nOutput:\n```\n2\n```",
+    "```python\ndef f(x):\n    return x\n```python\ndef test_f():\n    assert f(1) == 1\n```",
+    "```python\ndef f(x):\n    pass\n```\nor\n```python\ndef f(x):\n    return x\n```",
+    "```python\nLIMIT = 0\ndef f(x):\n    return x + LIMIT\nprint(f(LIMIT))\n```",
+    "```python\nname = 'x'\ndef g(name):\n    return name\nf = g\n```",
+]
+
+
+@pytest.mark.parametrize("reply", READABLE)
+def test_any_form_of_a_program_is_read(reply: str) -> None:
+    space: dict[str, object] = {"__name__": "x"}
+    exec(read_reply(reply, ["f"], "f").module, space)
+    function = space["f"]
+    assert callable(function)
+    assert function(2) == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "cause"),
+    [
+        ("", "empty"),
+        ("I cannot do that.", "no code"),
+        ("```python\ndef f(x):\n    return (x +\n", "not Python"),
+        ("```python\nprint(2)\n```", "no definition"),
+        ("```python\ndef g(x):\n    return x\ndef h(x):\n    return x\n```", "wrong name"),
+    ],
+)
+def test_the_cause_of_an_unreadable_reply_is_named(reply: str, cause: str) -> None:
+    assert read_reply(reply, ["f"]).cause == cause
+    assert isinstance(sorted_files(reply, "f.py", "test_f.py", ["f"], ["f(1) == 1"]), Refusal)
+
+
+@pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("```python\ndef double(n):\n    if n", "never closed"),
+        ("```python\ndef double(n):\n    if n", "cut off"),
         (fenced(MODULE), "its tests"),
         (fenced(TEST), "the module"),
         (fenced("def double(n:", TEST), "not Python"),
@@ -88,6 +185,14 @@ def test_what_is_lacking_is_said(reply: str, reason: str) -> None:
     found = sorted_files(reply, "double.py", "test_double.py")
     assert isinstance(found, Refusal)
     assert reason in found.reason
+
+
+def test_what_only_acts_is_done_when_the_program_is_started() -> None:
+    module = read_reply(fenced("def main(name):\n    return name\nname = input()\nprint(main(name))")).module
+    assert module == (
+        "def main(name):\n    return name\n\n\n"
+        "if __name__ == '__main__':\n    name = input()\n    print(main(name))\n"
+    )
 
 
 @given(reply=st.text(alphabet="`python\n defts_()=:#1", max_size=200))

@@ -7,7 +7,6 @@ says about the goal becomes a check that a machine can do.
 import ast
 import re
 import shlex
-import sys
 from typing import TypeVar
 
 import msgspec
@@ -15,11 +14,13 @@ import msgspec
 from septet.common.values import Value
 from septet.domain.events import ReviewGiven
 from septet.domain.plans import CommandSucceeds, Plan, Refusal, Requirement, TestsPass
-from septet.domain.replies import Block, CodeFile, code_blocks
+from septet.domain.replies import CodeFile
 from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
 from septet.team.evidence import remarks_in_turn, shortcomings
+from septet.team.goal_examples import stated_examples, wanted_names
 from septet.team.reviews import ReadReview, unique
+from septet.team.sorting import sorted_files
 
 Schema = dict[str, object]
 T = TypeVar("T")
@@ -116,7 +117,8 @@ def check_of(module: str, example: str) -> CommandSucceeds:
 
 
 def files_in_form(state: State, text: str) -> tuple[CodeFile, ...] | Refusal:
-    return sorted_files(text, *file_names(state))
+    stated = [str(one) for one in stated_examples(state.goal) if not one.raises]
+    return sorted_files(text, *file_names(state), wanted_names(state.goal), stated)
 
 
 def file_names(state: State) -> tuple[str, str]:
@@ -127,11 +129,6 @@ def file_names(state: State) -> tuple[str, str]:
     folder, _, name = tests.rpartition("/")
     program = name.removeprefix("test_") if name.startswith("test_") else f"main_{name}"
     return (program if not folder or folder == "tests" else f"{folder}/{program}"), tests
-
-
-def names_section(state: State) -> str:
-    program, tests = file_names(state)
-    return f"# Files\nThe module is {program}, its tests are {tests}."
 
 
 def review_in_form(text: str, code: str) -> ReadReview | Refusal:
@@ -176,107 +173,3 @@ def read(text: str, form: type[T]) -> T | Refusal:
         return msgspec.json.decode(text, type=form)
     except msgspec.MsgspecError as error:
         return Refusal(reason=f"the reply is not the JSON that was asked for ({error}); be brief")
-
-
-KNOWN = {*sys.stdlib_module_names, "pytest", "__future__"}
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-
-
-class Pieces(Value):
-    program: str
-    tests: str
-
-
-def sorted_files(reply: str, program: str, tests: str) -> tuple[CodeFile, ...] | Refusal:
-    """The module and its tests out of a reply's blocks. The code itself is not changed, only its imports."""
-    blocks = code_blocks(reply)
-    if isinstance(blocks, Refusal):
-        blocks = code_blocks(mend_cut_test(reply))
-    if isinstance(blocks, Refusal):
-        return blocks
-    module = program.rsplit("/", 1)[-1].removesuffix(".py")
-    try:
-        pieces = [split_block(block, module) for block in blocks]
-    except (SyntaxError, ValueError, RecursionError) as error:
-        return Refusal(reason=f"a block is not Python ({error}); send code only inside of ```python blocks")
-    code = "\n\n".join(piece.program for piece in pieces if piece.program)
-    checks = "\n\n".join(piece.tests for piece in pieces if piece.tests)
-    if not code or not checks:
-        lacking = "the module" if not code else "its tests"
-        return Refusal(
-            reason=f"{lacking} did not come; send two ```python blocks: the module, then its tests"
-        )
-    return (CodeFile(path=program, text=code + "\n"), CodeFile(path=tests, text=checks + "\n"))
-
-
-def split_block(block: Block, module: str) -> Pieces:
-    """What of a block tests the module, and what is the module. Raises SyntaxError for what is no Python."""
-    lines = block.text.splitlines()
-    body = ast.parse(block.text).body
-    tests = [node for node in body if is_test_node(node)]
-    others = [node for node in body if isinstance(node, Definition) and not is_test_node(node)]
-    if not tests:
-        return Pieces(
-            program=join_statements(lines, [node for node in body if not imports_of(node, module)]), tests=""
-        )
-    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
-    head = "\n".join([*test_imports(imports, module, lines), ""])
-    if not others:
-        rest = [node for node in body if node not in imports]
-        return Pieces(program="", tests=f"{head}\n{join_statements(lines, rest)}")
-    program = [node for node in body if node not in tests and not imports_of(node, module)]
-    return Pieces(program=join_statements(lines, program), tests=f"{head}\n{join_statements(lines, tests)}")
-
-
-def mend_cut_test(reply: str) -> str:
-    """A reply that was cut off inside of a test: the test ends with its last whole line.
-
-    Small models do not stop writing asserts. Anything else that is cut off stays so, and is refused.
-    """
-    whole, _, _ = reply.rpartition("\n")
-    code = whole[whole.rfind("```") :].partition("\n")[2]
-    try:
-        last = ast.parse(code).body[-1]
-    except (SyntaxError, ValueError, IndexError):
-        return reply
-    return f"{whole}\n```" if is_test_node(last) else reply
-
-
-def is_test_node(node: ast.stmt) -> bool:
-    return isinstance(node, Definition) and node.name.lower().startswith("test")
-
-
-def imports_of(node: ast.stmt, module: str) -> bool:
-    """A module that imports itself, or a test library."""
-    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-    if isinstance(node, ast.ImportFrom):
-        names = [node.module or ""]
-    return any(name.partition(".")[0] in (module, "pytest") for name in names)
-
-
-def test_imports(imports: list[ast.Import | ast.ImportFrom], module: str, lines: list[str]) -> list[str]:
-    """The imports of a test file: what is neither known nor there can only be meant as the module."""
-    kept = [join_statements(lines, [node]) for node in imports if root_of(node) in KNOWN]
-    own = [node for node in imports if isinstance(node, ast.ImportFrom) and root_of(node) not in KNOWN]
-    names = sorted({alias.name for node in own for alias in node.names} - {"*"})
-    return [
-        *kept,
-        f"from {module} import *",
-        *([f"from {module} import {', '.join(names)}"] if names else []),
-    ]
-
-
-def root_of(node: ast.Import | ast.ImportFrom) -> str:
-    name = node.names[0].name if isinstance(node, ast.Import) else node.module or ""
-    return name.partition(".")[0]
-
-
-def join_statements(lines: list[str], nodes: list[ast.stmt]) -> str:
-    """The source of statements; definitions stand apart."""
-    parts: list[str] = []
-    for node in nodes:
-        marks = node.decorator_list if isinstance(node, Definition) else []
-        first = min([node.lineno, *(mark.lineno for mark in marks)])
-        gap = "\n\n" if isinstance(node, Definition) and parts else ""
-        parts.append(gap + "\n".join(lines[first - 1 : node.end_lineno]))
-    return "\n".join(parts)

@@ -10,6 +10,7 @@ from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 
+LONG_LINE = f"'{' '.join(f'word {number} of a goal on one line.' for number in range(60))}'"
 CODE = "def f(n):\n    return n\n\n\ndef test_f():\n"
 
 
@@ -37,13 +38,22 @@ async def test_an_explanation_after_code_and_tests_is_left_out() -> None:
     told = await answer_to(block + "\nThe above code defines a function. " * 20)
     assert told.startswith(block)
     assert len(told) < len(block) + 20
+    bare = f"```python\n{CODE.partition('def test')[0]}assert f(1) == 1\n```\n"
+    assert len(await answer_to(bare + "\nThe above code defines a function. " * 20)) < len(bare) + 20
     apart = f"```python\ndef f(n):\n    return n\n```\n{block}"
     assert (await answer_to(apart + "It works.\n" * 3)).count("```") == 4
 
 
 @pytest.mark.parametrize(
     "text",
-    [CODE + "    assert f(1) == 1\n" * 3, "\n" * 50, "}\n" * 20, CODE * 20, "words without an end of line"],
+    [
+        CODE + "    assert f(1) == 1\n" * 3,
+        "\n" * 50,
+        "}\n" * 20,
+        CODE * 20,
+        "words without an end of line",
+        LONG_LINE,
+    ],
 )
 async def test_what_is_no_loop_comes_through(text: str) -> None:
     assert await answer_to(text) == text

@@ -11,7 +11,8 @@ from septet.ports import Model
 REPEATED_LINES = 7
 """So many lines of one shape in a row are a loop: tests of a small model rarely need more."""
 
-LONGEST_LINE = 500
+TAIL, TAILS = 40, 5
+"""So many times the same characters in one line are a loop too; a long line alone is none."""
 VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\b(?:True|False|None)\b|[-+]?\d[\d.]*")
 CHARACTERS_A_TOKEN = 4
 
@@ -37,9 +38,10 @@ class EarlyStop:
 
 
 def is_repeating(text: str, newest: Delta) -> bool:
-    """Whether the text has begun to repeat itself; looked at when a line ends or grows too long."""
+    """Whether the text has begun to repeat itself, line by line or within a line."""
     if "\n" not in newest.text:
-        return bool(newest.text) and len(text) - text.rfind("\n") > LONGEST_LINE
+        line = text[text.rfind("\n") + 1 :]
+        return bool(newest.text) and len(line) >= TAIL * TAILS and line.count(line[-TAIL:]) >= TAILS
     lines = text.split("\n")[-REPEATED_LINES - 1 : -1]
     shapes = {VALUES.sub("#", line) for line in lines}
     return len(lines) == REPEATED_LINES and len(shapes) == 1 and "#" in shapes.pop()
@@ -50,7 +52,8 @@ def is_complete(text: str, newest: Delta) -> bool:
     if "\n" not in newest.text:
         return False
     code, _, after = text.rpartition("\n```")
-    return "def test" in code and after.startswith("\n") and text.count("```") % 2 == 0
+    has_tests = "def test" in code or "\nassert " in code
+    return has_tests and after.startswith("\n") and text.count("```") % 2 == 0
 
 
 def partial_answer(request: Request, text: str, seconds: float) -> Answer:

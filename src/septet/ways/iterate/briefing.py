@@ -21,7 +21,7 @@ from septet.team.briefing import (
 )
 from septet.team.evidence import report
 from septet.team.reviews import review_text
-from septet.team.small_form import file_names, names_section
+from septet.team.small_form import file_names
 from septet.ways.prompts import prompt_text
 
 PACKAGE = "septet.ways.iterate"
@@ -114,7 +114,7 @@ def answer_section(state: State) -> list[str]:
 
 def small_coder_sections(state: State, sources: Sources) -> list[str]:
     """A small model writes better code anew than it mends its own: it is told what failed, briefly."""
-    parts = [small_goal(state), names_section(state)]
+    parts = [small_goal(state)]
     if state.version is not None:
         failed = [f"- {line.item.text}: {line.detail}" for line in report(state) if not line.met]
         confirmed = state.version.confirmation
@@ -132,10 +132,14 @@ def small_reviewer_sections(state: State, sources: Sources) -> list[str]:
 
 
 def small_goal(state: State) -> str:
-    """The goal and its examples without their checks: each word costs a small machine time."""
+    """The goal as it was written and what else the plan says, without checks: each word costs a small machine time."""
+    flat = " ".join(state.goal.split())
     items = state.plan.items if state.plan else ()
+    more = [
+        item.text for item in items if item.text not in (flat, state.goal) and item.text not in state.goal
+    ]
     wishes = (wish.text for wish in heard_wishes(state))
-    return "\n".join(["# Goal", *(item.text for item in items), *wishes])
+    return "\n".join(["# Goal", state.goal, *more, *wishes])
 
 
 def facts_section(state: State) -> list[str]:

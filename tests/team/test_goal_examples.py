@@ -1,0 +1,77 @@
+"""Examples that a goal states, and those that it does not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.team.goal_examples import stated_examples, wanted_names
+
+FORMS = {
+    "Write f.\nassert f(2) == 4": ["f(2) == 4"],
+    "assert set(f((3, 4),(5, 7))) == set((4, 5))": ["set(f((3, 4), (5, 7))) == set((4, 5))"],
+    "assert math.isclose(vol(10), 41.5, rel_tol=0.001)": ["math.isclose(vol(10), 41.5, rel_tol=0.001)"],
+    "assert f([1,\n 2]) == [\n 1], 'message'": ["f([1, 2]) == [1]"],
+    "assert not f(3)": ["not f(3)"],
+    "assert f(3) is None": ["f(3) == None"],
+    'def f(x):\n    """Doubles.\n    >>> f(2)\n    4\n    >>> f(\'a\')\n    \'aa\'\n    """': [
+        "f(2) == 4",
+        "f('a') == 'aa'",
+    ],
+    ">>> f([1])\n[1,\n 2]\n\ntext": ["f([1]) == [1, 2]"],
+    ">>> f(0)\nTraceback (most recent call last):\n  ...\nValueError: no": ["f(0) raises ValueError"],
+    "f(2) returns 4.": ["f(2) == 4"],
+    "f(2) returns 4, f(3) returns 9 and so on": ["f(2) == 4", "f(3) == 9"],
+    "f(2) -> 4": ["f(2) == 4"],
+    "f(2) => [1, 2]": ["f(2) == [1, 2]"],
+    "f(2) = 4": ["f(2) == 4"],
+    "f(2) == 4 # doubled": ["f(2) == 4"],
+    "f(2) # 4": ["f(2) == 4"],
+    "f(2)   # => 4": ["f(2) == 4"],
+    "f(2) ➞ -4.5": ["f(2) == -4.5"],
+    "`f(2)` should return `'a b'`.": ["f(2) == 'a b'"],
+    "For example, f('x') is 'y', because": ["f('x') == 'y'"],
+    "f(1.5) gives the list [1]": ["f(1.5) == [1]"],
+    "f(-1) raises a ValueError.": ["f(-1) raises ValueError"],
+    "f(-1) should raise ValueError": ["f(-1) raises ValueError"],
+    "f(n) returns True if n is even": [],
+    "f(2) is even": [],
+    "f(2) returns 4 * x": [],
+    "f(2) returns abc": [],
+    "Use len([1]) == 1 of them": [],
+    "def f(a=2): return 3": [],
+    "f(2) != 4": [],
+    "def two(nums, target):\n Input: nums = [2,7], target = 9\n Output: [0,1]": ["two([2, 7], 9) == [0, 1]"],
+    "def g(lst):\n For lst = [1,2,3] should return 6.\n For lst = [] the output should be 0.": [
+        "g([1, 2, 3]) == 6",
+        "g([]) == 0",
+    ],
+    "def g(n):\n    Example: g(3) == True; if n = 5, it returns False": ["g(3) == True", "g(5) == False"],
+    'f("It\'s (a) trap") => "no"': ["f(\"It's (a) trap\") == 'no'"],
+    "f(2) → {'a': 1}": ["f(2) == {'a': 1}"],
+    "f(float('inf')) == 1": ["f(float('inf')) == 1"],
+    "f((1, 2)): (2, 1)": ["f((1, 2)) == (2, 1)"],
+    "f('2020-01-01') returns '01.01.2020'": ["f('2020-01-01') == '01.01.2020'"],
+    "first('a b', 1) == ['a']": ["first('a b', 1) == ['a']"],
+    "f(4) returns 2 - the root": ["f(4) == 2"],
+    "add(2, 3) should be 5\nadd(0, 0) should be 0": ["add(2, 3) == 5", "add(0, 0) == 0"],
+    "obj.f(2) == 4": [],
+    "assert sum(10, 15) == 6": ["sum(10, 15) == 6"],
+    "assert size((1, 2)) == sys.getsizeof((1, 2))": ["size((1, 2)) == sys.getsizeof((1, 2))"],
+}
+
+
+@pytest.mark.parametrize("goal", FORMS)
+def test_examples_are_read_in_the_forms_that_goals_have(goal: str) -> None:
+    assert [str(one) for one in stated_examples(goal)] == FORMS[goal]
+
+
+def test_what_examples_call_is_wanted_else_what_is_defined_last() -> None:
+    assert wanted_names("assert is_even(2) == True") == ["is_even"]
+    assert wanted_names("def helper(x):\n return x\n\ndef last(x):\n    '''do'''") == ["last"]
+    assert wanted_names("Write a program that prints primes") == []
+
+
+@given(goal=st.text(alphabet="f(12)=> 'a\n.,\"[]assert", max_size=80))
+def test_any_goal_can_be_read(goal: str) -> None:
+    for one in stated_examples(goal):
+        assert str(one)
