@@ -14,7 +14,7 @@ import msgspec
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.conductor import check_step, perform_together
+from septet.cluster.conductor import check_step, perform_with_remote_members
 from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.member import Member, take_turns
@@ -95,7 +95,7 @@ class Conductor:
             async with room:
                 log = Log(self._store, State(chat=chat))
                 await log.record(ChatStarted(goal=chat, team=self._team, workspace=""))
-                await perform_together(self._client, log, self._floor, {})
+                await perform_with_remote_members(self._client, log, self._floor, {})
                 assert len(log.state.messages) == self._turns
 
         async with anyio.create_task_group() as tasks:

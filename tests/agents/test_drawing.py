@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from septet.agents.records import Rehearsal
-from septet.agents.runner import Bench, compare_versions, try_version
+from septet.agents.runner import RunContext, compare_versions, try_version
 from septet.domain.events import (
     ChatStarted,
     Confirmation,
@@ -74,14 +74,14 @@ async def turn(
     sandbox = JobRunner(UnsafeLocal(), (Interpreters(folder / "cache").prepare,))
     places = iter(range(100))
 
-    def bench() -> Bench:
-        return Bench(Workspace(folder / str(next(places))), sandbox, blobs, MemoryBus())
+    def run_context() -> RunContext:
+        return RunContext(Workspace(folder / str(next(places))), sandbox, blobs, MemoryBus())
 
     async def rehearse(state: State, version: VersionWritten) -> State:
-        return await try_version(state, version, bench())
+        return await try_version(state, version, run_context())
 
     async def compare(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
-        return await compare_versions(state, versions, calls, bench())
+        return await compare_versions(state, versions, calls, run_context())
 
     agent = best_of_n_agent(CODER, model, MemoryBus(), blobs, Trials(rehearse=rehearse, compare=compare))
     rehearsal = Rehearsal(state)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.agents.runner import Bench
+from septet.agents.runner import RunContext
 from septet.domain.runs import Job, Limits, RunResult
 from septet.runtime.bus import MemoryBus
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
@@ -18,9 +18,9 @@ SAYS = "import sys; print('x' * 30_000 + 'middle' + 'x' * 30_000); print('short'
 
 async def heard(folder: Path, limits: Limits) -> tuple[RunResult, MemoryBlobs]:
     blobs = MemoryBlobs()
-    bench = Bench(Workspace(folder), UnsafeLocal(), blobs, MemoryBus())
+    run_context = RunContext(Workspace(folder), UnsafeLocal(), blobs, MemoryBus())
     job = Job(command=("python", "-c", SAYS), workspace=str(folder), limits=limits)
-    return await bench.run_live(job, "chat", "runner"), blobs
+    return await run_context.run_live(job, "chat", "runner"), blobs
 
 
 async def test_what_is_cut_in_the_result_is_whole_in_a_blob(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.agents.runner import Bench, try_version
+from septet.agents.runner import RunContext, try_version
 from septet.domain.events import ChatStarted, PlanApproved, PlanProposed, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
 from septet.domain.plans import Check, CommandSucceeds, Plan, Requirement, TestsPass, plan_digest
@@ -60,9 +60,11 @@ async def ran(
             for path, text in program.items()
         ]
     )
-    bench = JobRunner(Bubblewrap.detect(), (Interpreters(cache).prepare,))
+    job_runner = JobRunner(Bubblewrap.detect(), (Interpreters(cache).prepare,))
     version = VersionWritten(number=1, files=refs, tree=tree_of(refs))
-    return await try_version(state, version, Bench(Workspace(tmp_path / "work"), bench, blobs, MemoryBus()))
+    return await try_version(
+        state, version, RunContext(Workspace(tmp_path / "work"), job_runner, blobs, MemoryBus())
+    )
 
 
 async def test_a_version_whose_tests_pass_lacks_nothing(tmp_path: Path, cache: Path) -> None:

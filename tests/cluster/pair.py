@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import anyio
 from nats.aio.client import Client
 
-from septet.cluster.conductor import perform_together
+from septet.cluster.conductor import perform_with_remote_members
 from septet.cluster.connection import connect_nats
-from septet.cluster.member import Cast, Member, Perform, take_turns
+from septet.cluster.member import CastMembers, Member, TakeTurn, take_turns
 from septet.cluster.server import Server
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted, ModelAnswered
@@ -38,7 +38,7 @@ async def start(store: EventStore, chat: str) -> int:
 async def conduct(client: Client, chat: str) -> State:
     """The loop of every chat, with nobody here."""
     log = await Log.open(await open_nats_store(client), chat)
-    await perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
+    await perform_with_remote_members(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
     return log.state
 
 
@@ -49,7 +49,7 @@ def words(state: State) -> list[str]:
 EXPECTED = [f"{name} {number}" for number, name in enumerate(["writer", "editor"] * 3, start=1)]
 
 
-def saying(name: str, taken: list[str] | None = None) -> Cast:
+def saying(name: str, taken: list[str] | None = None) -> CastMembers:
     """A member that says its name and the number of its turn, unless the log has it already."""
 
     async def speak(state: State, record: Record) -> None:
@@ -68,11 +68,11 @@ def saying(name: str, taken: list[str] | None = None) -> Cast:
     return cast
 
 
-def answering(store: NatsStore, name: str = "", taken: list[str] | None = None) -> Perform:
+def answering(store: NatsStore, name: str = "", taken: list[str] | None = None) -> TakeTurn:
     return take_turns(store, saying(name, taken))
 
 
-Make = Callable[[NatsStore], Perform]
+Make = Callable[[NatsStore], TakeTurn]
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from cluster.pair import EXPECTED, answering, conduct, members, start, words
 
 from septet.cluster import member
 from septet.cluster.connection import connect_nats
-from septet.cluster.member import AT_ONCE, Call, Perform
+from septet.cluster.member import MAX_CONCURRENT_CHATS, PendingTurn, TakeTurn
 from septet.cluster.server import Server
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatEnded, ModelAnswered, PersonSpoke, TurnOpened
@@ -46,12 +46,12 @@ async def test_members_may_come_after_the_conductor(server: Server) -> None:
     assert [words(state) for state in states] == [EXPECTED]
 
 
-@pytest.mark.parametrize("room", [AT_ONCE, 2])
+@pytest.mark.parametrize("room", [MAX_CONCURRENT_CHATS, 2])
 async def test_several_members_share_the_turns_and_each_is_taken_once(
     server: Server, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
     """Also where more turns are open than anybody has room for."""
-    monkeypatch.setattr(member, "AT_ONCE", room)
+    monkeypatch.setattr(member, "MAX_CONCURRENT_CHATS", room)
     taken: list[str] = []
     states: dict[str, State] = {}
 
@@ -89,10 +89,10 @@ async def test_a_chat_goes_on_without_its_conductor(server: Server) -> None:
 
 
 async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(server: Server) -> None:
-    def interrupted(store: NatsStore) -> Perform:
+    def interrupted(store: NatsStore) -> TakeTurn:
         once = iter([True])
 
-        async def take(call: Call) -> None:
+        async def take(call: PendingTurn) -> None:
             if next(once, False):
                 await store.append(call.chat, PersonSpoke(text="shorter"), after=None)
             await answering(store)(call)
@@ -113,9 +113,9 @@ async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(serv
 async def test_a_member_that_breaks_the_rules_is_found_out(
     server: Server, astray: TurnOpened | ChatEnded
 ) -> None:
-    def bribed(store: NatsStore) -> Perform:
-        async def take(call: Call) -> None:
-            await store.append(call.chat, astray, after=call.opened)
+    def bribed(store: NatsStore) -> TakeTurn:
+        async def take(call: PendingTurn) -> None:
+            await store.append(call.chat, astray, after=call.opened_seq)
 
         return take
 
@@ -135,7 +135,7 @@ async def test_a_member_that_breaks_the_rules_is_found_out(
 async def test_a_members_failure_reaches_the_conductor_with_type_and_text(
     server: Server, error: Exception, kind: type[Exception], text: str
 ) -> None:
-    async def failing(_: Call) -> None:
+    async def failing(_: PendingTurn) -> None:
         raise error
 
     async with connect_nats(server.endpoint) as client, members(server, lambda _: failing):

@@ -16,14 +16,14 @@ from septet.chat.search import SearchIndex
 from septet.cluster.blobs import open_nats_blobs
 from septet.cluster.bus import NatsBus
 from septet.cluster.client import subscribe
-from septet.cluster.conductor import open_line
+from septet.cluster.conductor import open_listener
 from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import unfinished
 from septet.cluster.presence import announce_presence, list_participants
 from septet.cluster.server import ServerConfig, serve
 from septet.cluster.status import host_status
 from septet.cluster.store import EXPECTED, EXPECTED_OF, open_nats_store
-from septet.cluster.stream import message_of, subject_of, whole_chat
+from septet.cluster.stream import chat_subjects, message_of, subject_of
 from septet.cluster.users import BLOB_STREAM
 from septet.domain.events import (
     ChatEnded,
@@ -231,7 +231,7 @@ async def test_a_writer_cannot_name_two_events_that_it_follows(tmp_path: Path) -
         headers = b"".join(
             b"%s: %d\r\n" % (EXPECTED.encode(), message_of(seq)) for seq in (hidden.seq, first.seq)
         )
-        headers = b"%s: %s\r\n" % (EXPECTED_OF.encode(), whole_chat("victim").encode()) + headers
+        headers = b"%s: %s\r\n" % (EXPECTED_OF.encode(), chat_subjects("victim").encode()) + headers
         told: list[Msg] = []
         await subscribe(scene.conductor, "septet.stored.>", told.append)
         await scene.conductor.flush()
@@ -283,7 +283,7 @@ async def test_what_is_said_a_million_times_is_heard_once(tmp_path: Path) -> Non
     """Else one who says nothing at all, very often, would keep the chat's next events waiting for hours."""
     async with intruded(tmp_path) as scene:
         opened = await begin(scene, "victim")
-        async with open_line(scene.conductor, scene.store, "victim", opened.seq) as line_of_chat:
+        async with open_listener(scene.conductor, scene.store, "victim", opened.seq) as line_of_chat:
             for _ in range(2000):
                 await scene.coder.publish("septet.said.victim", b"")
                 await scene.coder.publish("septet.said.victim", b'{"type":"beat"}')

@@ -7,10 +7,10 @@ import pytest
 from cluster.pair import EXPECTED, LEASE, answering, conduct, members, start, words
 
 from septet.cluster.connection import connect_nats
-from septet.cluster.member import Call, Member, take_turns
+from septet.cluster.member import Member, PendingTurn, take_turns
 from septet.cluster.server import Server
 from septet.cluster.store import open_nats_store
-from septet.cluster.turns import ENCODER, WORK, Order
+from septet.cluster.turns import ENCODER, ORDER_SUBJECT, Order
 from septet.domain.events import Event, ModelAnswered, TurnOpened
 from septet.domain.messages import Answer
 from septet.domain.reduce import fold
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
     started = anyio.Event()
 
-    async def hanging(_: Call) -> None:
+    async def hanging(_: PendingTurn) -> None:
         started.set()
         await anyio.sleep_forever()
 
@@ -69,7 +69,7 @@ async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
         after = await start(store, "essay")
         opening = TurnOpened(speaker="writer", role="coder")
         (opened,) = await store.append("essay", opening, after=after)
-        call = Call("essay", opened.seq)
+        call = PendingTurn("essay", opened.seq)
 
         async def rise() -> None:
             with pytest.raises(Conflict):
@@ -97,7 +97,7 @@ async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Serv
                 if isinstance(recorded.event, TurnOpened):
                     order = Order(chat="essay", opened=recorded.seq)
                     for _ in range(3):
-                        await client.publish(f"{WORK}.{recorded.event.role}", ENCODER.encode(order))
+                        await client.publish(f"{ORDER_SUBJECT}.{recorded.event.role}", ENCODER.encode(order))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(insist)

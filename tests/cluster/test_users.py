@@ -18,7 +18,7 @@ from septet.errors import BadConfig, SeptetError
 
 pytestmark = pytest.mark.anyio
 PATIENCE = 60
-SPOKEN = "septet.log.chat.ev.person_spoke.="
+PERSON_BRANCH = "septet.log.chat.ev.person_spoke.="
 BOTH = {"coder": ("ada",), "runner": ()}
 
 
@@ -40,7 +40,7 @@ BOTH = {"coder": ("ada",), "runner": ()}
         "septet.log.chat.t.chat_ended.reviewer",
         "septet.bus.live=2Echat.reviewer",
         "septet.bus.live=2Echat",
-        SPOKEN,
+        PERSON_BRANCH,
         "_INBOX_runner.x",
     ],
 )
@@ -101,7 +101,7 @@ async def test_what_is_sent_again_is_not_stored_again(tmp_path: Path) -> None:
             for headers in (first, first, {**first, "Nats-Msg-Id": "another"})
         ]
         words = [
-            (await conductor.request(SPOKEN, b"{}", timeout=5, headers={"Nats-Msg-Id": "two"})).data
+            (await conductor.request(PERSON_BRANCH, b"{}", timeout=5, headers={"Nats-Msg-Id": "two"})).data
             for _ in range(2)
         ]
         info = await JetStreamContext(conductor).stream_info("SEPTET_LOG")

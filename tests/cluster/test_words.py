@@ -7,7 +7,7 @@ import pytest
 from cluster.actor import LEASE, PAIR, be_member
 from nats.aio.client import Client
 
-from septet.cluster.conductor import perform_together
+from septet.cluster.conductor import perform_with_remote_members
 from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.hosts import create_streams
@@ -26,7 +26,7 @@ CHATS = 16
 async def conduct(client: Client, store: NatsStore, chat: str) -> None:
     await store.append(chat, ChatStarted(goal=chat, team=PAIR, workspace=""), after=0)
     log = await Log.open(store, chat)
-    await perform_together(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
+    await perform_with_remote_members(client, log, floor_for(PAIR, PAIR.budget), {}, LEASE)
 
 
 async def say_after(store: NatsStore, chat: str, answers: int, words: Event) -> None:

@@ -39,7 +39,7 @@ def bomb(head: bytes) -> Body:
 
 ENDLESS = 1 << 20
 WORDS = b"word " * 10_000
-SPOKEN = (
+PERSON_BRANCH = (
     b'data: {"type":"content_block_delta","delta":{"text":"%s"},"choices":[{"delta":{"content":"%s"}}]}\n\n'
 )
 CASES: dict[str, tuple[bytes, Body]] = {
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[bytes, Body]] = {
     "an endless line": (EVENTS, repeated(b"x" * MIB, ENDLESS, b"data: ")),
     "endless lines": (EVENTS, repeated(b"data: x\n" * 10_000, ENDLESS)),
     "endless signs of life": (EVENTS, repeated(b": ping\n\n" * 10_000, ENDLESS)),
-    "endless words": (EVENTS, repeated(SPOKEN % (WORDS, WORDS), ENDLESS)),
+    "endless words": (EVENTS, repeated(PERSON_BRANCH % (WORDS, WORDS), ENDLESS)),
 }
 
 

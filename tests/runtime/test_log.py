@@ -19,7 +19,7 @@ from septet.stores.memory import MemoryStore
 pytestmark = pytest.mark.anyio
 
 PATIENCE = 10
-SPOKEN = ["one", "two", "three"]
+PERSON_BRANCH = ["one", "two", "three"]
 
 
 def words(recorded: Sequence[Recorded]) -> list[str]:
@@ -41,7 +41,7 @@ class Work:
     async def __call__(self, listen: Listen) -> None:
         log = await Log.open(self.store, "c", listen)
         try:
-            for text in SPOKEN:
+            for text in PERSON_BRANCH:
                 await log.record(PersonSpoke(text=text))
             await self.then()
         finally:
@@ -62,7 +62,7 @@ async def test_the_work_goes_on_when_the_next_event_is_asked_for() -> None:
         await anyio.wait_all_tasks_blocked()
         assert await work.store.read("c", recorded.seq) == []
         seen.append(recorded)
-    assert words(seen) == SPOKEN
+    assert words(seen) == PERSON_BRANCH
     assert work.put_away
 
 
@@ -71,7 +71,7 @@ async def test_what_the_work_raises_comes_after_its_events() -> None:
     seen: list[Recorded] = []
     with pytest.raises(ModelFailed, match="gone"):
         await take(stream(work), seen)
-    assert words(seen) == SPOKEN
+    assert words(seen) == PERSON_BRANCH
     assert work.put_away
 
 
@@ -96,7 +96,7 @@ async def test_cancelling_who_asks_ends_the_work_and_waits_for_it() -> None:
             tasks.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
-    assert words(seen) == SPOKEN
+    assert words(seen) == PERSON_BRANCH
     assert work.put_away
 
 

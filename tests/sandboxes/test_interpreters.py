@@ -32,12 +32,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def bench(cache: Path, rung: Sandbox | None = None) -> JobRunner:
+def job_runner(cache: Path, rung: Sandbox | None = None) -> JobRunner:
     return JobRunner(rung or Bubblewrap.detect(), (Interpreters(cache).prepare,))
 
 
 async def run(cache: Path, workspace: Path, *command: str, rung: Sandbox | None = None) -> RunResult:
-    return await bench(cache, rung).run(Job(command=command, workspace=str(workspace)))
+    return await job_runner(cache, rung).run(Job(command=command, workspace=str(workspace)))
 
 
 async def test_what_is_installed_beside_septet_cannot_be_imported(
@@ -127,7 +127,7 @@ async def test_tests_that_run_elsewhere_have_the_environment_of_their_project(
     elsewhere.mkdir()
     command = ("python", "-c", "import rich; print(rich.OF_THE_PROJECT)")
     job = Job(command=command, workspace=str(elsewhere), home=str(project))
-    assert (await bench(cache).run(job)).stdout == "True\n"
+    assert (await job_runner(cache).run(job)).stdout == "True\n"
 
 
 def test_what_only_looks_like_an_environment_shows_nothing_of_the_machine(tmp_path: Path) -> None:

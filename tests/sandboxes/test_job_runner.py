@@ -79,11 +79,11 @@ print(urlopen(f"http://127.0.0.1:{server.server_port}/").status)
 async def test_cells_reach_what_they_may_and_know_only_what_came_before_them(
     tmp_path: Path, place: str
 ) -> None:
-    bench = JobRunner(Bubblewrap.detect())
+    job_runner = JobRunner(Bubblewrap.detect())
 
     async def cell(code: str, *earlier: str) -> str:
         mode = Cell(code=code, earlier=earlier)
-        result = await bench.run(Job(command=(), workspace=str(tmp_path), mode=mode, network=(place,)))
+        result = await job_runner.run(Job(command=(), workspace=str(tmp_path), mode=mode, network=(place,)))
         return result.stdout + result.stderr
 
     first = f"address = 'http://{place}/'"
@@ -91,10 +91,10 @@ async def test_cells_reach_what_they_may_and_know_only_what_came_before_them(
     assert await cell(FETCH, first) == "hello from the machine\n"
     assert "address" in await cell("sorted(name for name in globals() if name[0] != '_')", first)
     assert "NameError" in await cell("address")
-    session = bench.kernels[str(tmp_path)].kernel.session
+    session = job_runner.kernels[str(tmp_path)].kernel.session
     assert session is not None
     assert session.started.process.poll() is None
-    await bench.release(str(tmp_path))
+    await job_runner.release(str(tmp_path))
     assert session.started.process.poll() is not None
 
 
@@ -105,11 +105,11 @@ async def test_a_kernel_needs_bubblewrap(tmp_path: Path) -> None:
 
 
 async def test_a_module_waits_imported_for_the_next_program(tmp_path: Path) -> None:
-    bench = JobRunner(Bubblewrap.detect())
+    job_runner = JobRunner(Bubblewrap.detect())
     code = "import sys; print('wave' in sys.modules)"
     job = Job(command=("python", "-c", code), workspace=str(tmp_path), warm=("wave",))
-    assert [(await bench.run(job)).stdout for _ in range(3)] == ["False\n", "True\n", "True\n"]
-    (spare,) = bench.spares.values()
+    assert [(await job_runner.run(job)).stdout for _ in range(3)] == ["False\n", "True\n", "True\n"]
+    (spare,) = job_runner.spares.values()
     assert spare.started.process.poll() is None
-    await bench.release(str(tmp_path))
+    await job_runner.release(str(tmp_path))
     assert spare.started.process.poll() is not None

@@ -6,7 +6,7 @@ from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.ports import Agent
 from septet.team.floor import End, Floor, Move, Speak, rounds_of
-from septet.ways.way import Kit, Way
+from septet.ways.way import MemberContext, Way
 
 
 def floor(team: TeamSpec, budget: Budget) -> Floor:
@@ -16,11 +16,11 @@ def floor(team: TeamSpec, budget: Budget) -> Floor:
     return three_lines
 
 
-def member(spec: RoleSpec, kit: Kit) -> Agent:
+def member(spec: RoleSpec, context: MemberContext) -> Agent:
     async def brief(state: State) -> tuple[Message, ...]:
         return (Message(role="user", text=f"One line of a haiku about {state.goal}."),)
 
-    return one_answer_agent(spec, kit.open_model(spec.model), kit.bench.bus, brief, settle=None)
+    return one_answer_agent(spec, context.open_model(spec.model), context.run_context.bus, brief, settle=None)
 
 
 TEAM = TeamSpec(name="haiku", members=(RoleSpec(name="poet", role="poet"),), floor="haiku")

@@ -13,7 +13,7 @@ import pytest
 from septet.domain.files import FileRef, Layout
 from septet.errors import BadUsage
 from septet.stores.memory import MemoryBlobs
-from septet.workspace.files import Workspace, inside
+from septet.workspace.files import Workspace, relative_parts
 
 pytestmark = pytest.mark.anyio
 
@@ -29,8 +29,10 @@ def layout(*files: FileRef, gone: Mapping[str, tuple[str, ...]] | None = None) -
 async def test_a_version_is_shown_and_the_next_one_replaces_it(tmp_path: Path) -> None:
     blobs, workspace = MemoryBlobs(), Workspace(tmp_path / "new" / "w")
     old = await file(blobs, "pkg/a.py", "old")
-    await workspace.show(layout(old), blobs)
-    await workspace.show(layout(await file(blobs, "b.py", "b"), gone={old.path: (old.sha256,)}), blobs)
+    await workspace.write_layout(layout(old), blobs)
+    await workspace.write_layout(
+        layout(await file(blobs, "b.py", "b"), gone={old.path: (old.sha256,)}), blobs
+    )
     assert not (workspace.root / "pkg" / "a.py").exists()
     assert (workspace.root / "b.py").read_text() == "b"
 
@@ -40,7 +42,7 @@ async def test_what_the_person_changed_or_brought_is_not_taken_away(tmp_path: Pa
     old = await file(blobs, "a.py", "ours")
     (tmp_path / "a.py").write_text("edited by the person")
     (tmp_path / "notes.txt").write_text("foreign")
-    await workspace.show(layout(gone={old.path: (old.sha256,)}), blobs)
+    await workspace.write_layout(layout(gone={old.path: (old.sha256,)}), blobs)
     assert (tmp_path / "a.py").read_text() == "edited by the person"
     assert (tmp_path / "notes.txt").exists()
 
@@ -51,7 +53,7 @@ async def test_only_what_is_expected_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "b.py").write_text("ours")
     ours = await file(blobs, "b.py", "ours")
     files = tuple([await file(blobs, name, "new") for name in ("a.py", "b.py", "c.py")])
-    await workspace.show(Layout(files=files, expected={"b.py": (ours.sha256,)}), blobs)
+    await workspace.write_layout(Layout(files=files, expected={"b.py": (ours.sha256,)}), blobs)
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert texts == {"a.py": "edited by the person", "b.py": "new", "c.py": "new"}
 
@@ -62,7 +64,7 @@ async def test_a_link_in_the_way_is_put_aside_not_followed(tmp_path: Path) -> No
     blobs, workspace = MemoryBlobs(), Workspace(tmp_path / "w")
     workspace.root.mkdir()
     (workspace.root / "a.py").symlink_to(victim)
-    await workspace.show(layout(await file(blobs, "a.py", "code")), blobs)
+    await workspace.write_layout(layout(await file(blobs, "a.py", "code")), blobs)
     assert victim.read_text() == "precious"
     assert (workspace.root / "a.py").read_text() == "code"
     (aside,) = workspace.root.glob("a.py.aside-*")
@@ -79,7 +81,7 @@ async def test_what_nobody_created_is_put_aside_and_never_deleted(tmp_path: Path
     (workspace.root / "one").write_text("precious")
     (workspace.root / "two").symlink_to(outside)
     files = [await file(blobs, path, "code") for path in ("a.py", "one/b.py", "two/c.py")]
-    await workspace.show(layout(*files), blobs)
+    await workspace.write_layout(layout(*files), blobs)
     assert all((workspace.root / one.path).read_text() == "code" for one in files)
     assert list(outside.iterdir()) == []
     assert [path.read_text() for path in workspace.root.glob("*.aside-*/kept.txt")] == ["precious"]
@@ -103,7 +105,7 @@ def test_folders_that_runs_made_go_as_far_as_they_are_empty(tmp_path: Path) -> N
     (tmp_path / "link").symlink_to("held")
     workspace = Workspace(tmp_path)
     for name in ("d" * 50, "shut", "held", "link"):
-        workspace.clean(name, ("",))
+        workspace.remove_known(name, ("",))
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["held", "mine.txt"]
 
 
@@ -148,7 +150,7 @@ async def test_reading_never_hangs_and_never_leaves_the_workspace(tmp_path: Path
 @pytest.mark.parametrize("path", ["/etc/passwd", "../a", "a/../../b", "", "a//b", "./a", "a\0b"])
 def test_paths_that_lead_out_are_refused(path: str) -> None:
     with pytest.raises(BadUsage, match="not a path inside"):
-        inside(path)
+        relative_parts(path)
 
 
 async def test_a_file_as_workspace_is_refused(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ from septet.domain.pytest_report import TestReport
 from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.ports import Blobs
-from septet.team.evidence import control_doubts, doubts, run_for, tests_of, untold
-from septet.workspace.files import LARGEST, Workspace
+from septet.team.evidence import control_doubts, doubts, incomplete_reason, run_for, tests_of
+from septet.workspace.files import MAX_FILE_BYTES, Workspace
 
 
 class Observation(Value):
@@ -135,7 +135,7 @@ def about_report(report: TestReport, run: RunFinished | None, folder: bool) -> s
     """Why what was reported is no evidence; nothing where it is."""
     if report.failed or run is None:
         return report.counts or "was not run"
-    if why := untold(report, run):
+    if why := incomplete_reason(report, run):
         return f"{report.counts}; {why}" if report.cases else why
     if not report.passed:
         return report.counts or "no such test ran"
@@ -185,7 +185,7 @@ async def about_picture(state: State, path: str, contents: Contents) -> Observat
         return found
     address = state.artefacts.get(path, "")
     kept = await contents.blobs.get(address) if address else await contents.workspace.content(path)
-    if kept is None or len(kept) >= LARGEST:
+    if kept is None or len(kept) >= MAX_FILE_BYTES:
         return Observation(passed=False, detail="it is too big to look at")
     picture = recognise(kept)
     passed = not picture.error

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from hashlib import sha256
 
-from septet.agents.runner import Bench
+from septet.agents.runner import RunContext
 from septet.common.values import Value
 from septet.domain.events import Event, ReplyRefused, SnapshotTaken, VersionWritten
 from septet.domain.files import FileRef, is_expected, tree_of
@@ -12,7 +12,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Record
 from septet.team.layouts import is_foreign
-from septet.workspace.files import in_thread, path_trouble, ways
+from septet.workspace.files import in_thread, path_and_parents, path_problem
 from septet.workspace.listing import is_secret, text_of_content
 from septet.workspace.snapshots import take_snapshot
 
@@ -22,14 +22,14 @@ MOST_SHOWN = 128 << 10
 """Bytes of all files that are shown with one refusal; the others come with the next."""
 
 
-def with_folder_kept(agent: Agent, bench: Bench, *, runs: bool = False) -> Agent:
+def with_folder_protection(agent: Agent, run_context: RunContext, *, runs: bool = False) -> Agent:
     """Before the member works: a snapshot of a folder in use, and a version of what the person changed.
 
     Who `runs` programs goes on with that version; everybody else's turn ends with it, for it has to be run first.
     """
 
     async def turn(state: State, record: Record) -> Event | None:
-        for event in await ahead(state, bench):
+        for event in await events_before_turn(state, run_context):
             if isinstance(event, VersionWritten) and not runs:
                 return event
             state = await record(event)
@@ -38,29 +38,33 @@ def with_folder_kept(agent: Agent, bench: Bench, *, runs: bool = False) -> Agent
     return turn
 
 
-async def ahead(state: State, bench: Bench) -> list[SnapshotTaken | VersionWritten]:
+async def events_before_turn(state: State, run_context: RunContext) -> list[SnapshotTaken | VersionWritten]:
     """What is to be recorded before a turn begins; a turn that goes on after a crash has begun."""
     turn = state.turn
-    if turn is None or turn.settled or turn.answers or turn.calls or bench.mirror:
+    if turn is None or turn.settled or turn.answers or turn.calls or run_context.mirror:
         return []
     events: list[SnapshotTaken | VersionWritten] = []
     if state.existing and not state.snapshots and not state.versions:
-        hidden = await bench.hidden_paths(state)
+        hidden = await run_context.hidden_paths(state)
         events.append(
-            (await take_snapshot(bench.workspace, hidden, bench.blobs, 1, "before the first write"))[0]
+            (
+                await take_snapshot(
+                    run_context.workspace, hidden, run_context.blobs, 1, "before the first write"
+                )
+            )[0]
         )
-    if (found := await version_found(state, bench)) is not None:
+    if (found := await version_found(state, run_context)) is not None:
         events.append(found)
     return events
 
 
-async def version_found(state: State, bench: Bench) -> VersionWritten | None:
+async def version_found(state: State, run_context: RunContext) -> VersionWritten | None:
     """The newest version with what the person made of its files; one that is gone or cannot be read leaves it.
 
     Where none of them is left nobody has edited anything: the folder is to be filled again.
     """
     files = {file.path: file for file in (state.version.files if state.version else ())}
-    contents = {path: await bench.workspace.content(path) for path in files}
+    contents = {path: await run_context.workspace.content(path) for path in files}
     if all(content is None for content in contents.values()):
         return None
     for path, content in contents.items():
@@ -69,11 +73,13 @@ async def version_found(state: State, bench: Bench) -> VersionWritten | None:
         elif content is not None and is_foreign(state, path, sha256(content).hexdigest()):
             files.pop(path)
             if text_of_content(content) is not None and not is_secret(path, content):
-                files[path] = FileRef(path=path, sha256=await bench.blobs.put(content), size=len(content))
-    return as_found(state, files.values())
+                files[path] = FileRef(
+                    path=path, sha256=await run_context.blobs.put(content), size=len(content)
+                )
+    return version_from_folder(state, files.values())
 
 
-def as_found(state: State, files: Iterable[FileRef]) -> VersionWritten | None:
+def version_from_folder(state: State, files: Iterable[FileRef]) -> VersionWritten | None:
     """A version of these files, unless it is the newest one."""
     ordered = tuple(sorted(files, key=lambda file: file.path))
     if {(file.path, file.sha256) for file in ordered} == known_files(state):
@@ -87,20 +93,20 @@ def known_files(state: State) -> set[tuple[str, str]]:
     return {(file.path, file.sha256) for file in (state.version.files if state.version else ())}
 
 
-def refusing_unseen(member: RoleSpec, agent: Agent, bench: Bench) -> Agent:
+def refuse_overwrite(member: RoleSpec, agent: Agent, run_context: RunContext) -> Agent:
     """A version that would replace a file of the person's is refused until the coder has seen that file."""
 
     async def turn(state: State, record: Record) -> Event | None:
         last = await agent(state, record)
-        refused = await unseen(state, news(state, last), bench)
+        refused = await check_overwrite(state, added_paths(state, last), run_context)
         if refused is None:
             return last
-        return ReplyRefused(role=member.name, reason=refused.reason, shown=refused.shown)
+        return ReplyRefused(role=member.name, reason=refused.reason, shown=refused.shown_files)
 
     return turn
 
 
-def news(state: State, event: Event | None) -> list[str]:
+def added_paths(state: State, event: Event | None) -> list[str]:
     """The paths that a version of the coder's brings."""
     if not isinstance(event, VersionWritten) or event.found:
         return []
@@ -108,48 +114,54 @@ def news(state: State, event: Event | None) -> list[str]:
     return [file.path for file in event.files if file.path not in before]
 
 
-class Unseen(Value):
+class OverwriteRefusal(Value):
     """Why files cannot be written, and those whose text the reason shows."""
 
     reason: str
-    shown: tuple[FileRef, ...] = ()
+    shown_files: tuple[FileRef, ...] = ()
 
 
-async def unseen(state: State, paths: Iterable[str], bench: Bench) -> Unseen | None:
+async def check_overwrite(
+    state: State, paths: Iterable[str], run_context: RunContext
+) -> OverwriteRefusal | None:
     """What stands against writing these paths, which the newest version does not have."""
     wished = list(paths)
     if not wished:
         return None
     known = [file.path for file in (state.version.files if state.version else ())]
     for path in wished:
-        trouble = path_trouble(path, [*known, *wished])
-        reason = trouble.reason if trouble else await obstacle(state, path, bench)
+        trouble = path_problem(path, [*known, *wished])
+        reason = trouble.reason if trouble else await obstacle(state, path, run_context)
         if reason:
-            return Unseen(reason=reason)
-    contents = {path: await bench.workspace.content(path) for path in wished} if not bench.mirror else {}
+            return OverwriteRefusal(reason=reason)
+    contents = (
+        {path: await run_context.workspace.content(path) for path in wished} if not run_context.mirror else {}
+    )
     foreign = {
         path: content
         for path, content in contents.items()
         if content is not None and is_foreign(state, path, sha256(content).hexdigest())
     }
-    return await show_files(foreign, await bench.hidden_paths(state), bench) if foreign else None
+    return await show_files(foreign, await run_context.hidden_paths(state), run_context) if foreign else None
 
 
-async def obstacle(state: State, path: str, bench: Bench) -> str:
+async def obstacle(state: State, path: str, run_context: RunContext) -> str:
     """A folder, a link or a file in the way, unless a run has left it there: then it will be swept away."""
-    if not ways(path).isdisjoint((*state.created, *state.stale)):
+    if not path_and_parents(path).isdisjoint((*state.created, *state.stale)):
         return ""
-    reason = await in_thread(lambda: bench.workspace.obstacle(path))
+    reason = await in_thread(lambda: run_context.workspace.obstacle(path))
     return f"'{path}' {reason}" if reason else ""
 
 
-async def show_files(foreign: dict[str, bytes], hidden: set[str], bench: Bench) -> Unseen:
+async def show_files(
+    foreign: dict[str, bytes], hidden: set[str], run_context: RunContext
+) -> OverwriteRefusal:
     """One that may not be shown is only refused; else their texts, as far as there is room."""
     texts = {path: visible_text(path, content, hidden) for path, content in foreign.items()}
     closed = [path for path, text in texts.items() if text is None]
     if closed:
         why = "in the folder already, and may not be shown or replaced"
-        return Unseen(reason=f"{quote_paths(closed)}: {why}; choose another name")
+        return OverwriteRefusal(reason=f"{quote_paths(closed)}: {why}; choose another name")
     parts: list[str] = []
     refs: list[FileRef] = []
     room = MOST_SHOWN
@@ -157,11 +169,11 @@ async def show_files(foreign: dict[str, bytes], hidden: set[str], bench: Bench) 
         room -= len(content)
         if room >= 0:
             parts.append(fenced_block(path, texts[path] or ""))
-            refs.append(FileRef(path=path, sha256=await bench.blobs.put(content), size=len(content)))
+            refs.append(FileRef(path=path, sha256=await run_context.blobs.put(content), size=len(content)))
     head = f"{quote_paths(foreign)}: in the folder already, unknown to you; nothing was written."
-    return Unseen(
+    return OverwriteRefusal(
         reason="\n\n".join([f"{head} Read, and send again whole what shall change.", *parts]),
-        shown=tuple(refs),
+        shown_files=tuple(refs),
     )
 
 
@@ -171,7 +183,7 @@ def quote_paths(paths: Iterable[str]) -> str:
 
 def visible_text(path: str, content: bytes, hidden: set[str]) -> str | None:
     """The text of a file of the person's; None where nobody may see it."""
-    if ways(path) & hidden or is_secret(path, content):
+    if path_and_parents(path) & hidden or is_secret(path, content):
         return None
     return text_of_content(content, LONGEST_SHOWN)
 

@@ -13,7 +13,7 @@ from septet.domain.replies import CodeFile, code_files
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model, Record
-from septet.workspace.files import path_trouble
+from septet.workspace.files import path_problem
 from septet.workspace.validation import elision_of, fault_text
 
 MAIN = "main.py"
@@ -70,7 +70,7 @@ async def files_sent(state: State, text: str, blobs: Blobs) -> tuple[CodeFile, .
         return sent
     paths = {*before, *(file.path for file in sent)}
     troubles = (
-        path_trouble(file.path, paths) or elision_refusal(file, before.get(file.path, "")) for file in sent
+        path_problem(file.path, paths) or elision_refusal(file, before.get(file.path, "")) for file in sent
     )
     return next((trouble for trouble in troubles if trouble), sent)
 

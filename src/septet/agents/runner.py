@@ -45,10 +45,10 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.agreement import driver
 from septet.team.controls import MUTANTS, changed_program
-from septet.team.evidence import control_of_tests, needs_mutant, open_runs, run_for, test_troubles, tests_of
+from septet.team.evidence import control_of_tests, needs_mutant, open_runs, run_for, test_problems, tests_of
 from septet.team.layouts import first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
-from septet.workspace.files import Workspace, in_thread, make_folder, ways
+from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
 from septet.workspace.snapshots import hidden_in
 
@@ -62,11 +62,11 @@ class OutputCapture:
         self.limits = limits
         self.streams: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
 
-    def hear(self, stream: Stream, piece: bytes) -> None:
+    def receive(self, stream: Stream, piece: bytes) -> None:
         kept = self.streams[stream]
         kept += piece[: max(0, self.limits.output - len(kept))]
 
-    async def kept(self, result: RunResult, blobs: Blobs) -> RunResult:
+    async def with_blobs(self, result: RunResult, blobs: Blobs) -> RunResult:
         """The result with the addresses of what it does not tell whole."""
         return replace(
             result,
@@ -113,7 +113,7 @@ MOST_BYTES = 256 << 20
 PLAIN_WORDS = re.compile(r"[\w ./=:@%+,-]+")
 
 
-class Bench:
+class RunContext:
     """Where the runner works: a workspace, a sandbox, and places to keep and tell what happened."""
 
     def __init__(
@@ -133,9 +133,9 @@ class Bench:
         self.blobs = blobs
         self.bus = bus
 
-    async def show(self, state: State, *, sweep: bool = False) -> None:
+    async def write_newest(self, state: State, *, sweep: bool = False) -> None:
         """Have the newest version on disk; to `sweep`, without what runs of older ones have left."""
-        await self.workspace.show(layout_of(state, sweep=sweep, mirror=self.mirror), self.blobs)
+        await self.workspace.write_layout(layout_of(state, sweep=sweep, mirror=self.mirror), self.blobs)
 
     async def run(
         self, state: State, speaker: str, started: RunStarted, mode: Mode | None = None
@@ -165,11 +165,11 @@ class Bench:
 
     async def run_live(self, job: Job, chat: str, speaker: str) -> RunResult:
         result: RunResult | None = None
-        hearing = OutputCapture(job.limits)
+        capture = OutputCapture(job.limits)
         send, receive = create_memory_object_stream[bytes](float("inf"))
 
         def listen(stream: Stream, piece: bytes) -> None:
-            hearing.hear(stream, piece)
+            capture.receive(stream, piece)
             send.send_nowait(piece)
 
         async with create_task_group() as tasks:
@@ -177,7 +177,7 @@ class Bench:
             with send:
                 result = await self.sandbox.run(job, listen)
         assert result is not None, "a task group that ends quietly has done its work"
-        return await hearing.kept(result, self.blobs)
+        return await capture.with_blobs(result, self.blobs)
 
     async def hidden_paths(self, state: State) -> set[str]:
         """What nobody reads: git ignores it, or did when the chat began."""
@@ -191,7 +191,7 @@ class Bench:
         result: list[FileChange] = []
         count, room = MOST_KEPT, MOST_BYTES
         for change in changes:
-            private = change.kind == "changed" and not ways(change.path).isdisjoint(hidden)
+            private = change.kind == "changed" and not path_and_parents(change.path).isdisjoint(hidden)
             fits = bool(change.sha256) and count > 0 and change.size <= room
             keep = fits and not private and await self.keep(change)
             count, room = (count - 1, room - change.size) if keep else (count, room)
@@ -206,28 +206,28 @@ class Bench:
         return await self.blobs.put(content) == change.sha256
 
 
-def runner_agent(member: RoleSpec, bench: Bench) -> Agent:
+def runner_agent(member: RoleSpec, run_context: RunContext) -> Agent:
     """The runner as an agent: what the newest version still lacks is run, then every check is looked at."""
 
     async def turn(state: State, record: Record) -> None:
-        await run_and_check(member.name, state, record, bench)
+        await run_and_check(member.name, state, record, run_context)
 
     return turn
 
 
-async def run_and_check(name: str, state: State, record: Record, bench: Bench) -> State:
+async def run_and_check(name: str, state: State, record: Record, run_context: RunContext) -> State:
     assert state.version is not None, "the floor gives the runner a version to run"
-    await bench.show(state, sweep=True)  # the newest version must make its own
-    texts = await sources(state, bench.blobs)
-    state = await provide(state, record, bench.packages, texts)
+    await run_context.write_newest(state, sweep=True)  # the newest version must make its own
+    texts = await sources(state, run_context.blobs)
+    state = await provide(state, record, run_context.packages, texts)
     if waits(state):
         return state
     controls = possible_controls(texts)
     while (planned := next_run(state, controls)) is not None:
-        state = await one_run(name, state, record, bench, planned)
+        state = await one_run(name, state, record, run_context, planned)
     for item in state.plan.items if state.plan else ():
         if item.id not in state.evidence and not isinstance(item.check, Judged):
-            state = await record(await find_evidence(state, item, bench))
+            state = await record(await find_evidence(state, item, run_context))
     return state
 
 
@@ -240,7 +240,7 @@ def next_run(state: State, controls: Sequence[ControlName]) -> PlannedRun | None
     if planned := open_controls(state):
         return planned[0]
     mutants = [one for one in controls if one in MUTANTS and run_for(state, "tests alone", one) is None]
-    if mutants and not test_troubles(state) and needs_mutant(state):
+    if mutants and not test_problems(state) and needs_mutant(state):
         return PlannedRun(purpose="tests alone", about=mutants[0])
     return None
 
@@ -268,9 +268,11 @@ def went_well(state: State, item: str) -> bool:
     return run is not None and run.result.succeeded
 
 
-async def one_run(speaker: str, state: State, record: Record, bench: Bench, planned: PlannedRun) -> State:
+async def one_run(
+    speaker: str, state: State, record: Record, run_context: RunContext, planned: PlannedRun
+) -> State:
     assert state.version is not None
-    mode = mode_for(state, planned, await sources(state, bench.blobs))
+    mode = mode_for(state, planned, await sources(state, run_context.blobs))
     started = RunStarted(
         id=f"v{state.version.number} {planned.purpose} {planned.about}".rstrip(),
         purpose=planned.purpose,
@@ -280,7 +282,7 @@ async def one_run(speaker: str, state: State, record: Record, bench: Bench, plan
         mode=name_of(mode),
     )
     state = await record(started)
-    return await record(await bench.run(state, speaker, started, mode))
+    return await record(await run_context.run(state, speaker, started, mode))
 
 
 def command_for(state: State, planned: PlannedRun) -> str:
@@ -321,8 +323,8 @@ async def control_folder(state: State, blobs: Blobs, control: ControlName) -> As
         texts = {path: text for path, text in (await sources(state, blobs)).items() if not is_test(path)}
         program = changed_program(texts, control)
         kept = tuple(file for file in files if is_test(file.path) or (program and file.path not in program))
-        await workspace.show(Layout(files=kept), blobs)
-        await in_thread(lambda: [workspace.make(path, text.encode()) for path, text in program.items()])
+        await workspace.write_layout(Layout(files=kept), blobs)
+        await in_thread(lambda: [workspace.create(path, text.encode()) for path, text in program.items()])
         yield workspace
 
 
@@ -362,15 +364,15 @@ async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str
             await bus.publish(live_topic(chat), message, speaker)
 
 
-async def try_version(state: State, version: VersionWritten, bench: Bench) -> State:
-    """What the runner would see of a version, folded but not recorded: the bench is a passing one."""
+async def try_version(state: State, version: VersionWritten, run_context: RunContext) -> State:
+    """What the runner would see of a version, folded but not recorded: in a temporary context."""
     rehearsal = Rehearsal(state)
     await rehearsal.record(version)
-    return await rehearsal.play(runner_agent(RoleSpec(name="runner", role="runner"), bench))
+    return await rehearsal.play(runner_agent(RoleSpec(name="runner", role="runner"), run_context))
 
 
 async def compare_versions(
-    state: State, versions: Sequence[VersionWritten], calls: Sequence[str], bench: Bench
+    state: State, versions: Sequence[VersionWritten], calls: Sequence[str], run_context: RunContext
 ) -> list[list[str | None]]:
     """What each version's program makes of each call, seen in one run; nothing where it does not run."""
     programs = [[file for file in version.files if not is_test(file.path)] for version in versions]
@@ -378,13 +380,13 @@ async def compare_versions(
         return []
     modules = [f"candidate_{number}" for number in range(len(programs))]
     files = [replace(files[0], path=f"{name}.py") for files, name in zip(programs, modules, strict=True)]
-    await bench.workspace.show(Layout(files=tuple(files)), bench.blobs)
+    await run_context.workspace.write_layout(Layout(files=tuple(files)), run_context.blobs)
     job = Job(
         command=("python", "-c", driver(modules, calls)),
-        workspace=str(bench.workspace.root),
+        workspace=str(run_context.workspace.root),
         limits=state.team.limits,
     )
-    result = await bench.sandbox.run(job)
+    result = await run_context.sandbox.run(job)
     try:
         return decode(result.stdout, type=list[list[str | None]]) if result.succeeded else []
     except MsgspecError:

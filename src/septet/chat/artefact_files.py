@@ -62,7 +62,9 @@ class ArtefactFiles:
             if folder is not None and await folder.content(path) is None:
                 given = wanted[path]
                 content = given if isinstance(given, bytes) else await self.blobs.get(given.sha256)
-                await in_thread(lambda path=path, content=content, folder=folder: folder.make(path, content))
+                await in_thread(
+                    lambda path=path, content=content, folder=folder: folder.create(path, content)
+                )
             self._made.add(path)
 
     async def extend(self, path: str, whole: bytes) -> None:

@@ -15,7 +15,7 @@ from septet.domain.files import FileRef
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.ports import Blobs
-from septet.workspace.files import inside
+from septet.workspace.files import relative_parts
 
 FORMATS = (*TEXTS, "html", "zip")
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
@@ -63,7 +63,7 @@ async def read_blobs(
 
 def pack_zip(contents: Mapping[str, bytes]) -> bytes:
     """A zip: the same files always give the same bytes, and unpacking them stays in one folder."""
-    named = {"/".join(inside(path)).replace("\\", "_"): content for path, content in contents.items()}
+    named = {"/".join(relative_parts(path)).replace("\\", "_"): content for path, content in contents.items()}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(named.items()):

@@ -11,7 +11,7 @@ from septet.domain.runs import CONTROLS, Network
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.budgets import allowance, own_spending
-from septet.team.evidence import EvidenceLine, alone, control_result, report, shortcomings
+from septet.team.evidence import EvidenceLine, control_result, report, shortcomings, tests_outcome
 from septet.team.questions import Question, question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
@@ -169,7 +169,7 @@ def run_outcome(run: RunFinished) -> RunOutcome:
     if run.purpose in CONTROLS:
         good = control_result(run) == "fail"
         return RunOutcome(text=control_text(run), good=good)
-    good = result.succeeded and (tests is None or (alone(result) == "pass" and not tests.hooks))
+    good = result.succeeded and (tests is None or (tests_outcome(result) == "pass" and not tests.hooks))
     return RunOutcome(
         text=" · ".join(filter(None, [result.ending, tests.counts if tests else ""])), good=good
     )

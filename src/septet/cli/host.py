@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from septet.cli.options import Options
 from septet.cli.output import notify, print_text, put_exactly
 from septet.cli.start import Start, begin, resume_chat
-from septet.cli.watch import work
+from septet.cli.watch import run_chat
 from septet.cluster.deployment import is_here
 from septet.cluster.endpoint import (
     ConnectOptions,
@@ -183,7 +183,7 @@ def run_conductor(server: ConnectOptions, goal: str | None, name: str, team: str
     settle()
     spec = spec if options.model.model else with_own_models(spec, is_here)
     prepare = resume_chat(name, goal, options) if name else begin(goal, spec, Start(), options)
-    return work(prepare, options, partial(open_cluster, endpoint, how=command_line_options(server)))
+    return run_chat(prepare, options, partial(open_cluster, endpoint, how=command_line_options(server)))
 
 
 async def stay(context: Callable[[], AbstractAsyncContextManager[object]]) -> int:

@@ -20,8 +20,8 @@ def mcp() -> None:
 
 
 def servers_of(session: "Session") -> "McpServers":
-    assert session.foreign is not None, "a session of this machine has them"
-    return session.foreign
+    assert session.mcp_servers is not None, "a session of this machine has them"
+    return session.mcp_servers
 
 
 @mcp.command(epilog="Example: septet mcp add files -- npx some-mcp-server")

@@ -103,17 +103,17 @@ def open_project(chat: str, options: Options) -> None:
 
 def new(options: Options) -> int:
     from septet.cli.start import Start, begin
-    from septet.cli.watch import work
+    from septet.cli.watch import run_chat
     from septet.ways.table import TEAMS
 
-    return work(begin(None, TEAMS["iterate"], Start(), options), options)
+    return run_chat(begin(None, TEAMS["iterate"], Start(), options), options)
 
 
 def resume_chat(chat: str, message: str | None, options: Options) -> int:
     from septet.cli.start import resume_chat
-    from septet.cli.watch import work
+    from septet.cli.watch import run_chat
 
-    return work(resume_chat(chat, message or None, options), options)
+    return run_chat(resume_chat(chat, message or None, options), options)
 
 
 async def run_program(chat: str, options: Options) -> None:

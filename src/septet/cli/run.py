@@ -28,13 +28,13 @@ def run(
     GOAL is words, or - to read it from standard input. Without it, on a terminal, you are asked.
     """
     from septet.cli.start import Start, begin
-    from septet.cli.watch import work
+    from septet.cli.watch import run_chat
     from septet.settings.team_files import complete, load_team
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
         goal = sys.stdin.read(1 << 21)
     chosen = complete(load_team(team or ("assistant" if options.files.data else "iterate")))
-    return work(begin(goal, chosen, Start(workspace, name, plan), options), options)
+    return run_chat(begin(goal, chosen, Start(workspace, name, plan), options), options)
 
 
 @click.command(epilog="Example: septet --project clock 'an analog clock' -C clock --yes")
@@ -50,12 +50,14 @@ def project(name: str, goal: str | None, workspace: Path | None, team: str, opti
     GOAL than the one it began with is said to the team.
     """
     from septet.cli.start import Start, begin_or_resume
-    from septet.cli.watch import work
+    from septet.cli.watch import run_chat
     from septet.settings.team_files import complete, load_team
 
     if goal == "-":
         goal = sys.stdin.read(1 << 21)
-    return work(begin_or_resume(goal, complete(load_team(team)), Start(workspace, name), options), options)
+    return run_chat(
+        begin_or_resume(goal, complete(load_team(team)), Start(workspace, name), options), options
+    )
 
 
 @click.command(epilog="Example: septet plan 'an analog clock' > plan.txt")
@@ -65,10 +67,10 @@ def project(name: str, goal: str | None, workspace: Path | None, team: str, opti
 def plan(goal: str, name: str, options: Options) -> int:
     """Talk about the plan only; the approved plan goes to stdout, ready for `septet run --plan`."""
     from septet.cli.start import Start, begin
-    from septet.cli.watch import work
+    from septet.cli.watch import run_chat
     from septet.ways.table import TEAMS
 
-    return work(begin(goal, TEAMS["plan"], Start(name=name), options), options)
+    return run_chat(begin(goal, TEAMS["plan"], Start(name=name), options), options)
 
 
 @click.command(epilog="Example: septet demo clock")
@@ -88,11 +90,11 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     ctr           a proxy and its assistant answer questions about a log of ad impressions
     """
     from septet.cli.start import begin_demo
-    from septet.cli.watch import work
+    from septet.cli.watch import run_chat
 
     refuse_given("a demo brings its own words and data", "model", "data", "dictionary", "fetch")
 
-    return work(begin_demo(which, workspace, options), options)
+    return run_chat(begin_demo(which, workspace, options), options)
 
 
 @click.command(epilog="Example: septet resume analog-clock 'sounds good'")
@@ -109,9 +111,9 @@ def resume(name: str | None, message: str | None, last: bool, version: str | Non
     NAME may be the beginning of a name. MESSAGE answers what the chat waits for, or steers the next turn.
     """
     from septet.cli.start import resume_chat
-    from septet.cli.watch import work
+    from septet.cli.watch import run_chat
 
     refuse_given(
         "a chat goes on with the models and data it began with", "model", "data", "dictionary", "fetch"
     )
-    return work(resume_chat(None if last else name, message, options, version), options)
+    return run_chat(resume_chat(None if last else name, message, options, version), options)

@@ -62,7 +62,7 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
             notify(WELCOME)
             words = await ask_line("> ")
         checked_goal(words)
-        await session.check_new(start.name, absolute(start.workspace))
+        await session.check_new_chat(start.name, absolute(start.workspace))
         model = await model_for(team, session, options)
         if model is None:
             return await begin_demo(nearest_demo(words), start.workspace, options)(session)
@@ -89,7 +89,7 @@ async def describe_data(files: DataFiles) -> list[DataDescribed]:
 
 async def model_for(team: TeamSpec, session: Session, options: Options) -> str | None:
     """What members without a model of their own think with; nothing is looked for when all have one."""
-    session.open_client(team)
+    session.adopt_client_config(team)
     if all(member.model for member in thinkers(team)):
         return options.model.model
     from septet.cli.download import model_to_use
@@ -155,7 +155,7 @@ def resume_chat(
 async def take_chat(session: Session, state: State, message: str | None) -> None:
     """Nobody else may go on with it from here. Who does already, is told what the person says."""
     try:
-        session.take(state.chat)
+        session.acquire(state.chat)
     except Conflict as conflict:
         if not message or state.ended is not None:
             raise
@@ -166,7 +166,7 @@ async def take_chat(session: Session, state: State, message: str | None) -> None
 async def say(session: Session, state: State, message: str) -> None:
     """What the person says: the answer to what the chat waits for, else a remark."""
     for event in read_answer(state, question(state), message):
-        await session.tell(state.chat, event)
+        await session.append(state.chat, event)
 
 
 def nothing_to_resume(session: Session) -> BadUsage:

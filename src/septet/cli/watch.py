@@ -32,12 +32,12 @@ from septet.ways.table import way_of
 from septet.wiring.session import Session, open_session
 from septet.workspace.delivery import check_destination
 
-Tell = Callable[[PersonSpoke], Awaitable[None]]
+SendMessage = Callable[[PersonSpoke], Awaitable[None]]
 
 
 @asynccontextmanager
 async def person_input(
-    screen: ProgressScreen, tell: Tell, output: OutputOptions
+    screen: ProgressScreen, send: SendMessage, output: OutputOptions
 ) -> AsyncGenerator[Ask, None]:
     """How the person is asked; at a terminal that can show it, with a footer and what they type at any time."""
     if output.json or output.quiet or not screen.can_move:
@@ -49,7 +49,7 @@ async def person_input(
     with warnings_on(screen):
         async with anyio.create_task_group() as tasks:
             await tasks.start(footer.show)
-            tasks.start_soon(forward_messages, footer.spoken, tell)
+            tasks.start_soon(forward_messages, footer.spoken, send)
             screen.footer = footer
             try:
                 yield ask_by(footer.ask, footer.handed_over)
@@ -57,11 +57,11 @@ async def person_input(
                 footer.close()
 
 
-async def forward_messages(spoken: MemoryObjectReceiveStream[str], tell: Tell) -> None:
+async def forward_messages(spoken: MemoryObjectReceiveStream[str], send: SendMessage) -> None:
     """What was sent is in the log, even if the person interrupts right after it."""
     with anyio.CancelScope(shield=True):
         async for text in spoken:
-            await tell(PersonSpoke(text=text))
+            await send(PersonSpoke(text=text))
 
 
 @contextmanager
@@ -81,19 +81,19 @@ def warnings_on(screen: ProgressScreen) -> Generator[None, None, None]:
 
 
 Prepare = Callable[[Session], Awaitable[str]]
-Opening = Callable[[], AbstractAsyncContextManager[Session]]
+OpenSession = Callable[[], AbstractAsyncContextManager[Session]]
 UNSAFE = "WITHOUT A SANDBOX: programs run here with all your rights (--unsafe-local)"
 
 
-def work(prepare: Prepare, options: Options, opening: Opening = open_session) -> int:
+def run_chat(prepare: Prepare, options: Options, open_: OpenSession = open_session) -> int:
     """Run the chat to its end and print the result; returns the exit code."""
     if options.output.out is not None:
         check_destination(options.output.out)
-    return anyio.run(watch_chat, prepare, options, opening)
+    return anyio.run(watch_chat, prepare, options, open_)
 
 
-async def watch_chat(prepare: Prepare, options: Options, opening: Opening) -> int:
-    async with opening() as session:
+async def watch_chat(prepare: Prepare, options: Options, open_: OpenSession) -> int:
+    async with open_() as session:
         sandbox = await session.sandbox(options.programs.unsafe_local)
         if options.model.record:
             session.models.record(options.model.record)
@@ -133,7 +133,7 @@ async def prepare_to_watch(session: Session, chat: str, options: Options) -> Non
 
 async def run_to_end(session: Session, chat: str, sandbox: Sandbox, options: Options) -> int:
     while True:
-        while not await follow(session, chat, sandbox, options):
+        while not await watch_performance(session, chat, sandbox, options):
             pass
         state = await session.state(chat)
         print_result(state, options.output, session.command(chat))
@@ -150,28 +150,28 @@ def introduce(state: State, output: OutputOptions) -> None:
         screen.say("septet", f"network for programs: {network_text(state.team.network)}")
 
 
-async def follow(session: Session, chat: str, sandbox: Sandbox, options: Options) -> bool:
+async def watch_performance(session: Session, chat: str, sandbox: Sandbox, options: Options) -> bool:
     """Perform until the chat ends, seen by whoever watches; False where it goes on with what the person says."""
     before = await session.state(chat)
     talk = way_of(before.team).is_talk
     screen = ProgressScreen(before, options.output.plain, options.output.verbose or talk)
     caught: list[int] = []
-    tell, output = partial(session.tell, chat), options.output
-    async with catch_signals(caught), person_input(screen, tell, output) as ask:
+    send, output = partial(session.append, chat), options.output
+    async with catch_signals(caught), person_input(screen, send, output) as ask:
         person = stand_in(options.consent, present(ask) if at_terminal() else None, session.command(chat))
         async with aclosing(session.perform(chat, sandbox, person)) as performance:
             async for recorded in performance:
                 show_event(recorded, screen, output)
-    late, typed = unheard_input(screen)
+    unheard, typed = unheard_input(screen)
     if not caught:
-        return not await reopen_for(late, typed, session, chat, options.bounds)
+        return not await reopen_for(unheard, typed, session, chat, options.bounds)
     words = await ask_after_interrupt(typed) if caught[0] == signal.SIGINT and at_terminal() else None
     if words is None:
         kind = Interrupted if caught[0] == signal.SIGINT else Stopped
         raise kind("interrupted and saved", session.command(chat))
     if words:
         last = (await session.state(chat)).seq
-        await session.tell(chat, PersonSpoke(text=words))
+        await session.append(chat, PersonSpoke(text=words))
         await print_new(session, chat, last, output)
     return False
 
@@ -185,11 +185,11 @@ def unheard_input(screen: ProgressScreen) -> tuple[bool, str]:
     return bool(screen.footer.queued), screen.footer.unsent_text
 
 
-async def reopen_for(late: bool, typed: str, session: Session, chat: str, bounds: Bounds) -> bool:
+async def reopen_for(unheard: bool, typed: str, session: Session, chat: str, bounds: Bounds) -> bool:
     """Words that came when the team was done already: it goes on with them, unless a bound has ended it."""
     state = await session.state(chat)
     ended = ending(state)
-    if late and ended is not None and ended.reason in (*FINISHED, "claimed"):
+    if unheard and ended is not None and ended.reason in (*FINISHED, "claimed"):
         await session.reopen(chat, more_budget(state, bounds))
         return True
     if typed.strip():
@@ -214,7 +214,7 @@ async def ask_follow_up(session: Session, state: State, options: Options) -> boo
         command = session.command(state.chat)
         notify(f"septet: ask on another day: {command} 'your question'")
         return False
-    await session.tell(state.chat, PersonSpoke(text=asked))
+    await session.append(state.chat, PersonSpoke(text=asked))
     await session.reopen(state.chat, more_budget(await session.state(state.chat), options.bounds))
     return True
 

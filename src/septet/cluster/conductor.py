@@ -1,4 +1,4 @@
-"""A chat whose members are elsewhere: what they store is heard from the log, and who is silent is replaced."""
+"""A chat whose members are elsewhere: the conductor follows the log, and orders the turn of a silent member again."""
 
 import asyncio
 from collections import deque
@@ -16,12 +16,12 @@ from septet.cluster.client import Signal, subscribe
 from septet.cluster.turns import (
     ENCODER,
     LEASE,
-    SAYS,
-    WORK,
+    ORDER_SUBJECT,
+    TURN_MESSAGE_DECODER,
     MemberLeft,
     Order,
-    Say,
     TurnFailed,
+    TurnMessage,
     as_error,
     turn_subject,
 )
@@ -46,30 +46,30 @@ from septet.runtime.conductor import Agents, perform
 from septet.runtime.log import Log
 from septet.team.floor import Floor, step
 
-PAUSE = 0.2
-"""Seconds after which a turn is ordered again that nobody was there to take."""
-SOON = 2.0
-"""Seconds in which a turn that was just opened should be taken: who does, tells so long before."""
+RETRY_DELAY = 0.2
+"""Seconds until a turn that no member was there to take is ordered again."""
+PICKUP_TIMEOUT = 2.0
+"""Seconds in which a member should take a turn that was just opened: it sends a heartbeat long before."""
 
-OF_PERSON = (PersonSpoke, PlanApproved, StepGranted, StopRequested, WorkAccepted, ChatHalted)
-"""Words that go between the events of others; so do all that say to be the person's, and that a conductor stopped."""
-
-
-class Nobody(Value):
-    """The server's word that nobody serves the role now."""
+PERSON_EVENTS = (PersonSpoke, PlanApproved, StepGranted, StopRequested, WorkAccepted, ChatHalted)
+"""Events that may come between those of others, like every event whose actor is the person."""
 
 
-Heard = Recorded | Say | Nobody | SeptetError
+class NoResponders(Value):
+    """The server's answer that no member serves the role now."""
+
+
+Incoming = Recorded | TurnMessage | NoResponders | SeptetError
 
 
 class ChatListener:
-    """An ear for one chat: what is stored of it, and what the members at work say."""
+    """Queues what happens in one chat: the events that are stored, and the messages of members at work."""
 
     def __init__(self, client: Client, chat: str) -> None:
         self._client = client
         self._chat = chat
-        self._heard: deque[Heard] = deque()
-        self.bell = Signal()
+        self._queue: deque[Incoming] = deque()
+        self.signal = Signal()
 
     async def order(self, state: State) -> None:
         """Ask for one who takes the open turn. A lost order is placed again, and so is one that was cut off."""
@@ -80,123 +80,125 @@ class ChatListener:
         with suppress(nats.errors.Error):
             if self._client.is_connected:
                 reply = turn_subject(self._chat)
-                await self._client.publish(f"{WORK}.{role}", ENCODER.encode(order), reply=reply)
+                await self._client.publish(f"{ORDER_SUBJECT}.{role}", ENCODER.encode(order), reply=reply)
 
-    def hear(self, message: Msg) -> None:
+    def receive(self, message: Msg) -> None:
         with suppress(msgspec.MsgspecError):  # not from a member
-            say = SAYS.decode(message.data) if message.data else Nobody()
-            if say not in self._heard:  # else what is said too often would keep the events waiting
-                self._put(say)
+            turn_message = TURN_MESSAGE_DECODER.decode(message.data) if message.data else NoResponders()
+            if turn_message not in self._queue:  # a member that repeats itself must not delay the events
+                self._put(turn_message)
 
-    async def listen(self, store: EventStore, after: int) -> None:
+    async def follow_log(self, store: EventStore, after: int) -> None:
         try:
             async for recorded in store.watch(self._chat, after):
                 self._put(recorded)
         except SeptetError as error:
             self._put(error)
 
-    async def next(self, patience: float) -> Heard | None:
-        """The next thing that is heard, or nothing for so many seconds."""
-        if not self._heard:
-            await self.bell.wait(patience)
-        return self._heard.popleft() if self._heard else None
+    async def next(self, timeout: float) -> Incoming | None:
+        """The next event or message; None after `timeout` seconds without one."""
+        if not self._queue:
+            await self.signal.wait(timeout)
+        return self._queue.popleft() if self._queue else None
 
-    def _put(self, heard: Heard) -> None:
-        self._heard.append(heard)
-        self.bell.notify()
+    def _put(self, incoming: Incoming) -> None:
+        self._queue.append(incoming)
+        self.signal.notify()
 
 
 @asynccontextmanager
-async def open_line(client: Client, store: EventStore, chat: str, after: int) -> AsyncGenerator[ChatListener]:
-    """The line of a chat that was seen until `after`."""
-    line = ChatListener(client, chat)
-    heard = await subscribe(client, turn_subject(chat), line.hear)
+async def open_listener(
+    client: Client, store: EventStore, chat: str, after: int
+) -> AsyncGenerator[ChatListener]:
+    """The listener of a chat, from the event after `after` on."""
+    listener = ChatListener(client, chat)
+    subscription = await subscribe(client, turn_subject(chat), listener.receive)
     # A plain task: a group of them would wrap its errors.
-    listening = asyncio.create_task(line.listen(store, after))
+    following = asyncio.create_task(listener.follow_log(store, after))
     try:
-        yield line
+        yield listener
     finally:
-        await wait_for_end(listening)
-        line.bell.close()
+        await cancel_and_wait(following)
+        listener.signal.close()
         if not client.is_closed:
-            await heard.unsubscribe()
+            await subscription.unsubscribe()
 
 
-async def wait_for_end(task: asyncio.Task[None]) -> None:
+async def cancel_and_wait(task: asyncio.Task[None]) -> None:
     """Until Python 3.12 `wait_for` may swallow a cancellation that comes together with its result: say it again."""
     while not task.done():
         task.cancel()
-        await asyncio.wait([task], timeout=PAUSE)
+        await asyncio.wait([task], timeout=RETRY_DELAY)
     if not task.cancelled():
         task.result()
 
 
-async def perform_together(
+async def perform_with_remote_members(
     client: Client, log: Log, floor: Floor, agents: Agents, lease: float = LEASE
 ) -> None:
     """The one loop with members on many machines: the turns of those who are here, and what the others do elsewhere."""
-    async with open_line(client, log.store, log.state.chat, log.state.seq) as line:
+    async with open_listener(client, log.store, log.state.chat, log.state.seq) as listener:
         while log.state.ended is None:
             await perform(log, floor, agents)
-            following = RemoteTurn(log, floor, line, lease)
+            remote_turn = RemoteTurn(log, floor, listener, lease)
             while log.state.turn is not None and log.state.turn.speaker not in agents:
-                await following.next()
+                await remote_turn.next()
 
 
 class RemoteTurn:
     """The chat while the floor is with members elsewhere."""
 
-    def __init__(self, log: Log, floor: Floor, line: ChatListener, lease: float = LEASE) -> None:
+    def __init__(self, log: Log, floor: Floor, listener: ChatListener, lease: float = LEASE) -> None:
         self._log = log
         self._floor = floor
-        self._line = line
+        self._listener = listener
         self._lease = lease
-        self._soon = min(SOON, lease)
-        self._due = monotonic() + self._soon
-        """When the turn is ordered, unless something is heard before."""
-        self._before_words: list[State] = []
+        self._pickup_timeout = min(PICKUP_TIMEOUT, lease)
+        self._due = monotonic() + self._pickup_timeout
+        """When the turn is ordered, unless something arrives before."""
+        self._states_before_person: list[State] = []
         """The chat before each of the person's words that came last: who moves then may not have heard them yet."""
 
     async def next(self) -> None:
         """Take in the next event of the chat. Raises what a member raised, and where a member broke the rules."""
         while True:
-            heard = await self._line.next(max(0.0, self._due - monotonic()))
-            if isinstance(heard, SeptetError):
-                raise heard
-            if isinstance(heard, Recorded):
-                if heard.seq > self._log.state.seq:
-                    await self._follow(heard)
+            incoming = await self._listener.next(max(0.0, self._due - monotonic()))
+            if isinstance(incoming, SeptetError):
+                raise incoming
+            if isinstance(incoming, Recorded):
+                if incoming.seq > self._log.state.seq:
+                    await self._follow(incoming)
                     return
-            elif heard is not None:
-                await self._hear(heard)
+            elif incoming is not None:
+                await self._handle_message(incoming)
             elif monotonic() >= self._due:
                 await self._order()
 
     async def _follow(self, recorded: Recorded) -> None:
         state, event = self._log.state, recorded.event
         if isinstance(event, TurnOpened | ChatEnded):
-            check_step(state, event, self._floor, self._before_words)
-        self._before_words = [*self._before_words, state] if is_of_person(event) else []
-        self._due = monotonic() + (self._soon if isinstance(event, TurnOpened) else self._lease)
+            check_step(state, event, self._floor, self._states_before_person)
+        self._states_before_person = [*self._states_before_person, state] if is_from_person(event) else []
+        self._due = monotonic() + (self._pickup_timeout if isinstance(event, TurnOpened) else self._lease)
         await self._log.follow(recorded)
 
-    async def _hear(self, say: Say | Nobody) -> None:
+    async def _handle_message(self, message: TurnMessage | NoResponders) -> None:
         self._due = monotonic() + self._lease
-        if isinstance(say, TurnFailed):
+        if isinstance(message, TurnFailed):
             turn = self._log.state.turn
-            raise as_error(say, turn.speaker if turn else "member")
-        if isinstance(say, MemberLeft | Nobody):
-            if isinstance(say, Nobody):
-                await anyio.sleep(PAUSE)
+            raise as_error(message, turn.speaker if turn else "member")
+        if isinstance(message, MemberLeft | NoResponders):
+            if isinstance(message, NoResponders):
+                await anyio.sleep(RETRY_DELAY)
             await self._order()
 
     async def _order(self) -> None:
         self._due = monotonic() + self._lease
-        await self._line.order(self._log.state)
+        await self._listener.order(self._log.state)
 
 
-def is_of_person(event: Event) -> bool:
-    return isinstance(event, OF_PERSON) or actor(event) == "person"
+def is_from_person(event: Event) -> bool:
+    return isinstance(event, PERSON_EVENTS) or actor(event) == "person"
 
 
 def check_step(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from septet.chat.results import result_of, status
 from septet.cluster.client import Connection
-from septet.cluster.conductor import perform_together
+from septet.cluster.conductor import perform_with_remote_members
 from septet.cluster.connection import retry_forever
 from septet.cluster.hosts import REMOTE_ROLES
 from septet.cluster.presence import PresenceBeacon, is_dead, list_participants, remove_participant
@@ -82,7 +82,7 @@ class ClusterConductor:
         )
 
     async def play(self, log: Log, floor: Floor, agents: Agents) -> None:
-        await perform_together(self.client, log, floor, agents, self.lease)
+        await perform_with_remote_members(self.client, log, floor, agents, self.lease)
 
     def command(self, chat: str) -> str:
         return f"septet conduct {self.server} --resume {chat}"
@@ -173,11 +173,11 @@ async def show(state: State, event: Event, blobs: Blobs) -> None:
     workspace = Workspace(Path(state.workspace))
     if isinstance(event, VersionWritten):
         layout = layout_of(state, sweep=True)
-        await workspace.show(replace(layout, expected=all_contents(state)), blobs)
+        await workspace.write_layout(replace(layout, expected=all_contents(state)), blobs)
     elif isinstance(event, RunFinished):
         written = [change for change in event.result.changes if change.sha256 and change.kind != "deleted"]
         files = tuple(FileRef(path=one.path, sha256=one.sha256, size=one.size) for one in written)
-        await workspace.show(Layout(files=files, expected=all_contents(state)), blobs)
+        await workspace.write_layout(Layout(files=files, expected=all_contents(state)), blobs)
 
 
 def all_contents(state: State) -> dict[str, tuple[str, ...]]:

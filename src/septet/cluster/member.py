@@ -17,15 +17,15 @@ from nats.aio.msg import Msg
 
 from septet.cluster.client import subscribe
 from septet.cluster.connection import retry_forever
-from septet.cluster.stream import last_of
+from septet.cluster.stream import last_seq_of
 from septet.cluster.turns import (
     ENCODER,
     LEASE,
-    ORDERS,
-    WORK,
-    Beat,
+    ORDER_DECODER,
+    ORDER_SUBJECT,
+    Heartbeat,
     MemberLeft,
-    Say,
+    TurnMessage,
     turn_failed,
     turn_subject,
 )
@@ -40,67 +40,67 @@ from septet.runtime.log import Log
 from septet.team.floor import Floor
 
 
-class Call(NamedTuple):
-    """A turn to be taken: the event that opened it, and what the server told of that, if it was the server."""
+class PendingTurn(NamedTuple):
+    """A turn to be taken: the event that opened it, and the server's notice of it, if it came from the server."""
 
     chat: str
-    opened: int
-    told: Msg | None = None
+    opened_seq: int
+    notice: Msg | None = None
 
 
-Perform = Callable[[Call], Awaitable[None]]
+TakeTurn = Callable[[PendingTurn], Awaitable[None]]
 """Takes a turn: stores what is done, and opens the next."""
 
-AT_ONCE = 256
-PRESENTLY = 0.5
-"""Seconds after which a turn that takes long is told to be taken."""
+MAX_CONCURRENT_CHATS = 256
+FIRST_HEARTBEAT = 0.5
+"""Seconds after which a member that tasks on a turn sends its first heartbeat."""
 
 
-class Shift:
+class ChatQueue:
     """The turns of a chat that wait here, the first one taken."""
 
-    def __init__(self, call: Call) -> None:
-        self.turns = {call.opened: call}
-        self.beat = monotonic()
-        self.slow = False
-        self.work: asyncio.Task[None] | None = None
+    def __init__(self, turn: PendingTurn) -> None:
+        self.turns = {turn.opened_seq: turn}
+        self.last_heartbeat = monotonic()
+        self.is_slow = False
+        self.task: asyncio.Task[None] | None = None
         """A plain task, one for each turn: a group of them would cost a third of the turn."""
 
 
 class Member:
-    """Different chats at the same time; a turn that is heard of twice is taken once."""
+    """Different chats at the same time; a turn that is announced twice is taken once."""
 
-    def __init__(self, client: Client, perform: Perform, lease: float = LEASE) -> None:
+    def __init__(self, client: Client, perform: TakeTurn, lease: float = LEASE) -> None:
         self._client = client
         self._perform = perform
         self._lease = lease
-        self._room = AT_ONCE
+        self._free_slots = MAX_CONCURRENT_CHATS
         self._waiting: deque[str] = deque()
         """Chats for whose turns there is no room yet. A semaphore would look through all of them for each that ends."""
-        self._shifts: dict[str, Shift] = {}
+        self._queues: dict[str, ChatQueue] = {}
 
     async def serve(self, role: str, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Take the role's turns, for ever; `started` when the first one may come."""
-        async with self._hearing(role):
+        async with self._subscriptions(role):
             task_status.started()
-            await self._beat()
+            await self._send_heartbeats()
 
     @asynccontextmanager
-    async def _hearing(self, role: str) -> AsyncGenerator[None]:
+    async def _subscriptions(self, role: str) -> AsyncGenerator[None]:
         def hear_opened(message: Msg) -> None:
-            opened = last_of(int((message.headers or {}).get("Nats-Sequence", "0")))
-            self._take(Call(decode_token(message.subject.split(".")[2]), opened, message))
+            opened = last_seq_of(int((message.headers or {}).get("Nats-Sequence", "0")))
+            self._enqueue(PendingTurn(decode_token(message.subject.split(".")[2]), opened, message))
 
         def hear_order(message: Msg) -> None:
             with suppress(msgspec.MsgspecError):  # not from a conductor
-                order = ORDERS.decode(message.data)
-                self._take(Call(order.chat, order.opened))
+                order = ORDER_DECODER.decode(message.data)
+                self._enqueue(PendingTurn(order.chat, order.opened))
 
         subjects = [
             *((one, hear_opened) for one in opened_turn_subjects(role)),
-            (f"{WORK}.{role}", hear_order),
+            (f"{ORDER_SUBJECT}.{role}", hear_order),
         ]
-        heard = [
+        subscriptions = [
             await retry_forever(partial(subscribe, self._client, subject, hear, role))
             for subject, hear in subjects
         ]
@@ -109,7 +109,7 @@ class Member:
             yield
         finally:
             with suppress(nats.errors.Error):
-                for one in heard:
+                for one in subscriptions:
                     await one.unsubscribe()
             await self._stop()
 
@@ -117,120 +117,120 @@ class Member:
         """Leave in order what is under way, and what waits."""
         waiting, self._waiting = self._waiting, deque()
         for chat in waiting:
-            del self._shifts[chat]
-        works = [shift.work for shift in self._shifts.values() if shift.work]
-        for work in works:
-            work.cancel()
+            del self._queues[chat]
+        tasks = [queue.task for queue in self._queues.values() if queue.task]
+        for task in tasks:
+            task.cancel()
         with anyio.CancelScope(shield=True):
-            await asyncio.gather(*works, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
         await self._leave(*waiting)
 
-    def _take(self, call: Call) -> None:
-        if shift := self._shifts.get(call.chat):
-            shift.turns.setdefault(call.opened, call)
+    def _enqueue(self, turn: PendingTurn) -> None:
+        if queue := self._queues.get(turn.chat):
+            queue.turns.setdefault(turn.opened_seq, turn)
         else:
-            self._shifts[call.chat] = Shift(call)
-            self._waiting.append(call.chat)
-            self._begin()
+            self._queues[turn.chat] = ChatQueue(turn)
+            self._waiting.append(turn.chat)
+            self._start_next()
 
-    def _begin(self) -> None:
+    def _start_next(self) -> None:
         """Work on as many chats as there is room for."""
-        while self._room and self._waiting:
-            self._room -= 1
+        while self._free_slots and self._waiting:
+            self._free_slots -= 1
             chat = self._waiting.popleft()
-            shift = self._shifts[chat]
-            shift.work = asyncio.create_task(self._work(chat, shift))
+            queue = self._queues[chat]
+            queue.task = asyncio.create_task(self._work_off(chat, queue))
 
-    async def _work(self, chat: str, shift: Shift) -> None:
+    async def _work_off(self, chat: str, queue: ChatQueue) -> None:
         try:
-            while shift.turns:
-                call = next(iter(shift.turns.values()))
-                await self._see_through(call)
-                del shift.turns[call.opened]
+            while queue.turns:
+                turn = next(iter(queue.turns.values()))
+                await self._perform_turn(turn)
+                del queue.turns[turn.opened_seq]
         except anyio.get_cancelled_exc_class():
             await self._leave(chat)
             raise
         finally:
-            del self._shifts[chat]
-            self._room += 1
-            self._begin()
+            del self._queues[chat]
+            self._free_slots += 1
+            self._start_next()
 
     async def _leave(self, *chats: str) -> None:
         """Somebody else may take these turns at once."""
         with anyio.move_on_after(1.0, shield=True):
             for chat in chats:
-                await self._tell(chat, MemberLeft())
+                await self._publish(chat, MemberLeft())
             with suppress(nats.errors.Error):
                 await self._client.flush()
 
-    async def _see_through(self, call: Call) -> None:
+    async def _perform_turn(self, turn: PendingTurn) -> None:
         try:
-            await self._perform(call)
+            await self._perform(turn)
         except Conflict:  # another member was faster
             return
         except Exception as error:  # whatever it is, who follows the chat must hear of it
-            await self._tell(call.chat, turn_failed(error))
+            await self._publish(turn.chat, turn_failed(error))
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         """Keep the lease on all turns that are taken, also on those that wait for room."""
         while True:
-            await anyio.sleep(PRESENTLY)
-            for chat, shift in list(self._shifts.items()):
-                age = monotonic() - shift.beat
-                if age > (self._lease / 3 if shift.slow else PRESENTLY):
-                    shift.beat, shift.slow = monotonic(), True
-                    await self._tell(chat, Beat())
+            await anyio.sleep(FIRST_HEARTBEAT)
+            for chat, queue in list(self._queues.items()):
+                age = monotonic() - queue.last_heartbeat
+                if age > (self._lease / 3 if queue.is_slow else FIRST_HEARTBEAT):
+                    queue.last_heartbeat, queue.is_slow = monotonic(), True
+                    await self._publish(chat, Heartbeat())
 
-    async def _tell(self, chat: str, say: Say) -> None:
+    async def _publish(self, chat: str, message: TurnMessage) -> None:
         """Should it get lost, the turn is ordered again."""
         with suppress(nats.errors.Error):
-            await self._client.publish(turn_subject(chat), ENCODER.encode(say))
+            await self._client.publish(turn_subject(chat), ENCODER.encode(message))
 
 
-Cast = Callable[[State], tuple[Floor, Agents]]
+CastMembers = Callable[[State], tuple[Floor, Agents]]
 """The chat's policy, and those of its members who are served here."""
 
-RECALLED = 4000
+MAX_CACHED_LOGS = 4000
 """Chats that are remembered; of others the whole log is read again."""
 
 
 class SharedLog(EventStore, Protocol):
-    async def read_to(self, chat: str, after: int, told: Msg) -> Sequence[Recorded]:
-        """At least the events after `after` up to the one that the server has told."""
+    async def read_to(self, chat: str, after: int, notice: Msg) -> Sequence[Recorded]:
+        """At least the events after `after` up to the one of the server's notice."""
         ...
 
 
-class Recall:
+class LogCache:
     """Chats as this member last saw them: only what has happened since is read. Logs never change behind it."""
 
     def __init__(self, store: SharedLog) -> None:
         self._store = store
-        self._known: dict[str, Log] = {}
+        self._logs: dict[str, Log] = {}
 
-    async def log(self, call: Call) -> Log:
-        log = self._known.pop(call.chat, None) or Log(self._store, State(chat=call.chat))
+    async def log(self, turn: PendingTurn) -> Log:
+        log = self._logs.pop(turn.chat, None) or Log(self._store, State(chat=turn.chat))
         after = log.state.seq
-        if call.told is None:
-            await log.follow(*await self._store.read(call.chat, after))
-        elif after < call.opened:
-            await log.follow(*await self._store.read_to(call.chat, after, call.told))
+        if turn.notice is None:
+            await log.follow(*await self._store.read(turn.chat, after))
+        elif after < turn.opened_seq:
+            await log.follow(*await self._store.read_to(turn.chat, after, turn.notice))
         return log
 
     def keep(self, log: Log) -> None:
-        self._known[log.state.chat] = log
-        if len(self._known) > RECALLED:
-            del self._known[next(iter(self._known))]
+        self._logs[log.state.chat] = log
+        if len(self._logs) > MAX_CACHED_LOGS:
+            del self._logs[next(iter(self._logs))]
 
 
-def take_turns(store: SharedLog, cast: Cast) -> Perform:
+def take_turns(store: SharedLog, cast: CastMembers) -> TakeTurn:
     """Go on with the chat, if it still is that turn."""
-    recall = Recall(store)
+    cache = LogCache(store)
 
-    async def take(call: Call) -> None:
-        log = await recall.log(call)
-        if log.state.turn is not None and log.state.turn.opened == call.opened:
+    async def take(turn: PendingTurn) -> None:
+        log = await cache.log(turn)
+        if log.state.turn is not None and log.state.turn.opened == turn.opened_seq:
             floor, agents = cast(log.state)
             await perform(log, floor, agents)
-        recall.keep(log)
+        cache.keep(log)
 
     return take

@@ -21,19 +21,19 @@ from septet.cluster.stream import (
     SEQUENCE,
     STORED,
     LogStream,
-    Outdated,
+    StaleSequence,
     StoredMessage,
     as_stored,
     chat_of,
+    chat_subjects,
     is_fenced,
+    is_message_end,
     is_ours,
-    is_whole,
-    last_of,
+    last_seq_of,
     message_of,
     pack_events,
     subject_of,
     unpack_events,
-    whole_chat,
 )
 from septet.common.text import encode_token
 from septet.domain.events import Event, Recorded
@@ -55,7 +55,7 @@ def before(headers: Mapping[str, str], chat: str) -> int:
 
     A writer chooses what its event is compared with: one that leaves others out would hide what they wrote.
     """
-    return int(headers.get(EXPECTED, "-1")) if headers.get(EXPECTED_OF) == whole_chat(chat) else -1
+    return int(headers.get(EXPECTED, "-1")) if headers.get(EXPECTED_OF) == chat_subjects(chat) else -1
 
 
 class Feed:
@@ -112,7 +112,7 @@ class NatsStore:
         self._heads: dict[str, tuple[int, ChatHead]] = {}
 
     async def make(self, replicas: int) -> None:
-        await self._patiently(lambda: self._stream.make(replicas))
+        await self._patiently(lambda: self._stream.ensure(replicas))
 
     async def append(
         self, chat: str, event: Event, after: int | None, then: Sequel | None = None
@@ -126,16 +126,16 @@ class NatsStore:
     async def _append_fenced(self, mine: Recorded, after: int, then: Sequel | None) -> list[Recorded]:
         """Name what was seen; where the server knows more, look whether it is only words of the person."""
         seen, between = message_of(after), list[StoredMessage]()
-        if not is_whole(after):  # in the middle of a message: its writer went on in the same one
-            check_fence(mine.chat, after - 1, last_of(seen + 1), after)
+        if not is_message_end(after):  # in the middle of a message: its writer went on in the same one
+            check_fence(mine.chat, after - 1, last_seq_of(seen + 1), after)
         # The same id for every try: what was stored, but whose acknowledgement was lost, is not stored again.
-        headers = {STEP_ID: self._new_id(), EXPECTED_OF: whole_chat(mine.chat), EXPECTED: str(seen)}
+        headers = {STEP_ID: self._new_id(), EXPECTED_OF: chat_subjects(mine.chat), EXPECTED: str(seen)}
         while True:
             earlier = self._unpacked(between)
             try:
                 sequel = [replace(mine, event=then([*earlier, mine]))] if then else []
                 return earlier + await self._publish([mine, *sequel], fenced=True, headers=headers)
-            except Outdated:
+            except StaleSequence:
                 between = await self._since(mine.chat, seen)
                 if not between and await self._undecided(mine.chat, seen):
                     continue
@@ -147,7 +147,7 @@ class NatsStore:
 
     async def _undecided(self, chat: str, seen: int) -> bool:
         """Whether the server refuses although nothing was added: an earlier try waits for the other copies."""
-        newest = await self._patiently(lambda: self._stream.newest(whole_chat(chat)))
+        newest = await self._patiently(lambda: self._stream.newest(chat_subjects(chat)))
         if (newest.seq if newest else 0) != seen:
             return False
         await anyio.sleep(PAUSE)
@@ -160,25 +160,25 @@ class NatsStore:
         subject = subject_of(events[0].chat, [one.event for one in events], fenced)
         body = pack_events(events)
         number = await self._patiently(lambda: self._stream.publish(subject, body, headers))
-        first = last_of(number) - len(events) + 1
+        first = last_seq_of(number) - len(events) + 1
         return [self._noted(replace(one, seq=seq)) for seq, one in enumerate(events, start=first)]
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
         found = self._unpacked(await self._since(chat, message_of(after)))
-        return found if is_whole(after) else [one for one in found if one.seq > after]
+        return found if is_message_end(after) else [one for one in found if one.seq > after]
 
-    async def read_to(self, chat: str, after: int, told: Msg) -> Sequence[Recorded]:
+    async def read_to(self, chat: str, after: int, notice: Msg) -> Sequence[Recorded]:
         """At least the events after `after` up to the one that the server has told.
 
         Each event names the one before it: a few are fetched one by one, which is cheaper than looking for more.
         """
-        found, seen = [as_stored(told)], message_of(after)
+        found, seen = [as_stored(notice)], message_of(after)
         while (previous := before(found[-1].headers, chat)) > seen and len(found) < FEW:
-            stored = await self._patiently(partial(self._stream.at, previous))
+            stored = await self._patiently(partial(self._stream.message_at, previous))
             if stored is None:
                 break
             found.append(stored)
-        if previous != seen or not is_whole(after) or chat_of(found[0].subject) != chat:
+        if previous != seen or not is_message_end(after) or chat_of(found[0].subject) != chat:
             return await self.read(chat, after)
         return self._unpacked(reversed(found))
 
@@ -234,7 +234,7 @@ class NatsStore:
     async def _read_to_end(self, chat: str, seen: int) -> list[StoredMessage]:
         found: list[StoredMessage] = []
         while True:
-            page = await self._stream.page(whole_chat(chat), seen + 1)
+            page = await self._stream.page(chat_subjects(chat), seen + 1)
             found += page.messages
             if not page.more or not page.messages:
                 return found
@@ -243,8 +243,8 @@ class NatsStore:
     async def _read_to_head(self, chat: str, seen: int) -> list[StoredMessage]:
         """The leader is asked each time: what one that was lost had promised may never come."""
         found: list[StoredMessage] = []
-        while (newest := await self._stream.newest(whole_chat(chat))) and newest.seq > seen:
-            page = await self._stream.page(whole_chat(chat), seen + 1)
+        while (newest := await self._stream.newest(chat_subjects(chat))) and newest.seq > seen:
+            page = await self._stream.page(chat_subjects(chat), seen + 1)
             if page.messages:
                 found += page.messages
                 seen = page.messages[-1].seq
@@ -253,13 +253,13 @@ class NatsStore:
         return found
 
     async def _head(self, chat: str) -> ChatHead:
-        subject = whole_chat(chat)
+        subject = chat_subjects(chat)
         first = await self._patiently(lambda: self._stream.oldest(subject))
         last = await self._patiently(lambda: self._stream.newest(subject))
         assert first is not None
         assert last is not None
         started, changed = moment(first, 0), moment(last, -1)
-        return ChatHead(chat=chat, seq=last_of(last.seq), started=started, changed=changed)
+        return ChatHead(chat=chat, seq=last_seq_of(last.seq), started=started, changed=changed)
 
     def _new_id(self) -> str:
         return f"{self._identity}-{next(self._numbers)}"
@@ -294,7 +294,7 @@ def tail(between: Sequence[StoredMessage], seen: int) -> tuple[int, int]:
     """The newest sequence and the newest that a conductor wrote, of what came after the message `seen`."""
     last = between[-1].seq if between else seen - 1
     fenced = next((one.seq for one in reversed(between) if is_fenced(one.subject)), 0)
-    return last_of(last), last_of(fenced)
+    return last_seq_of(last), last_seq_of(fenced)
 
 
 def moment(stored: StoredMessage, place: int) -> float:

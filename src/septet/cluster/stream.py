@@ -23,34 +23,34 @@ from septet.domain.codec import actor, decode, encode, kind_of
 from septet.domain.events import Event, Recorded
 from septet.errors import BadConfig, LogDamaged, StoreFailed
 
-MOST = 10
+EVENTS_PER_MESSAGE = 10
 """Events of one message."""
 
 
-def last_of(message: int) -> int:
+def last_seq_of(message: int) -> int:
     """The sequence of a message's last event."""
-    return message * MOST
+    return message * EVENTS_PER_MESSAGE
 
 
 def message_of(seq: int) -> int:
     """The number of the newest message that is whole with the event `seq`."""
-    return seq // MOST
+    return seq // EVENTS_PER_MESSAGE
 
 
-def is_whole(seq: int) -> bool:
+def is_message_end(seq: int) -> bool:
     """Whether somebody who has seen everything up to the event has not seen half of a message."""
-    return seq % MOST == 0
+    return seq % EVENTS_PER_MESSAGE == 0
 
 
 STREAM = "SEPTET_LOG"
 LOG = "septet.log"
 STORED = "septet.stored"
 """Where the server tells what has been stored."""
-FENCED, SPOKEN = "t", "ev"
+FENCED_BRANCH, PERSON_BRANCH = "t", "ev"
 """The branch of a chat that conductors write to, and the one for the words of the person."""
 
 
-def whole_chat(chat: str) -> str:
+def chat_subjects(chat: str) -> str:
     return f"{LOG}.{encode_token(chat)}.>"
 
 
@@ -59,7 +59,7 @@ def subject_of(chat: str, events: Sequence[Event], fenced: bool) -> str:
 
     Of two events the last comes first, `….t.turn_opened.coder.review_given.reviewer`: it says whose turn it is.
     """
-    branch = FENCED if fenced else SPOKEN
+    branch = FENCED_BRANCH if fenced else PERSON_BRANCH
     told = [f"{kind_of(event)}.{encode_token(actor(event))}" for event in reversed(events)]
     return f"{LOG}.{encode_token(chat)}.{branch}.{'.'.join(told)}"
 
@@ -78,7 +78,7 @@ def is_ours(subject: str) -> bool:
 
 
 def is_fenced(subject: str) -> bool:
-    return subject.split(".")[3] == FENCED
+    return subject.split(".")[3] == FENCED_BRANCH
 
 
 T = TypeVar("T")
@@ -86,9 +86,9 @@ API = "$JS.API"
 SEQUENCE = "Nats-Sequence"
 PAGE = 1000
 PAGE_BYTES = 4 << 20
-WRONG_LAST = {10071, 10164}
+WRONG_LAST_SEQUENCE = {10071, 10164}
 NAME_IN_USE = 10058
-FOR_NOW = {10008, 10009, 10118, 10158}
+TRANSIENT_ERRORS = {10008, 10009, 10118, 10158}
 """A cluster that elects a leader, or an earlier try that it has not decided on: to be tried again."""
 
 
@@ -124,7 +124,7 @@ class Republish(Value):
     dest: str = ""
 
 
-class Settings(Value):
+class StreamSettings(Value):
     """Of a stream, as far as a log depends on them."""
 
     num_replicas: int = 1
@@ -138,7 +138,7 @@ class Settings(Value):
     republish: Republish | None = None
 
 
-NEEDED = Settings(
+REQUIRED_SETTINGS = StreamSettings(
     subjects=(f"{LOG}.>",),
     retention="limits",
     allow_direct=True,
@@ -146,14 +146,14 @@ NEEDED = Settings(
 )
 
 
-class Info(Value):
+class StreamInfo(Value):
     state: StreamState = StreamState()
-    config: Settings = Settings()
+    config: StreamSettings = StreamSettings()
     total: int = 0
     error: StreamFault | None = None
 
 
-class Outdated(Exception):
+class StaleSequence(Exception):
     """Somebody has written to the chat since what the publisher has seen."""
 
 
@@ -168,16 +168,16 @@ class Page:
 class LogStream:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._answers = Answers(client)
+        self._requests = Requests(client)
         self.replicated = True
         """Whether another copy than the leader's may answer, and may be behind."""
 
-    async def make(self, replicas: int) -> None:
+    async def ensure(self, replicas: int) -> None:
         """Make the stream where there is none; an existing one stays as it is. A member may only look."""
-        info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
+        info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, StreamInfo)
         if info.error is not None:
             await self._create(replicas)
-            info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, Info)
+            info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, StreamInfo)
         if info.error is not None:
             raise nats.errors.Error(info.error.description)
         check_settings(info.config)
@@ -196,7 +196,7 @@ class LogStream:
             "allow_direct": True,
             "republish": {"src": f"{LOG}.>", "dest": f"{STORED}.>"},
         }
-        made = await self.ask(f"{API}.STREAM.CREATE.{STREAM}", config, Info)
+        made = await self.ask(f"{API}.STREAM.CREATE.{STREAM}", config, StreamInfo)
         if made.error is not None and made.error.err_code != NAME_IN_USE:
             raise BadConfig(f"the server cannot keep a log ({made.error.description})", "check its JetStream")
 
@@ -206,20 +206,20 @@ class LogStream:
             raise StoreFailed(
                 f"an event of {len(body):,} bytes is too big for the server", "keep it as a blob"
             )
-        answer = await self._answers.ask(subject, body, headers)
+        answer = await self._requests.ask(subject, body, headers)
         ack = as_ack(answer.data)
         if ack.error is None:
             return ack.seq
-        if ack.error.err_code in WRONG_LAST:
-            raise Outdated
-        raise_for_now(ack.error)
+        if ack.error.err_code in WRONG_LAST_SEQUENCE:
+            raise StaleSequence
+        raise_if_transient(ack.error)
         raise StoreFailed(f"the server did not store an event ({ack.error.description})", "check its disk")
 
     async def newest(self, subject: str) -> StoredMessage | None:
         """The last message of the subject, as the stream's leader knows it."""
         return await self._get({"last_by_subj": subject})
 
-    async def at(self, seq: int) -> StoredMessage | None:
+    async def message_at(self, seq: int) -> StoredMessage | None:
         """The message with a sequence, or nothing where there is none."""
         return await self._get({"seq": seq})
 
@@ -229,7 +229,7 @@ class LogStream:
     async def _get(self, query: Mapping[str, object]) -> StoredMessage | None:
         answer = await self.ask(f"{API}.STREAM.MSG.GET.{STREAM}", query, FoundMessage)
         if answer.error is not None and answer.error.code != 404:
-            raise_for_now(answer.error)
+            raise_if_transient(answer.error)
             raise StoreFailed(
                 f"the server cannot read its log ({answer.error.description})", "check its disk"
             )
@@ -243,7 +243,7 @@ class LogStream:
         query = msgspec.json.encode(
             {"seq": first, "next_by_subj": subject, "batch": PAGE, "max_bytes": PAGE_BYTES}
         )
-        *found, end = await self._answers.ask_for_many(f"{API}.DIRECT.GET.{STREAM}", query, ends_page)
+        *found, end = await self._requests.ask_for_many(f"{API}.DIRECT.GET.{STREAM}", query, ends_page)
         more = (end.headers or {}).get("Nats-Num-Pending", "0") != "0"
         return Page(messages=[as_stored(message) for message in found], more=more)
 
@@ -252,20 +252,20 @@ class LogStream:
         found: dict[str, int] = {}
         while True:
             query = {"subjects_filter": f"{LOG}.>", "offset": len(found)}
-            info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", query, Info)
+            info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", query, StreamInfo)
             found |= info.state.subjects
             if not info.state.subjects or len(found) >= info.total:
                 return found
 
     async def ask(self, subject: str, query: Mapping[str, object], answer: type[T]) -> T:
-        reply = await self._answers.ask(subject, msgspec.json.encode(query))
+        reply = await self._requests.ask(subject, msgspec.json.encode(query))
         return decode_as(reply.data, answer)
 
 
-def check_settings(found: Settings) -> None:
+def check_settings(found: StreamSettings) -> None:
     """A stream of somebody else under our name might lose events, or tell nobody of them."""
-    names = [name for name in NEEDED.__struct_fields__ if name != "num_replicas"]
-    if other := [name for name in names if getattr(found, name) != getattr(NEEDED, name)]:
+    names = [name for name in REQUIRED_SETTINGS.__struct_fields__ if name != "num_replicas"]
+    if other := [name for name in names if getattr(found, name) != getattr(REQUIRED_SETTINGS, name)]:
         raise BadConfig(
             f"the server has a stream {STREAM} that is no log of ours ({', '.join(other)})",
             "remove it, or use another server",
@@ -284,9 +284,9 @@ class FoundMessage(Value):
     error: StreamFault | None = None
 
 
-def raise_for_now(fault: StreamFault) -> None:
+def raise_if_transient(fault: StreamFault) -> None:
     """An error of the client, which means: try again."""
-    if fault.err_code in FOR_NOW:
+    if fault.err_code in TRANSIENT_ERRORS:
         raise nats.errors.Error(fault.description)
 
 
@@ -332,13 +332,13 @@ def pack_events(events: Sequence[Recorded]) -> bytes:
 def unpack_events(stored: StoredMessage) -> list[Recorded]:
     """The events of a message, if it holds what its subject says: by that the server knew who may write it."""
     chat, lines = chat_of(stored.subject), stored.body.split(b"\n")
-    first = last_of(stored.seq) - len(lines) + 1
+    first = last_seq_of(stored.seq) - len(lines) + 1
     found = [
         Recorded(chat=chat, seq=seq, at=one.at, event=one.event)
         for seq, one in enumerate(map(decode, lines), start=first)
     ]
     told = subject_of(chat, [one.event for one in found], is_fenced(stored.subject))
-    if told != stored.subject or len(found) > MOST:
+    if told != stored.subject or len(found) > EVENTS_PER_MESSAGE:
         raise LogDamaged(
             f"a message of '{chat}' holds something else than its subject {stored.subject}",
             "are all members to be trusted? restore the log from a backup",
@@ -346,39 +346,39 @@ def unpack_events(stored: StoredMessage) -> list[Recorded]:
     return found
 
 
-ANSWER = 2.0
+ANSWER_TIMEOUT = 2.0
 """Seconds for one answer of the server; how often to try again is the caller's choice."""
-GLANCE = 0.25
+TIMEOUT_CHECK_INTERVAL = 0.25
 
-Whole = Callable[[Msg], bool]
+IsComplete = Callable[[Msg], bool]
 """Whether an answer is complete with this message."""
 
 
 class PendingRequest:
     """One who has asked and not heard everything yet."""
 
-    def __init__(self, whole: Whole, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, whole: IsComplete, loop: asyncio.AbstractEventLoop) -> None:
         self._whole = whole
         self._heard: list[Msg] = []
-        self._until = loop.time() + ANSWER
+        self._until = loop.time() + ANSWER_TIMEOUT
         self.answer: asyncio.Future[list[Msg]] = loop.create_future()
 
-    def hear(self, message: Msg) -> None:
+    def receive(self, message: Msg) -> None:
         self._heard.append(message)
         if self._whole(message) and not self.answer.done():
             self.answer.set_result(self._heard)
 
-    def look_at(self, clock: float) -> None:
+    def check_timeout(self, clock: float) -> None:
         if clock > self._until and not self.answer.done():
             self.answer.set_exception(nats.errors.TimeoutError())
 
 
-class Answers:
+class Requests:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._inbox = ""
         self._numbers = count()
-        self._waiting: dict[str, PendingRequest] = {}
+        self._pending: dict[str, PendingRequest] = {}
         self._clock: asyncio.TimerHandle | None = None
 
     async def ask(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> Msg:
@@ -389,29 +389,31 @@ class Answers:
         return answer
 
     async def ask_for_many(
-        self, subject: str, body: bytes, whole: Whole, headers: dict[str, str] | None = None
+        self, subject: str, body: bytes, whole: IsComplete, headers: dict[str, str] | None = None
     ) -> list[Msg]:
         """All messages that answer, the one that completes them last."""
         if not self._inbox:
             self._inbox = self._client.new_inbox()
-            await subscribe(self._client, f"{self._inbox}.*", self._hear)
+            await subscribe(self._client, f"{self._inbox}.*", self._receive)
         loop = asyncio.get_running_loop()
         name, waiting = str(next(self._numbers)), PendingRequest(whole, loop)
         if self._clock is None:
-            self._clock = loop.call_later(GLANCE, self._look, loop)
-        self._waiting[name] = waiting
+            self._clock = loop.call_later(TIMEOUT_CHECK_INTERVAL, self._check_timeouts, loop)
+        self._pending[name] = waiting
         try:
             await self._client.publish(subject, body, reply=f"{self._inbox}.{name}", headers=headers)
             return await waiting.answer
         finally:
-            del self._waiting[name]
+            del self._pending[name]
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _check_timeouts(self, loop: asyncio.AbstractEventLoop) -> None:
         """One clock for all who wait: a timer for each would cost more than what it watches."""
-        for waiting in self._waiting.values():
-            waiting.look_at(loop.time())
-        self._clock = loop.call_later(GLANCE, self._look, loop) if self._waiting else None
+        for waiting in self._pending.values():
+            waiting.check_timeout(loop.time())
+        self._clock = (
+            loop.call_later(TIMEOUT_CHECK_INTERVAL, self._check_timeouts, loop) if self._pending else None
+        )
 
-    def _hear(self, message: Msg) -> None:
-        if waiting := self._waiting.get(message.subject.rsplit(".", 1)[1]):
-            waiting.hear(message)
+    def _receive(self, message: Msg) -> None:
+        if waiting := self._pending.get(message.subject.rsplit(".", 1)[1]):
+            waiting.receive(message)

@@ -68,7 +68,7 @@ async def check_free(workspace: Workspace, script: Script) -> None:
 async def fill(workspace: Workspace, script: Script) -> None:
     def write() -> None:
         for path, text in script.files.items():
-            workspace.make(path, text.encode())
+            workspace.create(path, text.encode())
 
     await to_thread.run_sync(write)
 

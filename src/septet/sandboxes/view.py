@@ -11,9 +11,9 @@ from septet.errors import BadUsage
 from septet.sandboxes.environment import HOME, interpreter_folders
 from septet.sandboxes.etc_files import etc_folder
 from septet.sandboxes.users import SandboxUser
-from septet.workspace.files import check_breadth
+from septet.workspace.files import refuse_system_folder
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
 _KERNEL_FILES = (
     "kcore",
     "keys",
@@ -27,7 +27,7 @@ _KERNEL_FILES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Mount:
     """A path of the machine that the program sees at the same path."""
 
     path: Path
@@ -37,7 +37,7 @@ class Place:
 def check_workspace(workspace: str) -> Path:
     """The real path of a workspace, refused where giving it away would give the machine away."""
     path = existing_folder(workspace)
-    check_breadth(path)
+    refuse_system_folder(path)
     return path
 
 
@@ -57,32 +57,32 @@ def existing_folder(workspace: str) -> Path:
 def bubblewrap_arguments(workspace: Path, job: Job, user: SandboxUser) -> list[str]:
     """The mounts, the shallower first, so that a place inside another one keeps its own rule."""
     memory = job.limits.memory // 4
-    return [*_arguments(workspace, job.readable, tuple(protected(workspace)), user, memory)]
+    return [*_mount_arguments(workspace, job.readable, tuple(repository_mounts(workspace)), user, memory)]
 
 
 @lru_cache(maxsize=64)
-def _arguments(
-    workspace: Path, readable: tuple[str, ...], kept: tuple[Place, ...], user: SandboxUser, memory: int
+def _mount_arguments(
+    workspace: Path, readable: tuple[str, ...], kept: tuple[Mount, ...], user: SandboxUser, memory: int
 ) -> list[str]:
-    places = _sort_places(workspace, readable, kept)
-    made = [*_system(), "--ro-bind", str(user.path_for(etc_folder())), "/etc"]
-    made += [*_private(memory), *_parents(places)]
-    for place in places:
-        source = str(user.path_for(place.path))
-        made += ["--bind" if place.writable else "--ro-bind", source, str(place.path)]
+    mounts = _sort_mounts(workspace, readable, kept)
+    arguments = [*_system_arguments(), "--ro-bind", str(user.path_for(etc_folder())), "/etc"]
+    arguments += [*_private_mounts(memory), *_parents(mounts)]
+    for mount in mounts:
+        source = str(user.path_for(mount.path))
+        arguments += ["--bind" if mount.writable else "--ro-bind", source, str(mount.path)]
     if os.geteuid() == 0 and not user.is_separate:
-        made += _hide_kernel_files()
-    return [*made, "--remount-ro", "/", "--chdir", str(workspace)]
+        arguments += _hide_kernel_files()
+    return [*arguments, "--remount-ro", "/", "--chdir", str(workspace)]
 
 
-def places(workspace: Path, readable: tuple[str, ...]) -> list[Place]:
+def mounts_for(workspace: Path, readable: tuple[str, ...]) -> list[Mount]:
     """What the program sees beside the system, the shallower first."""
-    return _sort_places(workspace, readable, tuple(protected(workspace)))
+    return _sort_mounts(workspace, readable, tuple(repository_mounts(workspace)))
 
 
-def _sort_places(workspace: Path, readable: tuple[str, ...], kept: tuple[Place, ...]) -> list[Place]:
-    found = [Place(workspace, writable=True), *kept, *map(Place, readable_paths(readable))]
-    return sorted(found, key=lambda place: len(place.path.parts))
+def _sort_mounts(workspace: Path, readable: tuple[str, ...], kept: tuple[Mount, ...]) -> list[Mount]:
+    found = [Mount(workspace, writable=True), *kept, *map(Mount, readable_paths(readable))]
+    return sorted(found, key=lambda mount: len(mount.path.parts))
 
 
 @lru_cache(maxsize=64)
@@ -97,41 +97,41 @@ def source_paths(workspace: Path, readable: tuple[str, ...]) -> list[Path]:
     return [workspace, etc_folder(), *readable_paths(readable)]
 
 
-def _parents(places: Iterable[Place]) -> Iterator[str]:
+def _parents(mounts: Iterable[Mount]) -> Iterator[str]:
     """The folders on the way: empty but for what is shown, and open to the program, whoever it is."""
-    folders = {parent for place in places for parent in place.path.parents}
+    folders = {parent for mount in mounts for parent in mount.path.parents}
     made_anyway = {Path("/"), Path("/tmp"), Path("/dev"), Path("/proc")}  # noqa: S108  its own
-    inside = {place.path for place in places}
+    inside = {mount.path for mount in mounts}
     for folder in sorted(folders - made_anyway):
         if not inside & {folder, *folder.parents} and not _inside_system(folder):
             yield from ("--perms", "0755", "--dir", str(folder))
 
 
-def protected(workspace: Path) -> Iterator[Place]:
+def repository_mounts(workspace: Path) -> Iterator[Mount]:
     """A repository's hooks and settings run on the machine itself, later: not the program's to write."""
     repository = workspace / ".git"
     if repository.exists() and not repository.is_symlink():
-        yield Place(repository)
+        yield Mount(repository)
 
 
 def _inside_system(path: Path) -> bool:
-    return any(path.is_relative_to(folder) for folder in SYSTEM)
+    return any(path.is_relative_to(folder) for folder in SYSTEM_FOLDERS)
 
 
 @cache
-def _system() -> tuple[str, ...]:
+def _system_arguments() -> tuple[str, ...]:
     return tuple(_system_folders())
 
 
 def _system_folders() -> Iterator[str]:
-    for folder in map(Path, SYSTEM):
+    for folder in map(Path, SYSTEM_FOLDERS):
         if folder.is_symlink():
             yield from ("--symlink", str(folder.readlink()), str(folder))
         elif folder.is_dir():
             yield from ("--ro-bind", str(folder), str(folder))
 
 
-def _private(size: int) -> Iterator[str]:
+def _private_mounts(size: int) -> Iterator[str]:
     """Places of the sandbox's own; those in memory are sized, because they are memory."""
     yield from ("--perms", "1777", "--size", str(size), "--tmpfs", "/tmp")  # noqa: S108  its own
     yield from ("--perms", "0777", "--dir", HOME, "--dev", "/dev")

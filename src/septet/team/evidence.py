@@ -11,7 +11,7 @@ from septet.domain.runs import HOLLOW, PlannedRun, Purpose, RunResult
 from septet.domain.state import State
 from septet.team.controls import MUTANTS
 
-Alone = Literal["pass", "fail", "unknown"]
+ControlOutcome = Literal["pass", "fail", "unknown"]
 
 
 class EvidenceLine(Value):
@@ -64,7 +64,7 @@ def tests_of(state: State) -> TestReport:
     return run.result.report
 
 
-def alone(result: RunResult) -> Alone:
+def tests_outcome(result: RunResult) -> ControlOutcome:
     """What became of the tests without the program. A run that was stopped has not failed: nobody knows."""
     if result.tests is None:
         return "unknown" if result.stopped_by else "pass" if result.succeeded else "fail"
@@ -80,12 +80,12 @@ def control_of_tests(state: State) -> RunFinished | None:
     return run_for(state, "tests alone", HOLLOW) or run_for(state, "tests alone")
 
 
-def control_result(run: RunFinished) -> Alone:
+def control_result(run: RunFinished) -> ControlOutcome:
     """Whether a run without a working program passes. One over a hollow program that had to be stopped does not:
     loops that wait for what a function returns may never end.
     """
     hollow = bool(run.about)
-    return "fail" if hollow and not run.result.succeeded else alone(run.result)
+    return "fail" if hollow and not run.result.succeeded else tests_outcome(run.result)
 
 
 def doubts(state: State) -> list[str]:
@@ -93,7 +93,7 @@ def doubts(state: State) -> list[str]:
     run = control_of_tests(state)
     found = control_result(run) if run else "fail"
     if found == "unknown" and run is not None:
-        return [f"whether the tests fail without the program is unknown: {unknown_because(run.result)}"]
+        return [f"whether the tests fail without the program is unknown: {unknown_reason(run.result)}"]
     if found != "pass" or run is None:
         return []
     without = "with functions that do nothing" if run.about == HOLLOW else "without the program"
@@ -141,16 +141,16 @@ def needs_mutant(state: State) -> bool:
     return any(tried <= survived(state, target) for target in test_targets(state))
 
 
-def unknown_because(result: RunResult) -> str:
+def unknown_reason(result: RunResult) -> str:
     if result.stopped_by:
         return f"the run was {result.ending}"
     return "the run ended before all outcomes were told"
 
 
-def untold(tests: TestReport, run: RunFinished) -> str:
+def incomplete_reason(tests: TestReport, run: RunFinished) -> str:
     """Why a report is no evidence, whatever it says."""
     if not tests.complete:
-        return f"unknown, {unknown_because(run.result)}"
+        return f"unknown, {unknown_reason(run.result)}"
     return f"unknown, {tests.hooks[0]} decides how tests are run" if tests.hooks else ""
 
 
@@ -161,18 +161,23 @@ def is_accepted(state: State) -> bool:
 def report(state: State) -> list[EvidenceLine]:
     """Requirement → check → evidence, for the newest version."""
     items = state.plan.items if state.plan else ()
-    return [*(line(state, item) for item in items), *(wish_line(state, wish) for wish in state.wishes)]
+    return [
+        *(evidence_line(state, item) for item in items),
+        *(wish_line(state, wish) for wish in state.wishes),
+    ]
 
 
 def wish_line(state: State, wish: Wish) -> EvidenceLine:
     """A wish is met when the reviewer accepts what was written for it."""
     item = Requirement(id=wish.id, text=" ".join(wish.text.split()))
     return (
-        line(state, item) if wish.version else EvidenceLine(item=item, met=False, detail="no version since")
+        evidence_line(state, item)
+        if wish.version
+        else EvidenceLine(item=item, met=False, detail="no version since")
     )
 
 
-def line(state: State, item: Requirement) -> EvidenceLine:
+def evidence_line(state: State, item: Requirement) -> EvidenceLine:
     if isinstance(item.check, Judged):
         return EvidenceLine(
             item=item,
@@ -189,10 +194,10 @@ def shortcomings(state: State) -> list[str]:
     """Why the newest version is not done, as far as evidence goes; empty when it is green."""
     if state.version is None:
         return ["no version exists"]
-    return [*run_troubles(state), *test_troubles(state), *unmet(state)]
+    return [*run_problems(state), *test_problems(state), *unmet(state)]
 
 
-def run_troubles(state: State) -> list[str]:
+def run_problems(state: State) -> list[str]:
     runs = [run.result for run in state.runs if run.purpose == "run" and not run.result.succeeded]
     return [
         f"the program was stopped by its {result.stopped_by} limit"
@@ -202,13 +207,13 @@ def run_troubles(state: State) -> list[str]:
     ]
 
 
-def test_troubles(state: State) -> list[str]:
+def test_problems(state: State) -> list[str]:
     tests, run = tests_of(state), run_for(state, "tests")
     if tests.failed:
         failed = len(tests.failed)
         total = pluralize(len(tests.cases), "test")
         return [f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"]
-    if run is not None and (why := untold(tests, run)):
+    if run is not None and (why := incomplete_reason(tests, run)):
         return [f"what became of the tests is {why}"]
     if not tests.passed:
         return [f"no test passed ({tests.counts})" if tests.cases else "no test ran"]

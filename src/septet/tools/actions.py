@@ -9,7 +9,7 @@ from septet.domain.plans import Refusal
 from septet.team.context import Context
 from septet.tools.registry import Tool, tool_of_function
 from septet.workspace.edits import insert_lines, remove_lines, replace_lines, replace_text
-from septet.workspace.files import path_trouble
+from septet.workspace.files import path_problem
 
 Effect = Context | Refusal
 MAIN = "main.py"
@@ -36,7 +36,7 @@ def create_file_change(context: Context, path: str, code: str, test_code: str) -
     folder, slash, name = path.rpartition("/")
     files = {path: code, **({f"{folder}{slash}test_{name}": test_code} if test_code.strip() else {})}
     for one in files:
-        if trouble := path_trouble(one, context.filetree):
+        if trouble := path_problem(one, context.filetree):
             return trouble
     for one, text in files.items():
         context = context.with_file(one, text)
@@ -45,7 +45,7 @@ def create_file_change(context: Context, path: str, code: str, test_code: str) -
 
 def write_code(context: Context, path: Path, code: Code) -> Effect:
     """Write a whole file, new or instead of the one that is there."""
-    return path_trouble(path, context.filetree) or context.with_file(path, code)
+    return path_problem(path, context.filetree) or context.with_file(path, code)
 
 
 def delete_file(context: Context, path: Path) -> Effect:

@@ -17,7 +17,7 @@ from septet.ways.iterate.way import WAY as ITERATE
 from septet.ways.pair.way import WAY as PAIR
 from septet.ways.plan.way import WAY as PLAN
 from septet.ways.round_robin.way import WAY as ROUND_ROBIN
-from septet.ways.way import Kit, Way
+from septet.ways.way import MemberContext, Way
 
 GROUP = "septet.ways"
 BUILT_IN = (PLAN, ITERATE, PAIR, AUTOCODER, GROUP_CHAT, ASSISTANT, ROUND_ROBIN)
@@ -74,7 +74,7 @@ def unknown(name: str) -> Way:
     def floor(team: TeamSpec, budget: Budget) -> Floor:
         raise fail()
 
-    def member(spec: RoleSpec, kit: Kit) -> Agent:
+    def member(spec: RoleSpec, context: MemberContext) -> Agent:
         raise fail()
 
     return Way(name=name, floor=floor, member=member, thinks=())

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from septet.agents.runner import Bench
+from septet.agents.runner import RunContext
 from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
@@ -17,20 +17,20 @@ PERSON = "proxy"
 
 
 @dataclass(frozen=True)
-class Kit:
+class MemberContext:
     """What the wiring gives the members of a chat. What costs something to open is opened when it is asked for."""
 
     team: TeamSpec
     open_model: Callable[[Sequence[str]], Model]
-    bench: Bench
+    run_context: RunContext
     """The workspace, the sandbox, the blobs, the bus and the packages."""
     person: Agent
     """Who answers for the person."""
     examples: Callable[[], Examples]
     server_tools: Callable[[], Awaitable[Toolbox]]
     """The tools of the person's MCP servers."""
-    scratch: Callable[[], AbstractContextManager[Bench]]
-    """A bench with a temporary workspace that nobody watches."""
+    scratch_context: Callable[[], AbstractContextManager[RunContext]]
+    """A context with a temporary workspace that nobody watches."""
 
 
 def anybodys_turns(state: State) -> int:
@@ -50,7 +50,7 @@ class Way:
     name: str
     floor: Callable[[TeamSpec, Budget], Floor]
     """Who speaks when, within the way's own bounds."""
-    member: Callable[[RoleSpec, Kit], Agent]
+    member: Callable[[RoleSpec, MemberContext], Agent]
     """Who takes a member's turns."""
     thinks: tuple[str, ...]
     """Roles that need a model."""

@@ -94,9 +94,11 @@ class Actions:
 
     async def start_chat(self, form: NewChat) -> str:
         session = self.app.session
-        chosen = check_word(form.team or session.team, list(session.teams), "team", "a new chat")
+        chosen = check_word(form.team or session.default_team, list(session.teams), "team", "a new chat")
         check_model(session.teams[chosen], form.model)
-        team = await session.fitted(team_of_form(session.teams[chosen], form), form.model or self.app.model)
+        team = await session.with_models(
+            team_of_form(session.teams[chosen], form), form.model or self.app.model
+        )
         return await session.start(form.goal, team, None)
 
     async def start_demo(self, form: NewChat) -> str:

@@ -74,7 +74,7 @@ class Queries:
     async def setup(self, request: Request) -> Response:
         """What a new chat can be made with."""
         session, demos = self.app.session, await anyio.to_thread.run_sync(demo_names)
-        return json_response({"teams": list(session.teams), "team": session.team, "demos": demos})
+        return json_response({"teams": list(session.teams), "team": session.default_team, "demos": demos})
 
     async def people(self, request: Request) -> Response:
         """Who is where, on many machines; null where everybody is here."""

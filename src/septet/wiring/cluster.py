@@ -15,7 +15,7 @@ from septet.cluster.connection import connect_nats, retry_forever
 from septet.cluster.deployment import ClusterConductor, RemoteSandbox
 from septet.cluster.endpoint import Endpoint, without_secret
 from septet.cluster.hosts import check_conductor, check_roles
-from septet.cluster.member import Cast, Member, take_turns
+from septet.cluster.member import CastMembers, Member, take_turns
 from septet.cluster.presence import announce_presence
 from septet.cluster.store import open_nats_store
 from septet.cluster.turns import LEASE
@@ -30,7 +30,7 @@ from septet.settings.home import find_home
 from septet.team.floor import Floor
 from septet.ways.table import floor_for
 from septet.wiring.models import Models, absolute_name, adapt_to_model
-from septet.wiring.session import OWN, Session
+from septet.wiring.session import OWN_MODEL, Session
 
 
 @asynccontextmanager
@@ -69,7 +69,7 @@ async def open_cluster(
         )
         session.deployment = conductor.deployment()
         if team is not None:
-            session.teams, session.team = {team.name: team, **session.teams}, team.name
+            session.teams, session.default_team = {team.name: team, **session.teams}, team.name
         try:
             yield session
         except Unreachable:
@@ -124,14 +124,16 @@ async def own_model(models: Models, name: str) -> tuple[str, ...]:
         return ()
 
 
-def cast_members(session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple[str, ...] = ()) -> Cast:
+def cast_members(
+    session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple[str, ...] = ()
+) -> CastMembers:
     """The same agents as at home, on this machine's own workspace."""
 
     def in_own_folder(state: State) -> State:
         return replace(state, workspace=str(session.home.workspaces / state.chat))
 
     def turns_of(member: RoleSpec) -> Agent:
-        spec = adapt_to_model(replace(member, model=own)) if member.model == (OWN,) else member
+        spec = adapt_to_model(replace(member, model=own)) if member.model == (OWN_MODEL,) else member
 
         async def turn(state: State, record: Record) -> Event | None:
             here = in_own_folder(state)

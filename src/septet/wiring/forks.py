@@ -98,7 +98,7 @@ async def lay_out(session: Session, state: State, workspace: Workspace) -> None:
         return
     made = [FileRef(path=path, sha256=sha256, size=0) for path, sha256 in state.artefacts.items() if sha256]
     layout = layout_of(state, mirror=True)
-    await workspace.show(replace(layout, files=(*made, *layout.files)), session.blobs)
+    await workspace.write_layout(replace(layout, files=(*made, *layout.files)), session.blobs)
 
 
 async def bring_back(session: Session, state: State, version: VersionWritten, why: str) -> None:
@@ -113,7 +113,7 @@ async def bring_back(session: Session, state: State, version: VersionWritten, wh
     log = Log(session.store, state)
     for event in (kept, decision, again):
         await log.record(event)
-    await workspace.show(layout_at(log.state, version, now), session.blobs)
+    await workspace.write_layout(layout_at(log.state, version, now), session.blobs)
 
 
 def layout_at(state: State, version: VersionWritten, now: Snapshot) -> Layout:

@@ -58,13 +58,13 @@ async def run_cells(
 ) -> list[RunResult]:
     """One after the other in one kernel, to the first that fails."""
     results: list[RunResult] = []
-    bench = await open_job_runner(find_home(), unsafe)
+    runner = await open_job_runner(find_home(), unsafe)
     try:
         for number, code in enumerate(cells):
             cell = replace(job, mode=Cell(code=code, earlier=tuple(cells[:number])))
-            results.append(await bench.run(cell, listen))
+            results.append(await runner.run(cell, listen))
             if not results[-1].succeeded:
                 break
     finally:
-        await bench.release(job.workspace)
+        await runner.release(job.workspace)
     return results

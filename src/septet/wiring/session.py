@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from septet.agents.budget_guard import with_deadline, within_budgets
 from septet.agents.person import AnsweredElsewhere, agreeing_to_plans, always_agree, away, with_chat_released
-from septet.agents.runner import Bench
+from septet.agents.runner import RunContext
 from septet.chat.artefact_files import ArtefactFiles
 from septet.chat.example_sources import from_chat
 from septet.chat.names import checked_name, find_name, new_names
@@ -47,7 +47,7 @@ from septet.stores.remote_chats import RemoteChats
 from septet.stores.sqlite import open_store
 from septet.tools.registry import Toolbox
 from septet.ways.table import TEAMS, floor_for, thinkers, way_of
-from septet.ways.way import Kit
+from septet.ways.way import MemberContext
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
 from septet.wiring.sandbox import keep_checked, open_job_runner, packages_for
@@ -56,10 +56,10 @@ from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
 from septet.workspace.git import repository_of
 
-OWN = "own"
+OWN_MODEL = "own"
 """The model of who thinks with whatever its machine has."""
 LONGEST_GOAL = 100_000
-PASSING = (AnsweredElsewhere, NeedsPerson, Conflict, Interrupted, StoreFailed, Unreachable)
+UNRECORDED_ERRORS = (AnsweredElsewhere, NeedsPerson, Conflict, Interrupted, StoreFailed, Unreachable)
 """What stops a conductor and says nothing of the chat, or cannot be stored."""
 
 
@@ -84,10 +84,10 @@ class Session:
         """Renames and deletes chats, where the store can."""
         self.blobs = blobs
         self.bus = bus
-        self.foreign: McpServers | None = None
+        self.mcp_servers: McpServers | None = None
         """Servers whose tools the assistants have too."""
         self.teams: Mapping[str, TeamSpec] = TEAMS
-        self.team = "iterate"
+        self.default_team = "iterate"
         """What a new chat is given to unless somebody chooses."""
         self.remote_chats = RemoteChats(home.remote_chats)
         self.mirror = False
@@ -113,7 +113,7 @@ class Session:
         Without a name it gets one after the words, or the goal, that nobody else has: the log gives a name once.
         """
         goal = checked_goal(goal)
-        await self.check_new(name, workspace)
+        await self.check_new_chat(name, workspace)
         self.check_models(team)
         await self.check_prices(team, team.budget)
         if name:
@@ -123,7 +123,7 @@ class Session:
                 return await self.open_chat(chat, goal, team, workspace, data)
         raise AssertionError("there is always another name")
 
-    async def check_new(self, name: str, workspace: Path | None) -> None:
+    async def check_new_chat(self, name: str, workspace: Path | None) -> None:
         """What stands in the way of a new chat of that name in that folder."""
         if workspace is not None:
             await Workspace(workspace).check()
@@ -166,7 +166,7 @@ class Session:
 
     def check_models(self, team: TeamSpec) -> None:
         """A name that stands for no model is said before the chat begins. Keys are where the members are."""
-        self.open_client(team)
+        self.adopt_client_config(team)
         for member in filter(self.deployment.is_here, thinkers(team)):
             self.models.open(member.model)
 
@@ -177,15 +177,15 @@ class Session:
         """
         for member in thinkers(team):
             bounded = budget.cost is not None or member.budget.cost is not None
-            if bounded and budget.price is None and member.model != (OWN,):
+            if bounded and budget.price is None and member.model != (OWN_MODEL,):
                 await self.models.check_price(filter(None, (*member.model, member.stronger)))
 
-    def open_client(self, team: TeamSpec) -> None:
+    def adopt_client_config(self, team: TeamSpec) -> None:
         """A group chat's own file says how its models are reached, whenever they are."""
         if team.config:
             self.models.adopt(Path(team.config))
 
-    async def fitted(self, team: TeamSpec, model: str) -> TeamSpec:
+    async def with_models(self, team: TeamSpec, model: str) -> TeamSpec:
         """The team with something to think with: that model, or what is found here, or what members elsewhere have."""
         team = team if model else with_own_models(team, self.deployment.is_here)
         if model or all(member.model for member in thinkers(team)):
@@ -194,7 +194,7 @@ class Session:
 
     async def propose(self, chat: str, plan: Plan) -> None:
         """A plan that the person brings along: the planner need not write one."""
-        await self.tell(chat, PlanProposed(plan=plan, by="person"))
+        await self.append(chat, PlanProposed(plan=plan, by="person"))
 
     def command(self, chat: str) -> str:
         """What a person types to go on with the chat."""
@@ -219,12 +219,12 @@ class Session:
     async def state(self, chat: str) -> State:
         return fold(await self.store.read(chat))
 
-    async def tell(self, chat: str, event: Event) -> None:
+    async def append(self, chat: str, event: Event) -> None:
         """What the person says from outside, at any moment."""
         for recorded in await self.store.append(chat, event, after=None):
-            self.remember(await self.state(chat), recorded)
+            self.update_facts(await self.state(chat), recorded)
 
-    def remember(self, state: State, recorded: Recorded) -> None:
+    def update_facts(self, state: State, recorded: Recorded) -> None:
         """What is to be known for good goes into the project's file, with its source and date."""
         if isinstance(recorded.event, FactsChanged):
             day = datetime.fromtimestamp(recorded.at, UTC).date()
@@ -253,7 +253,7 @@ class Session:
 
     async def conduct(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
         """Start or resume, telling each event as it is stored; what stops the work is an event too."""
-        self.take(chat)
+        self.acquire(chat)
         try:
             async with self.deployment.conducting(chat, listen) as listener:
                 await self._perform_or_halt(chat, sandbox, person, listener)
@@ -265,29 +265,29 @@ class Session:
     ) -> None:
         try:
             await self._perform(chat, sandbox, person, listen)
-        except PASSING:
+        except UNRECORDED_ERRORS:
             raise
         except Exception as error:
             for recorded in await self.halt(chat, error):
                 await listen(recorded)
             raise
 
-    def take(self, chat: str) -> None:
+    def acquire(self, chat: str) -> None:
         """Have the chat to ourselves until it has been performed: nobody else buys answers for it meanwhile."""
         self.deployment.locks.acquire(chat)
 
     async def _perform(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
         async def keep(recorded: Recorded) -> None:
-            await keepsakes.add_event(log.state, recorded)
-            self.remember(log.state, recorded)
+            await artefacts.add_event(log.state, recorded)
+            self.update_facts(log.state, recorded)
             await listen(recorded)
 
         await keep_checked(self.home)
         log = await Log.open(self.store, chat, keep)
         floor = floor_for(log.state.team, log.state.budget)
         agents = self.agents(log.state, sandbox, person)
-        keepsakes = ArtefactFiles(self.keepsake_folders(log.state), self.blobs)
-        await keepsakes.catch_up(log.state, await self.log(chat))
+        artefacts = ArtefactFiles(self.artefact_folders(log.state), self.blobs)
+        await artefacts.catch_up(log.state, await self.log(chat))
         try:
             await self.deployment.play(log, floor, agents)
         finally:
@@ -305,14 +305,14 @@ class Session:
         except SeptetError:  # the error itself is what the person must see
             return ()
 
-    def keepsake_folders(self, state: State) -> tuple[Workspace, ...]:
+    def artefact_folders(self, state: State) -> tuple[Workspace, ...]:
         """Beside the program where the folder is ours alone; else, or where that fails, under Septet's home."""
         apart = Workspace(self.home.artefacts / state.chat)
         return (apart,) if state.existing else (Workspace(Path(state.workspace)), apart)
 
     def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:
         """The team's members by name."""
-        self.open_client(state.team)
+        self.adopt_client_config(state.team)
         here = [member for member in state.team.members if self.deployment.is_here(member)]
         members = {member.name: self.agent(member, state, sandbox, person) for member in here}
         return {"proxy": self.person(state, person), **members}
@@ -323,7 +323,7 @@ class Session:
         if team.approve == "auto" and not (team.stepwise or team.consult):
             return always_agree
         asked = (
-            with_chat_released(person, self.take, self.deployment.locks.release)
+            with_chat_released(person, self.acquire, self.deployment.locks.release)
             if person
             else away(self.command(state.chat))
         )
@@ -331,33 +331,33 @@ class Session:
 
     def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
         """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
-        way, kit = way_of(state.team), self.kit(state, sandbox, person)
-        acting = way.member(member, kit)
+        way, context = way_of(state.team), self.member_context(state, sandbox, person)
+        acting = way.member(member, context)
         return within_budgets(
             acting if way.is_person(member) else with_deadline(acting, member.name), member.name
         )
 
-    def kit(self, state: State, sandbox: Sandbox, person: Agent | None) -> Kit:
+    def member_context(self, state: State, sandbox: Sandbox, person: Agent | None) -> MemberContext:
         """What the members of a chat work with."""
         packages = packages_for(sandbox, self.home)
         workspace = Workspace(Path(state.workspace))
 
         async def server_tools() -> Toolbox:
-            return await self.foreign.tools() if self.foreign else {}
+            return await self.mcp_servers.tools() if self.mcp_servers else {}
 
         @contextmanager
-        def scratch() -> Generator[Bench, None, None]:
+        def scratch() -> Generator[RunContext, None, None]:
             with temporary_folder("trial") as folder:
-                yield Bench(Workspace(folder), sandbox, self.blobs, MemoryBus(), mirror=True)
+                yield RunContext(Workspace(folder), sandbox, self.blobs, MemoryBus(), mirror=True)
 
-        return Kit(
+        return MemberContext(
             team=state.team,
             open_model=self.models.open,
-            bench=Bench(workspace, sandbox, self.blobs, self.bus, packages, self.mirror),
+            run_context=RunContext(workspace, sandbox, self.blobs, self.bus, packages, self.mirror),
             person=self.person(state, person),
             examples=lambda: self.examples,
             server_tools=server_tools,
-            scratch=scratch,
+            scratch_context=scratch,
         )
 
 
@@ -378,7 +378,7 @@ async def open_session(
             session.catalog = store
             with (
                 closing(session.deployment.locks),
-                closing(McpServers(home.config / "mcp.json")) as session.foreign,
+                closing(McpServers(home.config / "mcp.json")) as session.mcp_servers,
             ):
                 yield session
 
@@ -392,7 +392,7 @@ async def release_sandbox(sandbox: Sandbox, workspace: str) -> None:
 def with_own_models(team: TeamSpec, is_here: Callable[[RoleSpec], bool]) -> TeamSpec:
     """Members elsewhere that have no model think with what their machines have: the conductor needs no keys."""
     own = {one.name for one in thinkers(team) if not (one.model or is_here(one))}
-    members = [replace(one, model=(OWN,)) if one.name in own else one for one in team.members]
+    members = [replace(one, model=(OWN_MODEL,)) if one.name in own else one for one in team.members]
     return replace(team, members=tuple(members))
 
 

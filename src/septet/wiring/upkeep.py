@@ -45,7 +45,7 @@ async def restore_workspace(session: Session, chat: str, point: str) -> RestoreR
     if manifest is not None:
         await restore_snapshot(workspace, await recall(manifest, session.blobs), now, session.blobs)
     if version is not None:
-        await workspace.show(layout_at(state, version, now), session.blobs)
+        await workspace.write_layout(layout_at(state, version, now), session.blobs)
     return RestoreResult(chat=chat, point=point, undo=f"s{saved.number}")
 
 
@@ -60,7 +60,7 @@ def snapshot_named(state: State, name: str) -> str:
 
 
 async def rename_chat_named(session: Session, chat: str, name: str) -> str:
-    session.take(chat)
+    session.acquire(chat)
     await catalog_of(session).rename(chat, checked_name(name))
     apart = session.home.artefacts
     if await to_thread.run_sync((apart / chat).is_dir):
@@ -70,7 +70,7 @@ async def rename_chat_named(session: Session, chat: str, name: str) -> str:
 
 async def remove(session: Session, chat: str) -> str:
     """The chat, what only it kept and, where it is ours, its workspace. A folder of the person's stays."""
-    session.take(chat)
+    session.acquire(chat)
     folder = Path((await session.state(chat)).workspace)
     await catalog_of(session).delete(chat)
     await to_thread.run_sync(lambda: shutil.rmtree(session.home.artefacts / chat, ignore_errors=True))

@@ -15,7 +15,7 @@ from septet.domain.base import GIT, BaseEntry, Manifest
 from septet.domain.events import BaseSurveyed
 from septet.errors import LogDamaged
 from septet.ports import Blobs
-from septet.workspace.files import LARGEST, PLAIN, in_thread
+from septet.workspace.files import FILE_FLAGS, MAX_FILE_BYTES, in_thread
 from septet.workspace.git import Git, blob_id, git_folders, open_git, repository_of
 from septet.workspace.ignored import ignored_paths
 from septet.workspace.listing import LEFT_ALONE, list_folder
@@ -157,13 +157,13 @@ def entry_of(folder: Path, path: str, oid: str = "") -> BaseEntry:
     if not stat.S_ISREG(status.st_mode):
         raise FileNotFoundError(path)
     kind = "program" if status.st_mode & stat.S_IXUSR else "file"
-    if not digest and status.st_size <= LARGEST:
+    if not digest and status.st_size <= MAX_FILE_BYTES:
         digest = file_digest(place)
     return BaseEntry(path=path, kind=kind, size=status.st_size, digest=digest)
 
 
 def file_digest(place: str) -> str:
-    handle = os.open(place, PLAIN)
+    handle = os.open(place, FILE_FLAGS)
     with os.fdopen(handle, "rb", buffering=0) as file:
         digest = sha256()
         while piece := file.read(1 << 20):

@@ -8,7 +8,7 @@ from septet.domain.plans import Refusal
 from septet.ports import Blobs
 from septet.team.context import Context
 from septet.workspace.edits import diff_text
-from septet.workspace.files import path_trouble
+from septet.workspace.files import path_problem
 from septet.workspace.formatting import format_python
 from septet.workspace.validation import fault_text, file_fault
 
@@ -37,7 +37,7 @@ async def prepare_change(before: Texts, wished: Wishes, own: Collection[str] = (
     """All of it or nothing: one bad file refuses the whole change. Only new files and `own` ones are formatted."""
     texts: dict[str, str | None] = {}
     for path, text in wished.items():
-        trouble = path_trouble(path, [*before, *wished]) or text_trouble(path, text)
+        trouble = path_problem(path, [*before, *wished]) or text_trouble(path, text)
         if trouble is not None:
             return trouble
         ours = path not in before or path in own

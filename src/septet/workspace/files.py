@@ -17,60 +17,60 @@ from septet.domain.plans import Refusal
 from septet.errors import BadUsage, SeptetError, StoreFailed
 from septet.ports import Blobs
 
-DEVICES = {
+DEVICE_NAMES = {
     "con",
     "prn",
     "aux",
     "nul",
     *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)),
 }
-FORBIDDEN = set('<>:"|?*\\')
-KEPT_OUT = {".git"}
-LONGEST = 240
+FORBIDDEN_CHARACTERS = set('<>:"|?*\\')
+RESERVED_NAMES = {".git"}
+MAX_PATH_BYTES = 240
 
 
-def path_trouble(path: str, existing: Iterable[str] = ()) -> Refusal | None:
+def path_problem(path: str, existing: Iterable[str] = ()) -> Refusal | None:
     """Why a path is refused; nothing for a good one."""
     parts = path.split("/")
     if path.startswith(("/", "~")) or any(part in ("", ".", "..") for part in parts):
-        return Refusal(reason=f"'{path[:LONGEST]}' is not a path inside the workspace")
-    if len(path.encode(errors="replace")) > LONGEST:
-        return Refusal(reason=f"'{path[:LONGEST]}…' is too long")
-    reasons = [*(part_trouble(part) for part in parts), twin(path, existing)]
+        return Refusal(reason=f"'{path[:MAX_PATH_BYTES]}' is not a path inside the workspace")
+    if len(path.encode(errors="replace")) > MAX_PATH_BYTES:
+        return Refusal(reason=f"'{path[:MAX_PATH_BYTES]}…' is too long")
+    reasons = [*(part_problem(part) for part in parts), case_conflict(path, existing)]
     reason = next((reason for reason in reasons if reason), "")
     return Refusal(reason=f"'{path}' {reason}") if reason else None
 
 
-def ways(path: str) -> set[str]:
+def path_and_parents(path: str) -> set[str]:
     """The path and every folder that it leads through."""
     parts = path.split("/")
     return {"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
 
 
-def part_trouble(part: str) -> str:
-    if any(sign in FORBIDDEN or ord(sign) < 32 or 0xD800 <= ord(sign) < 0xE000 for sign in part):
+def part_problem(part: str) -> str:
+    if any(sign in FORBIDDEN_CHARACTERS or ord(sign) < 32 or 0xD800 <= ord(sign) < 0xE000 for sign in part):
         return "holds a character that file names may not have everywhere"
-    if part.partition(".")[0].strip().lower() in DEVICES:
+    if part.partition(".")[0].strip().lower() in DEVICE_NAMES:
         return "names a device"
     if part.endswith((".", " ")) or part.startswith(" "):
         return "begins or ends with a space or a dot that some systems drop"
-    return "belongs to the repository, not to the program" if part.lower() in KEPT_OUT else ""
+    return "belongs to the repository, not to the program" if part.lower() in RESERVED_NAMES else ""
 
 
-def twin(path: str, existing: Iterable[str]) -> str:
+def case_conflict(path: str, existing: Iterable[str]) -> str:
     """Two paths that only differ in case are one file on many machines."""
     near = next((one for one in existing if one != path and one.casefold() == path.casefold()), None)
     return f"differs only in case from '{near}'" if near else ""
 
 
 T = TypeVar("T")
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-LARGEST = 64 << 20
-DRAFT = ".septet"
-OUR_DRAFT = re.compile(rf"\.[0-9a-f]{{24}}{re.escape(DRAFT)}")
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+MAX_FILE_BYTES = 64 << 20
+DRAFT_SUFFIX = ".septet"
+DRAFT_NAME = re.compile(rf"\.[0-9a-f]{{24}}{re.escape(DRAFT_SUFFIX)}")
 KINDS = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"}
-TOO_WIDE = frozenset(
+SYSTEM_FOLDERS = frozenset(
     f"/{name}"
     for name in ("", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "opt", "proc", "root", "run")
 ) | frozenset(f"/{name}" for name in ("sbin", "srv", "sys", "tmp", "usr", "usr/bin", "usr/lib", "var"))
@@ -86,17 +86,17 @@ class Workspace:
         """Say now why the folder could not be used later; nothing is made yet."""
         await in_thread(lambda: check_folder(self.root))
 
-    async def show(self, layout: Layout, blobs: Blobs) -> None:
+    async def write_layout(self, layout: Layout, blobs: Blobs) -> None:
         """Put the layout's files there and take away what may go. What the person put there stays as it is."""
         contents = {file.path: await blobs.get(file.sha256) for file in layout.files}
-        await in_thread(lambda: self.lay_out(layout, contents))
+        await in_thread(lambda: self.apply_layout(layout, contents))
 
-    def lay_out(self, layout: Layout, contents: Mapping[str, bytes]) -> None:
+    def apply_layout(self, layout: Layout, contents: Mapping[str, bytes]) -> None:
         make_folder(self.root)
         wanted = {file.path: file.sha256 for file in layout.files}
         for path in sorted(layout.gone, key=depth, reverse=True):
             digests = layout.gone[path]
-            self.clean(path, [one for one in digests if not one] if path in wanted else digests)
+            self.remove_known(path, [one for one in digests if not one] if path in wanted else digests)
         for path, digest in wanted.items():
             with self.folder_of(path, make=True):  # a program may have shut it, or put something in its place
                 found = self.digest(path)
@@ -109,17 +109,17 @@ class Workspace:
 
     def read(self, path: str) -> bytes | None:
         with suppress(OSError), self.folder_of(path) as (folder, name):
-            handle = os.open(name, PLAIN, dir_fd=folder)
+            handle = os.open(name, FILE_FLAGS, dir_fd=folder)
             with os.fdopen(handle, "rb") as file:
                 if stat.S_ISREG(os.fstat(handle).st_mode):
-                    return file.read(LARGEST)
+                    return file.read(MAX_FILE_BYTES)
         return None
 
     def digest(self, path: str) -> str:
         content = self.read(path)
         return "" if content is None else sha256(content).hexdigest()
 
-    def clean(self, path: str, digests: Collection[str]) -> None:
+    def remove_known(self, path: str, digests: Collection[str]) -> None:
         """Remove a file that has one of these contents; of a folder, link or pipe nobody knows one ("")."""
         with suppress(OSError), self.folder_of(path) as (folder, name):
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
@@ -134,15 +134,15 @@ class Workspace:
     def write(self, path: str, content: bytes) -> None:
         """In one move; a file keeps its mode and owner. Folders and links in the way are put aside."""
         with self.folder_of(path, make=True) as (folder, name):
-            before = plain_state(folder, name)
+            before = file_stat(folder, name)
             sweep_drafts(folder)
-            draft = f".{token_hex(12)}{DRAFT}"
+            draft = f".{token_hex(12)}{DRAFT_SUFFIX}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             handle = os.open(draft, flags, 0o644, dir_fd=folder)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(content)
-                    resemble(handle, before)
+                    copy_mode_and_owner(handle, before)
                 if before is None:
                     put_aside(folder, name)
                 os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -151,7 +151,7 @@ class Workspace:
                     os.unlink(draft, dir_fd=folder)
                 raise
 
-    def make(self, path: str, content: bytes) -> None:
+    def create(self, path: str, content: bytes) -> None:
         """Write a file that nobody has written yet."""
         make_folder(self.root)
         self.write(path, content)
@@ -168,17 +168,17 @@ class Workspace:
 
     def obstacle(self, path: str) -> str:
         """Why no file can be written there without harm; nothing where one can."""
-        *parents, name = inside(path)
+        *parents, name = relative_parts(path)
         if not self.root.exists():
             return ""
-        open_root(self.root)
-        folder = os.open(self.root, FOLDER & ~os.O_NOFOLLOW)
+        make_root_accessible(self.root)
+        folder = os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW)
         try:
             for part in parents:
                 mode = os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode
                 if not stat.S_ISDIR(mode):
                     return f"leads through '{part}', which is {'a link' if stat.S_ISLNK(mode) else 'a file'}"
-                deeper = os.open(part, FOLDER, dir_fd=folder)
+                deeper = os.open(part, FOLDER_FLAGS, dir_fd=folder)
                 os.close(folder)
                 folder = deeper
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
@@ -194,13 +194,13 @@ class Workspace:
     @contextmanager
     def folder_of(self, path: str, make: bool = False):
         """The open folder that holds `path`, reached without a link, and the last part of the name."""
-        *parents, name = inside(path)
-        folder = os.open(self.root, FOLDER & ~os.O_NOFOLLOW)
+        *parents, name = relative_parts(path)
+        folder = os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW)
         try:
             for part in parents:
                 if make:
-                    make_way(folder, part)
-                deeper = os.open(part, FOLDER, dir_fd=folder)
+                    ensure_folder(folder, part)
+                deeper = os.open(part, FOLDER_FLAGS, dir_fd=folder)
                 os.close(folder)
                 folder = deeper
             yield folder, name
@@ -212,14 +212,14 @@ def depth(path: str) -> int:
     return path.count("/")
 
 
-def plain_state(folder: int, name: str) -> os.stat_result | None:
+def file_stat(folder: int, name: str) -> os.stat_result | None:
     with suppress(OSError):
         state = os.stat(name, dir_fd=folder, follow_symlinks=False)
         return state if stat.S_ISREG(state.st_mode) else None
     return None
 
 
-def resemble(handle: int, before: os.stat_result | None) -> None:
+def copy_mode_and_owner(handle: int, before: os.stat_result | None) -> None:
     """The mode and, where the system allows it, the owner of the file that goes."""
     if before is None:
         return
@@ -231,32 +231,32 @@ def resemble(handle: int, before: os.stat_result | None) -> None:
 def sweep_drafts(folder: int) -> None:
     """What a kill left. The names cannot be guessed beforehand, and what is no plain file is not ours."""
     for name in os.listdir(folder):
-        if OUR_DRAFT.fullmatch(name) and plain_state(folder, name):
+        if DRAFT_NAME.fullmatch(name) and file_stat(folder, name):
             with suppress(OSError):
                 os.unlink(name, dir_fd=folder)
 
 
-def make_way(folder: int, name: str) -> None:
+def ensure_folder(folder: int, name: str) -> None:
     """A folder that can be entered and filled, whatever a program has left there."""
     with suppress(FileNotFoundError):
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
-            open_up(name, mode, folder)
+            make_accessible(name, mode, folder)
             return
         put_aside(folder, name)
     os.mkdir(name, 0o755, dir_fd=folder)
 
 
-def open_up(path: str | Path, mode: int, folder: int | None = None) -> None:
+def make_accessible(path: str | Path, mode: int, folder: int | None = None) -> None:
     if mode & stat.S_IRWXU != stat.S_IRWXU:
         with suppress(OSError):
             os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU, dir_fd=folder)  # Path has no dir_fd
 
 
-def open_root(root: Path) -> None:
+def make_root_accessible(root: Path) -> None:
     """A program may have shut the folder that it ran in."""
     with suppress(OSError):
-        open_up(root, root.stat().st_mode)
+        make_accessible(root, root.stat().st_mode)
 
 
 def put_aside(folder: int, name: str) -> None:
@@ -291,8 +291,8 @@ def remove_empty(folder: int, name: str) -> None:
 
 def enter_folder(folder: int, name: str) -> int:
     if name != "..":
-        open_up(name, os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode, folder)
-    deeper = os.open(name, FOLDER, dir_fd=folder)
+        make_accessible(name, os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode, folder)
+    deeper = os.open(name, FOLDER_FLAGS, dir_fd=folder)
     os.close(folder)
     return deeper
 
@@ -302,7 +302,7 @@ def folders_in(folder: int) -> list[str]:
         return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
-def inside(path: str) -> list[str]:
+def relative_parts(path: str) -> list[str]:
     """The parts of a relative path that stays inside, or an error."""
     parts = path.split("/")
     if path.startswith("/") or any(part in ("", ".", "..") or "\0" in part for part in parts):
@@ -311,21 +311,21 @@ def inside(path: str) -> list[str]:
 
 
 def make_folder(root: Path) -> None:
-    open_root(root)
+    make_root_accessible(root)
     check_folder(root)
     root.mkdir(parents=True, exist_ok=True)
 
 
-def check_breadth(folder: Path) -> None:
+def refuse_system_folder(folder: Path) -> None:
     """A real path, refused where giving it away would give the machine or the person's home away."""
-    if str(folder) in TOO_WIDE or folder == Path.home():
+    if str(folder) in SYSTEM_FOLDERS or folder == Path.home():
         raise BadUsage(f"{folder} is too wide for a workspace", "name a folder of its own for this work")
 
 
 def check_folder(root: Path) -> None:
     try:
         nearest = next(folder for folder in (root, *root.parents) if folder.exists())
-        check_breadth(root.resolve())
+        refuse_system_folder(root.resolve())
     except OSError as error:
         raise BadUsage(
             f"the workspace {str(root)[:80]} cannot be used ({error.strerror})", "name another folder with -C"

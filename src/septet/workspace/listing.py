@@ -12,7 +12,7 @@ from typing import Literal
 
 from septet.common.secrets import holds_secret, is_secret_name
 from septet.common.values import Value
-from septet.workspace.files import FOLDER, Workspace, open_root
+from septet.workspace.files import FOLDER_FLAGS, Workspace, make_root_accessible
 from septet.workspace.ignored import ignored_paths
 
 LEFT_ALONE = {
@@ -63,7 +63,7 @@ class Walk:
         self.whole = True
 
     def entries(self) -> Iterator[FolderEntry]:
-        root = os.open(self.root, FOLDER & ~os.O_NOFOLLOW)
+        root = os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW)
         try:
             for count, entry in enumerate(self._beneath(root, "", 0)):
                 if count >= MOST:
@@ -93,7 +93,7 @@ class Walk:
             return
         yield FolderEntry(path=prefix + name, kind="folder")
         try:
-            deeper = os.open(name, FOLDER, dir_fd=folder)
+            deeper = os.open(name, FOLDER_FLAGS, dir_fd=folder)
         except PermissionError:
             self.whole = False
             return
@@ -122,7 +122,7 @@ def list_folder(root: Path, hidden: Collection[str]) -> FolderListing:
     """All but what is `hidden`. Secrets are known by their names here; who reads a file looks into it too."""
     if not root.is_dir():
         return FolderListing()
-    open_root(root)
+    make_root_accessible(root)
     walk = Walk(root, hidden)
     entries = tuple(walk.entries())
     return FolderListing(

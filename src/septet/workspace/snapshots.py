@@ -17,7 +17,15 @@ from septet.common.values import Value
 from septet.domain.events import SnapshotTaken
 from septet.errors import LogDamaged
 from septet.ports import Blobs
-from septet.workspace.files import LARGEST, PLAIN, Workspace, depth, in_thread, make_folder, ways
+from septet.workspace.files import (
+    FILE_FLAGS,
+    MAX_FILE_BYTES,
+    Workspace,
+    depth,
+    in_thread,
+    make_folder,
+    path_and_parents,
+)
 from septet.workspace.ignored import ignored_paths
 from septet.workspace.listing import FolderEntry, is_secret, list_folder
 
@@ -39,7 +47,7 @@ class Snapshot(Value):
     whole: bool = True
 
     def is_left_out(self, path: str) -> bool:
-        return not ways(path).isdisjoint((*self.ignored, *self.secrets))
+        return not path_and_parents(path).isdisjoint((*self.ignored, *self.secrets))
 
     def files(self) -> dict[str, FolderEntry]:
         """Those that can be brought back."""
@@ -58,7 +66,7 @@ async def snapshot_of(workspace: Workspace, hidden: Collection[str], blobs: Blob
     for entry in found.entries:
         if entry.kind == "odd":
             continue
-        small = entry.kind == "file" and entry.size <= min(LARGEST, room)
+        small = entry.kind == "file" and entry.size <= min(MAX_FILE_BYTES, room)
         content = await workspace.content(entry.path) if small else None
         if content is None:
             entries.append(entry)
@@ -158,7 +166,7 @@ def put_file(workspace: Workspace, entry: FolderEntry, content: bytes) -> None:
     if workspace.digest(entry.path) != entry.sha256:
         workspace.write(entry.path, content)
     with workspace.folder_of(entry.path) as (folder, name):
-        handle = os.open(name, PLAIN, dir_fd=folder)
+        handle = os.open(name, FILE_FLAGS, dir_fd=folder)
         try:
             mode = stat.S_IMODE(os.fstat(handle).st_mode)
             if bool(mode & stat.S_IXUSR) != entry.executable:

@@ -78,9 +78,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def run(cache: Path, workspace: Path, rung: Sandbox | None = None, job: Job | None = None) -> RunResult:
-    bench = JobRunner(rung or Bubblewrap.detect(), (Interpreters(cache).prepare,))
+    job_runner = JobRunner(rung or Bubblewrap.detect(), (Interpreters(cache).prepare,))
     wanted = job or Job(command=(), workspace="", limits=tight())
-    return await bench.run(replace(wanted, workspace=str(workspace), tests=True))
+    return await job_runner.run(replace(wanted, workspace=str(workspace), tests=True))
 
 
 def report_of(result: RunResult) -> TestReport:

@@ -38,12 +38,12 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def bench(workspace: Path) -> JobRunner:
+def job_runner(workspace: Path) -> JobRunner:
     return JobRunner(Bubblewrap.detect(), (Interpreters(workspace.parent / "cache").prepare,))
 
 
 async def run(workspace: Path, *command: str) -> RunResult:
-    return await bench(workspace).run(Job(command=command, workspace=str(workspace), readable=(LENT,)))
+    return await job_runner(workspace).run(Job(command=command, workspace=str(workspace), readable=(LENT,)))
 
 
 def made(result: RunResult) -> list[str]:
@@ -71,7 +71,7 @@ async def test_an_image_that_is_shown_is_left_as_a_picture(project: Path) -> Non
 
 
 async def test_cells_of_a_kernel_leave_theirs(project: Path) -> None:
-    kept = bench(project)
+    kept = job_runner(project)
     first = "import matplotlib.pyplot as plt; plt.plot([1, 2])"
     job = Job(command=(), workspace=str(project), readable=(LENT,), mode=Cell(code=first))
     assert (await kept.run(job)).succeeded

@@ -208,7 +208,7 @@ def _variables(wanted: dict[str, str]) -> Iterator[str]:
 
 def _mounts(workspace: Path, job: Job) -> Iterator[str]:
     yield from _mount(etc_folder(), Path("/etc"))
-    for place in view.places(workspace, job.readable):
+    for place in view.mounts_for(workspace, job.readable):
         yield from _mount(place.path, place.path, place.writable)
     for folder in system_folders():
         yield from _mount(folder, folder)
@@ -228,7 +228,9 @@ def _quote_fields(fields: Iterable[str]) -> Iterator[str]:
 
 
 def system_folders() -> list[Path]:
-    return [folder for folder in map(Path, view.SYSTEM) if folder.is_dir() and not folder.is_symlink()]
+    return [
+        folder for folder in map(Path, view.SYSTEM_FOLDERS) if folder.is_dir() and not folder.is_symlink()
+    ]
 
 
 def _client_environment() -> dict[str, str]:
@@ -280,7 +282,7 @@ def _empty_system() -> bytes:
             folder = tarfile.TarInfo(name)
             folder.type, folder.mode = tarfile.DIRTYPE, 0o755
             archive.addfile(folder)
-        for path in map(Path, view.SYSTEM):
+        for path in map(Path, view.SYSTEM_FOLDERS):
             if path.is_symlink():
                 link = tarfile.TarInfo(path.name)
                 link.type, link.linkname = tarfile.SYMTYPE, str(path.readlink())

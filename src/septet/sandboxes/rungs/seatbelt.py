@@ -67,7 +67,7 @@ async def _launch(
             made.resolve()
         )  # profiles know real paths only, and macOS reaches this folder through a link
         readable = [*_SYSTEM, *map(str, view.readable_paths(job.readable))]
-        protected = [str(place.path) for place in view.protected(workspace)]
+        protected = [str(place.path) for place in view.repository_mounts(workspace)]
         rules = profile(readable, [str(workspace), home], protected)
         program = shell_command(ulimit_script(job.limits), job.command)
         command = reaper_command([_PROGRAM, "-p", rules, *program])

@@ -1,9 +1,9 @@
 """A member with tools: one answer a turn, its calls carried out in order, its last words sent to whoever asked."""
 
 from septet.agents.ask import ask_model
-from septet.agents.protection import unseen, with_folder_kept
+from septet.agents.protection import check_overwrite, with_folder_protection
 from septet.agents.replies import sources
-from septet.agents.runner import Bench
+from septet.agents.runner import RunContext
 from septet.agents.tool_context import CallContext, call_context
 from septet.domain.events import (
     Event,
@@ -31,11 +31,11 @@ from septet.ways.assistant.policy import (
 )
 from septet.ways.autocoder.members import next_version
 from septet.ways.prompts import prompt_text
-from septet.ways.way import Kit
+from septet.ways.way import MemberContext
 from septet.workspace.changes import Change, file_changes, prepare_change
 
 
-def assistant_agent(member: RoleSpec, model: Model, bench: Bench, tools: Toolbox) -> Agent:
+def assistant_agent(member: RoleSpec, model: Model, run_context: RunContext, tools: Toolbox) -> Agent:
     """An agent with a toolbox. What was said, called and answered before a crash counts."""
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -46,14 +46,14 @@ def assistant_agent(member: RoleSpec, model: Model, bench: Bench, tools: Toolbox
             said = await ask_model(
                 member,
                 model,
-                bench.bus,
+                run_context.bus,
                 state,
-                assistant_briefing(member, state, await sources(state, bench.blobs), part_of(member)),
+                assistant_briefing(member, state, await sources(state, run_context.blobs), part_of(member)),
                 offers(state, member, tools),
             )
             state = await record(said)
         if said.answer.calls:
-            await carry_out_calls(state, record, said, bench, tools)
+            await carry_out_calls(state, record, said, run_context, tools)
             return None
         return None if answered_already(state) else end_of_turn(state, member.name, said.answer.text)
 
@@ -97,7 +97,7 @@ def end_of_turn(state: State, name: str, text: str) -> Event:
 
 
 async def carry_out_calls(
-    state: State, record: Record, said: ModelAnswered, bench: Bench, tools: Toolbox
+    state: State, record: Record, said: ModelAnswered, run_context: RunContext, tools: Toolbox
 ) -> None:
     """Every call of the answer: intent, deed, result, version. A message that was sent stays open."""
     assert state.turn is not None
@@ -109,11 +109,11 @@ async def carry_out_calls(
             call = ToolCalled(id=number, by=said.role, name=wish.name, arguments=wish.arguments, call=wish.id)
             state = await record(call)
         if number not in state.results:
-            state = await answer_call(state, record, call, bench, tools, interrupted=number in before)
+            state = await answer_call(state, record, call, run_context, tools, interrupted=number in before)
         if (version := version_due(state, call)) is not None:
             state = await record(version)
-            await bench.show(state)
-    await bench.show(state)
+            await run_context.write_newest(state)
+    await run_context.write_newest(state)
 
 
 def version_due(state: State, call: ToolCalled) -> VersionWritten | None:
@@ -126,18 +126,26 @@ def version_due(state: State, call: ToolCalled) -> VersionWritten | None:
 
 
 async def answer_call(
-    state: State, record: Record, call: ToolCalled, bench: Bench, tools: Toolbox, *, interrupted: bool
+    state: State,
+    record: Record,
+    call: ToolCalled,
+    run_context: RunContext,
+    tools: Toolbox,
+    *,
+    interrupted: bool,
 ) -> State:
     """What comes of a call; nothing yet of a message that a recipient will answer."""
     if call.name == SEND:
         trouble = send_trouble(state, call)
         return await record(ToolAnswered(id=call.id, text=trouble.reason, failed=True)) if trouble else state
-    context = await call_context(state, record, bench, call)
+    context = await call_context(state, record, run_context, call)
     said = await use(call, tools, context, interrupted)
-    return await record(await tool_answer(state, said, context, bench))
+    return await record(await tool_answer(state, said, context, run_context))
 
 
-async def tool_answer(state: State, said: str | Refusal, context: CallContext, bench: Bench) -> ToolAnswered:
+async def tool_answer(
+    state: State, said: str | Refusal, context: CallContext, run_context: RunContext
+) -> ToolAnswered:
     """What the tool says and wishes, ready to be recorded. Nothing is on disk yet."""
     call, texts = context.call.id, context.texts
     edited = context.wished.keys() & texts.read.keys()
@@ -149,14 +157,14 @@ async def tool_answer(state: State, said: str | Refusal, context: CallContext, b
         return ToolAnswered(id=call, text=reason.reason, failed=True)
     assert isinstance(change, Change)
     replaced = change.texts.keys() - texts.known.keys() - edited
-    if (refused := await unseen(state, replaced, bench)) is not None:
-        return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown)
+    if (refused := await check_overwrite(state, replaced, run_context)) is not None:
+        return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown_files)
     text = "\n".join(filter(None, [said, change.diff]))
-    changes = await file_changes(change.texts, texts, bench.blobs)
-    return ToolAnswered(id=call, text=text, changes=changes, shown=await shown_by(context, text, bench))
+    changes = await file_changes(change.texts, texts, run_context.blobs)
+    return ToolAnswered(id=call, text=text, changes=changes, shown=await shown_by(context, text, run_context))
 
 
-async def shown_by(context: CallContext, text: str, bench: Bench) -> tuple[FileRef, ...]:
+async def shown_by(context: CallContext, text: str, run_context: RunContext) -> tuple[FileRef, ...]:
     """The person's files that the call changed or whose whole text it tells, as they were."""
     files = {
         path: content
@@ -165,7 +173,7 @@ async def shown_by(context: CallContext, text: str, bench: Bench) -> tuple[FileR
     }
     return tuple(
         [
-            FileRef(path=path, sha256=await bench.blobs.put(content), size=len(content))
+            FileRef(path=path, sha256=await run_context.blobs.put(content), size=len(content))
             for path, content in files.items()
         ]
     )
@@ -199,19 +207,19 @@ def part_of(member: RoleSpec) -> str:
     return prompt_text("septet.ways.assistant", member.role) if member.role in ("proxy", "coder") else ""
 
 
-def member(spec: RoleSpec, kit: Kit) -> Agent:
+def member(spec: RoleSpec, context: MemberContext) -> Agent:
     """The proxy talks and does nothing else; the others have the toolbox, with the tools of MCP servers."""
     from septet.ways.assistant.tools import (
         assistant_tools,  # pydantic is slow to import, and only tools need it
     )
 
-    model = kit.open_model(spec.model)
+    model = context.open_model(spec.model)
     if spec.role == "proxy":
-        return assistant_agent(spec, model, kit.bench, {})
+        return assistant_agent(spec, model, context.run_context, {})
     own = known_tools(assistant_tools())
 
     async def turn(state: State, record: Record) -> Event | None:
-        tools = allowed_tools({**await kit.server_tools(), **own}, spec.role)
-        return await assistant_agent(spec, model, kit.bench, tools)(state, record)
+        tools = allowed_tools({**await context.server_tools(), **own}, spec.role)
+        return await assistant_agent(spec, model, context.run_context, tools)(state, record)
 
-    return with_folder_kept(turn, kit.bench)
+    return with_folder_protection(turn, context.run_context)

@@ -8,10 +8,10 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from septet.agents.ask import ask_model
-from septet.agents.protection import as_found, unseen, with_folder_kept
+from septet.agents.protection import check_overwrite, version_from_folder, with_folder_protection
 from septet.agents.records import record_through
 from septet.agents.replies import sources
-from septet.agents.runner import Bench, run_and_check, waits
+from septet.agents.runner import RunContext, run_and_check, waits
 from septet.agents.tool_context import CallContext, call_context
 from septet.common.values import Value
 from septet.domain.events import (
@@ -36,7 +36,7 @@ from septet.tools.registry import Toolbox, known_tools, read_arguments
 from septet.ways.autocoder.briefing import act_prompt
 from septet.ways.autocoder.policy import DISAGREEMENT, diagnose
 from septet.ways.iterate.members import member as team_member
-from septet.ways.way import Kit
+from septet.ways.way import MemberContext
 from septet.workspace.changes import Change, file_changes, files_after, prepare_change
 from septet.workspace.listing import LARGEST_TEXT, FolderEntry, text_of_content
 from septet.workspace.snapshots import recall, take_snapshot
@@ -134,29 +134,29 @@ def unfit(paths: Collection[str], choice: ActionChoice) -> Refusal | None:
 MAIN = "main.py"
 
 
-def reasoning(member: RoleSpec, bench: Bench) -> Agent:
+def reasoning(member: RoleSpec, run_context: RunContext) -> Agent:
     """Back up, see what is there, run what can be run, and say what the facts ask for."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None or state.turn.decided:
             return None
         if state.turn.snapshot is None:
-            state = await record(await backed_up(state, bench))
-        if (found := await project_found(state, bench)) is not None:
+            state = await record(await backed_up(state, run_context))
+        if (found := await project_found(state, run_context)) is not None:
             state = await record(found)
         if state.version is not None and state.version.files:
-            state = await run_project(member.name, state, record, bench)
+            state = await run_project(member.name, state, record, run_context)
         if waits(state):
             return None
-        texts = await sources(state, bench.blobs)
+        texts = await sources(state, run_context.blobs)
         return diagnose(state, member.name, texts, faults_of(texts))
 
     return turn
 
 
-async def run_project(name: str, state: State, record: Record, bench: Bench) -> State:
+async def run_project(name: str, state: State, record: Record, run_context: RunContext) -> State:
     """As every runner does, and main.py where the plan names no program."""
-    after = await run_and_check(name, with_main(state), record_through(record, with_main), bench)
+    after = await run_and_check(name, with_main(state), record_through(record, with_main), run_context)
     return replace(after, plan=state.plan)
 
 
@@ -169,37 +169,39 @@ def with_main(state: State) -> State:
     return replace(state, plan=replace(plan, run=f"python {MAIN}")) if has_main else state
 
 
-async def backed_up(state: State, bench: Bench) -> SnapshotTaken:
+async def backed_up(state: State, run_context: RunContext) -> SnapshotTaken:
     """The folder as it is; an image of one elsewhere is brought up to date first."""
-    if bench.mirror:
-        await bench.show(state)
-    number, hidden = len(state.snapshots) + 1, await bench.hidden_paths(state)
-    return (await take_snapshot(bench.workspace, hidden, bench.blobs, number))[0]
+    if run_context.mirror:
+        await run_context.write_newest(state)
+    number, hidden = len(state.snapshots) + 1, await run_context.hidden_paths(state)
+    return (await take_snapshot(run_context.workspace, hidden, run_context.blobs, number))[0]
 
 
-async def project_found(state: State, bench: Bench) -> VersionWritten | None:
+async def project_found(state: State, run_context: RunContext) -> VersionWritten | None:
     """What the person changed since the newest version, or brought along: a version of its own."""
-    if state.turn is None or state.turn.snapshot is None or bench.mirror:
+    if state.turn is None or state.turn.snapshot is None or run_context.mirror:
         return None
-    there = (await recall(state.turn.snapshot.manifest, bench.blobs)).files()
+    there = (await recall(state.turn.snapshot.manifest, run_context.blobs)).files()
     ours = {file.path: file for file in (state.version.files if state.version else ())}
-    files = [file for path, file in ours.items() if path not in there and stays(state, path, bench)]
+    files = [file for path, file in ours.items() if path not in there and stays(state, path, run_context)]
     for path, entry in there.items():
         if path in ours and not is_foreign(state, path, entry.sha256):
             files.append(ours[path])
-        elif not is_made(state, path, entry.sha256) and await is_text_file(entry, bench):
+        elif not is_made(state, path, entry.sha256) and await is_text_file(entry, run_context):
             files.append(FileRef(path=path, sha256=entry.sha256, size=entry.size))
-    return as_found(state, files)
+    return version_from_folder(state, files)
 
 
-def stays(state: State, path: str, bench: Bench) -> bool:
+def stays(state: State, path: str, run_context: RunContext) -> bool:
     """A file of the version that the snapshot has not: git ignores it, or a run took it away and not the person."""
-    digest = bench.workspace.digest(path)
+    digest = run_context.workspace.digest(path)
     return is_expected(state.expected, path, digest)
 
 
-async def is_text_file(entry: FolderEntry, bench: Bench) -> bool:
-    return entry.size <= LARGEST_TEXT and text_of_content(await bench.blobs.get(entry.sha256)) is not None
+async def is_text_file(entry: FolderEntry, run_context: RunContext) -> bool:
+    return (
+        entry.size <= LARGEST_TEXT and text_of_content(await run_context.blobs.get(entry.sha256)) is not None
+    )
 
 
 def faults_of(texts: Mapping[str, str]) -> dict[str, str]:
@@ -208,32 +210,39 @@ def faults_of(texts: Mapping[str, str]) -> dict[str, str]:
     return {path: fault_text(path, fault) for path, fault in found.items() if fault is not None}
 
 
-def action_agent(member: RoleSpec, model: Model, bench: Bench, actions: Toolbox) -> Agent:
+def action_agent(member: RoleSpec, model: Model, run_context: RunContext, actions: Toolbox) -> Agent:
     """The coder of the loop. What was said and done before a crash counts; the workspace is shown again."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None:
             return None
         if state.turn.settled:
-            await bench.show(state)
+            await run_context.write_newest(state)
             return None
-        context = await context_now(state, bench, actions)
+        context = await context_now(state, run_context, actions)
         said = state.turn.answers[-1] if state.turn.answers else None
         if said is None:
             tools = tuple(action.offer(common_parameters(state)) for action in actions.values())
-            said = await ask_model(member, model, bench.bus, state, act_prompt(member, state, context), tools)
+            said = await ask_model(
+                member, model, run_context.bus, state, act_prompt(member, state, context), tools
+            )
             state = await record(said)
         if not said.answer.calls:
             reason = f"no action was called; call one of {', '.join(actions)}"
             return ReplyRefused(role=member.name, reason=reason)
-        await carry_out_action(state, record, said, context, bench, actions)
+        await carry_out_action(state, record, said, context, run_context, actions)
         return None
 
     return turn
 
 
 async def carry_out_action(
-    state: State, record: Record, said: ModelAnswered, project: Context, bench: Bench, actions: Toolbox
+    state: State,
+    record: Record,
+    said: ModelAnswered,
+    project: Context,
+    run_context: RunContext,
+    actions: Toolbox,
 ) -> None:
     """The first call of the answer, from the intent to the new version on disk."""
     assert state.turn is not None
@@ -245,13 +254,13 @@ async def carry_out_action(
     result = state.results.get(called.id)
     if result is None:
         possible = once_more(choice, actions) if interrupted else choice
-        context = await call_context(state, record, bench, called, project)
-        result = await answer_action(state, context, possible, bench, actions)
+        context = await call_context(state, record, run_context, called, project)
+        result = await answer_action(state, context, possible, run_context, actions)
         state = await record(result)
     for event in consequences(state, said.role, result, choice):
         state = await record(event)
     if not result.failed:
-        await bench.show(state)
+        await run_context.write_newest(state)
 
 
 def intent(turn: int, said: ModelAnswered) -> ToolCalled:
@@ -267,16 +276,20 @@ def once_more(choice: ActionChoice | Refusal, actions: Toolbox) -> ActionChoice 
 
 
 async def answer_action(
-    state: State, context: CallContext, choice: ActionChoice | Refusal, bench: Bench, actions: Toolbox
+    state: State,
+    context: CallContext,
+    choice: ActionChoice | Refusal,
+    run_context: RunContext,
+    actions: Toolbox,
 ) -> ToolAnswered:
     """What comes of the call, ready to be recorded. Nothing is on disk yet."""
     call, known = context.call.id, context.texts.known
     change = choice if isinstance(choice, Refusal) else await prepare_action(state, choice, context, actions)
     if isinstance(change, Refusal):
         return ToolAnswered(id=call, text=change.reason, failed=True)
-    if (refused := await unseen(state, change.texts.keys() - known.keys(), bench)) is not None:
-        return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown)
-    changes = await file_changes(change.texts, known, bench.blobs)
+    if (refused := await check_overwrite(state, change.texts.keys() - known.keys(), run_context)) is not None:
+        return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown_files)
+    changes = await file_changes(change.texts, known, run_context.blobs)
     return ToolAnswered(id=call, text=change.diff, changes=changes)
 
 
@@ -312,20 +325,22 @@ def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> Ve
     return VersionWritten(number=len(state.versions) + 1, files=files, tree=tree_of(files), note=note)
 
 
-async def context_now(state: State, bench: Bench, actions: Toolbox) -> Context:
-    texts = await sources(state, bench.blobs)
+async def context_now(state: State, run_context: RunContext, actions: Toolbox) -> Context:
+    texts = await sources(state, run_context.blobs)
     offers = [ActionOffer(name=one.name, description=one.description) for one in actions.values()]
     return context_of(state, texts, faults_of(texts), offers)
 
 
-def member(spec: RoleSpec, kit: Kit) -> Agent:
+def member(spec: RoleSpec, context: MemberContext) -> Agent:
     """The runner looks at the whole folder by itself, at every step; planner and reviewer work as in any team."""
-    bench = kit.bench
+    run_context = context.run_context
     match spec.role:
         case "runner":
-            return reasoning(spec, bench)
+            return reasoning(spec, run_context)
         case "coder":
             actions = {name: one for name, one in known_tools(file_actions()).items() if one.edits}
-            return with_folder_kept(action_agent(spec, kit.open_model(spec.model), bench, actions), bench)
+            return with_folder_protection(
+                action_agent(spec, context.open_model(spec.model), run_context, actions), run_context
+            )
         case _:
-            return team_member(spec, kit)
+            return team_member(spec, context)

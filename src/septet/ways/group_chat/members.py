@@ -9,7 +9,7 @@ from septet.team.graph import edges_of
 from septet.ways.group_chat.policy import talk_briefing
 from septet.ways.iterate.members import member as team_member
 from septet.ways.pair.members import coder_agent, manager_agent, ran_well, running_newest
-from septet.ways.way import Kit
+from septet.ways.way import MemberContext
 
 
 def briefed_for_talk(member: RoleSpec) -> Brief:
@@ -28,18 +28,20 @@ def may_end(state: State) -> bool:
     return state.version is None or ran_well(state)
 
 
-def member(spec: RoleSpec, kit: Kit) -> Agent:
+def member(spec: RoleSpec, context: MemberContext) -> Agent:
     """Everybody talks; besides, a manager gives the floor, a coder's code is kept and a runner runs it."""
-    bench = kit.bench
+    run_context = context.run_context
     match spec.role:
         case "proxy" | "exemplar":
-            return team_member(spec, kit)
+            return team_member(spec, context)
         case "runner":
-            return running_newest(spec, bench)
+            return running_newest(spec, run_context)
         case "manager":
-            brief, edges = briefed_for_talk(spec), edges_of(kit.team)
-            return manager_agent(spec, kit.open_model(spec.model), bench.bus, brief, edges, may_end)
+            brief, edges = briefed_for_talk(spec), edges_of(context.team)
+            return manager_agent(spec, context.open_model(spec.model), run_context.bus, brief, edges, may_end)
         case "coder":
-            return coder_agent(spec, kit.open_model(spec.model), bench.bus, bench.blobs, talks=True)
+            return coder_agent(
+                spec, context.open_model(spec.model), run_context.bus, run_context.blobs, talks=True
+            )
         case _:
-            return talk_agent(spec, kit.open_model(spec.model), bench.bus)
+            return talk_agent(spec, context.open_model(spec.model), run_context.bus)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from septet.agents.exemplar import exemplar_agent, with_stronger_model
-from septet.agents.protection import refusing_unseen, with_folder_kept
+from septet.agents.protection import refuse_overwrite, with_folder_protection
 from septet.agents.runner import compare_versions, runner_agent, try_version
 from septet.domain.events import VersionWritten
 from septet.domain.state import State
@@ -11,52 +11,62 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent
 from septet.ways.iterate.best_of_n import Outcomes, Trials, best_of_n_agent
 from septet.ways.iterate.replies import speaking
-from septet.ways.way import Kit
+from septet.ways.way import MemberContext
 
 
-def member(spec: RoleSpec, kit: Kit) -> Agent:
+def member(spec: RoleSpec, context: MemberContext) -> Agent:
     """Who takes the member's turns; those who work in the folder do no harm to it."""
     match spec.role:
         case "proxy":
-            return kit.person
+            return context.person
         case "exemplar":
-            return exemplar_agent(kit.examples())
+            return exemplar_agent(context.examples())
         case "runner":
-            return with_folder_kept(runner_agent(spec, kit.bench), kit.bench, runs=True)
+            return with_folder_protection(
+                runner_agent(spec, context.run_context), context.run_context, runs=True
+            )
         case "coder":
-            return with_folder_kept(refusing_unseen(spec, coder(spec, kit), kit.bench), kit.bench)
+            return with_folder_protection(
+                refuse_overwrite(spec, coder(spec, context), context.run_context), context.run_context
+            )
         case "reviewer":
-            return with_folder_kept(speaker(spec, kit), kit.bench)
+            return with_folder_protection(speaker(spec, context), context.run_context)
         case _:
-            return speaker(spec, kit)
+            return speaker(spec, context)
 
 
-def speaker(spec: RoleSpec, kit: Kit) -> Agent:
+def speaker(spec: RoleSpec, context: MemberContext) -> Agent:
     """Thinks with its model, and with a stronger one where the same failure comes again and again."""
-    bench = kit.bench
-    usual = speaking(spec, kit.open_model(spec.model), bench.bus, bench.blobs)
+    run_context = context.run_context
+    usual = speaking(spec, context.open_model(spec.model), run_context.bus, run_context.blobs)
     if not spec.stronger:
         return usual
-    stronger = speaking(spec, kit.open_model((spec.stronger,)), bench.bus, bench.blobs)
-    return with_stronger_model(usual, stronger, kit.team.help_after)
+    stronger = speaking(spec, context.open_model((spec.stronger,)), run_context.bus, run_context.blobs)
+    return with_stronger_model(usual, stronger, context.team.help_after)
 
 
-def coder(spec: RoleSpec, kit: Kit) -> Agent:
+def coder(spec: RoleSpec, context: MemberContext) -> Agent:
     """One version a turn, or the best of several candidates."""
     if spec.candidates <= 1:
-        return speaker(spec, kit)
-    return best_of_n_agent(spec, kit.open_model(spec.model), kit.bench.bus, kit.bench.blobs, trials(kit))
+        return speaker(spec, context)
+    return best_of_n_agent(
+        spec,
+        context.open_model(spec.model),
+        context.run_context.bus,
+        context.run_context.blobs,
+        trials(context),
+    )
 
 
-def trials(kit: Kit) -> Trials:
+def trials(context: MemberContext) -> Trials:
     """Candidates are tried out in temporary workspaces; nobody watches."""
 
     async def rehearse(state: State, version: VersionWritten) -> State:
-        with kit.scratch() as bench:
-            return await try_version(state, version, bench)
+        with context.scratch_context() as run_context:
+            return await try_version(state, version, run_context)
 
     async def compare(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
-        with kit.scratch() as bench:
-            return await compare_versions(state, versions, calls, bench)
+        with context.scratch_context() as run_context:
+            return await compare_versions(state, versions, calls, run_context)
 
     return Trials(rehearse=rehearse, compare=compare)

@@ -3,9 +3,9 @@
 import shlex
 from collections.abc import Callable
 
-from septet.agents.protection import refusing_unseen, with_folder_kept
+from septet.agents.protection import refuse_overwrite, with_folder_protection
 from septet.agents.replies import Brief, files_sent, keep_file, one_answer_agent, sources
-from septet.agents.runner import Bench, provide, waits
+from septet.agents.runner import RunContext, provide, waits
 from septet.common.languages import runner_of
 from septet.domain.events import Event, RunFinished, RunStarted, SpeakerChosen, Terminated, VersionWritten
 from septet.domain.files import main_of, tree_of
@@ -21,7 +21,7 @@ from septet.team.run_modes import mode_of_run
 from septet.ways.iterate.members import member as team_member
 from septet.ways.pair.briefing import FORGET, pair_briefing
 from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager
-from septet.ways.way import Kit
+from septet.ways.way import MemberContext
 
 MayEnd = Callable[[State], bool]
 
@@ -83,7 +83,7 @@ def coder_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: b
     return one_answer_agent(member, model, bus, pair_brief(member, blobs), settle)
 
 
-def running_newest(member: RoleSpec, bench: Bench) -> Agent:
+def running_newest(member: RoleSpec, run_context: RunContext) -> Agent:
     """The runner: runs what the coder sent last, once: as a file, or in the kernel on top of the cells before it."""
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -91,13 +91,15 @@ def running_newest(member: RoleSpec, bench: Bench) -> Agent:
         if version is None or state.runs:
             return None
         cells = state.team.run == "cells"
-        await bench.show(state, sweep=not cells)
-        state = await provide(state, record, bench.packages, await sources(state, bench.blobs))
+        await run_context.write_newest(state, sweep=not cells)
+        state = await provide(state, record, run_context.packages, await sources(state, run_context.blobs))
         if waits(state):
             return None
         main = main_of(version.files, languages=state.team.languages)
         runner = runner_of(main.path, state.team.languages) if main else ""
-        mode = await cell_of(state, bench.blobs) if cells else await usual_mode(state, bench.blobs)
+        mode = (
+            await cell_of(state, run_context.blobs) if cells else await usual_mode(state, run_context.blobs)
+        )
         started = RunStarted(
             id=f"v{version.number} run",
             purpose="run",
@@ -106,7 +108,7 @@ def running_newest(member: RoleSpec, bench: Bench) -> Agent:
             mode=name_of(mode),
         )
         state = await record(started)
-        return await bench.run(state, member.name, started, mode)
+        return await run_context.run(state, member.name, started, mode)
 
     return turn
 
@@ -139,17 +141,19 @@ async def code_of(version: VersionWritten, blobs: Blobs) -> str:
     return (await blobs.get(main.sha256)).decode(errors="replace") if main else ""
 
 
-def member(spec: RoleSpec, kit: Kit) -> Agent:
+def member(spec: RoleSpec, context: MemberContext) -> Agent:
     """Manager, coder and runner of the pair; person and exemplar are as in any team."""
-    bench = kit.bench
+    run_context = context.run_context
     match spec.role:
         case "runner":
-            return with_folder_kept(running_newest(spec, bench), bench, runs=True)
+            return with_folder_protection(running_newest(spec, run_context), run_context, runs=True)
         case "manager":
-            model = kit.open_model(spec.model)
-            return manager_agent(spec, model, bench.bus, pair_brief(spec, bench.blobs), PAIR, ran_well)
+            model = context.open_model(spec.model)
+            return manager_agent(
+                spec, model, run_context.bus, pair_brief(spec, run_context.blobs), PAIR, ran_well
+            )
         case "coder":
-            writing = coder_agent(spec, kit.open_model(spec.model), bench.bus, bench.blobs)
-            return with_folder_kept(refusing_unseen(spec, writing, bench), bench)
+            writing = coder_agent(spec, context.open_model(spec.model), run_context.bus, run_context.blobs)
+            return with_folder_protection(refuse_overwrite(spec, writing, run_context), run_context)
         case _:
-            return team_member(spec, kit)
+            return team_member(spec, context)
