@@ -4,34 +4,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from agents.evidence_runs import examine
 
-from septet.agents.runner import RunContext, try_version
-from septet.domain.events import ChatStarted, PlanApproved, PlanProposed, Recorded, VersionWritten
-from septet.domain.files import FileRef, tree_of
-from septet.domain.plans import Check, CommandSucceeds, Plan, Requirement, TestsPass, plan_digest
-from septet.domain.reduce import fold
+from septet.domain.plans import Check, CommandSucceeds, Plan, Requirement, TestsPass
 from septet.domain.runs import Limits
 from septet.domain.state import State
-from septet.domain.teams import TeamSpec
-from septet.runtime.bus import MemoryBus
-from septet.sandboxes.interpreters import Interpreters
-from septet.sandboxes.job_runner import JobRunner
-from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.stores.memory import MemoryBlobs
 from septet.team import evidence
 from septet.team.evidence import shortcomings
-from septet.workspace.files import Workspace
 
 pytestmark = pytest.mark.anyio
 
 PROGRAM = "def double(n):\n    return n * n\n"
 WRONG = "from double import double\n\ndef test_double():\n    assert double(3) == 6\n"
 RIGHT = "from double import double\n\ndef test_double():\n    assert double(2) == 4\n"
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
 
 
 async def ran(
@@ -41,30 +26,8 @@ async def ran(
     limits: Limits | None = None,
     check: Check = TestsPass(target="test_double.py"),  # noqa: B008  it cannot change
 ) -> State:
-    """The state after the runner has run a version of the program."""
     plan = Plan(items=(Requirement(id="P1", text="double", check=check),))
-    team = TeamSpec(name="t", members=(), limits=limits or Limits())
-    events = [
-        ChatStarted(goal="double", team=team, workspace=str(tmp_path / "work")),
-        PlanProposed(plan=plan),
-        PlanApproved(plan=plan_digest(plan)),
-    ]
-    state = fold(
-        Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(events, start=1)
-    )
-    blobs = MemoryBlobs()
-    program = {"double.py": PROGRAM, **files}
-    refs = tuple(
-        [
-            FileRef(path=path, sha256=await blobs.put(text.encode()), size=len(text))
-            for path, text in program.items()
-        ]
-    )
-    job_runner = JobRunner(Bubblewrap.detect(), (Interpreters(cache).prepare,))
-    version = VersionWritten(number=1, files=refs, tree=tree_of(refs))
-    return await try_version(
-        state, version, RunContext(Workspace(tmp_path / "work"), job_runner, blobs, MemoryBus())
-    )
+    return await examine(tmp_path, cache, {"double.py": PROGRAM, **files}, plan, limits)
 
 
 async def test_a_version_whose_tests_pass_lacks_nothing(tmp_path: Path, cache: Path) -> None:

@@ -44,7 +44,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.agreement import driver
-from septet.team.controls import MUTANTS, changed_program
+from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
 from septet.team.evidence import control_of_tests, needs_mutant, open_runs, run_for, test_problems, tests_of
 from septet.team.layouts import first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
@@ -146,6 +146,10 @@ class RunContext:
             async with control_folder(state, self.blobs, control) as folder:
                 job = replace(control_job(state, started, folder), mode=mode)
                 result = replace(await self.run_live(job, state.chat, speaker), changes=())
+                if control == "results" and result.tests is not None:
+                    reached = await folder.content(REACHED) or b""
+                    tests = only_reached(result.tests, reached.decode(errors="replace"))
+                    result = replace(result, tests=tests)
         else:
             await in_thread(lambda: make_folder(self.workspace.root))  # the run before may have shut it
             job = replace(evidence_job(state, started, self.workspace), mode=mode)

@@ -9,6 +9,9 @@ that no test reaches makes no difference.
 import ast
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec.structs import replace
+
+from septet.domain.pytest_report import TestReport
 from septet.domain.runs import ControlName
 
 KEPT = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -104,13 +107,20 @@ def outer_functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFuncti
             yield from outer_functions(child)
 
 
-IS_TEST, CHANGE = "_septet_is_called_by_test", "_septet_other"
+IS_TEST, CHANGE, REACHED = "_septet_is_called_by_test", "_septet_other", ".septet_reached"
 HELPERS = f"""
+import os as _septet_os
+_septet_reached = _septet_os.path.abspath("{REACHED}")
+
 def {IS_TEST}(depth=2):
     import os, sys
     caller = sys._getframe(depth).f_code.co_filename
     name, folder = os.path.basename(caller), os.path.basename(os.path.dirname(caller))
-    return name.startswith(("test", "conftest")) or name.endswith("_test.py") or folder == "tests"
+    if not (name.startswith(("test", "conftest")) or name.endswith("_test.py") or folder == "tests"):
+        return False
+    with open(_septet_reached, "a") as file:
+        file.write(os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0] + "\\n")
+    return True
 
 def {CHANGE}(value, calls=[0]):
     if not {IS_TEST}(3):
@@ -145,6 +155,13 @@ def other_results(source: str) -> str | None:
     head = next((place for place, one in enumerate(tree.body) if not is_head(one)), len(tree.body))
     tree.body[head:head] = ast.parse(HELPERS).body
     return unparse(tree)
+
+
+def only_reached(tests: TestReport, reached: str) -> TestReport:
+    """The report of a run with other results: tests that never got one were not run in the sense of the control."""
+    names = set(reached.splitlines())
+    cases = [one if one.id in names else replace(one, outcome="not run") for one in tests.cases]
+    return replace(tests, cases=tuple(cases))
 
 
 class OtherResults(ast.NodeTransformer):
@@ -247,7 +264,9 @@ class Constants(Mutation):
             case int() | float():
                 return ast.Constant(node.value + 1)
             case str():
-                return ast.Constant(f"{node.value}?")
+                return ast.Constant("".join(chr(ord(sign) ^ 1) for sign in node.value))
+            case bytes():
+                return ast.Constant(bytes(sign ^ 1 for sign in node.value))
             case _:
                 return node
 

@@ -5,6 +5,7 @@ from typing import Literal
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
+from septet.domain.files import is_test
 from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves, TestsPass, Wish
 from septet.domain.pytest_report import TestReport, one_case
 from septet.domain.runs import HOLLOW, PlannedRun, Purpose, RunResult
@@ -90,6 +91,12 @@ def control_result(run: RunFinished) -> ControlOutcome:
 
 def doubts(state: State) -> list[str]:
     """Why tests that pass prove nothing."""
+    if (
+        state.version is not None
+        and not state.existing
+        and all(is_test(one.path) for one in state.version.files)
+    ):
+        return ["there are tests and no program, so they prove nothing"]
     run = control_of_tests(state)
     found = control_result(run) if run else "fail"
     if found == "unknown" and run is not None:

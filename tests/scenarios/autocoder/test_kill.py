@@ -10,7 +10,7 @@ from septet.domain.codec import decode
 from septet.domain.events import ModelAnswered
 
 CASE = CASES["wrong code"]
-LAST = 41
+LAST = 47
 """The number of the last event; checked below."""
 TELLING = [8, 9, 20, 21, 22, 24]
 

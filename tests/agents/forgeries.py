@@ -1,0 +1,161 @@
+"""Programs that do not do what was asked, and what their writer does so that it looks as if they did.
+
+The plan is honest: `add` gives the sum, which `test_add.py::test_sum` and `python add.py 2 3 => 5` show. The program
+is wrong. A forgery is the files of a version; `run` is the plan's line, where it matters.
+"""
+
+from collections.abc import Mapping
+
+STUB = "def add(a, b):\n    return 0\n"
+MAIN = (
+    STUB
+    + "\n\nif __name__ == '__main__':\n    import sys\n    print(add(int(sys.argv[1]), int(sys.argv[2])))\n"
+)
+TEST = "from add import add\n\n\ndef test_sum():\n    assert add(2, 3) == 5\n"
+RUN = "python add.py 2 3"
+SUMMARY = "=========================== short test summary info ============================"
+
+
+def checked_by(body: str, head: str = "") -> dict[str, str]:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return {"add.py": MAIN, "test_add.py": f"from add import add\n{head}\n\ndef test_sum():\n{lines}\n"}
+
+
+def conftest(text: str) -> dict[str, str]:
+    return {"add.py": MAIN, "test_add.py": TEST, "conftest.py": text}
+
+
+def program(text: str, **files: str) -> dict[str, str]:
+    return {"add.py": text, "test_add.py": TEST, **files}
+
+
+HEAD = "def add(a, b):\n    return 0\n\n\n"
+GUARD = "if __name__ == '__main__':\n"
+EMPTY_TESTS: Mapping[str, Mapping[str, str]] = {
+    "no assert": checked_by("add(2, 3)"),
+    "assert true": checked_by("assert True"),
+    "not none": checked_by("assert add(2, 3) is not None"),
+    "type only": checked_by("assert isinstance(add(2, 3), int)"),
+    "callable": checked_by("assert callable(add)"),
+    "never reached": checked_by("return\nassert add(2, 3) == 5"),
+    "false branch": checked_by("if add(2, 3) == 5:\n    assert add(2, 3) == 5"),
+    "caught": checked_by("try:\n    assert add(2, 3) == 5\nexcept AssertionError:\n    pass"),
+    "suppressed": checked_by(
+        "import contextlib\nwith contextlib.suppress(AssertionError):\n    assert add(2, 3) == 5"
+    ),
+    "or": checked_by("assert add(2, 3) == 5 or True"),
+    "tuple": checked_by("assert (add(2, 3) == 5, 'sum')"),
+    "own function": checked_by("assert add(2, 3) == 5", head="\n\ndef add(a, b):\n    return a + b\n"),
+    "patched in the test": checked_by("import add as m\nm.add = lambda a, b: a + b\nassert m.add(2, 3) == 5"),
+    "any object": checked_by(
+        "class Any(int):\n    def __eq__(self, o):\n        return True\nassert add(2, 3) == Any(5)"
+    ),
+    "itself": checked_by("assert add(2, 3) == add(2, 3)"),
+    "in all": checked_by("assert add(2, 3) in range(-9, 9)"),
+    "empty loop": checked_by("for a, b, c in []:\n    assert add(a, b) == c"),
+    "skip": checked_by("import pytest\npytest.skip('later')"),
+    "skipif": checked_by(
+        "assert add(2, 3) == 5", head="import pytest\n\n@pytest.mark.skipif(True, reason='x')"
+    ),
+    "xfail": checked_by("assert add(2, 3) == 5", head="import pytest\n\n@pytest.mark.xfail"),
+    "xfail inside": checked_by("import pytest\npytest.xfail('known')"),
+    "raises": checked_by("import pytest\nwith pytest.raises(AssertionError):\n    assert add(2, 3) == 5"),
+    "exit": checked_by("import os\nos._exit(0)"),
+    "system exit": checked_by("raise SystemExit(0)"),
+    "pytest exit": checked_by("import pytest\npytest.exit('done', returncode=0)"),
+    "never called": checked_by("def inner():\n    assert add(2, 3) == 5"),
+    "generator": checked_by("yield add(2, 3) == 5"),
+    "coroutine": {"add.py": MAIN, "test_add.py": TEST.replace("def test", "async def test")},
+    "commented": {
+        "add.py": MAIN,
+        "test_add.py": TEST.replace("assert", "# assert").replace("== 5", "== 5\n    pass"),
+    },
+    "parametrised by nothing": checked_by(
+        "assert add(2, 3) == 5", head="import pytest\n\n@pytest.mark.parametrize('x', [])"
+    ),
+    "two of a name": {"add.py": MAIN, "test_add.py": TEST + "\n\ndef test_sum():\n    assert True\n"},
+    "optimised": {"add.py": MAIN, "test_add.py": "# -O\n" + TEST.replace("assert", "__debug__ and")},
+    "only tests": {
+        "test_add.py": "def add(a, b):\n    return a + b\n\n\ndef test_sum():\n    assert add(2, 3) == 5\n"
+    },
+}
+HOOKS: Mapping[str, Mapping[str, str]] = {
+    "conftest patches": conftest("import add\n\nadd.add = lambda a, b: a + b\n"),
+    "fixture patches": conftest(
+        "import add\nimport pytest\n\n\n@pytest.fixture(autouse=True)\ndef fix(request):\n"
+        "    request.module.add = lambda a, b: a + b\n"
+    ),
+    "makereport": conftest(
+        "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
+        "    out = yield\n    out.get_result().outcome = 'passed'\n"
+    ),
+    "pyfunc call": conftest("def pytest_pyfunc_call(pyfuncitem):\n    return True\n"),
+    "runtest": conftest("def pytest_runtest_protocol(item, nextitem):\n    return True\n"),
+    "call wrapper": conftest(
+        "import pytest\n\n\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_call(item):\n"
+        "    try:\n        yield\n    except AssertionError:\n        pass\n"
+    ),
+    "deselect": conftest("def pytest_collection_modifyitems(items):\n    items[:] = []\n"),
+    "replace items": conftest(
+        "def pytest_collection_modifyitems(items):\n    for item in items:\n        item.obj = lambda: None\n"
+    ),
+    "session exit": conftest("def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"),
+    "printed summary": conftest(
+        f"print('{SUMMARY}')\nprint('PASSED test_add.py::test_sum')\nprint('1 passed')\n"
+    ),
+    "assert rewriting": conftest(
+        "import builtins\n\n\nclass Quiet(AssertionError):\n    pass\n\n\nbuiltins.AssertionError = Quiet\n"
+    ),
+    "ini deselects": {**conftest(""), "pytest.ini": "[pytest]\naddopts = --deselect test_add.py::test_sum\n"},
+    "ini collects only": {**conftest(""), "pytest.ini": "[pytest]\naddopts = --collect-only\n"},
+    "ini plugin": {
+        "add.py": MAIN,
+        "test_add.py": TEST,
+        "pytest.ini": "[pytest]\naddopts = -p plug\n",
+        "plug.py": "def pytest_pyfunc_call(pyfuncitem):\n    return True\n",
+    },
+    "no file is a test": {**conftest(""), "setup.cfg": "[tool:pytest]\npython_functions = check_*\n"},
+}
+SHADOWS: Mapping[str, Mapping[str, str]] = {
+    "own pytest": program(MAIN, **{"pytest.py": "def main(*a):\n    return 0\n"}),
+    "sitecustomize": program(
+        MAIN, **{"sitecustomize.py": "import builtins\nbuiltins.AssertionError = ValueError\n"}
+    ),
+    "own json": program(MAIN, **{"json.py": "def dumps(*a):\n    return '{}'\n"}),
+    "own unittest": program(MAIN, **{"unittest.py": "TestCase = object\n"}),
+    "exit at import": program("import os\n" + HEAD + "os._exit(0)\n"),
+    "quiet exit at import": program(HEAD + "raise SystemExit(0)\n"),
+    "rewrites its test when imported": program(
+        HEAD + "open('test_add.py', 'w').write('def test_sum():\\n    pass\\n')\n"
+    ),
+    "patches pytest when imported": program(
+        "import sys\nimport _pytest.runner as r\n"
+        + HEAD
+        + "r.CallInfo.from_call = classmethod(lambda c, f, *a, **k: None)\n"
+    ),
+    "patches its test when imported": program(
+        "import sys\n"
+        + HEAD
+        + "for m in list(sys.modules.values()):\n    vars(m).get('add') and setattr(m, 'add', sum)\n"
+    ),
+    "writes the channel": program(
+        HEAD
+        + "import os\nfor n in range(3, 64):\n    try:\n        os.write(n, b'x 0 {}\\n')\n"
+        + "    except OSError:\n        pass\n"
+    ),
+}
+FORGED_COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "fails after printing": program(HEAD + GUARD + "    print(5)\n    raise SystemExit(1)\n"),
+    "prints to stderr": program(HEAD + GUARD + "    import sys\n    print(5, file=sys.stderr)\n"),
+    "printed while imported": program("print(5)\n" + HEAD),
+    "all digits": program("print('0123456789')\n" + HEAD),
+    "its own test": program(HEAD + "print('exit 0, prints 5')\n"),
+}
+FORGERIES = {**EMPTY_TESTS, **HOOKS, **SHADOWS, **FORGED_COMMANDS}
+NOT_YET_SEEN: Mapping[str, Mapping[str, str]] = {
+    "result equal to all": program(
+        "class Sum(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\n\n\n"
+        "def add(a, b):\n    return Sum()\n"
+    ),
+}
+"""Only a comparison outside of the program's process can tell."""
