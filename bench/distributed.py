@@ -29,7 +29,7 @@ import anyio
 from septet_chats import MEMBERS, REQUESTS
 
 from septet.cluster.connection import connect_nats
-from septet.cluster.server import Server, ServerConfig, serve
+from septet.cluster.server import NatsServer, ServerConfig, serve
 from septet.cluster.store import open_nats_store
 from septet.cluster.users import Users
 
@@ -108,7 +108,7 @@ async def run_septet(sync: str, chats: int, turns: int, *flags: str, own: bool =
             return await anyio.to_thread.run_sync(play, server, tokens, chats, turns, *flags)
 
 
-def play(server: Server, tokens: Mapping[str, str], chats: int, turns: int, *flags: str) -> Figures:
+def play(server: NatsServer, tokens: Mapping[str, str], chats: int, turns: int, *flags: str) -> Figures:
     address = server.endpoint.address
     command = (sys.executable, str(OURS), "--chats", str(chats), "--turns", str(turns), *flags)
     keys = {**tokens, "conductor": server.token}

@@ -38,7 +38,7 @@ class Sandbox(Protocol):
 
 
 class Packages(Protocol):
-    async def missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
+    async def find_missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
         """What the sources (path → text) import and nothing provides: not the system, not the workspace itself."""
         ...
 
@@ -140,7 +140,7 @@ class Examples(Protocol):
         ...
 
 
-class Said(NamedTuple):
+class BusMessage(NamedTuple):
     """A message, and in whose name it was published."""
 
     by: str
@@ -152,6 +152,6 @@ class Bus(Protocol):
         """Tell whoever listens now, in the name of `by`; nothing is kept. A name needs the right to use it."""
         ...
 
-    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[Said]]:
+    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[BusMessage]]:
         """What is published from the moment the context is entered, in order per publisher."""
         ...

@@ -7,9 +7,9 @@ async def look(context: CheckContext, argument: str) -> Observation:
     path, _, most = argument.partition(" ")
     content = await context.content(path)
     if content is None or not most.isdigit():
-        return Observation(passed=False, detail=f"there is no {path}, or no limit")
+        return Observation(holds=False, detail=f"there is no {path}, or no limit")
     count = len(content.splitlines())
-    return Observation(passed=count <= int(most), detail=f"{count} of {most} lines")
+    return Observation(holds=count <= int(most), detail=f"{count} of {most} lines")
 
 
 KIND = CheckKind(name="lines", form="lines PATH N (the file has at most N lines)", look=look)

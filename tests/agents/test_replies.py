@@ -27,7 +27,7 @@ from septet.stores.memory import MemoryBlobs
 from septet.team.evidence import regressions
 from septet.ways.group_chat.members import talk_agent
 from septet.ways.iterate.briefing import briefing
-from septet.ways.iterate.replies import give_review, speaking, write_version
+from septet.ways.iterate.replies import give_review, role_agent, write_version
 from septet.ways.pair.members import manager_agent, pair_brief, ran_well
 from septet.ways.pair.policy import PAIR
 
@@ -44,7 +44,7 @@ def agent_of(member: RoleSpec, turn: ScriptedTurn) -> Agent:
         case "manager":
             return manager_agent(member, model, bus, pair_brief(member, MemoryBlobs()), PAIR, ran_well)
         case _:
-            return speaking(member, model, bus, MemoryBlobs())
+            return role_agent(member, model, bus, MemoryBlobs())
 
 
 async def events_of(agent: Agent, state: State) -> list[Event]:

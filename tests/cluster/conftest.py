@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from septet.cluster.server import Server, ServerConfig, serve
+from septet.cluster.server import NatsServer, ServerConfig, serve
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncGenerator[Server]:
+async def server(tmp_path: Path) -> AsyncGenerator[NatsServer]:
     async with serve(ServerConfig(folder=tmp_path / "nats")) as running:
         yield running

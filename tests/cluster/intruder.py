@@ -14,7 +14,7 @@ from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.hosts import known_roles, open_host
-from septet.cluster.server import Server, ServerConfig
+from septet.cluster.server import NatsServer, ServerConfig
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.cluster.stream import subject_of
 from septet.cluster.users import Users
@@ -27,7 +27,7 @@ OWN = "septet.log.junk.t.facts_changed.coder"
 
 @dataclass
 class Scene:
-    server: Server
+    server: NatsServer
     conductor: Connection
     coder: Connection
     store: NatsStore

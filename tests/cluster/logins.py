@@ -12,7 +12,7 @@ from nats.js.client import JetStreamContext
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
-from septet.cluster.server import Server
+from septet.cluster.server import NatsServer
 from septet.cluster.users import Users
 from septet.errors import SeptetError
 
@@ -29,7 +29,7 @@ def log_of(folder: Path) -> str:
 
 
 @asynccontextmanager
-async def as_member(server: Server, folder: Path, role: str) -> AsyncGenerator[Connection]:
+async def as_member(server: NatsServer, folder: Path, role: str) -> AsyncGenerator[Connection]:
     """A connection with the token that opens this role and no other."""
     token = Users(folder).token_file(role)
     async with connect_nats(Endpoint(address=server.endpoint.address, token_file=str(token))) as client:
@@ -37,7 +37,7 @@ async def as_member(server: Server, folder: Path, role: str) -> AsyncGenerator[C
 
 
 @asynccontextmanager
-async def with_log(server: Server) -> AsyncGenerator[Client]:
+async def with_log(server: NatsServer) -> AsyncGenerator[Client]:
     """The conductor, on a server with the streams that rights are about."""
     async with connect_nats(server.endpoint) as client:
         stream = JetStreamContext(client)

@@ -9,7 +9,7 @@ from nats.aio.client import Client
 from septet.cluster.conductor import perform_with_remote_members
 from septet.cluster.connection import connect_nats
 from septet.cluster.member import CastMembers, Member, TakeTurn, take_turns
-from septet.cluster.server import Server
+from septet.cluster.server import NatsServer
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted, ModelAnswered
 from septet.domain.messages import Answer
@@ -76,7 +76,7 @@ Make = Callable[[NatsStore], TakeTurn]
 
 
 @asynccontextmanager
-async def members(server: Server, *makes: Make) -> AsyncGenerator[None]:
+async def members(server: NatsServer, *makes: Make) -> AsyncGenerator[None]:
     """One member per `make`, each on a connection of its own, serving both roles."""
 
     async def run(make: Make) -> None:

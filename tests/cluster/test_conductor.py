@@ -9,7 +9,7 @@ from cluster.pair import EXPECTED, answering, conduct, members, start, words
 from septet.cluster import member
 from septet.cluster.connection import connect_nats
 from septet.cluster.member import MAX_CONCURRENT_CHATS, PendingTurn, TakeTurn
-from septet.cluster.server import Server
+from septet.cluster.server import NatsServer
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatEnded, ModelAnswered, PersonSpoke, TurnOpened
 from septet.domain.reduce import fold
@@ -19,7 +19,7 @@ from septet.errors import LogDamaged, ModelFailed, RemoteFailed
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_chat_with_remote_members_has_the_same_transcript_as_at_home(server: Server) -> None:
+async def test_a_chat_with_remote_members_has_the_same_transcript_as_at_home(server: NatsServer) -> None:
     async with connect_nats(server.endpoint) as client, members(server, answering):
         await start(await open_nats_store(client), "essay")
         state = await conduct(client, "essay")
@@ -29,7 +29,7 @@ async def test_a_chat_with_remote_members_has_the_same_transcript_as_at_home(ser
     assert state.ended.reason == "bound"
 
 
-async def test_members_may_come_after_the_conductor(server: Server) -> None:
+async def test_members_may_come_after_the_conductor(server: NatsServer) -> None:
     states: list[State] = []
     async with connect_nats(server.endpoint) as client, anyio.create_task_group() as tasks:
         await start(await open_nats_store(client), "essay")
@@ -48,7 +48,7 @@ async def test_members_may_come_after_the_conductor(server: Server) -> None:
 
 @pytest.mark.parametrize("room", [MAX_CONCURRENT_CHATS, 2])
 async def test_several_members_share_the_turns_and_each_is_taken_once(
-    server: Server, monkeypatch: pytest.MonkeyPatch, room: int
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
     """Also where more turns are open than anybody has room for."""
     monkeypatch.setattr(member, "MAX_CONCURRENT_CHATS", room)
@@ -72,7 +72,7 @@ async def test_several_members_share_the_turns_and_each_is_taken_once(
     assert len({one.split(":")[0] for one in taken}) > 1
 
 
-async def test_a_chat_goes_on_without_its_conductor(server: Server) -> None:
+async def test_a_chat_goes_on_without_its_conductor(server: NatsServer) -> None:
     async with connect_nats(server.endpoint) as client, members(server, answering):
         store = await open_nats_store(client)
         await start(store, "essay")
@@ -88,7 +88,7 @@ async def test_a_chat_goes_on_without_its_conductor(server: Server) -> None:
         assert words(fold(await store.read("essay"))) == EXPECTED
 
 
-async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(server: Server) -> None:
+async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(server: NatsServer) -> None:
     def interrupted(store: NatsStore) -> TakeTurn:
         once = iter([True])
 
@@ -111,7 +111,7 @@ async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(serv
     "astray", [TurnOpened(speaker="writer", role="coder"), ChatEnded(reason="done", detail="trust me")]
 )
 async def test_a_member_that_breaks_the_rules_is_found_out(
-    server: Server, astray: TurnOpened | ChatEnded
+    server: NatsServer, astray: TurnOpened | ChatEnded
 ) -> None:
     def bribed(store: NatsStore) -> TakeTurn:
         async def take(call: PendingTurn) -> None:
@@ -133,7 +133,7 @@ async def test_a_member_that_breaks_the_rules_is_found_out(
     ],
 )
 async def test_a_members_failure_reaches_the_conductor_with_type_and_text(
-    server: Server, error: Exception, kind: type[Exception], text: str
+    server: NatsServer, error: Exception, kind: type[Exception], text: str
 ) -> None:
     async def failing(_: PendingTurn) -> None:
         raise error

@@ -16,7 +16,7 @@ from cluster.logins import refused
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
-from septet.cluster.server import Server, ServerConfig, serve
+from septet.cluster.server import NatsServer, ServerConfig, serve
 from septet.cluster.users import Users
 from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
 
@@ -41,7 +41,9 @@ def papers(authority: trustme.CA, tmp_path: Path) -> tuple[str, str, str]:
 
 
 @asynccontextmanager
-async def encrypted(folder: Path, papers: tuple[str, str, str], host: str = OTHER) -> AsyncGenerator[Server]:
+async def encrypted(
+    folder: Path, papers: tuple[str, str, str], host: str = OTHER
+) -> AsyncGenerator[NatsServer]:
     plan = ServerConfig(folder=folder, host=host, certificate=papers[0], key=papers[1], roles={"coder": ()})
     async with serve(plan) as server:
         yield server

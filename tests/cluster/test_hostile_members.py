@@ -18,7 +18,7 @@ from septet.cluster.bus import NatsBus
 from septet.cluster.client import subscribe
 from septet.cluster.conductor import open_listener
 from septet.cluster.connection import connect_nats
-from septet.cluster.deployment import unfinished
+from septet.cluster.deployment import unfinished_chats
 from septet.cluster.presence import announce_presence, list_participants
 from septet.cluster.server import ServerConfig, serve
 from septet.cluster.status import host_status
@@ -306,4 +306,4 @@ async def test_a_damaged_chat_is_not_taken_over_and_keeps_nobody_from_the_others
             await begin(scene, chat)
         await forge(scene.coder, TURN, b"{}")
 
-        assert await unfinished(scene.store, ["victim", "clock"]) == ["clock"]
+        assert await unfinished_chats(scene.store, ["victim", "clock"]) == ["clock"]

@@ -14,7 +14,7 @@ from cluster.actor import ROUNDS
 
 from septet.cluster.connection import connect_nats
 from septet.cluster.hosts import create_streams
-from septet.cluster.server import Server, ServerConfig, serve
+from septet.cluster.server import NatsServer, ServerConfig, serve
 from septet.cluster.store import open_nats_store
 from septet.cluster.users import Users
 from septet.domain.events import ModelAnswered, TurnOpened
@@ -29,7 +29,7 @@ EXPECTED = [f"{name} {number}" for number, name in enumerate(SPEAKERS, start=1)]
 class Stage:
     """A server and some actors, each of which is started again when it was killed."""
 
-    def __init__(self, server: Server, member: str, chats: list[str]) -> None:
+    def __init__(self, server: NatsServer, member: str, chats: list[str]) -> None:
         self._server = server
         tokens = {"conductor": server.token, "member": member}
         self._addresses = {
@@ -73,7 +73,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(folder: Path, chats: int) -> AsyncGenerator[tuple[Stage, Server]]:
+async def staged(folder: Path, chats: int) -> AsyncGenerator[tuple[Stage, NatsServer]]:
     folder.mkdir(exist_ok=True)
     member = Users(folder).ensure("pair", ["coder", "reviewer"], ["writer", "editor"])
     async with serve(ServerConfig(folder=folder)) as server:
@@ -89,7 +89,7 @@ async def staged(folder: Path, chats: int) -> AsyncGenerator[tuple[Stage, Server
                 await stage.clear()
 
 
-async def check(server: Server, chats: int) -> None:
+async def check(server: NatsServer, chats: int) -> None:
     async with connect_nats(server.endpoint) as client:
         store = await open_nats_store(client)
         for number in range(chats):

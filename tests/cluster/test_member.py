@@ -8,7 +8,7 @@ from cluster.pair import EXPECTED, LEASE, answering, conduct, members, start, wo
 
 from septet.cluster.connection import connect_nats
 from septet.cluster.member import Member, PendingTurn, take_turns
-from septet.cluster.server import Server
+from septet.cluster.server import NatsServer
 from septet.cluster.store import open_nats_store
 from septet.cluster.turns import ENCODER, ORDER_SUBJECT, Order
 from septet.domain.events import Event, ModelAnswered, TurnOpened
@@ -24,7 +24,7 @@ from septet.ways.table import floor_for
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
+async def test_a_turn_whose_member_died_is_taken_over(server: NatsServer) -> None:
     started = anyio.Event()
 
     async def hanging(_: PendingTurn) -> None:
@@ -52,7 +52,7 @@ async def test_a_turn_whose_member_died_is_taken_over(server: Server) -> None:
     assert words(states[0]) == EXPECTED
 
 
-async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
+async def test_a_zombie_that_comes_back_is_refused(server: NatsServer) -> None:
     """It took the turn, was believed dead, and has something to say when another has said it."""
     took, go_on = anyio.Event(), anyio.Event()
 
@@ -83,7 +83,7 @@ async def test_a_zombie_that_comes_back_is_refused(server: Server) -> None:
         assert words(fold(await store.read("essay"))) == ["writer 1"]
 
 
-async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Server) -> None:
+async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: NatsServer) -> None:
     taken: list[str] = []
     async with (
         connect_nats(server.endpoint) as client,
@@ -109,7 +109,7 @@ async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Serv
     assert len(taken) == len(EXPECTED)
 
 
-async def test_turns_go_on_over_kills_of_the_server(server: Server) -> None:
+async def test_turns_go_on_over_kills_of_the_server(server: NatsServer) -> None:
     states: dict[str, State] = {}
     async with connect_nats(server.endpoint) as client, members(server, answering, answering):
         store = await open_nats_store(client)

@@ -17,7 +17,7 @@ from anyio.abc import Process
 from cluster.test_kills import ACTOR, check
 
 from septet.cluster.connection import connect_nats
-from septet.cluster.server import Server, ServerConfig, serve
+from septet.cluster.server import NatsServer, ServerConfig, serve
 from septet.cluster.store import open_nats_store
 
 pytestmark = pytest.mark.anyio
@@ -51,7 +51,7 @@ async def acting(
                 await process.aclose()
 
 
-async def begun(server: Server) -> None:
+async def begun(server: NatsServer) -> None:
     """Some chat has moved, so that an outage hits it in the middle."""
     async with connect_nats(server.endpoint) as client:
         store = await open_nats_store(client)
@@ -60,7 +60,7 @@ async def begun(server: Server) -> None:
                 return
 
 
-def with_token(server: Server) -> str:
+def with_token(server: NatsServer) -> str:
     return server.address.replace("//", f"//{server.token}@")
 
 
@@ -73,7 +73,7 @@ async def test_the_server_is_away_for_a_while(tmp_path: Path, seconds: float) ->
                 await begun(server)
                 await server.stop()
                 await anyio.sleep(seconds)  # the outage itself
-                again = Server(ServerConfig(folder=tmp_path, port=port), *server.identity)
+                again = NatsServer(ServerConfig(folder=tmp_path, port=port), *server.identity)
                 await again.start()
                 try:
                     assert await conductor.wait() == 0

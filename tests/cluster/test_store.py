@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from septet.cluster.connection import connect_nats
-from septet.cluster.server import Server, ServerConfig, serve
+from septet.cluster.server import NatsServer, ServerConfig, serve
 from septet.cluster.store import EXPECTED, EXPECTED_OF, NatsStore, open_nats_store
 from septet.cluster.stream import STORED, message_of, subject_of
 from septet.domain.codec import encode
@@ -32,7 +32,7 @@ async def conduct(store: NatsStore, chat: str, turns: int, acknowledged: list[Re
         after = acknowledged[-1].seq
 
 
-async def kill(server: Server) -> None:
+async def kill(server: NatsServer) -> None:
     """kill -9 the server, and return when it listens again."""
     back = server.restarted
     server.kill()

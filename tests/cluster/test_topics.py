@@ -12,14 +12,14 @@ from septet.cluster import messages
 from septet.cluster.client import subscribe
 from septet.cluster.connection import connect_nats
 from septet.cluster.messages import STREAM, AgentId, PrefixSubscription, TypeSubscription
-from septet.cluster.server import Server
+from septet.cluster.server import NatsServer
 from septet.cluster.topics import AgentFactory, HandlerContext, Handlers, open_topic_client, serve_agents
 from septet.errors import BadUsage, RemoteFailed, Unreachable
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_topics_source_is_the_key_of_the_agent(server: Server) -> None:
+async def test_a_topics_source_is_the_key_of_the_agent(server: NatsServer) -> None:
     heard = Heard()
     async with joined(server) as (topics, tasks):
         await tasks.start(serve_agents, topics, "writer", heard.make)
@@ -37,7 +37,7 @@ async def test_a_topics_source_is_the_key_of_the_agent(server: Server) -> None:
         ]
 
 
-async def test_a_prefix_covers_the_types_that_begin_with_it(server: Server) -> None:
+async def test_a_prefix_covers_the_types_that_begin_with_it(server: NatsServer) -> None:
     heard = Heard()
     async with joined(server) as (topics, tasks):
         await tasks.start(serve_agents, topics, "writer", heard.make)
@@ -50,7 +50,7 @@ async def test_a_prefix_covers_the_types_that_begin_with_it(server: Server) -> N
         assert await heard.wait(2) == [("writer/a", "one"), ("writer/a", "two")]
 
 
-async def test_a_recipient_hears_once_however_often_it_is_subscribed(server: Server) -> None:
+async def test_a_recipient_hears_once_however_often_it_is_subscribed(server: NatsServer) -> None:
     heard = Heard()
     async with joined(server) as (topics, tasks):
         await tasks.start(serve_agents, topics, "writer", heard.make)
@@ -66,7 +66,7 @@ async def test_a_recipient_hears_once_however_often_it_is_subscribed(server: Ser
         assert await heard.wait(2) == [("writer/a", 1), ("writer/a", 2)]
 
 
-async def test_subscriptions_are_added_listed_and_removed_from_anywhere(server: Server) -> None:
+async def test_subscriptions_are_added_listed_and_removed_from_anywhere(server: NatsServer) -> None:
     heard = Heard()
     draft = TypeSubscription(topic="draft", agent="writer")
     notes = PrefixSubscription(prefix="note", agent="writer")
@@ -84,7 +84,7 @@ async def test_subscriptions_are_added_listed_and_removed_from_anywhere(server: 
             await topics.unsubscribe(draft.id)
 
 
-async def test_a_sender_does_not_hear_itself(server: Server) -> None:
+async def test_a_sender_does_not_hear_itself(server: NatsServer) -> None:
     heard = Heard()
 
     def make(agent: AgentId) -> Handlers:
@@ -114,7 +114,7 @@ async def test_a_sender_does_not_hear_itself(server: Server) -> None:
         ]
 
 
-async def test_what_was_published_before_anybody_subscribed_is_heard_in_order(server: Server) -> None:
+async def test_what_was_published_before_anybody_subscribed_is_heard_in_order(server: NatsServer) -> None:
     heard = Heard()
     async with joined(server) as (topics, tasks):
         for number in range(20):
@@ -126,7 +126,7 @@ async def test_what_was_published_before_anybody_subscribed_is_heard_in_order(se
 
 
 async def test_two_processes_share_the_instances_and_each_message_is_handled_once_in_order(
-    server: Server,
+    server: NatsServer,
 ) -> None:
     heard = Heard()
     async with joined(server) as (here, first), joined(server) as (there, second):
@@ -143,7 +143,7 @@ async def test_two_processes_share_the_instances_and_each_message_is_handled_onc
 
 
 async def test_an_instance_handles_one_message_at_a_time_and_instances_work_in_parallel(
-    server: Server,
+    server: NatsServer,
 ) -> None:
     at_work: set[str] = set()
     together = anyio.Event()
@@ -172,7 +172,9 @@ async def test_an_instance_handles_one_message_at_a_time_and_instances_work_in_p
         assert not await topics.dead_letters()
 
 
-async def test_an_unknown_message_becomes_a_dead_letter_and_the_next_one_is_handled(server: Server) -> None:
+async def test_an_unknown_message_becomes_a_dead_letter_and_the_next_one_is_handled(
+    server: NatsServer,
+) -> None:
     heard = Heard()
     async with joined(server) as (topics, tasks):
         await tasks.start(serve_agents, topics, "writer", heard.make)
@@ -186,7 +188,9 @@ async def test_an_unknown_message_becomes_a_dead_letter_and_the_next_one_is_hand
         assert "knows no message 'sing'" in letter.reason
 
 
-async def test_a_handler_that_fails_is_tried_again_then_its_message_is_a_dead_letter(server: Server) -> None:
+async def test_a_handler_that_fails_is_tried_again_then_its_message_is_a_dead_letter(
+    server: NatsServer,
+) -> None:
     heard = Heard()
 
     def make(agent: AgentId) -> Handlers:
@@ -209,7 +213,7 @@ async def test_a_handler_that_fails_is_tried_again_then_its_message_is_a_dead_le
         assert letter.reason == "ValueError: cannot"
 
 
-async def test_a_message_on_the_wire_is_a_cloud_event(server: Server) -> None:
+async def test_a_message_on_the_wire_is_a_cloud_event(server: NatsServer) -> None:
     async with connect_nats(server.endpoint) as client, open_topic_client(client) as topics:
         identity = await topics.publish("draft/a", "say", {"text": "hello"}, sender="person/me")
         stored = await JetStreamManager(client).get_last_msg(STREAM, "septet.mail.topic.draft.a")
@@ -223,7 +227,7 @@ async def test_a_message_on_the_wire_is_a_cloud_event(server: Server) -> None:
     assert fields["data"] == {"text": "hello"}
 
 
-async def test_nothing_is_lost_or_handled_twice_over_kills_of_the_server(server: Server) -> None:
+async def test_nothing_is_lost_or_handled_twice_over_kills_of_the_server(server: NatsServer) -> None:
     heard = Heard()
     async with joined(server) as (topics, tasks):
         await tasks.start(serve_agents, topics, "writer", heard.make)
@@ -239,7 +243,7 @@ async def test_nothing_is_lost_or_handled_twice_over_kills_of_the_server(server:
     assert [words for _, words in heard.notes] == list(range(60))
 
 
-async def test_five_mebibytes_arrive_and_fifty_are_refused_to_the_sender(server: Server) -> None:
+async def test_five_mebibytes_arrive_and_fifty_are_refused_to_the_sender(server: NatsServer) -> None:
     heard = Heard()
     async with joined(server) as (topics, tasks):
         await tasks.start(serve_agents, topics, "writer", heard.make)
@@ -252,7 +256,7 @@ async def test_five_mebibytes_arrive_and_fifty_are_refused_to_the_sender(server:
         assert [len(str(said)) for _, said in await heard.wait(2)] == [5 << 20, 5]
 
 
-async def test_what_is_no_topic_is_refused(server: Server) -> None:
+async def test_what_is_no_topic_is_refused(server: NatsServer) -> None:
     async with joined(server) as (topics, _):
         for topic in ("", "draft", "draft/", "/a", "dr aft/a", "dräft/a"):
             with pytest.raises(BadUsage, match="is no topic"):
@@ -271,7 +275,7 @@ def answering(reply: Callable[[object, HandlerContext], Awaitable[object]]) -> A
     return lambda _: {"ask": ask}
 
 
-async def test_a_request_is_answered_from_another_process(server: Server) -> None:
+async def test_a_request_is_answered_from_another_process(server: NatsServer) -> None:
     async def double(number: object, _: HandlerContext) -> object:
         assert isinstance(number, int)
         return 2 * number
@@ -282,7 +286,7 @@ async def test_a_request_is_answered_from_another_process(server: Server) -> Non
         assert [bytes(await topics.request("doubler/x", "ask", n)) for n in range(3)] == [b"0", b"2", b"4"]
 
 
-async def test_a_remote_error_comes_back_with_type_and_text(server: Server) -> None:
+async def test_a_remote_error_comes_back_with_type_and_text(server: NatsServer) -> None:
     async def fail(_: object, __: HandlerContext) -> object:
         raise KeyError("no such page")
 
@@ -295,13 +299,13 @@ async def test_a_remote_error_comes_back_with_type_and_text(server: Server) -> N
             await topics.request("reader/x", "sing", None)
 
 
-async def test_an_unknown_recipient_is_said_without_waiting_for_the_deadline(server: Server) -> None:
+async def test_an_unknown_recipient_is_said_without_waiting_for_the_deadline(server: NatsServer) -> None:
     async with joined(server) as (topics, _):
         with anyio.fail_after(10), pytest.raises(Unreachable, match="no agent of type 'nobody'"):
             await topics.request("nobody/x", "ask", None, deadline=600)
 
 
-async def test_a_request_ends_at_its_deadline_and_the_agent_lives_on(server: Server) -> None:
+async def test_a_request_ends_at_its_deadline_and_the_agent_lives_on(server: NatsServer) -> None:
     slow = anyio.Event()
 
     async def wait(words: object, _: HandlerContext) -> object:
@@ -318,7 +322,7 @@ async def test_a_request_ends_at_its_deadline_and_the_agent_lives_on(server: Ser
         assert await topics.request("sleeper/x", "ask", "now") == msgspec.Raw(b'"now"')
 
 
-async def test_requests_nest_also_back_to_one_who_waits(server: Server) -> None:
+async def test_requests_nest_also_back_to_one_who_waits(server: NatsServer) -> None:
     async def relay(words: object, desk: HandlerContext) -> object:
         path, me = msgspec.convert(words, list[str]), str(desk.agent)
         if not path:
@@ -335,7 +339,7 @@ async def test_requests_nest_also_back_to_one_who_waits(server: Server) -> None:
     assert msgspec.json.decode(answer) == ["a/1", "b/1", "a/2", "b/1", "a/1"]
 
 
-async def test_requests_made_while_nobody_serves_are_answered_when_somebody_does(server: Server) -> None:
+async def test_requests_made_while_nobody_serves_are_answered_when_somebody_does(server: NatsServer) -> None:
     async def echo(words: object, _: HandlerContext) -> object:
         return words
 
@@ -357,7 +361,7 @@ async def test_requests_made_while_nobody_serves_are_answered_when_somebody_does
 
 
 async def test_a_queue_that_nobody_opens_any_more_goes_away(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "QUEUE_MAX_AGE", 0.5)
 

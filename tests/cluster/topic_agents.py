@@ -9,12 +9,12 @@ from anyio.abc import TaskGroup
 
 from septet.cluster.connection import connect_nats
 from septet.cluster.messages import AgentId
-from septet.cluster.server import Server
+from septet.cluster.server import NatsServer
 from septet.cluster.topics import HandlerContext, Handlers, TopicClient, open_topic_client
 
 
 @asynccontextmanager
-async def joined(server: Server) -> AsyncGenerator[tuple[TopicClient, TaskGroup]]:
+async def joined(server: NatsServer) -> AsyncGenerator[tuple[TopicClient, TaskGroup]]:
     """A process of its own as far as the topics can tell: its own connection, its own agents."""
     async with (
         connect_nats(server.endpoint) as client,

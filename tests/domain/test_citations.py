@@ -33,24 +33,25 @@ def test_each_number_gets_its_script_and_line() -> None:
         Source(number="3.14", script="a.py", line=2, text="rate 3.140 %"),
         Source(number="-5", script="b.py", line=1, text="x -5"),
     )
-    assert found.unfounded == ()
+    assert found.without_source == ()
 
 
 def test_what_nobody_printed_is_found() -> None:
-    assert trace_numbers("9501 rows, 3.1 %, 9501 again", OUTPUTS).unfounded == ("9501", "3.1")
+    assert trace_numbers("9501 rows, 3.1 %, 9501 again", OUTPUTS).without_source == ("9501", "3.1")
 
 
 def test_numbers_of_the_question_and_of_a_list_need_no_source() -> None:
     assert (
-        trace_numbers("1. the top 5\n2. of 3 sites", OUTPUTS, given="the top 5 of 3 sites?").unfounded == ()
+        trace_numbers("1. the top 5\n2. of 3 sites", OUTPUTS, given="the top 5 of 3 sites?").without_source
+        == ()
     )
 
 
 @given(st.integers(-(10**9), 10**9))
 def test_a_printed_number_is_always_found(number: int) -> None:
     output = ScriptOutput(script="s.py", text=f"n {number}\n")
-    assert trace_numbers(f"It is {number:,}.", [output]).unfounded == ()
-    assert trace_numbers(f"It is {number + 1}.", [output]).unfounded != ()
+    assert trace_numbers(f"It is {number:,}.", [output]).without_source == ()
+    assert trace_numbers(f"It is {number + 1}.", [output]).without_source != ()
 
 
 @given(st.text(), st.text())
@@ -60,6 +61,6 @@ def test_any_text_can_be_traced(answer: str, output: str) -> None:
 
 def test_a_label_is_no_amount() -> None:
     outputs = [ScriptOutput(script="a.py", text="hour 04: 9 clicks")]
-    assert trace_numbers("about 4 %", outputs).unfounded == ("4",)
-    assert trace_numbers("the hour 04 has 9", outputs).unfounded == ()
-    assert trace_numbers("03.9 % in hour 04", outputs).unfounded == ("03.9",)
+    assert trace_numbers("about 4 %", outputs).without_source == ("4",)
+    assert trace_numbers("the hour 04 has 9", outputs).without_source == ()
+    assert trace_numbers("03.9 % in hour 04", outputs).without_source == ("03.9",)

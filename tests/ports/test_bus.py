@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from septet.ports import Bus, Said
+from septet.ports import Bus, BusMessage
 
 pytestmark = pytest.mark.anyio
 
 
-async def take(messages: AsyncIterator[Said], number: int) -> list[bytes]:
+async def take(messages: AsyncIterator[BusMessage], number: int) -> list[bytes]:
     with anyio.fail_after(20):
         return [(await anext(messages)).message for _ in range(number)]
 

@@ -93,9 +93,9 @@ async def test_cells_reach_what_they_may_and_know_only_what_came_before_them(
     assert "NameError" in await cell("address")
     session = job_runner.kernels[str(tmp_path)].kernel.session
     assert session is not None
-    assert session.started.process.poll() is None
+    assert session.program.process.poll() is None
     await job_runner.release(str(tmp_path))
-    assert session.started.process.poll() is not None
+    assert session.program.process.poll() is not None
 
 
 async def test_a_kernel_needs_bubblewrap(tmp_path: Path) -> None:
@@ -110,6 +110,6 @@ async def test_a_module_waits_imported_for_the_next_program(tmp_path: Path) -> N
     job = Job(command=("python", "-c", code), workspace=str(tmp_path), warm=("wave",))
     assert [(await job_runner.run(job)).stdout for _ in range(3)] == ["False\n", "True\n", "True\n"]
     (spare,) = job_runner.spares.values()
-    assert spare.started.process.poll() is None
+    assert spare.program.process.poll() is None
     await job_runner.release(str(tmp_path))
-    assert spare.started.process.poll() is not None
+    assert spare.program.process.poll() is not None

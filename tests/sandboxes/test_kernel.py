@@ -170,4 +170,4 @@ async def test_a_cell_speaks_neither_for_itself_nor_for_those_after_it(cells: Ke
     assert (await cells.run(FORGERS[forger] + "\n1 / 0")).exit_code == 1
     assert (await cells.run("y = 2")).exit_code == 0
     assert [(await cells.run(code)).exit_code for code in ("1 / 0", "y", "no_such_name")] == [1, 0, 1]
-    assert cells.succeeded == ["y = 2", "y"]
+    assert cells.successful_cells == ["y = 2", "y"]

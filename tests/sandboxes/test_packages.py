@@ -10,14 +10,14 @@ from septet.domain.packages import MissingPackages
 from septet.domain.runs import Job, RunResult
 from septet.sandboxes.environment import base_interpreter, make_environment
 from septet.sandboxes.interpreters import Interpreters, site_packages
-from septet.sandboxes.packages import Index, Packages
+from septet.sandboxes.packages import Index, PackageInstaller
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 
 pytestmark = pytest.mark.anyio
 
 
-def packages(tmp_path: Path, place: str) -> Packages:
-    return Packages(tmp_path / "environments", Bubblewrap.detect(), Index(f"http://{place}/simple"))
+def packages(tmp_path: Path, place: str) -> PackageInstaller:
+    return PackageInstaller(tmp_path / "environments", Bubblewrap.detect(), Index(f"http://{place}/simple"))
 
 
 def workspace(tmp_path: Path) -> str:
@@ -26,7 +26,7 @@ def workspace(tmp_path: Path) -> str:
     return str(folder)
 
 
-async def run(kept: Packages, tmp_path: Path, code: str) -> RunResult:
+async def run(kept: PackageInstaller, tmp_path: Path, code: str) -> RunResult:
     job = Job(command=("python", "-c", code), workspace=workspace(tmp_path))
     return await kept.sandbox.run(kept.prepare(Interpreters(tmp_path / "cache").prepare(job)))
 
@@ -53,7 +53,10 @@ async def test_a_project_with_an_environment_of_its_own_keeps_it_and_has_the_pac
         await kept.install(workspace(tmp_path), MissingPackages(distributions=("emoji",)))
     code = "import sys, emoji, its_own, pytest; print(emoji.smile, its_own.where, sys.prefix)"
     assert (await run(kept, tmp_path, code)).stdout == f":) in the project {project}\n"
-    assert await kept.missing(workspace(tmp_path), {"main.py": "import emoji, its_own"}) == MissingPackages()
+    assert (
+        await kept.find_missing(workspace(tmp_path), {"main.py": "import emoji, its_own"})
+        == MissingPackages()
+    )
 
 
 async def test_an_environment_of_an_older_version_no_longer_shows_septets_packages(tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ async def test_what_is_missing_is_neither_ours_nor_the_systems_nor_the_persons_o
     (folder / "notes.py").touch()
     (folder / "parts").mkdir()
     code = "import os, pytest, helper, notes, parts.a, cv2, yaml, sklearn.svm, no_such_name, PIL_like\nfrom . import x"
-    missing = await kept.missing(str(folder), {"main.py": code, "helper.py": "import bs4\nimport main"})
+    missing = await kept.find_missing(str(folder), {"main.py": code, "helper.py": "import bs4\nimport main"})
     assert missing == MissingPackages(
         distributions=("beautifulsoup4", "opencv-python-headless", "pyyaml", "scikit-learn"),
         unknown=("PIL_like", "no_such_name"),
@@ -86,7 +89,7 @@ async def test_a_name_that_is_not_in_the_map_is_taken_only_if_the_index_proves_i
     assert (done.installed, done.failed) == (("curious",), ("liar", "nowhere")), done
     assert "that provides it" in done.why
     assert (await run(kept, tmp_path, "import curious; print(curious.smile)")).stdout == ":)\n"
-    assert await kept.missing(workspace(tmp_path), {"main.py": "import curious"}) == MissingPackages()
+    assert await kept.find_missing(workspace(tmp_path), {"main.py": "import curious"}) == MissingPackages()
 
 
 async def test_a_program_cannot_change_its_environment(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ async def run(sandbox: Bubblewrap, workspace: Path, *command: str, limits: Limit
 
 
 def taken(own: PrestartedShells) -> PrestartedShell:
-    assert own.waiting is not None
-    return own.waiting
+    assert own.spare_shell is not None
+    return own.spare_shell
 
 
 async def test_the_next_porter_waits_while_a_program_runs_and_is_used_once(tmp_path: Path) -> None:

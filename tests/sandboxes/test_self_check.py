@@ -25,9 +25,9 @@ class Leaky:
 async def test_a_sandbox_that_confines_holds_every_attempt(rung: str) -> None:
     check = await self_check(RUNGS[rung]())
     assert check.holds, check
-    assert [finding.attempt for finding in check.findings] == list(ATTEMPTS)
+    assert [finding.attempt for finding in check.results] == list(ATTEMPTS)
     assert check.rung == rung
-    through = [finding.attempt for finding in check.findings if not finding.held]
+    through = [finding.attempt for finding in check.results if not finding.is_contained]
     assert through == (["write a git hook"] if rung == "landlock" else [])
 
 
@@ -35,14 +35,14 @@ async def test_without_a_sandbox_the_check_fails_and_says_at_what() -> None:
     check = await self_check(UnsafeLocal())
     assert not check.holds
     assert check.ran
-    held = {finding.attempt for finding in check.findings if finding.held}
+    held = {finding.attempt for finding in check.results if finding.is_contained}
     assert held == {"see the environment"}
 
 
 async def test_a_sandbox_that_hands_on_our_variables_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-secret")
     check = await self_check(Leaky())
-    assert "see the environment" in {finding.attempt for finding in check.findings if not finding.held}
+    assert "see the environment" in {finding.attempt for finding in check.results if not finding.is_contained}
 
 
 async def test_the_check_leaves_our_own_environment_as_it_is() -> None:

@@ -148,7 +148,7 @@ def test_a_first_answer_may_cost_what_the_narrower_budget_has_left() -> None:
     spent_by_another = answered("editor", 40)
     assert purse_for(own(spent_by_another), "coder") is None
     narrow = own(spent_by_another, cost=0.25)
-    assert purse_for(narrow, "coder") == Purse(left=0.25, limit="the coder's cost budget of $0.25")
+    assert purse_for(narrow, "coder") == Purse(remaining=0.25, limit="the coder's cost budget of $0.25")
     whole = replace(narrow, budget=Budget(cost=0.5))
-    assert purse_for(whole, "coder") == Purse(left=0.5 - 0.4, limit="the cost budget of $0.5")
+    assert purse_for(whole, "coder") == Purse(remaining=0.5 - 0.4, limit="the cost budget of $0.5")
     assert purse_for(own(answered("coder", 1), cost=0.25), "coder") is None

@@ -45,7 +45,7 @@ def told(role: str, events: list[Event]) -> str:
 
 def wish_line(state: State) -> tuple[str, str, bool, str]:
     line = report(state)[-1]
-    return line.item.id, line.item.text, line.met, line.detail
+    return line.item.id, line.item.text, line.is_met, line.detail
 
 
 def test_a_wish_is_a_line_of_the_table_that_prevents_done_until_a_new_version_was_reviewed() -> None:

@@ -43,8 +43,8 @@ def test_only_what_runs_created_is_swept() -> None:
         run(1, change("out.txt", "changed", "p")),
         version(2, {"a.py": "2"}),
     )
-    assert layout_of(state, sweep=True).gone == {"out.txt": (digest("p"),), "folder": ("",)}
-    assert layout_of(state).gone == {}
+    assert layout_of(state, sweep=True).removable == {"out.txt": (digest("p"),), "folder": ("",)}
+    assert layout_of(state).removable == {}
     assert is_made(state, "out.txt", digest("p"))
     assert not is_made(state, "out.txt", digest("the person's"))
     assert not is_made(state, "data.db", digest("d"))
@@ -58,15 +58,15 @@ def test_what_a_run_deletes_is_no_longer_its_own() -> None:
         run(1, change("out.txt", "changed", "mine")),
         version(2, {"a.py": "2"}),
     )
-    assert layout_of(state, sweep=True).gone == {}
+    assert layout_of(state, sweep=True).removable == {}
 
 
 def test_what_the_team_deletes_goes_and_what_the_person_takes_away_may_come_back() -> None:
     both = {"a.py": "1", "b.py": "1"}
     by_team = after(version(1, both), version(2, {"a.py": "1"}))
-    assert set(layout_of(by_team).gone) == {"b.py"}
+    assert set(layout_of(by_team).removable) == {"b.py"}
     by_person = after(version(1, both), version(2, {"a.py": "1"}, found=True))
-    assert layout_of(by_person).gone == {}
+    assert layout_of(by_person).removable == {}
 
 
 def test_a_version_may_be_on_disk_or_not_until_it_ran() -> None:

@@ -23,7 +23,7 @@ async def file(blobs: MemoryBlobs, path: str, text: str) -> FileRef:
 
 
 def layout(*files: FileRef, gone: Mapping[str, tuple[str, ...]] | None = None) -> Layout:
-    return Layout(files=files, gone=gone or {})
+    return Layout(files=files, removable=gone or {})
 
 
 async def test_a_version_is_shown_and_the_next_one_replaces_it(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ async def test_only_what_is_expected_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "b.py").write_text("ours")
     ours = await file(blobs, "b.py", "ours")
     files = tuple([await file(blobs, name, "new") for name in ("a.py", "b.py", "c.py")])
-    await workspace.write_layout(Layout(files=files, expected={"b.py": (ours.sha256,)}), blobs)
+    await workspace.write_layout(Layout(files=files, replaceable={"b.py": (ours.sha256,)}), blobs)
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert texts == {"a.py": "edited by the person", "b.py": "new", "c.py": "new"}
 

@@ -22,7 +22,7 @@ def with_deadline(agent: Agent, name: str) -> Agent:
         left = time_for(state, name)
         if left is None:
             return await agent(state, record)
-        with anyio.CancelScope(deadline=anyio.current_time() + left.left) as scope:
+        with anyio.CancelScope(deadline=anyio.current_time() + left.remaining) as scope:
             return await agent(state, without_deadline(record, scope))
         raise Overdrawn(f"{left.limit} passed before the {name} was done")
 
@@ -33,7 +33,7 @@ def without_deadline(record: Record, scope: anyio.CancelScope) -> Record:
     """What has begun to be stored is stored and known: the time may be over before and after, never in between."""
     end = scope.deadline
 
-    async def stored(event: Event) -> State:
+    async def record_without_deadline(event: Event) -> State:
         await checkpoint_if_cancelled()
         scope.deadline = math.inf
         try:
@@ -41,7 +41,7 @@ def without_deadline(record: Record, scope: anyio.CancelScope) -> Record:
         finally:
             scope.deadline = end
 
-    return stored
+    return record_without_deadline
 
 
 def within_budgets(agent: Agent, name: str) -> Agent:

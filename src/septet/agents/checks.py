@@ -34,7 +34,7 @@ from septet.workspace.files import MAX_FILE_BYTES, Workspace
 class Observation(Value):
     """Whether a check holds, what shows it, and the run that it was seen in."""
 
-    passed: bool
+    holds: bool
     detail: str
     run: str = ""
 
@@ -88,7 +88,7 @@ async def find_evidence(state: State, item: Requirement, contents: Contents) -> 
     found = await look(state, item, contents)
     tree = state.version.tree if state.version else ""
     return EvidenceFound(
-        item=item.id, check=item.check, passed=found.passed, detail=found.detail, tree=tree, run=found.run
+        item=item.id, check=item.check, passed=found.holds, detail=found.detail, tree=tree, run=found.run
     )
 
 
@@ -105,7 +105,7 @@ async def look(state: State, item: Requirement, contents: Contents) -> Observati
         case ShowsWindow():
             return await about_window(state, contents)
         case Judged():
-            return Observation(passed=False, detail="needs a judgement")
+            return Observation(holds=False, detail="needs a judgement")
         case CustomCheck():
             return await about_custom(item.check, CheckContext(state, contents))
         case _:
@@ -115,7 +115,7 @@ async def look(state: State, item: Requirement, contents: Contents) -> Observati
 async def about_custom(check: CustomCheck, context: CheckContext) -> Observation:
     kind = custom_checks().get(check.kind)
     if not isinstance(kind, CheckKind):
-        return Observation(passed=False, detail=f"no kind of check '{check.kind}' is installed here")
+        return Observation(holds=False, detail=f"no kind of check '{check.kind}' is installed here")
     return await kind.look(context, check.argument)
 
 
@@ -125,10 +125,10 @@ def about_tests(state: State, target: str) -> Observation:
     report = tests_of(state) if state.team.tests else tests_of(state).about(target)
     where = run.id if run else ""
     if trouble := about_report(report, run, is_folder(target) or bool(state.team.tests)):
-        return Observation(passed=False, detail=trouble, run=where)
+        return Observation(holds=False, detail=trouble, run=where)
     if found := doubts(state) or control_doubts(state, target):
-        return Observation(passed=False, detail=found[0], run=where)
-    return Observation(passed=True, detail=report.counts, run=where)
+        return Observation(holds=False, detail=found[0], run=where)
+    return Observation(holds=True, detail=report.counts, run=where)
 
 
 def about_report(report: TestReport, run: RunFinished | None, folder: bool) -> str:
@@ -151,20 +151,20 @@ def about_command(state: State, item: Requirement, prints: str) -> Observation:
     run = run_for(state, "check", item.id)
     found = about_output(run, prints)
     control = run_for(state, "hollow check", item.id)
-    if found.passed and control is not None and about_output(control, prints).passed:
+    if found.holds and control is not None and about_output(control, prints).holds:
         return replace(found, passed=False, detail="passes without a working program, so it proves nothing")
     return found
 
 
 def about_output(run: RunFinished | None, prints: str) -> Observation:
     if run is None:
-        return Observation(passed=False, detail="was not run")
+        return Observation(holds=False, detail="was not run")
     result = run.result
     if not result.succeeded:
-        return Observation(passed=False, detail=result.ending, run=run.id)
+        return Observation(holds=False, detail=result.ending, run=run.id)
     if prints not in result.stdout:
-        return Observation(passed=False, detail=f"does not print '{prints}'", run=run.id)
-    return Observation(passed=True, detail=f"exit 0, prints '{prints}'" if prints else "exit 0", run=run.id)
+        return Observation(holds=False, detail=f"does not print '{prints}'", run=run.id)
+    return Observation(holds=True, detail=f"exit 0, prints '{prints}'" if prints else "exit 0", run=run.id)
 
 
 def about_file(state: State, path: str) -> Observation:
@@ -173,30 +173,30 @@ def about_file(state: State, path: str) -> Observation:
     for run in state.runs:
         files |= {change.path: change.size for change in run.result.changes if change.kind != "deleted"}
     if path not in files:
-        return Observation(passed=False, detail="no run made it")
+        return Observation(holds=False, detail="no run made it")
     if not files[path]:
-        return Observation(passed=False, detail="it is empty")
-    return Observation(passed=True, detail=pluralize(files[path], "byte"), run=maker(state, path))
+        return Observation(holds=False, detail="it is empty")
+    return Observation(holds=True, detail=pluralize(files[path], "byte"), run=maker(state, path))
 
 
 async def about_picture(state: State, path: str, contents: Contents) -> Observation:
     found = about_file(state, path)
-    if not found.passed:
+    if not found.holds:
         return found
     address = state.artefacts.get(path, "")
     kept = await contents.blobs.get(address) if address else await contents.workspace.content(path)
     if kept is None or len(kept) >= MAX_FILE_BYTES:
-        return Observation(passed=False, detail="it is too big to look at")
+        return Observation(holds=False, detail="it is too big to look at")
     picture = recognise(kept)
     passed = not picture.error
-    return Observation(passed=passed, detail=picture.kind or picture.error, run=found.run)
+    return Observation(holds=passed, detail=picture.kind or picture.error, run=found.run)
 
 
 async def about_window(state: State, contents: Contents) -> Observation:
     """The picture that the run on a screen left, if that run ended well."""
     run = run_for(state, "run")
     if run is None or run.mode != "screen":
-        return Observation(passed=False, detail="the program was not run on a screen")
+        return Observation(holds=False, detail="the program was not run on a screen")
     if not run.result.succeeded:
         return about_output(run, "")
     return await about_picture(state, Screen().picture, contents)

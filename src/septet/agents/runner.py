@@ -99,7 +99,7 @@ async def provide(
 async def open_wish(state: State, packages: Packages | None, sources: Mapping[str, str]) -> MissingPackages:
     if packages is None or state.team.packages == "off":
         return MissingPackages()
-    return state.provisions.fresh(await packages.missing(state.workspace, sources))
+    return state.provisions.fresh(await packages.find_missing(state.workspace, sources))
 
 
 def waits(state: State) -> bool:

@@ -101,7 +101,7 @@ def result_of(state: State) -> Result:
             item=line.item.id,
             requirement=line.item.text,
             check=check_text(line.item.check),
-            met=line.met,
+            met=line.is_met,
             evidence=line.detail,
             version=number,
         )
@@ -240,7 +240,7 @@ def columns(cells: tuple[str, ...], widths: list[int]) -> str:
 def report_row(line: EvidenceLine, version: int) -> tuple[str, ...]:
     item = line.item
     return (
-        "✓" if line.met else "✗",
+        "✓" if line.is_met else "✗",
         f"{item.id} {item.text}",
         check_text(item.check),
         line.detail,

@@ -70,20 +70,20 @@ class SearchIndex:
         if log:
             self._known[head.chat] = log[-1].seq
 
-    def _opened(self) -> sqlite3.Connection:
+    def _database(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = sqlite3.connect(":memory:", check_same_thread=False)
             self._connection.execute(TABLE)
         return self._connection
 
     def _add(self, rows: list[Row]) -> None:
-        self._opened().executemany("INSERT INTO said VALUES (?, ?, ?, ?, ?)", rows)
+        self._database().executemany("INSERT INTO said VALUES (?, ?, ?, ?, ?)", rows)
 
     def _drop(self, chat: str) -> None:
-        self._opened().execute("DELETE FROM said WHERE chat = ?", (chat,))
+        self._database().execute("DELETE FROM said WHERE chat = ?", (chat,))
 
     def _hits(self, query: str, order: Order, most: int) -> list[Hit]:
-        found: list[Row] = self._opened().execute(FIND.format(ORDERS[order]), (query, most)).fetchall()
+        found: list[Row] = self._database().execute(FIND.format(ORDERS[order]), (query, most)).fetchall()
         return [Hit(chat=chat, seq=seq, at=at, who=who, words=words) for chat, seq, at, who, words in found]
 
 

@@ -23,11 +23,11 @@ def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "", e
 
     from septet.wiring.session import open_session
 
-    async def opened() -> str:
+    async def run_in_session() -> str:
         async with open_session() as session:
             return await work(session)
 
-    text = anyio.run(opened)
+    text = anyio.run(run_in_session)
     if text:
         put_exactly(text) if exact else print_text(text)
     elif nothing:

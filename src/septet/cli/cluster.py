@@ -24,7 +24,7 @@ def server_options(command: Callable[P, int]) -> Callable[..., int]:
     """Collect the server's options into the command's `server` argument."""
 
     @functools.wraps(command)
-    def collected(*args: P.args, **kwargs: P.kwargs) -> int:
+    def with_connect_options(*args: P.args, **kwargs: P.kwargs) -> int:
         given = {
             field: kwargs.pop(field, None) for field in ("url", "token_file", "tls_ca", "config", "store")
         }
@@ -43,8 +43,8 @@ def server_options(command: Callable[P, int]) -> Callable[..., int]:
         click.option("--config", type=FILE, help="A group chat's config.yaml: server, team and model."),
         click.argument("url", default=""),
     ):
-        collected = option(collected)
-    return collected
+        with_connect_options = option(with_connect_options)
+    return with_connect_options
 
 
 @click.group(invoke_without_command=True, epilog="Example: septet host --port 4222")

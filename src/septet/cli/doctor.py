@@ -41,7 +41,7 @@ async def about_sandbox() -> Diagnosis:
         check = await self_check(await choose_sandbox())
     except SeptetError as error:
         return Diagnosis(what="sandbox", well=False, detail=str(error), exit_code=6)
-    held = ", ".join(finding.attempt for finding in check.findings if finding.held)
+    held = ", ".join(finding.attempt for finding in check.results if finding.is_contained)
     through = f"let through: {', '.join(check.let_through)}"
     detail = f"{check.rung}; tried in vain: {held}" if check.holds else f"{check.rung} {through}"
     if check.holds and check.let_through:

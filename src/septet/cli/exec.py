@@ -93,13 +93,13 @@ class OutputRelay:
     """Hears a program: lets it be heard at once, made harmless for a terminal, and counts."""
 
     silent: bool
-    received: dict[Stream, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0})
+    byte_counts: dict[Stream, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0})
     pieces: dict[Stream, TerminalDecoder] = field(
         default_factory=lambda: {"stdout": TerminalDecoder(), "stderr": TerminalDecoder()}
     )
 
     def receive(self, stream: Stream, piece: bytes) -> None:
-        self.received[stream] += len(piece)
+        self.byte_counts[stream] += len(piece)
         if not self.silent:
             self.write(stream, self.pieces[stream].decode(piece), piece)
 
@@ -139,7 +139,7 @@ async def run_request(wish: ExecRequest) -> ExecResult:
     else:
         results = [await run_once(command_job(job, wish), wish.unsafe_local, ear.receive)]
     ear.flush()
-    return ExecResult(results, max(ear.received.values()) > limits.kept_output, wish.kernel)
+    return ExecResult(results, max(ear.byte_counts.values()) > limits.kept_output, wish.kernel)
 
 
 async def install_packages(wish: ExecRequest) -> None:

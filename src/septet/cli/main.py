@@ -200,13 +200,13 @@ def escape_for_locale() -> None:
     import codecs
     from io import TextIOWrapper
 
-    def escaped(error: UnicodeError) -> tuple[str, int]:
+    def escape_json(error: UnicodeError) -> tuple[str, int]:
         from json import dumps
 
         assert isinstance(error, UnicodeEncodeError)
         return dumps(error.object[error.start : error.end])[1:-1], error.end
 
-    codecs.register_error("septet", escaped)
+    codecs.register_error("septet", escape_json)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="septet")

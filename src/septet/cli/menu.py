@@ -91,8 +91,8 @@ def ask_person(prompt: str, at_end: str | None = None) -> str:
 def open_project(chat: str, options: Options) -> None:
     """What can be done with one project."""
     actions: dict[str, Callable[[], object]] = {
-        "c": lambda: resume_chat(chat, None, options),
-        "e": lambda: resume_chat(chat, ask_person("what shall be different?"), options),
+        "c": lambda: resume_selected(chat, None, options),
+        "e": lambda: resume_selected(chat, ask_person("what shall be different?"), options),
         "r": lambda: anyio.run(run_program, chat, options),
         "d": lambda: delete(chat),
     }
@@ -109,7 +109,7 @@ def new(options: Options) -> int:
     return run_chat(begin(None, TEAMS["iterate"], Start(), options), options)
 
 
-def resume_chat(chat: str, message: str | None, options: Options) -> int:
+def resume_selected(chat: str, message: str | None, options: Options) -> int:
     from septet.cli.start import resume_chat
     from septet.cli.watch import run_chat
 

@@ -282,15 +282,15 @@ def run_options(command: Callable[P, int]) -> Callable[..., int]:
     """Collect the shared options into the command's `options` argument."""
 
     @functools.wraps(command)
-    def collected(*args: P.args, **kwargs: P.kwargs) -> int:
+    def with_options(*args: P.args, **kwargs: P.kwargs) -> int:
         options = Options(**{name: option_group(part, kwargs) for name, part in PARTS.items()})  # pyright: ignore[reportArgumentType]  # each is of its type
         options.consent.check()
         kwargs["options"] = options
         return command(*args, **kwargs)
 
     for option in reversed(OPTIONS):
-        collected = option(collected)
-    return collected
+        with_options = option(with_options)
+    return with_options
 
 
 def with_options(team: TeamSpec, options: Options) -> TeamSpec:

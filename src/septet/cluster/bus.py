@@ -12,7 +12,7 @@ from nats.aio.subscription import Subscription
 
 from septet.common.text import decode_token, encode_token
 from septet.errors import BadUsage, Unreachable
-from septet.ports import Said
+from septet.ports import BusMessage
 
 PREFIX = "septet.bus"
 
@@ -35,7 +35,7 @@ class NatsBus:
             raise Unreachable(f"the bus does not answer ({error})", "is the server running?") from error
 
     @asynccontextmanager
-    async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[Said]]:
+    async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[BusMessage]]:
         try:
             subject = f"{PREFIX}.{encode_token(topic)}.*"
             heard = await self._client.subscribe(subject, pending_msgs_limit=0, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
@@ -49,7 +49,7 @@ class NatsBus:
                 await heard.unsubscribe()
 
 
-async def contents(heard: Subscription) -> AsyncIterator[Said]:
+async def contents(heard: Subscription) -> AsyncIterator[BusMessage]:
     async for message in heard.messages:
         with suppress(UnicodeDecodeError):  # no name of ours
-            yield Said(decode_token(message.subject.rpartition(".")[2]), message.data)
+            yield BusMessage(decode_token(message.subject.rpartition(".")[2]), message.data)

@@ -85,7 +85,7 @@ async def open_client(endpoint: Endpoint, patience: float) -> Connection:
         "disconnected_cb": partial(log_lost, client, endpoint),
         "reconnected_cb": partial(log_reconnected, endpoint),
         **nats_credentials(client, endpoint, secret if colon else user),
-        **({"tls": tls_context(endpoint)} if endpoint.encrypted else {}),
+        **({"tls": tls_context(endpoint)} if endpoint.uses_tls else {}),
     }
     try:
         with faults.first:
@@ -143,7 +143,7 @@ def nats_credentials(client: Connection, endpoint: Endpoint, secret: str) -> dic
     """What is told to the server; the secret is handed out when it is asked for, and only to who may hear it."""
 
     def hand_out() -> str:
-        if endpoint.encrypted and not client._server_info.get("tls_required"):  # pyright: ignore[reportPrivateUsage]  # nothing public tells
+        if endpoint.uses_tls and not client._server_info.get("tls_required"):  # pyright: ignore[reportPrivateUsage]  # nothing public tells
             raise nats.errors.Error("it does not speak TLS")
         return secret
 

@@ -75,7 +75,7 @@ class ClusterConductor:
             remote=True,
             is_here=is_here,
             play=self.play,
-            conducting=self.conducting,
+            while_conducting=self.while_conducting,
             command=self.command,
             participants=self.participants,
             orphans=self.orphans,
@@ -94,20 +94,20 @@ class ClusterConductor:
         """Chats whose conductor fell silent and that nobody has taken over yet."""
         found: list[str] = []
         for gone in silent_conductors(await self.participants()):
-            left = await unfinished(self.store, gone.presence.chats)
+            left = await unfinished_chats(self.store, gone.presence.chats)
             if not left:
                 await remove_participant(self.client, gone)
             found += left
         return found
 
     @asynccontextmanager
-    async def conducting(self, chat: str, listen: Listen) -> AsyncGenerator[Listen]:
+    async def while_conducting(self, chat: str, listen: Listen) -> AsyncGenerator[Listen]:
         """The workspace here is kept as an image of what was made elsewhere."""
 
         async def mirror(recorded: Recorded) -> None:
             nonlocal state
             state = fold([recorded], state)
-            await show(state, recorded.event, self.blobs)
+            await mirror_event(state, recorded.event, self.blobs)
             await listen(recorded)
 
         await self._check_alone(chat)
@@ -168,7 +168,7 @@ async def open_remote_sandbox(unsafe: bool) -> Sandbox:
     return RemoteSandbox()
 
 
-async def show(state: State, event: Event, blobs: Blobs) -> None:
+async def mirror_event(state: State, event: Event, blobs: Blobs) -> None:
     """What was made elsewhere, in the workspace here. Files of the person's stay: members have not seen them."""
     workspace = Workspace(Path(state.workspace))
     if isinstance(event, VersionWritten):
@@ -177,7 +177,7 @@ async def show(state: State, event: Event, blobs: Blobs) -> None:
     elif isinstance(event, RunFinished):
         written = [change for change in event.result.changes if change.sha256 and change.kind != "deleted"]
         files = tuple(FileRef(path=one.path, sha256=one.sha256, size=one.size) for one in written)
-        await workspace.write_layout(Layout(files=files, expected=all_contents(state)), blobs)
+        await workspace.write_layout(Layout(files=files, replaceable=all_contents(state)), blobs)
 
 
 def all_contents(state: State) -> dict[str, tuple[str, ...]]:
@@ -190,7 +190,7 @@ def all_contents(state: State) -> dict[str, tuple[str, ...]]:
     return contents
 
 
-async def unfinished(store: EventStore, chats: Sequence[str]) -> list[str]:
+async def unfinished_chats(store: EventStore, chats: Sequence[str]) -> list[str]:
     """Those that can go on; nobody can go on with one whose log is damaged."""
     found: list[str] = []
     for chat in chats:

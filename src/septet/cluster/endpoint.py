@@ -38,7 +38,7 @@ class Endpoint(Value):
     name: str = "septet"
 
     @property
-    def encrypted(self) -> bool:
+    def uses_tls(self) -> bool:
         return bool(self.ca_file or self.certificate) or self.address.startswith(("tls:", "wss:"))
 
 
@@ -149,7 +149,7 @@ def check_address(endpoint: Endpoint) -> None:
         raise BadConfig(
             f"'{without_secret(endpoint.address)}' is no address of a server", "write nats://HOST:PORT"
         )
-    if not endpoint.encrypted and not is_loopback(found["host"]):
+    if not endpoint.uses_tls and not is_loopback(found["host"]):
         raise BadUsage(
             f"{found['host']} is another machine, and the token would be readable on the way",
             "write tls://HOST:PORT, and name the certificate with --tls-ca where it is your own",

@@ -9,7 +9,7 @@ from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats, retry_forever
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.presence import create_presence_stream
-from septet.cluster.server import Server, ServerConfig, add_user, remove_user, serve
+from septet.cluster.server import NatsServer, ServerConfig, add_user, remove_user, serve
 from septet.cluster.store import open_nats_store
 from septet.cluster.users import Users
 from septet.domain.teams import TALKERS
@@ -21,7 +21,7 @@ REMOTE_ROLES = ("planner", "coder", "runner", "reviewer", "manager", "exemplar",
 
 
 @asynccontextmanager
-async def open_host(config: ServerConfig, replicas: int = 1) -> AsyncGenerator[Server]:
+async def open_host(config: ServerConfig, replicas: int = 1) -> AsyncGenerator[NatsServer]:
     """A server with everything that chats need, ready for members and conductors."""
     async with serve(config) as server:
         async with connect_nats(server.endpoint) as client:

@@ -56,7 +56,7 @@ class ServerConfig(Value):
     """For each of these a user is made, who may serve it and nothing else, by these names in teams."""
 
 
-class Server:
+class NatsServer:
     """One nats-server process, and the address that it keeps over restarts."""
 
     def __init__(self, config: ServerConfig, binary: str, token: str) -> None:
@@ -106,7 +106,7 @@ class Server:
             command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         )
         try:
-            self._port = await self._listening(self._process)
+            self._port = await self._wait_for_port(self._process)
         except BaseException:
             await self.stop()
             raise
@@ -163,7 +163,7 @@ class Server:
             tls=tls if config.certificate else "",
         )
 
-    async def _listening(self, process: Process) -> int:
+    async def _wait_for_port(self, process: Process) -> int:
         """The port, once the server has written it down."""
         ports = anyio.Path(self._config.folder / f"{Path(self._binary).name}_{process.pid}.ports")
         with anyio.move_on_after(START_TIMEOUT):
@@ -189,7 +189,7 @@ class Server:
 
 
 @asynccontextmanager
-async def serve(config: ServerConfig) -> AsyncGenerator[Server]:
+async def serve(config: ServerConfig) -> AsyncGenerator[NatsServer]:
     """A supervised server for as long as the context lasts."""
     check_exposure(config)
     binary = await find_binary()
@@ -198,7 +198,7 @@ async def serve(config: ServerConfig) -> AsyncGenerator[Server]:
         token = users.ensure(CONDUCTOR).token
         for role, called in config.roles.items():
             users.ensure(role, [role], called)
-        server = Server(config, binary, token)
+        server = NatsServer(config, binary, token)
         await server.start()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.supervise)

@@ -131,21 +131,21 @@ class NatsStore:
         # The same id for every try: what was stored, but whose acknowledgement was lost, is not stored again.
         headers = {STEP_ID: self._new_id(), EXPECTED_OF: chat_subjects(mine.chat), EXPECTED: str(seen)}
         while True:
-            earlier = self._unpacked(between)
+            earlier = self._unpack(between)
             try:
                 sequel = [replace(mine, event=then([*earlier, mine]))] if then else []
                 return earlier + await self._publish([mine, *sequel], fenced=True, headers=headers)
             except StaleSequence:
                 between = await self._since(mine.chat, seen)
-                if not between and await self._undecided(mine.chat, seen):
+                if not between and await self._is_append_pending(mine.chat, seen):
                     continue
             ids = [one.headers.get(STEP_ID) for one in between]
             if headers[STEP_ID] in ids:
-                return self._unpacked(between[: ids.index(headers[STEP_ID]) + 1])
+                return self._unpack(between[: ids.index(headers[STEP_ID]) + 1])
             check_fence(mine.chat, *tail(between, seen), after)
             headers[EXPECTED] = str(between[-1].seq)
 
-    async def _undecided(self, chat: str, seen: int) -> bool:
+    async def _is_append_pending(self, chat: str, seen: int) -> bool:
         """Whether the server refuses although nothing was added: an earlier try waits for the other copies."""
         newest = await self._patiently(lambda: self._stream.newest(chat_subjects(chat)))
         if (newest.seq if newest else 0) != seen:
@@ -161,10 +161,10 @@ class NatsStore:
         body = pack_events(events)
         number = await self._patiently(lambda: self._stream.publish(subject, body, headers))
         first = last_seq_of(number) - len(events) + 1
-        return [self._noted(replace(one, seq=seq)) for seq, one in enumerate(events, start=first)]
+        return [self._note_time(replace(one, seq=seq)) for seq, one in enumerate(events, start=first)]
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
-        found = self._unpacked(await self._since(chat, message_of(after)))
+        found = self._unpack(await self._since(chat, message_of(after)))
         return found if is_message_end(after) else [one for one in found if one.seq > after]
 
     async def read_to(self, chat: str, after: int, notice: Msg) -> Sequence[Recorded]:
@@ -180,7 +180,7 @@ class NatsStore:
             found.append(stored)
         if previous != seen or not is_message_end(after) or chat_of(found[0].subject) != chat:
             return await self.read(chat, after)
-        return self._unpacked(reversed(found))
+        return self._unpack(reversed(found))
 
     async def chats(self) -> Sequence[ChatHead]:
         sizes: dict[str, int] = {}
@@ -207,7 +207,7 @@ class NatsStore:
                     yield recorded
                     after = recorded.seq
                 while (stored := await feed.next(message_of(after))) is not None:
-                    for recorded in self._unpacked([stored]):
+                    for recorded in self._unpack([stored]):
                         yield recorded
                         after = recorded.seq
 
@@ -264,10 +264,10 @@ class NatsStore:
     def _new_id(self) -> str:
         return f"{self._identity}-{next(self._numbers)}"
 
-    def _unpacked(self, messages: Iterable[StoredMessage]) -> list[Recorded]:
-        return [self._noted(recorded) for one in messages for recorded in unpack_events(one)]
+    def _unpack(self, messages: Iterable[StoredMessage]) -> list[Recorded]:
+        return [self._note_time(recorded) for one in messages for recorded in unpack_events(one)]
 
-    def _noted(self, recorded: Recorded) -> Recorded:
+    def _note_time(self, recorded: Recorded) -> Recorded:
         """Times never go back for those who write through this store; a clock far ahead takes nobody along."""
         at = min(recorded.at, time() + AHEAD)
         self._latest[recorded.chat] = max(at, self._latest.get(recorded.chat, 0.0))

@@ -26,10 +26,10 @@ def demo_names() -> list[str]:
 def nearest_demo(goal: str) -> str:
     """The demo whose goal has most words in common with this one; the clock where none has any."""
 
-    def shared(name: str) -> int:
+    def common_words(name: str) -> int:
         return len(significant_words(load_demo(name).goal) & significant_words(goal))
 
-    return max(["clock", *demo_names()], key=shared)
+    return max(["clock", *demo_names()], key=common_words)
 
 
 def significant_words(text: str) -> set[str]:

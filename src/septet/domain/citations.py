@@ -38,7 +38,7 @@ class Citations(Value):
     """The numbers of a text with their sources, and those that nobody printed."""
 
     sources: tuple[Source, ...] = ()
-    unfounded: tuple[str, ...] = ()
+    without_source: tuple[str, ...] = ()
 
 
 def trace_numbers(answer: str, outputs: Iterable[ScriptOutput], given: str = "") -> Citations:
@@ -56,7 +56,7 @@ def trace_numbers(answer: str, outputs: Iterable[ScriptOutput], given: str = "")
             )
         elif wanted not in known:
             unfounded.setdefault(wanted, number)
-    return Citations(sources=tuple(sources.values()), unfounded=tuple(unfounded.values()))
+    return Citations(sources=tuple(sources.values()), without_source=tuple(unfounded.values()))
 
 
 def numbers(text: str) -> list[str]:

@@ -35,12 +35,12 @@ class Layout(Value):
     """
 
     files: tuple[FileRef, ...] = ()
-    gone: Mapping[str, tuple[str, ...]] = {}
-    expected: Mapping[str, tuple[str, ...]] | None = None
+    removable: Mapping[str, tuple[str, ...]] = {}
+    replaceable: Mapping[str, tuple[str, ...]] | None = None
 
     def may_replace(self, path: str, digest: str) -> bool:
         """Whether that content, "" for no file, is the team's own."""
-        return not digest or self.expected is None or is_expected(self.expected, path, digest)
+        return not digest or self.replaceable is None or is_expected(self.replaceable, path, digest)
 
 
 def is_expected(expected: Mapping[str, tuple[str, ...]], path: str, digest: str) -> bool:

@@ -73,7 +73,7 @@ class Price(Value, forbid_unknown_fields=True):
 class Purse(Value):
     """What may be spent at most, US dollars or seconds; `limit` is the budget that it is left of, in words."""
 
-    left: float
+    remaining: float
     limit: str
 
 

@@ -16,7 +16,7 @@ class EventStream:
         self._fresh = True
 
     @property
-    def pending(self) -> int:
+    def pending_bytes(self) -> int:
         """How many bytes wait for the end of their event."""
         return sum(map(len, self._pending))
 
@@ -88,7 +88,7 @@ async def read_deltas(incoming: HttpResponse, reader: AnswerReader) -> AsyncGene
     async for piece in incoming:
         for data in events.feed(piece):
             reader.feed(data)
-        check_size(max(reader.size, events.pending), longest)
+        check_size(max(reader.size, events.pending_bytes), longest)
         yield reader.take_delta() or Delta()
         if reader.done:
             await incoming.drain()

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from septet.ports import Said
+from septet.ports import BusMessage
 
 
 class Queue:
@@ -15,10 +15,10 @@ class Queue:
     __slots__ = ("_news", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: deque[Said] = deque()
+        self._waiting: deque[BusMessage] = deque()
         self._news: anyio.Event | None = None
 
-    def put(self, message: Said) -> None:
+    def put(self, message: BusMessage) -> None:
         self._waiting.append(message)
         if self._news is not None:
             self._news.set()
@@ -27,7 +27,7 @@ class Queue:
     def __aiter__(self) -> "Queue":
         return self
 
-    async def __anext__(self) -> Said:
+    async def __anext__(self) -> BusMessage:
         while not self._waiting:
             self._news = self._news or anyio.Event()
             await self._news.wait()
@@ -42,10 +42,10 @@ class MemoryBus:
 
     async def publish(self, topic: str, message: bytes, by: str = "") -> None:
         for queue in self._topics.get(topic, ()):
-            queue.put(Said(by, message))
+            queue.put(BusMessage(by, message))
 
     @asynccontextmanager
-    async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[Said]]:
+    async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[BusMessage]]:
         queue = Queue()
         queues = self._topics.setdefault(topic, [])
         queues.append(queue)

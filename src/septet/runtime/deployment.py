@@ -73,7 +73,7 @@ class Deployment:
     is_here: Callable[[RoleSpec], bool] = everybody
     """Whether the member's turns are taken by the process that conducts the chat."""
     play: Play = play_here
-    conducting: Conducting = conduct_here
+    while_conducting: Conducting = conduct_here
     command: Callable[[str], str] = resume_command
     """What a person types to go on with the chat."""
     participants: Callable[[], Awaitable[Sequence[Participant] | None]] = no_participants

@@ -88,7 +88,7 @@ class KernelSlot:
     proxy_folder: TemporaryFolder
 
     async def run(self, cell: Cell, listen: Listener | None) -> RunResult:
-        if tuple(self.kernel.succeeded) != cell.earlier:
+        if tuple(self.kernel.successful_cells) != cell.earlier:
             await self.kernel.restart(cell.earlier)
         async with AsyncExitStack() as stack:
             if self.job.network != "off":

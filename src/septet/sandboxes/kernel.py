@@ -39,10 +39,10 @@ _EXIT_CODES = {"succeeded": 0, "failed": 1, "interrupted": 130, "": 137}
 class KernelProcess:
     """A kernel that lives: its processes and the channel to it."""
 
-    started: RunningProgram
+    program: RunningProgram
     channel: socket.socket
     stack: AsyncExitStack
-    pending: bytes = b""
+    buffer: bytes = b""
 
     async def send(self, nonce: str, code: str) -> None:
         rest = memoryview(msgspec.json.encode((nonce, code)) + b"\n")
@@ -68,7 +68,7 @@ class KernelProcess:
 
     async def read_line(self) -> bytes | None:
         """The next one, of which no more than an answer's length is kept, or nothing if the kernel has died."""
-        while b"\n" not in self.pending:
+        while b"\n" not in self.buffer:
             await anyio.wait_readable(self.channel)
             try:
                 piece = self.channel.recv(4096)
@@ -76,19 +76,19 @@ class KernelProcess:
                 return None
             if not piece:
                 return None
-            self.pending = self.pending[-_LONGEST_LINE:] + piece
-        line, _, self.pending = self.pending.partition(b"\n")
+            self.buffer = self.buffer[-_LONGEST_LINE:] + piece
+        line, _, self.buffer = self.buffer.partition(b"\n")
         return line
 
     def interrupt(self) -> None:
         """Only the kernel's own process, which is the first one's child, is interrupted."""
-        for pid in children(self.started.leader):
+        for pid in children(self.program.leader):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGINT)
 
     async def end(self) -> None:
         self.channel.close()
-        leader = ProcessHandle.of(self.started.leader, self.started.process)
+        leader = ProcessHandle.of(self.program.leader, self.program.process)
         leader.send(signal.SIGKILL)
         await leader.wait()
         leader.close()
@@ -106,7 +106,7 @@ class Kernel:
     sandbox: Bubblewrap
     job: Job
     preamble: str = ""
-    succeeded: list[str] = field(default_factory=list[str])
+    successful_cells: list[str] = field(default_factory=list[str])
     session: KernelProcess | None = None
 
     async def run(self, code: str, listen: Listener | None = None) -> RunResult:
@@ -117,7 +117,7 @@ class Kernel:
         monitor = RunMonitor.of(self.job.limits, listen)
         answer = await self._run_cell(session, code, monitor)
         if answer == "succeeded":
-            self.succeeded.append(code)
+            self.successful_cells.append(code)
         if not answer:
             await self._discard()
         after, changes = await to_thread.run_sync(disk.compare)
@@ -139,7 +139,7 @@ class Kernel:
 
     async def restart(self, succeeded: Iterable[str] = ()) -> None:
         """Forget everything but these cells, which are run again before the next one."""
-        self.succeeded[:] = succeeded
+        self.successful_cells[:] = succeeded
         await self._discard()
 
     async def _discard(self) -> None:
@@ -150,7 +150,7 @@ class Kernel:
 
     async def _rebuild(self, workspace: Path) -> KernelProcess:
         session = await self._start(workspace)
-        for code in [*filter(None, [self.preamble]), *self.succeeded]:
+        for code in [*filter(None, [self.preamble]), *self.successful_cells]:
             if not await self._run_cell(session, code, RunMonitor.of(self.job.limits, None)):
                 await self._discard()
                 raise SandboxFailed("the kernel's state could not be rebuilt", "restart the kernel")
@@ -193,32 +193,32 @@ class Kernel:
         except BaseException:
             await self._discard()
             raise
-        monitor.group_limit = session.started.group.limit_hit()
+        monitor.group_limit = session.program.group.limit_hit()
         return answer
 
 
 def _watch(group: TaskGroup, session: KernelProcess, monitor: RunMonitor) -> None:
-    process = session.started.process
+    process = session.program.process
     group.start_soon(read_stream, process.stdout, "stdout", monitor)
     group.start_soon(read_stream, process.stderr, "stderr", monitor)
-    group.start_soon(poll_usage, session.started, monitor)
+    group.start_soon(poll_usage, session.program, monitor)
     group.start_soon(_enforce, session, monitor)
 
 
 async def _enforce(session: KernelProcess, monitor: RunMonitor) -> None:
     """Out of time, a cell is first interrupted, so that the state is kept; what does not listen is ended."""
-    await monitor.stopped.wait()
+    await monitor.stop_event.wait()
     if monitor.stopped_by == "time":
         session.interrupt()
         await anyio.sleep(_GRACE)
-    leader = ProcessHandle.of(session.started.leader, session.started.process)
+    leader = ProcessHandle.of(session.program.leader, session.program.process)
     leader.send(signal.SIGKILL)
     leader.close()
 
 
 async def _drain(session: KernelProcess, monitor: RunMonitor) -> None:
     """What was printed before the answer came is in the pipes now."""
-    process = session.started.process
+    process = session.program.process
     for stream, pipe in (("stdout", process.stdout), ("stderr", process.stderr)):
         assert pipe is not None
         with suppress(BlockingIOError):

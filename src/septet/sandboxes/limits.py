@@ -23,7 +23,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ResourceUsage:
     """`memory` counts shared pages once per process: an upper bound."""
 
     pids: tuple[int, ...] = ()
@@ -32,7 +32,7 @@ class Usage:
     memory: int = 0
 
 
-def usage_of(leader: int) -> Usage:
+def usage_of(leader: int) -> ResourceUsage:
     """The sum over the leader and everything below it; whoever ends meanwhile is left out."""
     pids = tuple(_tree(leader))
     tasks = memory = ticks = 0
@@ -42,7 +42,7 @@ def usage_of(leader: int) -> Usage:
             ticks += sum(int(field) for field in fields[11:15])
             tasks += int(fields[17])
             memory += int(fields[21]) * _PAGE
-    return Usage(pids, tasks, ticks / _TICKS, memory)
+    return ResourceUsage(pids, tasks, ticks / _TICKS, memory)
 
 
 def proportional_memory(pids: tuple[int, ...]) -> int | None:
@@ -129,7 +129,7 @@ class Enforcement:
     bound: Bound
     ulimit: Callable[[Limits], Sequence[str]] = lambda limits: ()
     group: Callable[[Limits], Mapping[str, str]] = lambda limits: {}
-    is_exceeded: Callable[[Usage, Limits], bool] = lambda usage, limits: False
+    is_exceeded: Callable[[ResourceUsage, Limits], bool] = lambda usage, limits: False
     explains: Callable[[Ending, Limits], bool] = lambda ending, limits: False
 
 
@@ -150,7 +150,7 @@ def _memory_group(limits: Limits) -> Mapping[str, str]:
     }
 
 
-def _exceeds_memory(usage: Usage, limits: Limits) -> bool:
+def _exceeds_memory(usage: ResourceUsage, limits: Limits) -> bool:
     """The quick figure counts shared pages twice: the exact one decides."""
     if usage.memory <= limits.memory:
         return False
@@ -214,7 +214,7 @@ def group_values(limits: Limits) -> dict[str, str]:
     return {name: value for one in ENFORCEMENTS for name, value in one.group(limits).items()}
 
 
-def exceeded_bounds(usage: Usage, limits: Limits) -> Iterator[Bound]:
+def exceeded_bounds(usage: ResourceUsage, limits: Limits) -> Iterator[Bound]:
     return (one.bound for one in ENFORCEMENTS if one.is_exceeded(usage, limits))
 
 

@@ -182,7 +182,7 @@ _UNKNOWN = "the index has none of that name that provides it"
 
 
 @dataclass(frozen=True, slots=True)
-class Packages:
+class PackageInstaller:
     """The environments of all workspaces, in a folder of their own; programs only read theirs."""
 
     folder: Path
@@ -200,10 +200,10 @@ class Packages:
         )  # which older versions led to Septet's own packages with
         return add_site_packages(job, site, home)
 
-    async def missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
-        return await to_thread.run_sync(self._missing, workspace, dict(sources))
+    async def find_missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
+        return await to_thread.run_sync(self._find_missing, workspace, dict(sources))
 
-    def _missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
+    def _find_missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
         """By the kept map where it knows the name; of the others only the index can tell."""
         project = project_environment(Path(workspace))
         places = [

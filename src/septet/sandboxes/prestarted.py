@@ -116,10 +116,10 @@ def _current_thread() -> tuple[int, int]:
 class PrestartedShells:
     """At most one shell waits, for a run like the last one."""
 
-    waiting: PrestartedShell | None = None
+    spare_shell: PrestartedShell | None = None
 
     def take(self, user: SandboxUser) -> PrestartedShell:
-        shell, self.waiting = self.waiting, None
+        shell, self.spare_shell = self.spare_shell, None
         if shell is not None and shell.matches(user):
             return shell
         if shell is not None:
@@ -132,10 +132,10 @@ class PrestartedShells:
 
     def prestart_next(self, user: SandboxUser) -> None:
         with suppress(SeptetError, OSError):
-            self.waiting = self.waiting or prestart(user)
+            self.spare_shell = self.spare_shell or prestart(user)
 
     def close(self) -> None:
-        shell, self.waiting = self.waiting, None
+        shell, self.spare_shell = self.spare_shell, None
         if shell is not None:
             shell.close()
 

@@ -21,7 +21,7 @@ from septet.domain.runs import Bound, Limits
 from septet.errors import SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes.cgroups import ControlGroup
-from septet.sandboxes.limits import Usage, exceeded_bounds, usage_of
+from septet.sandboxes.limits import ResourceUsage, exceeded_bounds, usage_of
 from septet.sandboxes.test_report import ReportChannel
 
 _PAUSE = 0.02
@@ -203,7 +203,7 @@ class RunMonitor:
     stopped_by: Bound | None = None
     group_limit: Bound | None = None
     exit_code: int | None = None
-    stopped: anyio.Event = field(default_factory=anyio.Event)
+    stop_event: anyio.Event = field(default_factory=anyio.Event)
     on_stop: Callable[[], None] = field(default=_nothing)
 
     @classmethod
@@ -213,7 +213,7 @@ class RunMonitor:
     def stop(self, bound: Bound) -> None:
         if self.stopped_by is None:
             self.stopped_by = bound
-            self.stopped.set()
+            self.stop_event.set()
             self.on_stop()
 
     def seconds_left(self) -> float:
@@ -227,7 +227,7 @@ class RunMonitor:
         if capture.total > self.limits.output:
             self.stop("output")
 
-    def check_usage(self, usage: Usage) -> None:
+    def check_usage(self, usage: ResourceUsage) -> None:
         if not self.seconds_left():
             self.stop("time")
         for bound in exceeded_bounds(usage, self.limits):

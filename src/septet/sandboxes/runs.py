@@ -64,7 +64,7 @@ async def _compare(disk: WorkspaceDisk) -> tuple[files.Survey, tuple[FileChange,
     return await to_thread.run_sync(disk.compare)
 
 
-async def execute(
+async def execute_job(
     job: Job,
     workspace: Path,
     rung: str,
@@ -76,7 +76,7 @@ async def execute(
     monitor = RunMonitor.of(job.limits, listen)
     with open_channel() if job.tests else nullcontext() as channel:
         job = channel.prepare(job) if channel else job
-        async with launch(job, workspace, monitor, channel.inherited if channel else ()) as started:
+        async with launch(job, workspace, monitor, channel.inherited_fds if channel else ()) as started:
             await supervise(started, job.stdin, monitor, disk.exceeds_limit, channel)
             seconds = time.monotonic() - monitor.start_time
     code = _exit_code(started.process.returncode) if monitor.exit_code is None else monitor.exit_code

@@ -57,12 +57,12 @@ class ProbeOutput(Value):
     variables: dict[str, str]
 
 
-class Finding(Value):
+class AttemptResult(Value):
     """One thing that was tried, whether the sandbox held it, and whether it must."""
 
     attempt: Attempt
-    held: bool
-    needed: bool = True
+    is_contained: bool
+    is_required: bool = True
 
 
 class SelfCheck(Value):
@@ -70,15 +70,15 @@ class SelfCheck(Value):
 
     rung: str
     ran: bool
-    findings: tuple[Finding, ...]
+    results: tuple[AttemptResult, ...]
 
     @property
     def holds(self) -> bool:
-        return self.ran and all(finding.held or not finding.needed for finding in self.findings)
+        return self.ran and all(finding.is_contained or not finding.is_required for finding in self.results)
 
     @property
     def let_through(self) -> tuple[Attempt, ...]:
-        return tuple(finding.attempt for finding in self.findings if not finding.held)
+        return tuple(finding.attempt for finding in self.results if not finding.is_contained)
 
 
 async def self_check(sandbox: Sandbox) -> SelfCheck:
@@ -102,9 +102,10 @@ async def self_check(sandbox: Sandbox) -> SelfCheck:
         }
     accepted = ACCEPTED.get(result.rung, frozenset())
     findings = [
-        Finding(attempt=one, held=not got_through[one], needed=one not in accepted) for one in ATTEMPTS
+        AttemptResult(attempt=one, is_contained=not got_through[one], is_required=one not in accepted)
+        for one in ATTEMPTS
     ]
-    return SelfCheck(rung=result.rung, ran=said is not None, findings=tuple(findings))
+    return SelfCheck(rung=result.rung, ran=said is not None, results=tuple(findings))
 
 
 def _parse_output(stdout: str) -> ProbeOutput | None:

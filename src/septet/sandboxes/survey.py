@@ -18,12 +18,12 @@ _MAX_OTHERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class FileStamp:
     """What tells that a file is not what it was; the change time cannot be set back by a program."""
 
     size: int
-    modified: int
-    touched: int
+    mtime: int
+    ctime: int
     inode: int
 
 
@@ -31,7 +31,7 @@ class Stamp:
 class Survey:
     """All plain files of a workspace, the space they take and how many entries of any kind there are."""
 
-    files: Mapping[bytes, Stamp]
+    files: Mapping[bytes, FileStamp]
     space: int
     entries: int
     others: frozenset[bytes] = frozenset()
@@ -65,14 +65,14 @@ def quick_survey(workspace: Path, at_most: int) -> Survey | None:
 
 
 def _summarise(found: Iterable[tuple[bytes, os.stat_result]]) -> Survey:
-    files: dict[bytes, Stamp] = {}
+    files: dict[bytes, FileStamp] = {}
     others: set[bytes] = set()
     space = entries = 0
     for name, status in found:
         entries += 1
         space += status.st_blocks * 512
         if stat.S_ISREG(status.st_mode):
-            files[name] = Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+            files[name] = FileStamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
         else:
             others.add(name)
     return Survey(files, space, entries, frozenset(others))

@@ -23,16 +23,16 @@ _MAX_REPORT = 64 << 20
 class ReportChannel:
     """What is written to `place`, a descriptor to inherit or a path, is read here; `writing` keeps it open."""
 
-    place: str
+    address: str
     reader: FileIO
     writer: FileIO
-    inherited: tuple[int, ...] = ()
+    inherited_fds: tuple[int, ...] = ()
     nonce: str = field(default_factory=secrets.token_hex)
-    received: bytearray = field(default_factory=bytearray)
+    buffer: bytearray = field(default_factory=bytearray)
 
     def prepare(self, job: Job) -> Job:
         """The nonce comes by stdin: the program that reads it first is ours, and then it is nowhere to be read."""
-        variables = {**job.environment, VARIABLE: self.place}
+        variables = {**job.environment, VARIABLE: self.address}
         return replace(job, environment=variables, stdin=f"{self.nonce}\n".encode())
 
     async def collect(self) -> None:
@@ -43,15 +43,15 @@ class ReportChannel:
             piece = self.reader.read(_PIECE)
             if piece == b"":
                 return
-            if piece and len(self.received) < _MAX_REPORT:
-                self.received += piece
+            if piece and len(self.buffer) < _MAX_REPORT:
+                self.buffer += piece
 
     def close_writer(self) -> None:
         """Nobody is left who could report."""
         self.writer.close()
 
     def report(self) -> TestReport:
-        return read_report(bytes(self.received), self.nonce)
+        return read_report(bytes(self.buffer), self.nonce)
 
 
 OpenChannel = Callable[[], AbstractContextManager[ReportChannel]]

@@ -17,7 +17,7 @@ from septet.ports import Listener
 from septet.sandboxes import view
 from septet.sandboxes.process import RunMonitor, RunningProgram
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.runs import execute
+from septet.sandboxes.runs import execute_job
 
 _WAITING = Path(__file__).with_name("inside") / "warm_interpreter.py"
 _PYTHON = ("python", "python3")
@@ -30,7 +30,7 @@ class WarmSandbox:
     """A sandbox that nothing ran in yet; it is used once and then taken away with all that is in it."""
 
     key: Key
-    started: RunningProgram
+    program: RunningProgram
     control: int
     stack: AsyncExitStack
 
@@ -42,7 +42,7 @@ class WarmSandbox:
             with suppress(BrokenPipeError):
                 os.write(self.control, b"\0".join(map(os.fsencode, job.command[1:])))
             self.close()
-            yield self.started
+            yield self.program
 
     def close(self) -> None:
         if self.control >= 0:
@@ -67,13 +67,13 @@ class WarmRunner:
         spare = await self._take(workspace, key)
         launch = spare.launch if spare else self.sandbox.launch
         try:
-            return await execute(job, workspace, self.sandbox.rung, launch, listen)
+            return await execute_job(job, workspace, self.sandbox.rung, launch, listen)
         finally:
             self.group.start_soon(self._prepare, key, job, workspace)
 
     async def _take(self, workspace: Path, key: Key) -> WarmSandbox | None:
         spare = self.spares.pop(workspace, None)
-        if spare is None or (spare.key == key and spare.started.process.poll() is None):
+        if spare is None or (spare.key == key and spare.program.process.poll() is None):
             return spare
         await discard(spare)
         return None
@@ -125,7 +125,7 @@ async def open_warm_runner(sandbox: Bubblewrap, preload: tuple[str, ...] = ()) -
 async def discard(spare: WarmSandbox) -> None:
     """Told nothing, the interpreter ends by itself."""
     spare.close()
-    spare.started.process.kill()
+    spare.program.process.kill()
     with suppress(SeptetError):
         await spare.stack.aclose()
 

@@ -206,7 +206,7 @@ class PendingAppend:
     after: int | None
     then: Sequel | None
     data: bytes
-    done: anyio.Event = field(default_factory=anyio.Event)
+    done_event: anyio.Event = field(default_factory=anyio.Event)
     outcome: Outcome = ()
 
 
@@ -236,7 +236,7 @@ class Writer:
         # A cancelled caller still learns what became of its event: otherwise its next append would
         # meet this one as if another conductor had written it.
         with anyio.CancelScope(shield=True):
-            await pending.done.wait()
+            await pending.done_event.wait()
         if isinstance(pending.outcome, Exception):
             raise pending.outcome
         return pending.outcome
@@ -286,7 +286,7 @@ class Writer:
 
     def _finish(self, batch: list[PendingAppend]) -> None:
         for pending in batch:
-            pending.done.set()
+            pending.done_event.set()
         self._signals.notify({pending.chat for pending in batch})
 
 

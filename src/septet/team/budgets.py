@@ -14,7 +14,7 @@ Kind = Literal["token", "cost", "time"]
 def within_budget(budget: Budget, floor: Floor) -> Floor:
     """End when tokens, cost or time are used up, or would be by the next turn: the chat's or the member's."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         if state.budget_reached is not None:
             return End(reason="bound", detail=state.budget_reached.why)
         move = floor(state)
@@ -23,7 +23,7 @@ def within_budget(budget: Budget, floor: Floor) -> Floor:
         why = overdrawn(state, budget, move.speaker)
         return End(reason="bound", detail=why) if why else move
 
-    return bounded
+    return next_move
 
 
 def overdrawn(state: State, budget: Budget, speaker: str, more: Spending | None = None) -> str:
@@ -35,7 +35,9 @@ def overdrawn(state: State, budget: Budget, speaker: str, more: Spending | None 
     total = Spending(usage=state.spent.usage, cost=state.spent.cost, seconds=state.seconds)
     used = own_spending(state, speaker)
     member = f"the {speaker}'s"
-    return exceeded(whole, total, more, ("the", member)) or exceeded(own, used, more, (member, "its"))
+    return limit_reached(whole, total, more, ("the", member)) or limit_reached(
+        own, used, more, (member, "its")
+    )
 
 
 def expected_spending(state: State, speaker: str, request: Request) -> Spending:
@@ -53,7 +55,7 @@ def purse_for(state: State, speaker: str) -> Purse | None:
         ("the", state.budget.cost, state.spent.cost),
         (f"the {speaker}'s", allowance(state, speaker).cost, own_spending(state, speaker).cost),
     ]
-    return min(purses(left, "cost"), key=lambda purse: purse.left, default=None)
+    return min(purses(left, "cost"), key=lambda purse: purse.remaining, default=None)
 
 
 def time_for(state: State, speaker: str) -> Purse | None:
@@ -62,17 +64,17 @@ def time_for(state: State, speaker: str) -> Purse | None:
         ("the", state.budget.seconds, state.seconds),
         (f"the {speaker}'s", allowance(state, speaker).seconds, own_spending(state, speaker).seconds),
     ]
-    return min(purses(left, "time"), key=lambda purse: purse.left, default=None)
+    return min(purses(left, "time"), key=lambda purse: purse.remaining, default=None)
 
 
 def purses(left: Iterable[tuple[str, float | None, float]], kind: Kind) -> Iterator[Purse]:
     """What is left of limits, each with whose it is, how much it is and how much of it is used."""
     for whose, limit, used in left:
         if limit is not None:
-            yield Purse(left=limit - used, limit=f"{whose} {kind} budget of {amount_text(limit, kind)}")
+            yield Purse(remaining=limit - used, limit=f"{whose} {kind} budget of {amount_text(limit, kind)}")
 
 
-def exceeded(limits: Allowance, used: Spending, more: Spending, names: tuple[str, str]) -> str:
+def limit_reached(limits: Allowance, used: Spending, more: Spending, names: tuple[str, str]) -> str:
     """Which limit is reached, or would be by `more`; `names` say whose limit and whose turn it is."""
     whose, turn = names
     measured: list[tuple[float | None, float, float, Kind]] = [

@@ -115,7 +115,7 @@ class Context(Value, omit_defaults=False):
 def compose_prompt(template: str, context: Context | Mapping[str, object]) -> str:
     """The template with every {{key}} filled from the context; a key that is not there is an error."""
 
-    def filled(found: re.Match[str]) -> str:
+    def fill(found: re.Match[str]) -> str:
         key = found[1]
         try:
             value = context[key]
@@ -125,7 +125,7 @@ def compose_prompt(template: str, context: Context | Mapping[str, object]) -> st
             ) from None
         return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
-    return PLACE.sub(filled, template)
+    return PLACE.sub(fill, template)
 
 
 def context_of(

@@ -19,7 +19,7 @@ class EvidenceLine(Value):
     """A row of the final report: requirement, check, what shows it, on which version."""
 
     item: Requirement
-    met: bool
+    is_met: bool
     detail: str
 
 
@@ -180,7 +180,7 @@ def wish_line(state: State, wish: Wish) -> EvidenceLine:
     return (
         evidence_line(state, item)
         if wish.version
-        else EvidenceLine(item=item, met=False, detail="no version since")
+        else EvidenceLine(item=item, is_met=False, detail="no version since")
     )
 
 
@@ -188,13 +188,13 @@ def evidence_line(state: State, item: Requirement) -> EvidenceLine:
     if isinstance(item.check, Judged):
         return EvidenceLine(
             item=item,
-            met=is_accepted(state),
+            is_met=is_accepted(state),
             detail="accepted by the reviewer" if is_accepted(state) else "not accepted",
         )
     found = state.evidence.get(item.id)
     if found is None:
-        return EvidenceLine(item=item, met=False, detail="not checked")
-    return EvidenceLine(item=item, met=found.passed, detail=found.detail)
+        return EvidenceLine(item=item, is_met=False, detail="not checked")
+    return EvidenceLine(item=item, is_met=found.passed, detail=found.detail)
 
 
 def shortcomings(state: State) -> list[str]:
@@ -235,7 +235,7 @@ def unmet(state: State) -> list[str]:
     lines = [
         line
         for line in report(state)
-        if not line.met and (line.item.id in untried or not isinstance(line.item.check, Judged))
+        if not line.is_met and (line.item.id in untried or not isinstance(line.item.check, Judged))
     ]
     return [f"{line.item.id} is not met ({line.detail})" for line in lines]
 

@@ -47,16 +47,16 @@ def rounds_of(state: State, member: str = "") -> int:
 def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
     """End as done as soon as the evidence says so."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         return End(reason="done", detail="every check passed") if done(state) else floor(state)
 
-    return bounded
+    return next_move
 
 
 def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
     """End before one round more than `turns`: of anybody, or of the speaker `of`."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         move = floor(state)
         used = rounds_of(state, of)
         if turns is None or isinstance(move, End) or used < turns or of not in ("", move.speaker):
@@ -65,13 +65,13 @@ def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
             reason="bound", detail=f"{pluralize(turns, 'round')} {'is' if turns == 1 else 'are'} used up"
         )
 
-    return bounded
+    return next_move
 
 
 def unless_refused(times: int, floor: Floor) -> Floor:
     """End when a member's replies could not be used so many times in a row."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         if state.refused is None or state.refusals < times:
             return floor(state)
         who, why = state.refused.role, state.refused.reason.partition("\n\n")[0]
@@ -80,7 +80,7 @@ def unless_refused(times: int, floor: Floor) -> Floor:
             detail=f"{pluralize(times, 'reply', 'replies')} of the {who} in a row could not be used: {why}",
         )
 
-    return bounded
+    return next_move
 
 
 def tries(state: State) -> int:
@@ -91,7 +91,7 @@ def tries(state: State) -> int:
 def unless_stuck(times: int, floor: Floor) -> Floor:
     """End when the same code or the same failure comes again and again, in spite of all help."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         if tries(state) < times + HELPED:
             return floor(state)
         if state.repeats + 1 == tries(state):
@@ -100,13 +100,13 @@ def unless_stuck(times: int, floor: Floor) -> Floor:
             detail = f"the same failure came {pluralize(state.failing, 'time')} in a row: {state.failure}"
         return End(reason="no_progress", detail=detail)
 
-    return bounded
+    return next_move
 
 
 def with_help(times: int, floor: Floor) -> Floor:
     """Before the coder tries the same again: the exemplar at the `times`-th time, the person two later."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         move = floor(state)
         if isinstance(move, End) or move.speaker != "coder" or tries(state) < times:
             return move
@@ -121,13 +121,13 @@ def with_help(times: int, floor: Floor) -> Floor:
             else move
         )
 
-    return bounded
+    return next_move
 
 
 def unless_never_pleased(times: int, floor: Floor) -> Floor:
     """End when the reviewer wants more and more of what passes every check."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         if state.green_rejections < times:
             return floor(state)
         return End(
@@ -135,45 +135,45 @@ def unless_never_pleased(times: int, floor: Floor) -> Floor:
             detail=f"all checks passed, but the reviewer wanted more {pluralize(times, 'time')} in a row",
         )
 
-    return bounded
+    return next_move
 
 
 def until_accepted(floor: Floor) -> Floor:
     """End when the person takes the work as it is."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         return End(reason="accepted", detail="as it is") if state.accepted else floor(state)
 
-    return bounded
+    return next_move
 
 
 def with_package_approval(floor: Floor) -> Floor:
     """Ask the person about packages before anything goes on."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         waiting = state.team.packages == "ask" and bool(state.provisions.to_ask)
         return Speak(speaker=state.team.person) if waiting else floor(state)
 
-    return bounded
+    return next_move
 
 
 def unless_stopped(floor: Floor) -> Floor:
     """End when the person said so."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         return End(reason="stopped", detail="stopped by the person") if state.stop_requested else floor(state)
 
-    return bounded
+    return next_move
 
 
 def stepwise(floor: Floor) -> Floor:
     """Ask the person before every turn that is not the person's own."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         move = floor(state)
         person = state.team.person
         taken = sum(state.turns.values()) - state.turns.get(person, 0)
         waiting = isinstance(move, Speak) and move.speaker != person and state.steps <= taken
         return Speak(speaker=person) if waiting else move
 
-    return bounded
+    return next_move

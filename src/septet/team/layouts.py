@@ -12,13 +12,13 @@ def layout_of(state: State, *, sweep: bool = False, mirror: bool = False) -> Lay
     """
     version = state.version
     if version is None:
-        return Layout(expected=None if mirror else state.expected)
+        return Layout(replaceable=None if mirror else state.expected)
     older = {file.path: file.sha256 for one in state.versions for file in one.files}
     deleted = older if mirror else deleted_by_team(state)
     left = {path: (digest, *filter(None, state.expected.get(path, ()))) for path, digest in deleted.items()}
     stale = {path: (*left.get(path, ()), digest) for path, digest in state.stale.items()}
     gone = {**left, **stale} if sweep else left
-    return Layout(files=version.files, gone=gone, expected=None if mirror else state.expected)
+    return Layout(files=version.files, removable=gone, replaceable=None if mirror else state.expected)
 
 
 def deleted_by_team(state: State) -> dict[str, str]:

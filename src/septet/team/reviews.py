@@ -103,7 +103,7 @@ def stems(text: str) -> set[str]:
 def has_evidence(found: Finding, state: State) -> bool:
     """Its evidence is there: a file of the version, a test that fails, a requirement that is not met."""
     files = {file.path for file in (state.version.files if state.version else ())}
-    failing = {*tests_of(state).failed, *(line.item.id for line in report(state) if not line.met)}
+    failing = {*tests_of(state).failed, *(line.item.id for line in report(state) if not line.is_met)}
     named = re.split(r"[\s,;]+", found.evidence)
     return any(word.split(":")[0] in files or word in failing for word in named if word)
 

@@ -63,20 +63,20 @@ def render_reply(form: Form, reply: Reply) -> tuple[bytes, ...]:
     return tuple(form.pieces(reply))
 
 
-class Question(Value):
+class MockExchange(Value):
     """A question, its good reply, and the wire that both are in."""
 
-    seen: SeenRequest
+    request: SeenRequest
     form: Form
     reply: Reply
     retry_after: str
 
     @property
     def good(self) -> Response:
-        return plain_response(self.seen, self.reply)
+        return plain_response(self.request, self.reply)
 
     @property
-    def begun(self) -> tuple[bytes, ...]:
+    def first_half(self) -> tuple[bytes, ...]:
         """The first half of a good stream, without any event that ends it."""
         return self.good.body[: self.half]
 
@@ -84,63 +84,67 @@ class Question(Value):
     def half(self) -> int:
         return max(1, (len(self.good.body) - self.form.tail) // 2)
 
-    def damaged(self, body: tuple[bytes, ...], ending: End = "whole") -> Response:
+    def with_body(self, body: tuple[bytes, ...], ending: End = "whole") -> Response:
         return replace(self.good, body=body, ending=ending)
 
 
 def faulty(fault: Fault, seen: SeenRequest, reply: Reply, retry_after: str) -> Response:
     """What the fault makes of a good response."""
-    return FAULTS[fault](Question(seen=seen, form=request_form(seen), reply=reply, retry_after=retry_after))
+    return FAULTS[fault](
+        MockExchange(request=seen, form=request_form(seen), reply=reply, retry_after=retry_after)
+    )
 
 
-def rate_limited(asked: Question) -> Response:
+def rate_limited(asked: MockExchange) -> Response:
     header = ("Retry-After", asked.retry_after)
-    return error_response(asked.form, 429, "slow down", "rate_limit_exceeded", (header,))
+    return api_error_response(asked.form, 429, "slow down", "rate_limit_exceeded", (header,))
 
 
-def server_error(asked: Question) -> Response:
-    return error_response(asked.form, 500, "something broke", "internal_error")
+def server_error(asked: MockExchange) -> Response:
+    return api_error_response(asked.form, 500, "something broke", "internal_error")
 
 
-def unavailable(asked: Question) -> Response:
-    return error_response(asked.form, 503, "overloaded", "overloaded_error")
+def unavailable(asked: MockExchange) -> Response:
+    return api_error_response(asked.form, 503, "overloaded", "overloaded_error")
 
 
-def context_too_long(asked: Question) -> Response:
+def context_too_long(asked: MockExchange) -> Response:
     text = "This model's maximum context length is 100 tokens: prompt is too long"
-    return error_response(asked.form, 400, text, "context_length_exceeded")
+    return api_error_response(asked.form, 400, text, "context_length_exceeded")
 
 
-def truncated_response(asked: Question) -> Response:
+def truncated_response(asked: MockExchange) -> Response:
     next_event = asked.good.body[asked.half]
-    return asked.damaged((*asked.begun, next_event[: len(next_event) // 2]), "closed")
+    return asked.with_body((*asked.first_half, next_event[: len(next_event) // 2]), "closed")
 
 
-def no_choices(asked: Question) -> Response:
+def no_choices(asked: MockExchange) -> Response:
     if asked.form is ANTHROPIC:
-        return asked.damaged(render_reply(asked.form, Reply()))
-    return asked.damaged(
+        return asked.with_body(render_reply(asked.form, Reply()))
+    return asked.with_body(
         (openai_form.chunk([]), openai_form.chunk([], Usage(prompt=11)), b"data: [DONE]\n\n")
     )
 
 
-FAULTS: dict[Fault, Callable[[Question], Response]] = {
+FAULTS: dict[Fault, Callable[[MockExchange], Response]] = {
     "rate limited": rate_limited,
     "server error": server_error,
     "unavailable": unavailable,
     "context too long": context_too_long,
     "reset": lambda asked: Response(status=0, body=(), ending="reset"),
-    "reset midway": lambda asked: asked.damaged(asked.begun, "reset"),
+    "reset midway": lambda asked: asked.with_body(asked.first_half, "reset"),
     "truncated": truncated_response,
-    "malformed": lambda asked: asked.damaged((*asked.begun, b'data: {"choices": [{"del\n\n')),
+    "malformed": lambda asked: asked.with_body((*asked.first_half, b'data: {"choices": [{"del\n\n')),
     "html": lambda asked: Response(status=200, body=(b"<html>Please log in</html>",), kind="text/html"),
     "no choices": no_choices,
-    "null content": lambda asked: asked.damaged(render_reply(asked.form, Reply())),
-    "bad arguments": lambda asked: plain_response(asked.seen, with_broken_call(asked.seen, asked.reply)),
+    "null content": lambda asked: asked.with_body(render_reply(asked.form, Reply())),
+    "bad arguments": lambda asked: plain_response(
+        asked.request, with_broken_call(asked.request, asked.reply)
+    ),
     "stall": lambda asked: Response(status=0, body=(), ending="hung"),
-    "stall midway": lambda asked: asked.damaged(asked.begun, "hung"),
-    "no finish reason": lambda asked: asked.damaged(asked.good.body[: -asked.form.tail]),
-    "filtered": lambda asked: plain_response(asked.seen, Reply(stop="filtered")),
+    "stall midway": lambda asked: asked.with_body(asked.first_half, "hung"),
+    "no finish reason": lambda asked: asked.with_body(asked.good.body[: -asked.form.tail]),
+    "filtered": lambda asked: plain_response(asked.request, Reply(stop="filtered")),
 }
 
 
@@ -159,7 +163,7 @@ def first_tool(seen: SeenRequest) -> str:
     return msgspec.convert(function, dict[str, object]).get("name", "write").__str__()
 
 
-def error_response(
+def api_error_response(
     form: Form, status: int, message: str, code: str, headers: tuple[tuple[str, str], ...] = ()
 ) -> Response:
     return Response(status=status, body=(msgspec.json.encode(form.error(message, code)),), headers=headers)
@@ -178,6 +182,6 @@ def missing_feature(seen: SeenRequest, features: frozenset[Feature]) -> Feature 
 
 def unsupported_response(seen: SeenRequest, feature: Feature, words: str = "") -> Response:
     word = {"tools": "tools", "schema": "response_format json_schema", "images": "image input"}[feature]
-    return error_response(
+    return api_error_response(
         request_form(seen), 400, words or f"{word} is not supported by this model", "unsupported"
     )

@@ -27,7 +27,7 @@ from septet.testing.replies import (
 )
 from septet.testing.responses import (
     Response,
-    error_response,
+    api_error_response,
     faulty,
     missing_feature,
     plain_response,
@@ -91,7 +91,7 @@ class MockServer:
     def _respond(self, seen: SeenRequest) -> Response:
         form = request_form(seen)
         if self._key and self._key not in sent_credentials(seen):
-            return error_response(form, 401, "Incorrect API key provided", "invalid_api_key")
+            return api_error_response(form, 401, "Incorrect API key provided", "invalid_api_key")
         if seen.method == "GET":
             return model_list(seen)
         if feature := missing_feature(seen, self._features):

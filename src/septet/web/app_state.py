@@ -47,11 +47,11 @@ class ChatListFeed:
                 self._wanted = anyio.Event()
                 await self._wanted.wait()
             with suppress(StoreFailed):  # it may be back at the next look, and the page must not end with it
-                if moved := self._changed(await self._chats.summaries()):
+                if moved := self._take_changes(await self._chats.summaries()):
                     self._channel.broadcast(chats_frame(moved))
             await anyio.sleep(POLL_SECONDS)
 
-    def _changed(self, summaries: list[Summary]) -> list[Summary]:
+    def _take_changes(self, summaries: list[Summary]) -> list[Summary]:
         moved = [summary for summary in summaries if self._seen.get(summary.chat) != summary.seq]
         self._seen.update({summary.chat: summary.seq for summary in moved})
         return moved

@@ -184,11 +184,11 @@ class AuthMiddleware:
 def with_security_headers(send: Send) -> Send:
     """Every response carries the security headers; an artefact brings a narrower policy of its own."""
 
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
         await send(message)
 
-    return sending
+    return send_with_headers

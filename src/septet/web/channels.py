@@ -15,7 +15,7 @@ from septet.domain.codec import ENCODER, encode
 from septet.domain.events import ModelAnswered, Recorded, RunFinished
 from septet.domain.reduce import reduce
 from septet.domain.state import State
-from septet.ports import Bus, EventStore, Said
+from septet.ports import Bus, BusMessage, EventStore
 from septet.web.chat_view import Summary, chat_view, event_texts
 
 Kind = Literal["text", "reasoning", "output"]
@@ -249,7 +249,7 @@ class Channel:
                 async for said in lives:
                     self._receive(said)
 
-    def _receive(self, said: Said) -> None:
+    def _receive(self, said: BusMessage) -> None:
         """Words of somebody who does not speak in its own name are nobody's."""
         with suppress(msgspec.MsgspecError):
             live = LIVE_DECODER.decode(said.message)

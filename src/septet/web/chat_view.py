@@ -292,7 +292,7 @@ def requirement_view(state: State, line: EvidenceLine) -> RequirementView:
         id=item.id,
         text=item.text,
         check=check_text(item.check),
-        met=line.met if examined else None,
+        met=line.is_met if examined else None,
         evidence=line.detail if examined else "",
     )
 

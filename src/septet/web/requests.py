@@ -154,7 +154,7 @@ def status_of(error: SeptetError) -> int:
 def with_error_responses(endpoint: Endpoint) -> Endpoint:
     """What a person must fix, and what nobody has foreseen, is told as JSON, never as a traceback."""
 
-    async def answered(request: Request) -> Response:
+    async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
         except Exception as error:
@@ -162,7 +162,7 @@ def with_error_responses(endpoint: Endpoint) -> Endpoint:
                 logging.getLogger("septet.web").exception("a request could not be answered")
             return error_response(as_septet_error(error))
 
-    return answered
+    return answer
 
 
 async def decode_body(request: Request, form: msgspec.json.Decoder[T]) -> T:

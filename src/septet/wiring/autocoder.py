@@ -70,7 +70,7 @@ def whole_name(model: str) -> str:
 
 
 async def build(project: Project, handle: Handle) -> Result:
-    async with open_session(environment=project_environment(project)) as session:
+    async with open_session(environment=variables_of_project(project)) as session:
         if project.log_level == "debug":
             session.models.debug_listener = tell_request
         sandbox = await session.sandbox()
@@ -85,7 +85,7 @@ async def build(project: Project, handle: Handle) -> Result:
         return result_of(await session.state(chat))
 
 
-def project_environment(project: Project) -> Mapping[str, str]:
+def variables_of_project(project: Project) -> Mapping[str, str]:
     """The environment, with the key where the model's provider looks for it; it is kept nowhere else."""
     provider = find_provider(project.model)[0] if project.model else openai.PROVIDER
     variable = provider.key_variable or openai.PROVIDER.key_variable

@@ -53,7 +53,7 @@ async def fork_chat(
     if folder is None:
         raise BadUsage(f"there is a chat or a workspace '{name}' already", "choose another name with -n")
     new = folder.name
-    await lay_out(session, fold(start), Workspace(folder))
+    await fill_workspace(session, fold(start), Workspace(folder))
     log = Log(session.store, State(chat=new))
     ours = replace(first, workspace=str(folder), existing=False)
     for event in (ours, *(event_for_fork(one.event) for one in start[1:])):
@@ -89,7 +89,7 @@ def event_for_fork(event: Event) -> Event:
     return event
 
 
-async def lay_out(session: Session, state: State, workspace: Workspace) -> None:
+async def fill_workspace(session: Session, state: State, workspace: Workspace) -> None:
     """The newest snapshot, over it the newest version and what its runs have made."""
     if state.snapshots:
         newest = await recall(state.snapshots[-1].manifest, session.blobs)
@@ -123,4 +123,4 @@ def layout_at(state: State, version: VersionWritten, now: Snapshot) -> Layout:
     team = {
         file.path: (*kept.get(file.path, ()), file.sha256) for one in state.versions for file in one.files
     }
-    return Layout(files=version.files, gone=layout.gone, expected={**kept, **team})
+    return Layout(files=version.files, removable=layout.removable, replaceable={**kept, **team})

@@ -61,7 +61,7 @@ class Gate:
         with self._changed:
             self._changed.wait_for(lambda: self._over or not self.closed or self._granted > 0)
 
-    def heard(self, recorded: Recorded) -> None:
+    def on_event(self, recorded: Recorded) -> None:
         """A turn is over as soon as the next one opens; the person's own turns are no steps."""
         event = recorded.event
         if not isinstance(event, TurnOpened | ChatEnded):
@@ -156,7 +156,7 @@ class Handle:
                     if recorded is None:
                         return
                     hear(recorded)
-                    self._gate.heard(recorded)
+                    self._gate.on_event(recorded)
 
     def _leave(self) -> None:
         """The program ends: a run is waited for, a paused one is left as it is, to be resumed another day."""

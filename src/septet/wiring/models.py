@@ -155,7 +155,7 @@ class Models:
         """
         settings, providers = self._settings(), (*self._providers, *PROVIDERS)
         choice = choose_model_name(settings, providers) or choose_model_name(
-            settings, providers, await self.servers(), self.embedded.downloaded()
+            settings, providers, await self.servers(), self.embedded.downloaded_names()
         )
         if choice is None and offer_embedded and has_runtime():
             choice = choose_download(CATALOGUE[0].name)
@@ -183,7 +183,7 @@ class Models:
         return Overview(
             models=(*served, *embedded),
             keys=tuple(provider.name for provider in self._with_keys() if provider.key(settings)),
-            chosen=choose_model_name(settings, providers, servers, self.embedded.downloaded()),
+            chosen=choose_model_name(settings, providers, servers, self.embedded.downloaded_names()),
         )
 
     def _settings(self) -> ProviderSettings:
@@ -213,14 +213,14 @@ def absolute_name(name: str) -> str:
 
 def adapt_to_model(member: RoleSpec) -> RoleSpec:
     """A member with the help that its model needs: short prompts, and several candidates for a coder."""
-    if not any(is_small(name) for name in member.model):
+    if not any(is_small_model(name) for name in member.model):
         return member
     candidates = CANDIDATES if member.role == "coder" and member.candidates == 1 else member.candidates
     temperature = 0.0 if member.temperature is None else member.temperature
     return replace(member, form="small", candidates=candidates, temperature=temperature)
 
 
-def is_small(name: str) -> bool:
+def is_small_model(name: str) -> bool:
     return any(provider.small and provider.model_in(name) is not None for provider in PROVIDERS)
 
 

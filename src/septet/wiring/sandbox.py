@@ -13,7 +13,7 @@ from septet.ports import Listener, Sandbox
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.ladder import choose_sandbox, keep_proofs
-from septet.sandboxes.packages import Index, Packages
+from septet.sandboxes.packages import Index, PackageInstaller
 from septet.settings.home import Home, find_home
 
 
@@ -33,10 +33,10 @@ async def keep_checked(home: Home) -> None:
     await to_thread.run_sync(keep_proofs, proofs_in(home))
 
 
-def packages_for(sandbox: Sandbox, home: Home) -> Packages:
+def packages_for(sandbox: Sandbox, home: Home) -> PackageInstaller:
     """Where the packages of workspaces are kept, installed by a rung as it is."""
     rung = sandbox.rung if isinstance(sandbox, JobRunner) else sandbox
-    return Packages(home.environments, rung, Index.from_environment())
+    return PackageInstaller(home.environments, rung, Index.from_environment())
 
 
 async def install_missing(
@@ -45,7 +45,7 @@ async def install_missing(
     """Install what the sources lack, if it is agreed to; None where there is nothing to do."""
     home = find_home()
     packages = packages_for(await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home)), home)
-    missing = await packages.missing(workspace, sources)
+    missing = await packages.find_missing(workspace, sources)
     return await packages.install(workspace, missing) if missing and agree(missing) else None
 
 

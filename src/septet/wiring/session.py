@@ -255,7 +255,7 @@ class Session:
         """Start or resume, telling each event as it is stored; what stops the work is an event too."""
         self.acquire(chat)
         try:
-            async with self.deployment.conducting(chat, listen) as listener:
+            async with self.deployment.while_conducting(chat, listen) as listener:
                 await self._perform_or_halt(chat, sandbox, person, listener)
         finally:
             self.deployment.locks.release(chat)

@@ -94,8 +94,8 @@ class Workspace:
     def apply_layout(self, layout: Layout, contents: Mapping[str, bytes]) -> None:
         make_folder(self.root)
         wanted = {file.path: file.sha256 for file in layout.files}
-        for path in sorted(layout.gone, key=depth, reverse=True):
-            digests = layout.gone[path]
+        for path in sorted(layout.removable, key=depth, reverse=True):
+            digests = layout.removable[path]
             self.remove_known(path, [one for one in digests if not one] if path in wanted else digests)
         for path, digest in wanted.items():
             with self.folder_of(path, make=True):  # a program may have shut it, or put something in its place

@@ -79,7 +79,7 @@ async def test_the_answer_says_what_it_cost(name: str, cost: float | None) -> No
 async def test_a_question_that_the_budget_is_too_small_for_is_not_asked(
     name: str, left: float, held: bool
 ) -> None:
-    asking = replace(question("go"), purse=Purse(left=left, limit="the cost budget of $1"))
+    asking = replace(question("go"), purse=Purse(remaining=left, limit="the cost budget of $1"))
     async with serve_mock(in_order(Reply(text="x"))) as server, HttpClient() as wire:
         model = Pricing(open_openai(server, wire), name, billing_of(name))
         if held:
@@ -93,7 +93,7 @@ async def test_a_question_that_the_budget_is_too_small_for_is_not_asked(
 
 
 async def test_who_has_a_purse_must_know_the_price() -> None:
-    asking = replace(question("go"), purse=Purse(left=1.0, limit="the cost budget of $1"))
+    asking = replace(question("go"), purse=Purse(remaining=1.0, limit="the cost budget of $1"))
     async with serve_mock(in_order(Reply(text="x", usage=MILLION))) as server, HttpClient() as wire:
         model = Pricing(
             open_openai(server, wire), "url:https://example.com#m", billing_of("url:https://example.com#m")

@@ -48,13 +48,13 @@ class EmbeddedServer:
 
     async def card(self) -> ServerCard:
         """The way into the running server, which is started first where there is none."""
-        if (card := await self._running()) is not None:
+        if (card := await self._running_server()) is not None:
             return card
         with anyio.move_on_after(START_SECONDS):
             process = self._start()
             while True:
                 await anyio.sleep(POLL_SECONDS)
-                if (card := await self._running()) is not None:
+                if (card := await self._running_server()) is not None:
                     return card
                 if (ended := exit_code(process)) is not None:
                     process = self._start_again(ended)
@@ -72,7 +72,7 @@ class EmbeddedServer:
     def _log(self) -> Path:
         return self._weights.with_suffix(".log")
 
-    async def _running(self) -> ServerCard | None:
+    async def _running_server(self) -> ServerCard | None:
         try:
             card = msgspec.json.decode(self._card_path.read_bytes(), type=ServerCard)
         except (FileNotFoundError, msgspec.MsgspecError):
@@ -191,7 +191,7 @@ class EmbeddedModels:
     def is_downloaded(self, name: str) -> bool:
         return self.store.has(self.find(name))
 
-    def downloaded(self) -> list[str]:
+    def downloaded_names(self) -> list[str]:
         return [entry.name for entry in self.catalogue if self.store.has(entry)]
 
     def describe(self, name: str) -> str:

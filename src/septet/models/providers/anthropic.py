@@ -14,9 +14,9 @@ from septet.models.faults import DECODE_ERRORS, ContentFiltered, ErrorBody, Inva
 from septet.models.http import HttpClient
 from septet.models.providers.provider import (
     Connections,
-    Endpoint,
     PriceListEntry,
     Provider,
+    ProviderEndpoint,
     ProviderSettings,
     Variable,
 )
@@ -285,18 +285,18 @@ ADDRESS = "https://api.anthropic.com"
 DEFAULT_MODEL = "claude-sonnet-4-5"
 
 
-def open_anthropic(endpoint: Endpoint, connections: Connections) -> AnthropicModel:
+def open_anthropic(endpoint: ProviderEndpoint, connections: Connections) -> AnthropicModel:
     credentials = header("x-api-key", endpoint.key)
     url = f"{endpoint.url}/v1/messages"
     return AnthropicModel(url, endpoint.model, credentials, connections.http, connections.load_image)
 
 
-def anthropic_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+def anthropic_endpoint(model: str, settings: ProviderSettings) -> ProviderEndpoint:
     key = PROVIDER.key(settings)
     if not key:
         raise PROVIDER.missing_key()
     url = settings.variable("ANTHROPIC_BASE_URL", ADDRESS)
-    return Endpoint(url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
+    return ProviderEndpoint(url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
 
 
 PROVIDER = Provider(

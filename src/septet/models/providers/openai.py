@@ -21,9 +21,9 @@ from septet.models.faults import (
 from septet.models.http import HttpClient
 from septet.models.providers.provider import (
     Connections,
-    Endpoint,
     PriceListEntry,
     Provider,
+    ProviderEndpoint,
     ProviderSettings,
     Variable,
 )
@@ -350,17 +350,17 @@ ADDRESS = "https://api.openai.com/v1"
 DEFAULT_MODEL = "gpt-5-mini"
 
 
-def open_openai(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
+def open_openai(endpoint: ProviderEndpoint, connections: Connections) -> OpenAIModel:
     url = f"{endpoint.url}/chat/completions"
     return OpenAIModel(url, endpoint.model, bearer(endpoint.key), connections.http, connections.load_image)
 
 
-def openai_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+def openai_endpoint(model: str, settings: ProviderSettings) -> ProviderEndpoint:
     """A server of one's own needs no key."""
     url, key = settings.variable("OPENAI_BASE_URL", ADDRESS), PROVIDER.key(settings)
     if not key and url == ADDRESS:
         raise PROVIDER.missing_key()
-    return Endpoint(url=url.rstrip("/"), model=model, key=key)
+    return ProviderEndpoint(url=url.rstrip("/"), model=model, key=key)
 
 
 PROVIDER = Provider(

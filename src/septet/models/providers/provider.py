@@ -17,7 +17,7 @@ from septet.models.http import HttpClient
 from septet.ports import Model
 
 
-class Endpoint(Value):
+class ProviderEndpoint(Value):
     """Where a model is and with which credentials; `url` is the root of the service, empty without one."""
 
     model: str
@@ -74,16 +74,16 @@ class Variable(Value):
     secret: bool = False
 
 
-def by_name(model: str, settings: ProviderSettings) -> Endpoint:
+def by_name(model: str, settings: ProviderSettings) -> ProviderEndpoint:
     """An endpoint that needs nothing but the model's name."""
-    return Endpoint(model=model)
+    return ProviderEndpoint(model=model)
 
 
 def no_default(settings: ProviderSettings) -> Choice | None:
     return None
 
 
-def unlisted(model: str) -> Billing:
+def unlisted_price(model: str) -> Billing:
     return None
 
 
@@ -108,12 +108,12 @@ class Provider:
 
     form: str
     about: str
-    open: Callable[[Endpoint, Connections], Model]
-    endpoint: Callable[[str, ProviderSettings], Endpoint] = by_name
+    open: Callable[[ProviderEndpoint, Connections], Model]
+    endpoint: Callable[[str, ProviderSettings], ProviderEndpoint] = by_name
     key_variable: str | None = None
     variables: tuple[Variable, ...] = ()
     default: Callable[[ProviderSettings], Choice | None] = no_default
-    billing: Callable[[str], Billing] = unlisted
+    billing: Callable[[str], Billing] = unlisted_price
     absolute: Callable[[str], str] = same_name
     default_model: str | None = None
     has_embeddings: bool = False

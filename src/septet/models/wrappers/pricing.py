@@ -25,18 +25,18 @@ class Pricing:
             await self._check(request, request.purse)
         async with open_answer(self._model, request) as items:
             async for item in items:
-                yield await self._priced(item, request.price) if isinstance(item, Answer) else item
+                yield await self._with_cost(item, request.price) if isinstance(item, Answer) else item
 
     async def _check(self, request: Request, purse: Purse) -> None:
         """Whoever asks for the first time is told before it is paid."""
         cost = await self._cost(estimate_usage(request), request.price)
         if cost is None:
             raise unknown_price(self._name)
-        if cost > purse.left:
-            figures = f"${purse.left:.6g} left, about ${cost:.6g} needed"
+        if cost > purse.remaining:
+            figures = f"${purse.remaining:.6g} left, about ${cost:.6g} needed"
             raise Overdrawn(f"{purse.limit} is too small for the {request.role}'s next turn: {figures}")
 
-    async def _priced(self, answer: Answer, given: Price | None) -> Answer:
+    async def _with_cost(self, answer: Answer, given: Price | None) -> Answer:
         cost = await self._cost(answer.usage, given, answer.model)
         return answer if cost is None else replace(answer, cost=cost)
 

@@ -27,7 +27,7 @@ from septet.sandboxes.prestarted import (
     prestarted_shells,
 )
 from septet.sandboxes.process import RunMonitor, RunningProgram
-from septet.sandboxes.runs import execute
+from septet.sandboxes.runs import execute_job
 from septet.sandboxes.users import SandboxUser, SandboxUsers
 
 _ISOLATION = (
@@ -61,7 +61,7 @@ class Bubblewrap:
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         workspace = view.check_workspace(job.workspace)
-        return await execute(job, workspace, self.rung, self.launch, listen)
+        return await execute_job(job, workspace, self.rung, self.launch, listen)
 
     @asynccontextmanager
     async def launch(

@@ -26,7 +26,7 @@ from septet.sandboxes.environment import environment
 from septet.sandboxes.etc_files import etc_folder
 from septet.sandboxes.limits import ulimit_script
 from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
-from septet.sandboxes.runs import execute
+from septet.sandboxes.runs import execute_job
 from septet.sandboxes.test_report import VARIABLE, path_channel
 from septet.sandboxes.users import BUSY_REMEDY
 
@@ -134,7 +134,7 @@ class Container:
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         workspace = view.check_workspace(job.workspace)
         await to_thread.run_sync(_prepare_image, self.program)
-        return await execute(job, workspace, self.rung, self._launch, listen, path_channel)
+        return await execute_job(job, workspace, self.rung, self._launch, listen, path_channel)
 
     @asynccontextmanager
     async def _launch(

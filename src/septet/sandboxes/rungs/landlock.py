@@ -20,7 +20,7 @@ from septet.sandboxes.inside import landlock as landlocked
 from septet.sandboxes.inside.reaper import reaper_command
 from septet.sandboxes.limits import OWN_PROCESSES, shell_command, ulimit_script
 from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
-from septet.sandboxes.runs import execute
+from septet.sandboxes.runs import execute_job
 
 _PROGRAM = Path(landlocked.__file__)
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
@@ -69,7 +69,7 @@ class Landlock:
         return cls()
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        return await execute(job, view.check_workspace(job.workspace), self.rung, _launch, listen)
+        return await execute_job(job, view.check_workspace(job.workspace), self.rung, _launch, listen)
 
 
 @asynccontextmanager

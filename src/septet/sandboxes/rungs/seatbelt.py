@@ -16,7 +16,7 @@ from septet.sandboxes.environment import environment
 from septet.sandboxes.inside.reaper import reaper_command
 from septet.sandboxes.limits import shell_command, ulimit_script
 from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
-from septet.sandboxes.runs import execute
+from septet.sandboxes.runs import execute_job
 
 _PROGRAM = "/usr/bin/sandbox-exec"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/System", "/Library", "/opt/homebrew", "/private/etc/ssl", "/dev")
@@ -42,7 +42,7 @@ class Seatbelt:
         return cls()
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        return await execute(job, view.check_workspace(job.workspace), self.rung, _launch, listen)
+        return await execute_job(job, view.check_workspace(job.workspace), self.rung, _launch, listen)
 
 
 def profile(readable: Iterable[str], writable: Iterable[str], protected: Iterable[str] = ()) -> str:

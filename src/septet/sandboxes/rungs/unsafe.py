@@ -14,7 +14,7 @@ from septet.sandboxes.environment import environment
 from septet.sandboxes.inside.reaper import reaper_command
 from septet.sandboxes.limits import shell_command, ulimit_script
 from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
-from septet.sandboxes.runs import execute
+from septet.sandboxes.runs import execute_job
 from septet.sandboxes.view import existing_folder
 
 
@@ -25,7 +25,7 @@ class UnsafeLocal:
     rung: str = "none (unsafe-local)"
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        return await execute(job, existing_folder(job.workspace), self.rung, _launch, listen)
+        return await execute_job(job, existing_folder(job.workspace), self.rung, _launch, listen)
 
 
 @asynccontextmanager

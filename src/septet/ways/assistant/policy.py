@@ -98,7 +98,7 @@ class Thread:
                 message = Message(role="assistant", text=answer.text, calls=answer.calls)
                 self.exchanges[self.current()].append(message)
             case ToolCalled():
-                self.called(said)
+                self.add_call(said)
             case ToolAnswered(id=call, text=text):
                 self.open.pop(call, None)
                 if call in self.calls:
@@ -107,7 +107,7 @@ class Thread:
             case _:
                 return
 
-    def called(self, call: ToolCalled) -> None:
+    def add_call(self, call: ToolCalled) -> None:
         sent = message_sent_by(call)
         if sent is not None:
             self.open[call.id] = call
@@ -201,8 +201,8 @@ def answer(state: State, name: str, text: str) -> AnswerGiven | Refusal:
         return Refusal(reason=reason)
     words = text.removeprefix(CERTAIN).strip()
     found = number_sources(state, words)
-    if found.unfounded:
-        numbers = ", ".join(found.unfounded)
+    if found.without_source:
+        numbers = ", ".join(found.without_source)
         return Refusal(reason=f"no program printed {numbers}: use only numbers that stand in an output")
     ground = "certain" if not asked else "error" if asked[-1].failed else "complete"
     return AnswerGiven(by=name, text=words, ground=ground, sources=found.sources)

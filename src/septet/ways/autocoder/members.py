@@ -141,7 +141,7 @@ def reasoning(member: RoleSpec, run_context: RunContext) -> Agent:
         if state.turn is None or state.turn.decided:
             return None
         if state.turn.snapshot is None:
-            state = await record(await backed_up(state, run_context))
+            state = await record(await backup_snapshot(state, run_context))
         if (found := await project_found(state, run_context)) is not None:
             state = await record(found)
         if state.version is not None and state.version.files:
@@ -169,7 +169,7 @@ def with_main(state: State) -> State:
     return replace(state, plan=replace(plan, run=f"python {MAIN}")) if has_main else state
 
 
-async def backed_up(state: State, run_context: RunContext) -> SnapshotTaken:
+async def backup_snapshot(state: State, run_context: RunContext) -> SnapshotTaken:
     """The folder as it is; an image of one elsewhere is brought up to date first."""
     if run_context.mirror:
         await run_context.write_newest(state)

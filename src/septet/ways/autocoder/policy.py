@@ -34,13 +34,13 @@ def autocoder_floor(team: TeamSpec, budget: Budget) -> Floor:
 def unless_circling(times: int, floor: Floor) -> Floor:
     """End when the code is once more what it was before, so many times in all, and nobody has a new idea."""
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         trees = [version.tree for version in state.versions]
         if not trees or trees.count(trees[-1]) < times or state.remarks:
             return floor(state)
         return End(reason="no_progress", detail=f"the code was the same {pluralize(times, 'time')} in all")
 
-    return bounded
+    return next_move
 
 
 def diagnose(

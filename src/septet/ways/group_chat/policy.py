@@ -38,12 +38,12 @@ def for_rounds(team: TeamSpec, budget: Budget, floor: Floor) -> Floor:
     """A talk that nobody ends is over when as many turns as there are rounds have been spoken."""
     speakers = speakers_of(team)
 
-    def bounded(state: State) -> Move:
+    def next_move(state: State) -> Move:
         if budget.rounds is not None and turns_taken(state, speakers) >= budget.rounds:
             return End(reason="rounds", detail=rounds_text(budget.rounds))
         return floor(state)
 
-    return bounded
+    return next_move
 
 
 def turns_taken(state: State, speakers: Sequence[RoleSpec]) -> int:

@@ -26,7 +26,7 @@ from septet.domain.reduce import add_spending
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
-from septet.ports import Agent, Blobs, Bus, Model, Record, Said
+from septet.ports import Agent, Blobs, Bus, BusMessage, Model, Record
 from septet.team.agreement import alike, calls_like, first_disagreement
 from septet.team.budgets import expected_spending, overdrawn
 from septet.team.evidence import shortcomings
@@ -43,7 +43,7 @@ class SilentBus:
     async def publish(self, topic: str, message: bytes, by: str = "") -> None:
         return None
 
-    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[Said]]:
+    def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[BusMessage]]:
         return self._bus.subscribe(topic)
 
 

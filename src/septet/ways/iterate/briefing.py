@@ -116,7 +116,7 @@ def small_coder_sections(state: State, sources: Sources) -> list[str]:
     """A small model writes better code anew than it mends its own: it is told what failed, briefly."""
     parts = [small_goal(state)]
     if state.version is not None:
-        failed = [f"- {line.item.text}: {line.detail}" for line in report(state) if not line.met]
+        failed = [f"- {line.item.text}: {line.detail}" for line in report(state) if not line.is_met]
         confirmed = state.version.confirmation
         if failed:
             parts.append("\n".join(["# What failed last time; do it differently", *failed]))
@@ -171,5 +171,7 @@ def review_section(state: State) -> str:
 
 
 def runs_section(state: State) -> str:
-    checks = [f"- {line.item.id} {'met' if line.met else 'NOT met'}: {line.detail}" for line in report(state)]
+    checks = [
+        f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}" for line in report(state)
+    ]
     return "\n\n".join(["# What the runner saw", *map(run_section, state.runs), "\n".join(checks)])

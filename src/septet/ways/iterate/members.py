@@ -10,7 +10,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent
 from septet.ways.iterate.best_of_n import Outcomes, Trials, best_of_n_agent
-from septet.ways.iterate.replies import speaking
+from septet.ways.iterate.replies import role_agent
 from septet.ways.way import MemberContext
 
 
@@ -38,10 +38,10 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
 def speaker(spec: RoleSpec, context: MemberContext) -> Agent:
     """Thinks with its model, and with a stronger one where the same failure comes again and again."""
     run_context = context.run_context
-    usual = speaking(spec, context.open_model(spec.model), run_context.bus, run_context.blobs)
+    usual = role_agent(spec, context.open_model(spec.model), run_context.bus, run_context.blobs)
     if not spec.stronger:
         return usual
-    stronger = speaking(spec, context.open_model((spec.stronger,)), run_context.bus, run_context.blobs)
+    stronger = role_agent(spec, context.open_model((spec.stronger,)), run_context.bus, run_context.blobs)
     return with_stronger_model(usual, stronger, context.team.help_after)
 
 

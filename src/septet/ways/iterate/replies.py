@@ -20,7 +20,7 @@ from septet.ways.iterate.briefing import briefing
 Interpret = Callable[[State, str, Blobs], Awaitable[Event | Refusal]]
 
 
-def speaking(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
+def role_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
     """An agent for a role that speaks; where evidence speaks for itself, a small reviewer need not."""
     if member.role not in INTERPRETERS:
         raise BadConfig(f"the member '{member.name}' has the role '{member.role}', which does not speak")
@@ -51,12 +51,12 @@ async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal
 async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     """Files that are sent replace those of the version before; the others stay."""
     before = {file.path: file for file in (state.version.files if state.version else ())}
-    small = is_small(state, "coder")
+    small = is_small_member(state, "coder")
     sent = files_in_form(state, text) if small else await files_sent(state, text, blobs)
     if isinstance(sent, Refusal):
         return sent
     answers = answers_to(state.reviews[-1] if state.reviews else None, text)
-    if silence := unanswered(state, text, answers):
+    if silence := unanswered_refusal(state, text, answers):
         return silence
     files = {**before, **{file.path: await keep_file(file, blobs) for file in sent}}
     ordered = tuple(files[path] for path in sorted(files))
@@ -65,10 +65,10 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
     return VersionWritten(number=number, files=ordered, tree=tree, note=note, answers=answers)
 
 
-def unanswered(state: State, text: str, answers: tuple[FindingAnswer, ...]) -> Refusal | None:
+def unanswered_refusal(state: State, text: str, answers: tuple[FindingAnswer, ...]) -> Refusal | None:
     """Findings that the coder says nothing to are asked about once; who replies by a form cannot say it."""
     silent = [one.finding for one in answers if one.answer == "unanswered"]
-    if not silent or in_form(text) or is_small(state, "coder") or state.refused is not None:
+    if not silent or in_form(text) or is_small_member(state, "coder") or state.refused is not None:
         return None
     lines = f"'{silent[0]}: fixed, …' or '{silent[0]}: refused, because …'"
     return Refusal(reason=f"no answer to {', '.join(silent)}; before the files, write {lines} for each")
@@ -100,6 +100,6 @@ INTERPRETERS: dict[str, Interpret] = {
 }
 
 
-def is_small(state: State, role: str) -> bool:
+def is_small_member(state: State, role: str) -> bool:
     member = state.team.member(role)
     return member is not None and member.form == "small"
