@@ -74,11 +74,11 @@ class SelfCheck(Value):
 
     @property
     def holds(self) -> bool:
-        return self.ran and all(finding.is_contained or not finding.is_required for finding in self.results)
+        return self.ran and all(result.is_contained or not result.is_required for result in self.results)
 
     @property
     def let_through(self) -> tuple[Attempt, ...]:
-        return tuple(finding.attempt for finding in self.results if not finding.is_contained)
+        return tuple(result.attempt for result in self.results if not result.is_contained)
 
 
 async def self_check(sandbox: Sandbox) -> SelfCheck:
@@ -101,11 +101,11 @@ async def self_check(sandbox: Sandbox) -> SelfCheck:
             "write a git hook": hook.exists(),
         }
     accepted = ACCEPTED.get(result.rung, frozenset())
-    findings = [
+    results = [
         AttemptResult(attempt=one, is_contained=not got_through[one], is_required=one not in accepted)
         for one in ATTEMPTS
     ]
-    return SelfCheck(rung=result.rung, ran=said is not None, results=tuple(findings))
+    return SelfCheck(rung=result.rung, ran=said is not None, results=tuple(results))
 
 
 def _parse_output(stdout: str) -> ProbeOutput | None:
