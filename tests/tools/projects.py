@@ -1,12 +1,16 @@
 """Contexts of small projects."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.errors import SandboxFailed
 from septet.team.context import Context
-from septet.tools.registry import Tool
+from septet.tools.registry import Tool, ToolResult
+from septet.workspace.files import Workspace
+from septet.workspace.ignored import ignored_paths
+from septet.workspace.listing import FolderTexts
 
 
 def project(**files: str) -> Context:
@@ -33,8 +37,9 @@ def files(context: Context) -> dict[str, str]:
 class ProjectContext:
     """A tool context with a project and no sandbox."""
 
-    def __init__(self, project: Context) -> None:
+    def __init__(self, project: Context, root: Path = Path("/nonexistent")) -> None:
         self.project = project
+        self.root = root
         self.wished: dict[str, str | None] = {}
 
     @property
@@ -47,7 +52,16 @@ class ProjectContext:
     def write(self, path: str, text: str | None) -> None:
         self.wished[path] = text
 
+    def has_read(self, path: str) -> bool:
+        return False
+
     async def execute(self, path: str) -> RunResult:
+        raise SandboxFailed("the sandbox broke", "resume")
+
+    async def run(self, command: str, seconds: float = 0) -> RunResult:
+        raise SandboxFailed("the sandbox broke", "resume")
+
+    async def check(self) -> ToolResult:
         raise SandboxFailed("the sandbox broke", "resume")
 
 
@@ -61,3 +75,21 @@ async def apply(tool: Tool, before: Context, arguments: str) -> dict[str, str] |
         if isinstance(said, Refusal)
         else {path: text for path, text in after.items() if text is not None}
     )
+
+
+class FolderContext(ProjectContext):
+    """A tool context over a folder."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(project(), root)
+        self.known: set[str] = set()
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        return FolderTexts({}, Workspace(self.root), ignored_paths(self.root))
+
+    def exists(self, path: str) -> bool:
+        return (self.root / path).exists()
+
+    def has_read(self, path: str) -> bool:
+        return path in self.known

@@ -138,6 +138,13 @@ async def test_a_change_comes_back_formatted_and_as_a_diff() -> None:
     assert "-x = 1\n+x = 2\n" in change.diff
 
 
+async def test_a_body_that_was_left_out_before_may_stay() -> None:
+    before = "def f(): ...\n\n\nx = 1\n"
+    change = await prepare_change({"a.py": before}, {"a.py": before.replace("1", "2")}, own=None)
+    assert isinstance(change, Change)
+    assert isinstance(await prepare_change({"a.py": "x = 1\n"}, {"a.py": before}), Refusal)
+
+
 async def test_a_change_that_changes_nothing_is_none() -> None:
     change = await prepare_change({"main.py": "x = 1\n"}, {"main.py": "x  =  1\n"}, own={"main.py"})
     assert change == Change(texts={}, diff="")

@@ -383,6 +383,8 @@ export interface ToolAnswered {
   failed?: boolean;
   changes?: FileChange[];
   shown?: FileRef[];
+  summary?: string;
+  whole?: string;
 }
 
 export interface SnapshotTaken {

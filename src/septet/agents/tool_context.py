@@ -1,17 +1,58 @@
-"""What the tools of a call work on: the newest version's files, wishes for the next one, and the sandbox."""
+"""What the tools of a call work on: the newest files with the turn's edits, wishes for more, and the sandbox."""
 
 import shlex
+from hashlib import sha256
+from pathlib import Path
+
+from msgspec.structs import replace
 
 from septet.agents.replies import sources
-from septet.agents.runner import RunContext, provide
-from septet.domain.events import RunStarted, ToolCalled
-from septet.domain.runs import RunResult, name_of
+from septet.agents.runner import RunContext, provide, run_and_check
+from septet.common.text import pluralize
+from septet.domain.events import Event, RunFinished, RunStarted, ToolAnswered, ToolCalled, VersionWritten
+from septet.domain.files import FileChange, tree_of
+from septet.domain.reduce import reduce_event
+from septet.domain.runs import CONTROLS, Mode, RunResult, name_of
 from septet.domain.state import State
 from septet.ports import Record
+from septet.team.briefing import run_section
 from septet.team.context import Context, context_of
+from septet.team.evidence import report, shortcomings
 from septet.team.run_modes import mode_of_run
+from septet.tools.registry import ToolResult
+from septet.workspace.changes import files_after
 from septet.workspace.files import in_thread, path_problem
-from septet.workspace.listing import FolderTexts
+from septet.workspace.listing import LOOKED_INTO, FolderTexts
+
+
+def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> VersionWritten:
+    files = files_after({file.path: file for file in (state.version.files if state.version else ())}, changes)
+    return VersionWritten(number=len(state.versions) + 1, files=files, tree=tree_of(files), note=note)
+
+
+def with_edits(state: State) -> State:
+    """The state as it would be if what the open turn has changed were versions already."""
+    edited = state
+    for call in state.turn.calls if state.turn else ():
+        result = state.results.get(call.id)
+        if result is not None and result.changes:
+            edited = reduce_event(edited, next_version(edited, result.changes, call.name))
+    return edited
+
+
+def files_read(state: State, member: str) -> dict[str, str]:
+    """The files that a member knows from its calls, with the sha256 of what it saw or wrote there last."""
+    calls: dict[str, ToolCalled] = {}
+    known: dict[str, str] = {}
+    for said in state.messages:
+        if isinstance(said, ToolCalled) and said.by == member:
+            calls[said.id] = said
+        elif isinstance(said, ToolAnswered) and said.id in calls:
+            changed = {change.path: change.sha256 for change in said.changes}
+            known |= {file.path: file.sha256 for file in said.shown if file.path not in changed}
+            whole = calls[said.id].name == "write"
+            known |= {path: digest for path, digest in changed.items() if whole or path in known}
+    return known
 
 
 class CallContext:
@@ -26,14 +67,19 @@ class CallContext:
         call: ToolCalled,
         project: Context,
     ) -> None:
-        self._state = state
+        self._edited = with_edits(state)
         self._record = record
         self._ran_before = [run.result for run in state.runs if run.id == call.id]
+        self._read = files_read(state, call.by)
         self._run_context = run_context
         self.call = call
         self.texts = texts
         self.project = project
         self.wished: dict[str, str | None] = {}
+
+    @property
+    def root(self) -> Path:
+        return self._run_context.workspace.root
 
     def write(self, path: str, text: str | None) -> None:
         self.wished[path] = text
@@ -41,42 +87,89 @@ class CallContext:
     def exists(self, path: str) -> bool:
         return path in self.texts.known or (path_problem(path) is None and bool(self._content(path)))
 
+    def has_read(self, path: str) -> bool:
+        known = self.texts.known.get(path)
+        if known is not None and path not in self._edited.borrowed:
+            return True  # the team wrote it
+        content = self._content(path) if known is None else known.encode()
+        return self._read.get(path) == sha256(content).hexdigest()
+
     def _content(self, path: str) -> bytes:
         return self._run_context.workspace.read(path) or b""
 
     async def execute(self, path: str) -> RunResult:
+        text = self.texts.known.get(path) or self._content(path).decode(errors="replace")
+        mode = mode_of_run(self._edited, {path: text})
+        return await self._run(f"python {shlex.quote(path)}", path, mode)
+
+    async def run(self, command: str, seconds: float = 0) -> RunResult:
+        limits = self._edited.team.limits
+        usual = limits.seconds
+        bound = replace(limits, seconds=min(seconds, usual)) if seconds else limits
+        team = replace(self._edited.team, limits=bound)
+        return await self._run(command, "", None, replace(self._edited, team=team))
+
+    async def _run(
+        self, command: str, about: str, mode: Mode | None, state: State | None = None
+    ) -> RunResult:
         if self._ran_before:
             return self._ran_before[0]
-        await self._run_context.write_newest(self._state)
-        command = f"python {shlex.quote(path)}"
-        tree = self._state.version.tree if self._state.version else ""
-        text = self.texts.known.get(path) or self._content(path).decode(errors="replace")
-        mode = mode_of_run(self._state, {path: text})
+        await self._run_context.write_newest(self._edited)
+        await self._provide()
+        state = state or self._edited
         started = RunStarted(
             id=self.call.id,
             purpose="script",
-            about=path,
+            about=about,
             command=command,
-            tree=tree,
+            tree=state.version.tree if state.version else "",
             mode=name_of(mode),
         )
-        await self._provide()
-        ran = await self._run_context.run(self._state, self.call.by, started, mode)
-        self._state = await self._record(ran)
+        ran = await self._run_context.run(state, self.call.by, started, mode)
+        await self._record(ran)
         return ran.result
+
+    async def check(self) -> ToolResult:
+        """What the runner would see; its runs are in the log as a tool's, and nothing of it is evidence."""
+        if self._edited.version is None:
+            return ToolResult(text="there is nothing to check yet", summary="nothing", failed=True)
+        seen = self._edited
+
+        async def observe(event: Event) -> State:
+            nonlocal seen
+            seen = reduce_event(seen, event)
+            if isinstance(event, RunFinished) and event.purpose not in CONTROLS:
+                number = f"{self.call.id} {event.title}"
+                await self._record(replace(event, id=number, purpose="script", about=event.title))
+            return seen
+
+        seen = await run_and_check(self.call.by, seen, observe, self._run_context)
+        return checked(seen)
 
     async def _provide(self) -> None:
         """Nobody can be asked in the middle of a call: what is missing is installed only where that is agreed."""
-        if self._state.team.packages == "auto":
-            packages = self._run_context.packages
-            self._state = await provide(self._state, self._record, packages, self.texts.known)
+        if self._edited.team.packages == "auto":
+            await provide(self._edited, self._record, self._run_context.packages, self.texts.known)
+
+
+def checked(state: State) -> ToolResult:
+    """What the checks say, and what the runs that failed have printed."""
+    lines = [
+        f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}" for line in report(state)
+    ]
+    troubles = shortcomings(state)
+    failed = [run for run in state.runs if not run.result.succeeded and run.purpose not in CONTROLS]
+    verdict = f"not done: {'; '.join(troubles)}" if troubles else "everything that a machine can check is met"
+    text = "\n".join([verdict, *lines, *map(run_section, failed)])
+    summary = f"{pluralize(len(troubles), 'trouble')}: {troubles[0]}" if troubles else "all met"
+    return ToolResult(text=text, summary=summary, failed=bool(troubles))
 
 
 async def call_context(
     state: State, record: Record, run_context: RunContext, call: ToolCalled, project: Context | None = None
 ) -> CallContext:
     """What the tools of that call work on; `project` is what actions see, where the way knows more of it."""
-    known = await sources(state, run_context.blobs)
+    known = await sources(with_edits(state), run_context.blobs)
     hidden = await run_context.hidden_paths(state)
-    texts = await in_thread(lambda: FolderTexts(known, run_context.workspace, hidden))
+    texts = await in_thread(lambda: FolderTexts(known, run_context.workspace, hidden, LOOKED_INTO))
     return CallContext(state, record, texts, run_context, call, project or context_of(state, known, {}))

@@ -262,7 +262,8 @@ class ToolCalled(Value):
 class ToolAnswered(Value):
     """What came of a call: told to the member, and the files that it changed, kept as blobs.
 
-    `shown` are files of the person's that the call read, as they were then.
+    `shown` are files of the person's that the call read, as they were then. `summary` is one line for people; `whole`
+    is the blob of a text that was too long to be told.
     """
 
     id: str
@@ -270,6 +271,8 @@ class ToolAnswered(Value):
     failed: bool = False
     changes: tuple[FileChange, ...] = ()
     shown: tuple[FileRef, ...] = ()
+    summary: str = ""
+    whole: str = ""
 
 
 class SnapshotTaken(Value):

@@ -24,6 +24,7 @@ Packages bring theirs by the entry point groups `septet.tools` and `septet.actio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, get_type_hints, overload
 
 import msgspec
@@ -44,10 +45,17 @@ GROUPS = ("septet.tools", "septet.actions")
 
 
 class ToolContext(Protocol):
-    """What a tool may do: read and write text files of the workspace, and run one of them."""
+    """What a tool may do: read and write text files of the workspace, and run programs on them."""
 
     @property
-    def texts(self) -> Mapping[str, str]: ...
+    def root(self) -> Path:
+        """The folder of the workspace."""
+        ...
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The files that may be read, as they are now. Asking for one that is no text is a KeyError."""
+        ...
 
     @property
     def project(self) -> Context:
@@ -58,6 +66,10 @@ class ToolContext(Protocol):
         """Whether the workspace holds that file, which may be one that nobody may read."""
         ...
 
+    def has_read(self, path: str) -> bool:
+        """Whether the member has seen the whole file as it is now."""
+        ...
+
     def write(self, path: str, text: str | None) -> None:
         """Wish a file to hold that text, or to be gone. Nothing is written before all of it is sound."""
         ...
@@ -65,6 +77,26 @@ class ToolContext(Protocol):
     async def execute(self, path: str) -> RunResult:
         """Run a Python file in the sandbox."""
         ...
+
+    async def run(self, command: str, seconds: float = 0) -> RunResult:
+        """Run a command in the sandbox; `seconds` may be less than the team's limit, 0 is that limit."""
+        ...
+
+    async def check(self) -> "ToolResult":
+        """Run what the runner would run of the newest files, and tell what it would say."""
+        ...
+
+
+class ToolResult(Value):
+    """What a tool says to the model, and in one line to people.
+
+    `shown` are files whose whole text it told. `failed` is of interest to people: the model reads it from the text.
+    """
+
+    text: str
+    summary: str = ""
+    shown: tuple[str, ...] = ()
+    failed: bool = False
 
 
 class ObjectSchema(Value):
@@ -74,7 +106,7 @@ class ObjectSchema(Value):
     required: tuple[str, ...] = ()
 
 
-Outcome = str | Refusal
+Outcome = str | ToolResult | Refusal
 """What a tool says to the model, or why it did nothing."""
 Use = Callable[[ToolContext, str], Awaitable[Outcome]]
 
@@ -150,20 +182,17 @@ def tool_of_model(model: "type[BaseModel]", repeatable: bool = True, roles: Iter
 
 
 def tool_of_function(
-    function: Callable[..., object], repeatable: bool = True, roles: Iterable[str] = ()
+    function: Callable[..., object],
+    repeatable: bool = True,
+    roles: Iterable[str] = (),
+    edits: bool | None = None,
 ) -> Tool:
     """A function of a tool context, or an action: a function from a project to a project."""
     name, description = function.__name__, inspect.cleandoc(function.__doc__ or "")
     if not description:
         raise BadConfig(f"the tool '{name}' has no docstring", "say there what it does")
     form, is_action = arguments_form(function), first_hint(function) is not ToolContext
-    schema = msgspec.json.schema_components([form])[1][form.__name__]
-    parameters = {
-        "type": "object",
-        "properties": schema.get("properties", {}),
-        "required": schema.get("required", []),
-        "additionalProperties": False,
-    }
+    is_edit = is_action if edits is None else edits
 
     async def call(context: ToolContext, arguments: str) -> Outcome:
         try:
@@ -174,7 +203,31 @@ def tool_of_function(
         result = await completed(function(first, **msgspec.structs.asdict(given)))
         return write_project(name, context, result) if is_action else spoken(result)
 
-    return Tool(name, description, parameters, call, repeatable, edits=is_action, roles=tuple(roles))
+    return Tool(name, description, schema_of(form), call, repeatable, edits=is_edit, roles=tuple(roles))
+
+
+def schema_of(form: type[msgspec.Struct]) -> dict[str, object]:
+    """A JSON schema without references, which some services do not follow."""
+    components = msgspec.json.schema_components([form], ref_template="{name}")[1]
+
+    def inline(part: object) -> object:
+        if isinstance(part, Mapping):
+            known: Mapping[str, object] = msgspec.convert(part, dict[str, object])
+            name = known.get("$ref")
+            if isinstance(name, str):
+                return inline({key: value for key, value in components[name].items() if key != "title"})
+            return {key: inline(value) for key, value in known.items()}
+        if isinstance(part, list | tuple):
+            return [inline(one) for one in msgspec.convert(part, list[object])]
+        return part
+
+    schema = msgspec.convert(inline(components[form.__name__]), ObjectSchema)
+    return {
+        "type": "object",
+        "properties": dict(schema.properties),
+        "required": list(schema.required),
+        "additionalProperties": False,
+    }
 
 
 async def completed(result: object) -> object:
@@ -182,7 +235,7 @@ async def completed(result: object) -> object:
 
 
 def spoken(result: object) -> Outcome:
-    return result if isinstance(result, Refusal) else str(result)
+    return result if isinstance(result, Refusal | ToolResult) else str(result)
 
 
 def write_project(name: str, context: ToolContext, after: object) -> Outcome:

@@ -10,7 +10,7 @@ from septet.team.context import Context
 from septet.workspace.edits import diff_text
 from septet.workspace.files import path_problem
 from septet.workspace.formatting import format_python
-from septet.workspace.validation import fault_text, file_fault
+from septet.workspace.validation import elision_of, fault_text, file_fault
 
 LARGEST = 1 << 20
 
@@ -33,14 +33,16 @@ def wishes(before: Context, after: Context) -> Wishes:
     return {path: new.get(path) for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)}
 
 
-async def prepare_change(before: Texts, wished: Wishes, own: Collection[str] = ()) -> Change | Refusal:
-    """All of it or nothing: one bad file refuses the whole change. Only new files and `own` ones are formatted."""
+async def prepare_change(before: Texts, wished: Wishes, own: Collection[str] | None = ()) -> Change | Refusal:
+    """All of it or nothing: one bad file refuses the whole change. Only new files and `own` ones are formatted; none at
+    all where `own` is None.
+    """
     texts: dict[str, str | None] = {}
     for path, text in wished.items():
-        trouble = path_problem(path, [*before, *wished]) or text_trouble(path, text)
+        trouble = path_problem(path, [*before, *wished]) or text_trouble(path, text, before.get(path, ""))
         if trouble is not None:
             return trouble
-        ours = path not in before or path in own
+        ours = own is not None and (path not in before or path in own)
         texts[path] = text if text is None or not ours else await format_python(text, path)
     changed = {path: text for path, text in texts.items() if before.get(path) != text}
     return Change(
@@ -48,7 +50,8 @@ async def prepare_change(before: Texts, wished: Wishes, own: Collection[str] = (
     )
 
 
-def text_trouble(path: str, text: str | None) -> Refusal | None:
+def text_trouble(path: str, text: str | None, before: str) -> Refusal | None:
+    """Why a file may not hold that text; what looked like code left out `before` may stay."""
     if text is None:
         return None
     try:
@@ -58,6 +61,8 @@ def text_trouble(path: str, text: str | None) -> Refusal | None:
     if size > LARGEST:
         return Refusal(reason=f"'{path}' would have {size:,} bytes, {LARGEST:,} are the most")
     fault = file_fault(text, path) if path.endswith(".py") else None
+    if fault is not None and fault == elision_of(text, path) and elision_of(before, path) is not None:
+        return None
     return Refusal(reason=f"nothing was written, for {fault_text(path, fault)}") if fault else None
 
 

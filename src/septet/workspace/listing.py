@@ -136,8 +136,15 @@ class FolderTexts(Mapping[str, str]):
     `read` holds what was.
     """
 
-    def __init__(self, known: Mapping[str, str], workspace: Workspace, hidden: Collection[str]) -> None:
+    def __init__(
+        self,
+        known: Mapping[str, str],
+        workspace: Workspace,
+        hidden: Collection[str],
+        largest: int = LARGEST_TEXT,
+    ) -> None:
         self.known = known
+        self._largest = largest
         self._workspace = workspace
         others = [one.path for one in list_folder(workspace.root, hidden).entries if one.kind == "file"]
         self._paths = dict.fromkeys([*known, *others])
@@ -147,7 +154,9 @@ class FolderTexts(Mapping[str, str]):
         if path in self.known:
             return self.known[path]
         content = self._workspace.read(path) if path in self._paths else None
-        text = None if content is None or is_secret(path, content) else text_of_content(content)
+        text = (
+            None if content is None or is_secret(path, content) else text_of_content(content, self._largest)
+        )
         if text is None or content is None:
             raise KeyError(path)
         self.read[path] = content

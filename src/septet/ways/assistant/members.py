@@ -1,10 +1,11 @@
 """A member with tools: one answer a turn, its calls carried out in order, its last words sent to whoever asked."""
 
 from septet.agents.ask import ask_model
-from septet.agents.protection import check_overwrite, with_folder_protection
+from septet.agents.protection import with_folder_protection
 from septet.agents.replies import sources
 from septet.agents.runner import RunContext
-from septet.agents.tool_context import CallContext, call_context
+from septet.agents.tool_calls import answer_call, unknown_tool
+from septet.agents.tool_context import next_version
 from septet.domain.events import (
     Event,
     ModelAnswered,
@@ -13,7 +14,6 @@ from septet.domain.events import (
     ToolCalled,
     VersionWritten,
 )
-from septet.domain.files import FileRef
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
 from septet.domain.state import State
@@ -29,10 +29,8 @@ from septet.ways.assistant.policy import (
     recipients,
     waits_for,
 )
-from septet.ways.autocoder.members import next_version
 from septet.ways.prompts import prompt_text
 from septet.ways.way import MemberContext
-from septet.workspace.changes import Change, file_changes, prepare_change
 
 
 def assistant_agent(member: RoleSpec, model: Model, run_context: RunContext, tools: Toolbox) -> Agent:
@@ -109,7 +107,9 @@ async def carry_out_calls(
             call = ToolCalled(id=number, by=said.role, name=wish.name, arguments=wish.arguments, call=wish.id)
             state = await record(call)
         if number not in state.results:
-            state = await answer_call(state, record, call, run_context, tools, interrupted=number in before)
+            state = await answer_or_send(
+                state, record, call, run_context, tools, interrupted=number in before
+            )
         if (version := version_due(state, call)) is not None:
             state = await record(version)
             await run_context.write_newest(state)
@@ -125,7 +125,7 @@ def version_due(state: State, call: ToolCalled) -> VersionWritten | None:
     return version if state.version is None or version.tree != state.version.tree else None
 
 
-async def answer_call(
+async def answer_or_send(
     state: State,
     record: Record,
     call: ToolCalled,
@@ -135,56 +135,11 @@ async def answer_call(
     interrupted: bool,
 ) -> State:
     """What comes of a call; nothing yet of a message that a recipient will answer."""
-    if call.name == SEND:
-        trouble = send_trouble(state, call)
+    sends = call.name == SEND
+    trouble = send_trouble(state, call) if sends else unknown_tool(call.name, [*tools, SEND])
+    if sends or trouble:
         return await record(ToolAnswered(id=call.id, text=trouble.reason, failed=True)) if trouble else state
-    context = await call_context(state, record, run_context, call)
-    said = await use(call, tools, context, interrupted)
-    return await record(await tool_answer(state, said, context, run_context))
-
-
-async def tool_answer(
-    state: State, said: str | Refusal, context: CallContext, run_context: RunContext
-) -> ToolAnswered:
-    """What the tool says and wishes, ready to be recorded. Nothing is on disk yet."""
-    call, texts = context.call.id, context.texts
-    edited = context.wished.keys() & texts.read.keys()
-    own = texts.known.keys() - state.borrowed
-    change = said if isinstance(said, Refusal) else await prepare_change(texts, context.wished, own)
-    if isinstance(said, Refusal) or isinstance(change, Refusal):
-        reason = said if isinstance(said, Refusal) else change
-        assert isinstance(reason, Refusal)
-        return ToolAnswered(id=call, text=reason.reason, failed=True)
-    assert isinstance(change, Change)
-    replaced = change.texts.keys() - texts.known.keys() - edited
-    if (refused := await check_overwrite(state, replaced, run_context)) is not None:
-        return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown_files)
-    text = "\n".join(filter(None, [said, change.diff]))
-    changes = await file_changes(change.texts, texts, run_context.blobs)
-    return ToolAnswered(id=call, text=text, changes=changes, shown=await shown_by(context, text, run_context))
-
-
-async def shown_by(context: CallContext, text: str, run_context: RunContext) -> tuple[FileRef, ...]:
-    """The person's files that the call changed or whose whole text it tells, as they were."""
-    files = {
-        path: content
-        for path, content in context.texts.read.items()
-        if path in context.wished or context.texts[path] in text
-    }
-    return tuple(
-        [
-            FileRef(path=path, sha256=await run_context.blobs.put(content), size=len(content))
-            for path, content in files.items()
-        ]
-    )
-
-
-async def use(call: ToolCalled, tools: Toolbox, context: CallContext, interrupted: bool) -> str | Refusal:
-    if call.name not in tools:
-        return Refusal(reason=f"there is no tool '{call.name}'; the tools are {', '.join([*tools, SEND])}")
-    if interrupted and not tools[call.name].repeatable:
-        return Refusal(reason=f"{call.name} was interrupted; whether it took effect is not known")
-    return await tools[call.name].use(context, call.arguments)
+    return await answer_call(state, record, call, run_context, tools, interrupted=interrupted)
 
 
 def send_trouble(state: State, call: ToolCalled) -> Refusal | None:

@@ -12,7 +12,7 @@ from septet.agents.protection import check_overwrite, version_from_folder, with_
 from septet.agents.records import record_through
 from septet.agents.replies import sources
 from septet.agents.runner import RunContext, run_and_check, waits
-from septet.agents.tool_context import CallContext, call_context
+from septet.agents.tool_context import CallContext, call_context, next_version
 from septet.common.values import Value
 from septet.domain.events import (
     DecisionRecorded,
@@ -24,7 +24,7 @@ from septet.domain.events import (
     ToolCalled,
     VersionWritten,
 )
-from septet.domain.files import FileChange, FileRef, is_expected, is_test, tree_of
+from septet.domain.files import FileRef, is_expected, is_test
 from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
@@ -37,7 +37,7 @@ from septet.ways.autocoder.briefing import act_prompt
 from septet.ways.autocoder.policy import DISAGREEMENT, diagnose
 from septet.ways.iterate.members import member as team_member
 from septet.ways.way import MemberContext
-from septet.workspace.changes import Change, file_changes, files_after, prepare_change
+from septet.workspace.changes import Change, file_changes, prepare_change
 from septet.workspace.listing import LARGEST_TEXT, FolderEntry, text_of_content
 from septet.workspace.snapshots import recall, take_snapshot
 from septet.workspace.validation import fault_text, file_fault
@@ -318,11 +318,6 @@ def consequences(
         what = f"the {decision.wrong} is wrong, by {decision.item}"
         yield DecisionRecorded(by=by, what=what, why=decision.why)
     yield next_version(state, result.changes, f"{choice.action}: {choice.reasoning}")
-
-
-def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> VersionWritten:
-    files = files_after({file.path: file for file in (state.version.files if state.version else ())}, changes)
-    return VersionWritten(number=len(state.versions) + 1, files=files, tree=tree_of(files), note=note)
 
 
 async def context_now(state: State, run_context: RunContext, actions: Toolbox) -> Context:

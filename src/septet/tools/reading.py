@@ -1,0 +1,260 @@
+"""Tools that read the workspace: list files, search them, outline their definitions, read their lines.
+
+What git ignores and what looks like a secret is not among the texts of a tool context, so no tool finds it.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from shutil import which
+from typing import Annotated
+
+from msgspec import Meta
+
+from septet.common.text import pluralize
+from septet.domain.plans import Refusal
+from septet.tools.registry import Tool, ToolContext, ToolResult, tool_of_function
+from septet.workspace.files import in_thread
+
+MOST_LISTED = 200
+MOST_MATCHES = 100
+MOST_OUTLINED = 150
+LONGEST_LINE = 240
+MOST_SHOWN = 7_500
+"""Characters of lines in one answer, so that it fits into the bound of every answer."""
+PATIENCE = 20.0
+READERS = ("planner", "coder", "reviewer")
+
+FolderPath = Annotated[str, Meta(description="A folder inside the workspace; empty for all of it.")]
+FilePath = Annotated[str, Meta(description="A path inside the workspace, e.g. src/main.py")]
+
+
+def list_files(
+    context: ToolContext,
+    folder: FolderPath = "",
+    pattern: Annotated[str, Meta(description="Only paths like this, e.g. *.py")] = "",
+) -> ToolResult | Refusal:
+    """List the files of the workspace; a folder with many files is told by how many it holds."""
+    paths = [path for path in paths_in(context, folder) if not pattern or matches(path, pattern)]
+    if not paths:
+        return Refusal(reason=f"no file in '{folder or '.'}'" + (f" is like '{pattern}'" if pattern else ""))
+    shown = paths if len(paths) <= MOST_LISTED else grouped(paths, folder)[:MOST_LISTED]
+    summary = f"list {folder or '.'}{f' {pattern}' if pattern else ''} → {pluralize(len(paths), 'file')}"
+    return ToolResult(text="\n".join(shown), summary=summary)
+
+
+def paths_in(context: ToolContext, folder: str) -> list[str]:
+    """The paths below a folder, or the one that it is itself."""
+    inside = folder_path(folder)
+    return sorted(path for path in context.texts if not inside or f"{path}/".startswith(f"{inside}/"))
+
+
+def folder_path(folder: str) -> str:
+    """The folder as paths begin with it; nothing for the whole workspace."""
+    path = folder.strip().removeprefix("./").rstrip("/")
+    return "" if path == "." else path
+
+
+def matches(path: str, pattern: str) -> bool:
+    return fnmatch(path, pattern) or fnmatch(path.rsplit("/", 1)[-1], pattern)
+
+
+def grouped(paths: Iterable[str], folder: str) -> list[str]:
+    """Files of the folder itself, and each folder in it with how many files it holds."""
+    prefix = f"{folder_path(folder)}/" if folder_path(folder) else ""
+    firsts = Counter(
+        prefix + rest.partition("/")[0] + ("/" if "/" in rest else "")
+        for rest in (path.removeprefix(prefix) for path in paths)
+    )
+    return [
+        f"{name} ({pluralize(count, 'file')})" if name.endswith("/") else name
+        for name, count in firsts.items()
+    ]
+
+
+async def search(
+    context: ToolContext,
+    pattern: Annotated[str, Meta(description="A regular expression, matched line by line.")],
+    folder: FolderPath = "",
+    files: Annotated[str, Meta(description="Only in paths like this, e.g. *.py")] = "",
+) -> ToolResult | Refusal:
+    """Search the workspace's text files. Each match comes as path:line: text."""
+    paths = {path for path in paths_in(context, folder) if not files or matches(path, files)}
+    found = await in_thread(lambda: matching_lines(context.root, pattern, folder, sorted(paths)))
+    if isinstance(found, Refusal):
+        return found
+    lines = [line for line in lines_told(context, found, paths) if line]
+    summary = f"search {pattern[:60]} → {pluralize(len(lines), 'line')}"
+    more = f"\n… more than {MOST_MATCHES} matches: search for less" if len(lines) > MOST_MATCHES else ""
+    return ToolResult(text="\n".join(lines[:MOST_MATCHES]) + more or "no match", summary=summary)
+
+
+def lines_told(context: ToolContext, found: Iterable[tuple[str, int]], paths: set[str]) -> Iterator[str]:
+    """The matching lines of files that may be read, as far as an answer goes."""
+    count = 0
+    for path, number in found:
+        text = context.texts.get(path) if path in paths else None
+        if text is None or count > MOST_MATCHES:
+            continue
+        lines = text.split("\n")
+        count += 1
+        yield f"{path}:{number}: {lines[number - 1].strip()[:LONGEST_LINE]}" if number <= len(lines) else ""
+
+
+SEARCHER = """
+import re, sys
+pattern, *paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\\0")
+wanted = re.compile(pattern)
+for path in paths:
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if wanted.search(line.rstrip("\\n")):
+                    print(path, number, sep="\\0", end=":\\n")
+    except (OSError, UnicodeDecodeError):
+        pass
+"""
+"""Somebody else's pattern may take for ever: it is matched in a process that can be ended."""
+
+
+def matching_lines(
+    root: Path, pattern: str, folder: str, paths: list[str]
+) -> list[tuple[str, int]] | Refusal:
+    """Path and line of each match: by ripgrep where there is one that understands the pattern, else by Python."""
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError) as error:
+        return Refusal(reason=f"'{pattern[:80]}' is no regular expression ({error}); escape its signs")
+    if not root.is_dir() or not paths:
+        return []
+    ripgrep = which("rg")
+    where = folder_path(folder)
+    options = ("--no-config", "--no-messages", "--hidden", "-n", "--null", "--no-heading", "--color=never")
+    commands = [[ripgrep, *options, "--sort=path", "-e", pattern, "--", f"./{where}"]] if ripgrep else []
+    given = "\0".join([pattern, *paths]).encode(errors="surrogateescape")
+    for command in [*commands, [sys.executable, "-I", "-c", SEARCHER]]:
+        try:
+            ran = subprocess.run(
+                command, cwd=root, input=given, capture_output=True, timeout=PATIENCE, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return Refusal(reason=f"'{pattern[:80]}' takes too long; search for something simpler")
+        if ran.returncode in (0, 1) and (ran.returncode == 0 or command[0] == ripgrep):
+            return list(read_matches(ran.stdout.decode(errors="replace")))
+    return Refusal(reason=f"'{pattern[:80]}' cannot be searched for")
+
+
+def read_matches(output: str) -> Iterator[tuple[str, int]]:
+    for line in output.split("\n"):
+        path, nul, rest = line.partition("\0")
+        number = rest.partition(":")[0]
+        if nul and number.isdigit():
+            yield path.removeprefix("./"), int(number)
+
+
+def outline(context: ToolContext, path: FolderPath = "") -> ToolResult | Refusal:
+    """The definitions of a file with their lines, or those of every file in a folder."""
+    paths = paths_in(context, path)
+    if not paths:
+        return no_such_file(context, path)
+    whole = len(paths) == 1
+    lines: list[str] = []
+    for one in paths:
+        if len(lines) > MOST_OUTLINED:
+            lines.append("… and more: outline a folder or a file of it")
+            break
+        found = list(definitions(one, context.texts.get(one) or "", nested=whole))
+        lines += [one, *(f"  {line}" for line in found)] if found else []
+    return ToolResult(text="\n".join(lines) or "no definitions", summary=f"outline {path or '.'}")
+
+
+def definitions(path: str, text: str, *, nested: bool) -> Iterator[str]:
+    """Line, kind and name of what a file defines; methods too where `nested`."""
+    if path.endswith((".py", ".pyi")):
+        try:
+            yield from python_definitions(ast.parse(text).body, nested, 0)
+            return
+        except (SyntaxError, ValueError, RecursionError):
+            pass
+    for number, line in enumerate(text.split("\n"), start=1):
+        if DEFINITION.match(line) and (nested or not line[:1].isspace()):
+            yield f"{number} {line.rstrip().rstrip('{').rstrip()[:LONGEST_LINE]}"
+
+
+DEFINITION = re.compile(
+    r"^\s*(?:export\s+|default\s+|public\s+|private\s+|protected\s+|static\s+|abstract\s+|final\s+|async\s+|pub(?:\([^)]*\))?\s+|unsafe\s+)*"
+    r"(?:(?:def|class|function\*?|func|fn|struct|enum|trait|interface|impl|type|module|namespace|protocol|object|record)\b\s*[\w(<*]"
+    r"|(?:const|let|var)\s+\w+\s*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>"
+    r"|\#{1,6}\s+\S)"
+)
+"""How definitions begin in most languages; a heading in Markdown counts as one."""
+
+
+def python_definitions(body: list[ast.stmt], nested: bool, depth: int) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{node.lineno} {'  ' * depth}def {node.name}({ast.unparse(node.args)})"[:LONGEST_LINE]
+        elif isinstance(node, ast.ClassDef):
+            bases = ", ".join(map(ast.unparse, node.bases))
+            yield f"{node.lineno} {'  ' * depth}class {node.name}{f'({bases})' if bases else ''}"[
+                :LONGEST_LINE
+            ]
+            if nested or depth == 0:
+                yield from python_definitions(node.body, nested, depth + 1)
+
+
+def read(
+    context: ToolContext,
+    path: FilePath,
+    start: Annotated[int, Meta(description="The first line, counted from 1.", ge=1)] = 1,
+    end: Annotated[int, Meta(description="The last line; 0 for as many as fit.", ge=0)] = 0,
+) -> ToolResult | Refusal:
+    """Read a text file, or some of its lines. Each line comes with its number and a tab before it."""
+    text = context.texts.get(path)
+    if text is None:
+        return no_such_file(context, path)
+    lines = text.removesuffix("\n").split("\n") if text else []
+    if lines and start > len(lines):
+        return Refusal(reason=f"'{path}' has {pluralize(len(lines), 'line')}")
+    shown = list(numbered(lines, start, end or len(lines)))
+    last = start + len(shown) - 1
+    rest = f"\n({path} has {len(lines)} lines)" if last < len(lines) else ""
+    whole = start == 1 and last >= len(lines)
+    where = path if whole else f"{start}–{last} of {path}"
+    return ToolResult(
+        text="\n".join(shown) + rest if lines else f"({path} is empty)",
+        summary=f"read {where}",
+        shown=(path,) if whole else (),
+    )
+
+
+def numbered(lines: list[str], start: int, end: int) -> Iterator[str]:
+    """As many of the lines as fit into an answer; one that is too long for it is cut."""
+    room = MOST_SHOWN
+    for number, line in enumerate(lines[start - 1 : end], start=start):
+        told = f"{number}\t{line[:MOST_SHOWN]}"
+        room -= len(told.encode()) + 1
+        if room < 0 and number > start:
+            return
+        yield told
+
+
+def no_such_file(context: ToolContext, path: str) -> Refusal:
+    """Why a file cannot be read, with names that are near."""
+    if context.exists(path):
+        return Refusal(
+            reason=f"'{path}' may not be read: it is no text, too large, ignored or looks like a secret"
+        )
+    name = path.rsplit("/", 1)[-1]
+    near = [one for one in context.texts if name and one.endswith(f"/{name}")][:5]
+    hint = f"; did you mean {' or '.join(near)}?" if near else "; see list_files"
+    return Refusal(reason=f"there is no '{path}'{hint}")
+
+
+def reading_tools() -> list[Tool]:
+    return [tool_of_function(one, roles=READERS) for one in (list_files, search, outline, read)]

@@ -1,0 +1,53 @@
+"""Tools that run: a command in the sandbox, and the plan's checks. What they see is no evidence yet."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from septet.common.text import cut_middle
+from septet.domain.plans import Refusal
+from septet.domain.runs import RunResult
+from septet.tools.registry import Tool, ToolContext, ToolResult, tool_of_function
+
+SHOWN = 3_500
+"""Characters of each stream; the end, where errors stand, is never cut away."""
+RUNNERS = ("coder",)
+
+
+async def run(
+    context: ToolContext,
+    command: Annotated[
+        str, Meta(description="As for a shell, e.g. python -m pytest -q tests/test_a.py -k name")
+    ],
+    seconds: Annotated[float, Meta(description="How long it may take; 0 for the usual limit.", ge=0)] = 0,
+) -> ToolResult | Refusal:
+    """Run a command in the sandbox, in the workspace with your edits. Files that it makes or changes are not kept:
+    only edit, write and delete change the program.
+    """
+    if not command.strip():
+        return Refusal(reason="the command is empty")
+    result = await context.run(command.strip(), seconds)
+    streams = [("stdout", result.stdout), ("stderr", result.stderr)]
+    shown = [f"{name}:\n{cut_middle(text, SHOWN).rstrip()}" for name, text in streams if text.strip()]
+    made = [change.path for change in result.changes if change.kind != "deleted"][:20]
+    left = [f"made or changed: {', '.join(made)}"] if made else []
+    text = "\n".join([f"{result.ending} after {result.seconds:.1f} s", *left, *shown])
+    return ToolResult(
+        text=text, summary=f"run {command.strip()[:80]} → {outcome(result)}", failed=not result.succeeded
+    )
+
+
+def outcome(result: RunResult) -> str:
+    """How it ended, in a few words: what became of the tests, where there were some."""
+    counts = result.report.counts
+    return counts if counts and (result.exit_code in (0, 1)) else result.ending
+
+
+async def check(context: ToolContext) -> ToolResult:
+    """Run the program, its tests and the plan's checks now, as they will be run when you are ready."""
+    seen = await context.check()
+    return ToolResult(text=seen.text, summary=f"check → {seen.summary}", failed=seen.failed)
+
+
+def running_tools() -> list[Tool]:
+    return [tool_of_function(run, roles=RUNNERS), tool_of_function(check, roles=RUNNERS)]

@@ -1,0 +1,180 @@
+"""Tools that read: what they show of a folder, and what nobody is shown."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tools.projects import FolderContext
+
+from septet.domain.plans import Refusal
+from septet.tools.reading import MOST_SHOWN, definitions, reading_tools
+from septet.tools.registry import ToolResult
+
+pytestmark = pytest.mark.anyio
+TOOLS = {one.name: one for one in reading_tools()}
+SECRET = "token = 'ghp_abcdefghijklmnopqrstuvwxyz0123456789'\n"
+MODULE = """\
+import os
+
+
+class Clock(Base):
+    def hour(self, now: int = 0) -> int:
+        return now
+
+    async def tick(self):
+        def inner(): ...
+        return inner
+
+
+def main(*args, **more):
+    return Clock().hour()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> FolderContext:
+    files = {
+        "src/clock.py": MODULE,
+        "src/page.ts": "export function draw(a: string) {\n}\nexport const go = (a) => 1\nclass Page {\n  x = 1\n}\n",
+        "README.md": "# Clock\nhour by hour\n",
+        ".gitignore": "build/\n",
+        "build/out.py": "hour = 1\n",
+        ".env": "HOUR=secret\n",
+        "settings.py": SECRET + "hour = 2\n",
+        "empty.txt": "",
+        "picture.bin": "\0\1hour",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (tmp_path / "link.py").symlink_to("/etc/passwd")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    return FolderContext(tmp_path)
+
+
+async def told(context: FolderContext, tool: str, **arguments: object) -> ToolResult:
+    result = await TOOLS[tool].use(context, json.dumps(arguments))
+    assert isinstance(result, ToolResult), result
+    return result
+
+
+async def refused(context: FolderContext, tool: str, **arguments: object) -> str:
+    result = await TOOLS[tool].use(context, json.dumps(arguments))
+    assert isinstance(result, Refusal), result
+    return result.reason
+
+
+async def test_files_are_listed_without_what_git_ignores_and_secrets(folder: FolderContext) -> None:
+    listed = await told(folder, "list_files")
+    assert listed.text.split("\n") == [
+        ".gitignore",
+        "README.md",
+        "empty.txt",
+        "picture.bin",
+        "settings.py",
+        "src/clock.py",
+        "src/page.ts",
+    ]
+    assert (await told(folder, "list_files", folder="src/", pattern="*.py")).text == "src/clock.py"
+    assert await refused(folder, "list_files", folder="lib") == "no file in 'lib'"
+
+
+async def test_many_files_are_told_by_folder(tmp_path: Path) -> None:
+    for number in range(250):
+        path = tmp_path / f"part{number % 3}" / f"{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+    (tmp_path / "top.txt").write_text("x")
+    listed = await told(FolderContext(tmp_path), "list_files")
+    assert listed.text == "part0/ (84 files)\npart1/ (83 files)\npart2/ (83 files)\ntop.txt"
+    assert listed.summary == "list . → 251 files"
+
+
+@pytest.mark.parametrize("by", ["ripgrep", "python"])
+async def test_a_search_finds_lines_of_files_that_may_be_read(
+    folder: FolderContext, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by == "python":
+        monkeypatch.setattr("septet.tools.reading.which", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    elif shutil.which("rg") is None:
+        pytest.skip("ripgrep is not installed")
+    found = await told(folder, "search", pattern=r"\bhour\b")
+    assert found.text.split("\n") == [
+        "README.md:2: hour by hour",
+        "src/clock.py:5: def hour(self, now: int = 0) -> int:",
+        "src/clock.py:14: return Clock().hour()",
+    ]
+    assert found.summary == r"search \bhour\b → 3 lines"
+    assert (await told(folder, "search", pattern="hour", folder="src", files="*.ts")).text == "no match"
+    assert "no regular expression" in await refused(folder, "search", pattern="(")
+
+
+async def test_a_pattern_that_never_ends_is_given_up(
+    folder: FolderContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("septet.tools.reading.which", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("septet.tools.reading.PATIENCE", 0.5)
+    (folder.root / "long.txt").write_text("a" * 60 + "b\n")
+    assert "takes too long" in await refused(folder, "search", pattern="(a+)+$")
+
+
+async def test_definitions_come_with_their_lines(folder: FolderContext) -> None:
+    assert (await told(folder, "outline", path="src/clock.py")).text == (
+        "src/clock.py\n"
+        "  4 class Clock(Base)\n"
+        "  5   def hour(self, now: int=0)\n"
+        "  8   def tick(self)\n"
+        "  13 def main(*args, **more)"
+    )
+    whole = await told(folder, "outline")
+    assert (
+        "src/page.ts\n  1 export function draw(a: string)\n  3 export const go = (a) => 1\n  4 class Page"
+        in whole.text
+    )
+    assert "settings.py" not in whole.text
+
+
+def test_python_that_does_not_parse_is_outlined_by_its_looks() -> None:
+    assert list(definitions("a.py", "def f(:\n    pass\nclass A:\n", nested=True)) == [
+        "1 def f(:",
+        "3 class A:",
+    ]
+
+
+async def test_lines_are_numbered(folder: FolderContext) -> None:
+    part = await told(folder, "read", path="src/clock.py", start=4, end=5)
+    assert (
+        part.text
+        == "4\tclass Clock(Base):\n5\t    def hour(self, now: int = 0) -> int:\n(src/clock.py has 14 lines)"
+    )
+    assert (part.summary, part.shown) == ("read 4–5 of src/clock.py", ())
+    whole = await told(folder, "read", path="src/clock.py")
+    assert whole.shown == ("src/clock.py",)
+    assert whole.text.endswith("14\t    return Clock().hour()")
+    assert (await told(folder, "read", path="empty.txt")).text == "(empty.txt is empty)"
+    assert await refused(folder, "read", path="README.md", start=9) == "'README.md' has 2 lines"
+
+
+async def test_a_long_file_is_read_in_parts(folder: FolderContext) -> None:
+    (folder.root / "long.py").write_text("".join(f"x{number} = {number}\n" for number in range(3000)))
+    first = await told(folder, "read", path="long.py")
+    assert len(first.text.encode()) <= MOST_SHOWN + 100
+    assert first.shown == ()
+    assert first.text.endswith("(long.py has 3000 lines)")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".env", "settings.py", "build/out.py", "link.py", "picture.bin", "../x", "/etc/passwd", ".git/config"],
+)
+async def test_what_nobody_may_read_is_not_read(folder: FolderContext, path: str) -> None:
+    reason = await refused(folder, "read", path=path)
+    assert "may not be read" in reason or "there is no" in reason
+
+
+async def test_a_name_that_is_near_is_told(folder: FolderContext) -> None:
+    assert (
+        await refused(folder, "read", path="clock.py") == "there is no 'clock.py'; did you mean src/clock.py?"
+    )
