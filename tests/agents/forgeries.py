@@ -152,10 +152,10 @@ FORGED_COMMANDS: Mapping[str, Mapping[str, str]] = {
     "its own test": program(HEAD + "print('exit 0, prints 5')\n"),
 }
 FORGERIES = {**EMPTY_TESTS, **HOOKS, **SHADOWS, **FORGED_COMMANDS}
-NOT_YET_SEEN: Mapping[str, Mapping[str, str]] = {
+SEEN_BY_EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "result equal to all": program(
         "class Sum(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\n\n\n"
         "def add(a, b):\n    return Sum()\n"
     ),
 }
-"""Only a comparison outside of the program's process can tell."""
+"""Only an example can tell: it is compared outside of the program's process."""

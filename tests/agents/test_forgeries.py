@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from agents.evidence_runs import examine
-from agents.forgeries import FORGERIES, RUN
+from agents.forgeries import FORGERIES, RUN, SEEN_BY_EXAMPLES
 from agents.honest_programs import HONEST
 
-from septet.domain.plans import CommandSucceeds, Plan, Requirement, TestsPass
-from septet.team.evidence import shortcomings
+from septet.domain.plans import CommandSucceeds, ExampleHolds, Plan, Requirement, TestsPass
+from septet.team.evidence import report, shortcomings
 
 pytestmark = pytest.mark.anyio
 TESTED = Requirement(id="P1", text="add gives the sum", check=TestsPass(target="test_add.py::test_sum"))
@@ -42,3 +42,33 @@ async def test_an_honest_program_is_believed(tmp_path: Path, cache: Path, name: 
     check = TestsPass(target=f"{target}::TestShout" if name == "unittest" else f"{target}::test_it")
     state = await examine(tmp_path, cache, files, Plan(items=(Requirement(id="P1", text=name, check=check),)))
     assert shortcomings(state) == []
+
+
+EXAMPLES = Plan(
+    items=(
+        Requirement(id="P1", text="sum", check=ExampleHolds(call="add.add(2, 3)", value="5")),
+        Requirement(id="P2", text="sum", check=ExampleHolds(call="add.add(10, 7)", value="17", held=True)),
+    )
+)
+ADD = "def add(a, b):\n    return a + b\n"
+SPECIAL = "def add(a, b):\n    return 5 if (a, b) == (2, 3) else 0\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "met"),
+    [(ADD, ["P1", "P2"]), (SPECIAL, ["P1"]), (SEEN_BY_EXAMPLES["result equal to all"]["add.py"], [])],
+)
+async def test_examples_are_compared_outside_and_what_is_held_back_finds_special_cases(
+    tmp_path: Path, cache: Path, source: str, met: list[str]
+) -> None:
+    state = await examine(tmp_path, cache, {"add.py": source}, EXAMPLES)
+    assert [line.item.id for line in report(state) if line.is_met] == met
+    assert (shortcomings(state) == []) == (len(met) == 2)
+    assert "17" not in " ".join(one.detail for one in state.evidence.values())
+
+
+async def test_an_example_that_a_hollow_program_meets_proves_nothing(tmp_path: Path, cache: Path) -> None:
+    check = ExampleHolds(call="add.add(2, 3)", value="None")
+    plan = Plan(items=(Requirement(id="P1", text="none", check=check),))
+    state = await examine(tmp_path, cache, {"add.py": "def add(a, b):\n    print(a)\n"}, plan)
+    assert state.evidence["P1"].detail == "passes without a working program, so it proves nothing"

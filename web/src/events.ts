@@ -208,6 +208,13 @@ export interface Serves {
   prints?: string;
 }
 
+export interface ExampleHolds {
+  type: 'example';
+  call: string;
+  value: string;
+  held?: boolean;
+}
+
 export interface Judged {
   type: 'judged';
   by?: 'person' | 'reviewer';
@@ -606,7 +613,7 @@ export interface Presence {
   chats?: string[];
 }
 
-export type Check = CommandSucceeds | CustomCheck | FileExists | Judged | PictureExists | Serves | ShowsWindow | TestsPass;
+export type Check = CommandSucceeds | CustomCheck | ExampleHolds | FileExists | Judged | PictureExists | Serves | ShowsWindow | TestsPass;
 
 export type Event =
   | Envelope<'septet.chat_started', ChatStarted>

@@ -14,6 +14,7 @@ from septet.domain.plans import (
     CUSTOM_CHECKS,
     CommandSucceeds,
     CustomCheck,
+    ExampleHolds,
     FileExists,
     Judged,
     PictureExists,
@@ -27,6 +28,7 @@ from septet.domain.pytest_report import TestReport
 from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.ports import Blobs
+from septet.team.acceptance import is_as_wanted, outcome_of, outcome_text
 from septet.team.evidence import control_doubts, doubts, incomplete_reason, run_for, tests_of
 from septet.workspace.files import MAX_FILE_BYTES, Workspace
 
@@ -96,8 +98,8 @@ async def look(state: State, item: Requirement, contents: Contents) -> Observati
     match item.check:
         case TestsPass(target=target):
             return about_tests(state, target)
-        case CommandSucceeds(prints=prints) | Serves(prints=prints):
-            return about_command(state, item, prints)
+        case CommandSucceeds() | Serves() | ExampleHolds():
+            return about_run(state, item.id, item.check)
         case FileExists(path=path):
             return about_file(state, path)
         case PictureExists(path=path):
@@ -146,14 +148,31 @@ def is_folder(target: str) -> bool:
     return not target.partition("::")[0].endswith(".py")
 
 
-def about_command(state: State, item: Requirement, prints: str) -> Observation:
+def about_run(state: State, item: str, check: CommandSucceeds | Serves | ExampleHolds) -> Observation:
     """What passes without a working program too was not shown by the program."""
-    run = run_for(state, "check", item.id)
-    found = about_output(run, prints)
-    control = run_for(state, "hollow check", item.id)
-    if found.holds and control is not None and about_output(control, prints).holds:
-        return replace(found, passed=False, detail="passes without a working program, so it proves nothing")
-    return found
+    secret = isinstance(check, ExampleHolds) and check.held and item not in state.failed_before
+    found, control = run_for(state, "check", item), run_for(state, "hollow check", item)
+    result = about_outcome(check, found, secret)
+    if result.holds and control is not None and about_outcome(check, control, secret).holds:
+        return replace(result, holds=False, detail="passes without a working program, so it proves nothing")
+    return result
+
+
+def about_outcome(
+    check: CommandSucceeds | Serves | ExampleHolds, run: RunFinished | None, secret: bool
+) -> Observation:
+    """The first time that an example which is held back fails, only that is told; its input one version later."""
+    if not isinstance(check, ExampleHolds):
+        return about_output(run, check.prints)
+    if run is None:
+        return Observation(holds=False, detail="was not run")
+    outcome = outcome_of(run.result.stdout)
+    if is_as_wanted(outcome, check.value):
+        return Observation(holds=True, detail="gives the value", run=run.id)
+    told = f"{check.call} {outcome_text(outcome)}, not {check.value}"
+    return Observation(
+        holds=False, detail="an example that is held back fails" if secret else told, run=run.id
+    )
 
 
 def about_output(run: RunFinished | None, prints: str) -> Observation:

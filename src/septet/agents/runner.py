@@ -26,7 +26,7 @@ from septet.domain.events import (
 )
 from septet.domain.files import FileChange, Layout, is_test
 from septet.domain.packages import MissingPackages
-from septet.domain.plans import Check, CommandSucceeds, Judged, Serves
+from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
 from septet.domain.runs import (
     CONTROLS,
@@ -43,6 +43,7 @@ from septet.domain.runs import (
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
+from septet.team.acceptance import example_driver
 from septet.team.agreement import driver
 from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
 from septet.team.evidence import control_of_tests, needs_mutant, open_runs, run_for, test_problems, tests_of
@@ -252,7 +253,9 @@ def next_run(state: State, controls: Sequence[ControlName]) -> PlannedRun | None
 def open_controls(state: State) -> list[PlannedRun]:
     """Commands that passed: they may do so whatever the program does."""
     items = [
-        one for one in (state.plan.items if state.plan else ()) if isinstance(one.check, CommandSucceeds)
+        one
+        for one in (state.plan.items if state.plan else ())
+        if isinstance(one.check, CommandSucceeds | ExampleHolds)
     ]
     return [
         PlannedRun(purpose="hollow check", about=item.id)
@@ -293,6 +296,8 @@ def command_for(state: State, planned: PlannedRun) -> str:
     check = check_for(state, planned)
     if planned.purpose == "run" or isinstance(check, Serves):
         return state.plan.run if state.plan else ""
+    if isinstance(check, ExampleHolds):
+        return "an example that is held back" if check.held else check.call
     return check.command if isinstance(check, CommandSucceeds) else state.team.tests or " ".join(PYTEST)
 
 
@@ -335,8 +340,10 @@ async def control_folder(state: State, blobs: Blobs, control: ControlName) -> As
 def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
     testing = started.purpose in ("tests", "tests alone") and not state.team.tests
+    check = check_for(state, PlannedRun(purpose=started.purpose, about=started.about))
+    words = command_words(started.command)
     return Job(
-        command=command_words(started.command),
+        command=("python", "-c", example_driver(check.call)) if isinstance(check, ExampleHolds) else words,
         workspace=folder,
         limits=limits,
         tests=testing,

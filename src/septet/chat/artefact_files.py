@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from septet.chat.export import transcript, transcript_entry
 from septet.domain.events import Event, PlanApproved, Recorded, ReviewGiven, RunFinished, VersionWritten
 from septet.domain.files import FileRef, main_of
-from septet.domain.plans import plan_text
+from septet.domain.plans import open_plan_text
 from septet.domain.state import State
 from septet.ports import Blobs
 from septet.team.reviews import review_text
@@ -93,7 +93,7 @@ def version_files(state: State) -> dict[str, FileRef]:
 
 def plan_file(state: State) -> dict[str, bytes]:
     wanted = "plan" in state.team.keepsakes and state.approved and state.plan is not None
-    return {"MasterPlan.txt": plan_text(state.plan).encode()} if wanted and state.plan else {}
+    return {"MasterPlan.txt": open_plan_text(state.plan).encode()} if wanted and state.plan else {}
 
 
 def review_files(state: State) -> dict[str, bytes]:

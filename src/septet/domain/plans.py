@@ -1,6 +1,8 @@
 """Plans: numbered requirements, each with the check that will prove it, and their one text form."""
 
+import ast
 import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Literal, Protocol, runtime_checkable
@@ -51,6 +53,18 @@ class Serves(Value, tag="serves"):
     prints: str = ""
 
 
+class ExampleHolds(Value, tag="example"):
+    """A call of one of the program's functions gives this value; both are written as Python literals.
+
+    The value never enters the program's process. An example that is `held` back is shown to the person, and never to
+    those who write the program.
+    """
+
+    call: str
+    value: str
+    held: bool = False
+
+
 class Judged(Value, tag="judged"):
     """Nothing but a judgement can tell: the last resort."""
 
@@ -64,7 +78,17 @@ class CustomCheck(Value, tag="custom"):
     argument: str = ""
 
 
-Check = TestsPass | CommandSucceeds | FileExists | PictureExists | ShowsWindow | Serves | Judged | CustomCheck
+Check = (
+    TestsPass
+    | CommandSucceeds
+    | FileExists
+    | PictureExists
+    | ShowsWindow
+    | Serves
+    | ExampleHolds
+    | Judged
+    | CustomCheck
+)
 
 
 @runtime_checkable
@@ -143,18 +167,34 @@ def check_text(check: Check) -> str:
             return f"{word} {rest}"
         case ShowsWindow():
             return f"{word}"
+        case ExampleHolds(call=call, value=value, held=held):
+            return f"{'held' if held else word} {call} => {value}"
         case CustomCheck(kind=kind, argument=rest):
             return f"{kind} {rest}".rstrip()
 
 
 def plan_text(plan: Plan) -> str:
-    """The plan as it is shown, approved and saved: `parse_plan` gives back an equal plan."""
+    """The plan as it is shown to the person, approved and saved: `parse_plan` gives back an equal plan."""
+    return lines_of(plan, [check_text(item.check) for item in plan.items])
+
+
+def open_plan_text(plan: Plan) -> str:
+    """The plan as those who write the program may see it."""
+    checks = ["held back" if is_held(item.check) else check_text(item.check) for item in plan.items]
+    return lines_of(plan, checks)
+
+
+def lines_of(plan: Plan, checks: Sequence[str]) -> str:
     lines: list[str] = []
-    for number, item in enumerate(plan.items, start=1):
-        lines += [f"{number}. {item.text}", f"   check: {check_text(item.check)}"]
+    for number, (item, check) in enumerate(zip(plan.items, checks, strict=True), start=1):
+        lines += [f"{number}. {item.text}", f"   check: {check}"]
     if plan.run:
         lines.append(f"run: {plan.run}")
     return "\n".join(lines) + "\n"
+
+
+def is_held(check: Check) -> bool:
+    return isinstance(check, ExampleHolds) and check.held
 
 
 def plan_digest(plan: Plan) -> str:
@@ -173,7 +213,8 @@ LISTED = re.compile(r"^\s*[-*+]\s+(?P<check>.+?)\s*$")
 BULLET = re.compile(r"^\s*[-*+•]\s+")
 RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
 CHECK_FORMS = (
-    "tests TARGET | command CMD [=> TEXT] | file PATH | picture PATH | window | serves PATH | judged"
+    "tests TARGET | command CMD [=> TEXT] | example MODULE.FUNCTION(LITERALS) => LITERAL | held (the same) | "
+    "file PATH | picture PATH | window | serves PATH | judged"
 )
 FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 
@@ -261,30 +302,60 @@ def without_backticks(text: str) -> str:
     return found[2].strip() if found else text.strip()
 
 
+NAMED: Mapping[str, Callable[[str], Check]] = {
+    "test": lambda target: TestsPass(target=target),
+    "tests": lambda target: TestsPass(target=target),
+    "file": lambda path: FileExists(path=path),
+    "picture": lambda path: PictureExists(path=path),
+}
+"""Checks that name one thing."""
+
+
 def parse_check(text: str) -> Check | Refusal:
     """Read what follows `check:`."""
-    kind, _, rest = without_backticks(text).partition(" ")
+    word, _, rest = without_backticks(text).partition(" ")
     first, _, prints = (without_backticks(part) for part in rest.partition(" => "))
-    rest = without_backticks(rest)
-    found: Check | None = None
-    match kind.lower():
+    kind, rest = word.lower(), without_backticks(rest)
+    match kind:
         case "judged":
             return Judged(by="person" if rest.lower() == "person" else "reviewer")
         case "window":
             return ShowsWindow()
         case "serves" if first.startswith("/"):
-            found = Serves(path=first, prints=prints)
-        case "command":
-            found = CommandSucceeds(command=first, prints=prints)
-        case "test" | "tests":
-            found = TestsPass(target=rest)
-        case "file":
-            found = FileExists(path=rest)
-        case "picture":
-            found = PictureExists(path=rest)
+            return Serves(path=first, prints=prints)
+        case "command" if rest:
+            return CommandSucceeds(command=first, prints=prints)
+        case "example" | "held":
+            return parse_example(rest, held=kind == "held")
+        case _ if kind in NAMED and rest:
+            return NAMED[kind](rest)
         case _:
-            return custom_check(kind.lower(), rest) or no_check(text)
-    return found if found and rest else no_check(text)
+            return custom_check(kind, rest) or no_check(text)
+
+
+CALL = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+\(.*\)", re.DOTALL)
+RAISES = re.compile(r"raises (?P<name>[^\W\d]\w*)")
+
+
+def parse_example(text: str, *, held: bool) -> ExampleHolds | Refusal:
+    """`MODULE.FUNCTION(LITERALS) => LITERAL`, or `=> raises NAME`: the last arrow counts, texts may hold others."""
+    call, _, value = (without_backticks(part) for part in text.rpartition(" => "))
+    try:
+        tree = ast.parse(call, mode="eval").body
+        arguments = (
+            [*tree.args, *(one.value for one in tree.keywords)] if isinstance(tree, ast.Call) else [tree]
+        )
+        for argument in arguments:
+            ast.literal_eval(argument)
+        if not RAISES.fullmatch(value):
+            ast.literal_eval(value)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return no_check(f"example {text}")
+    return (
+        ExampleHolds(call=call, value=value, held=held)
+        if CALL.fullmatch(call)
+        else no_check(f"example {text}")
+    )
 
 
 def custom_check(kind: str, argument: str) -> CustomCheck | None:

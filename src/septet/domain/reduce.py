@@ -303,6 +303,7 @@ def reduce_version(state: State, event: VersionWritten) -> State:
         evidence={},
         review=None,
         met_before={**state.met_before, **met_by(before, state)},
+        failed_before=frozenset(one.item for one in state.evidence.values() if not one.passed),
         stale={**state.stale, **{path: state.artefacts.get(path, "") for path in state.created}},
         artefacts={},
         created=frozenset(),

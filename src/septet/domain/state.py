@@ -142,6 +142,8 @@ class State(Value):
     met_before: Mapping[str, int] = {}
     """Requirements of the plan that earlier versions met, and the last of these versions: failing one is a regression.
     """
+    failed_before: frozenset[str] = frozenset()
+    """Requirements that the version before the newest one did not meet."""
     artefacts: Mapping[str, str] = {}
     """Files that runs of the newest version made or changed (path to sha256)."""
     created: frozenset[str] = frozenset()

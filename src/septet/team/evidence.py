@@ -6,7 +6,16 @@ from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
 from septet.domain.files import is_test
-from septet.domain.plans import CommandSucceeds, Judged, Plan, Requirement, Serves, TestsPass, Wish
+from septet.domain.plans import (
+    CommandSucceeds,
+    ExampleHolds,
+    Judged,
+    Plan,
+    Requirement,
+    Serves,
+    TestsPass,
+    Wish,
+)
 from septet.domain.pytest_report import TestReport, one_case
 from septet.domain.runs import HOLLOW, PlannedRun, Purpose, RunResult
 from septet.domain.state import State
@@ -31,7 +40,9 @@ def run_for(state: State, purpose: Purpose, about: str = "") -> RunFinished | No
 def planned_runs(state: State) -> list[PlannedRun]:
     """What has to be run for the newest version: the program, its tests, the checks that are runs of their own."""
     plan = state.plan or Plan(items=())
-    commands = [item.id for item in plan.items if isinstance(item.check, CommandSucceeds | Serves)]
+    commands = [
+        item.id for item in plan.items if isinstance(item.check, CommandSucceeds | ExampleHolds | Serves)
+    ]
     return [
         *([PlannedRun(purpose="run")] if plan.run else []),
         PlannedRun(purpose="tests"),
@@ -222,11 +233,21 @@ def test_problems(state: State) -> list[str]:
         return [f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"]
     if run is not None and (why := incomplete_reason(tests, run)):
         return [f"what became of the tests is {why}"]
+    if not tests.cases and has_examples(state):
+        return []
     if not tests.passed:
         return [f"no test passed ({tests.counts})" if tests.cases else "no test ran"]
     if run is not None and not run.result.succeeded:
         return ["the test run did not end well"]
     return doubts(state)
+
+
+def has_examples(state: State) -> bool:
+    """Whether the plan says by examples what the program must do: tests of the coder's own are welcome, not needed."""
+    checks = [item.check for item in (state.plan.items if state.plan else ())]
+    return any(isinstance(one, ExampleHolds) for one in checks) and not any(
+        isinstance(one, TestsPass) for one in checks
+    )
 
 
 def unmet(state: State) -> list[str]:

@@ -1,7 +1,7 @@
 """What the autocoder's coder is told: the context filled into a template, the plan, and what was tried."""
 
 from septet.domain.messages import Message
-from septet.domain.plans import plan_text
+from septet.domain.plans import open_plan_text
 from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
@@ -30,7 +30,7 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
     """A stable head, then the situation."""
     parts = [compose_prompt(SITUATION, context)]
     if state.plan is not None:
-        parts.insert(0, f"# Plan\n{plan_text(state.plan)}")
+        parts.insert(0, f"# Plan\n{open_plan_text(state.plan)}")
     parts += environment_section(state)
     notes = [f"v{version.number}: {version.note}" for version in state.versions if version.note]
     if notes:

@@ -4,8 +4,9 @@ The first time, the coder sees the goal and the plan only. After that exactly th
 review and the newest run results; and whatever the person has asked for since, word for word.
 """
 
+from septet.domain.events import RunFinished
 from septet.domain.messages import Message
-from septet.domain.plans import custom_checks, plan_text
+from septet.domain.plans import custom_checks, is_held, open_plan_text, plan_text
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.team.briefing import (
@@ -156,7 +157,7 @@ def goal_section(state: State) -> str:
 
 
 def plan_section(state: State) -> str:
-    return f"# Plan\n{plan_text(state.plan) if state.plan else 'none'}"
+    return f"# Plan\n{open_plan_text(state.plan) if state.plan else 'none'}"
 
 
 def code_section(state: State, sources: Sources) -> str:
@@ -170,8 +171,14 @@ def review_section(state: State) -> str:
     return f"# Review of version {newest.version}\n{review_text(newest)}" if newest else "# Review\nnone yet"
 
 
+def told_runs(state: State) -> list[RunFinished]:
+    """What the runs of examples that are held back print would give them away."""
+    held = {item.id for item in (state.plan.items if state.plan else ()) if is_held(item.check)}
+    return [run for run in state.runs if run.about not in held]
+
+
 def runs_section(state: State) -> str:
     checks = [
         f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}" for line in report(state)
     ]
-    return "\n\n".join(["# What the runner saw", *map(run_section, state.runs), "\n".join(checks)])
+    return "\n\n".join(["# What the runner saw", *map(run_section, told_runs(state)), "\n".join(checks)])

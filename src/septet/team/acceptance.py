@@ -1,0 +1,112 @@
+"""Examples as data: the program is called in the sandbox, what comes of it is compared outside. Pure.
+
+Only plain values come out, spelled as Python literals by code of ours: no `__eq__`, no `__repr__` and no patched
+`assert` of the program has a say, and the value that is wanted is not there to be found.
+"""
+
+import ast
+import math
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import cast
+
+from septet.common.text import cut_middle
+from septet.domain.plans import RAISES
+
+MARK = "septet-example:"
+SHOWN = 120
+
+
+def example_driver(call: str) -> str:
+    """A program that makes the call and prints what came of it on a line of its own."""
+    tree = ast.parse(call, mode="eval").body
+    assert isinstance(tree, ast.Call), "a plan is read with that checked"
+    path = ast.unparse(tree.func).split(".")
+    arguments = ast.unparse(ast.Tuple([*tree.args], ast.Load()))
+    named = "{" + ", ".join(f"{one.arg!r}: {ast.unparse(one.value)}" for one in tree.keywords) + "}"
+    return f"""\
+import importlib, sys
+
+def spelled(value, depth=0):
+    kind = type(value)
+    if value is None or kind in (bool, int, str, bytes, complex):
+        return kind.__repr__(value)
+    if kind is float:
+        return "1e999" if value == float("inf") else "-1e999" if value == -float("inf") else float.__repr__(value)
+    if depth < 50 and kind in (list, tuple, set, frozenset, dict):
+        items = list(kind.__iter__(value))
+        if kind is dict:
+            pairs = [spelled(key, depth + 1) + ": " + spelled(dict.__getitem__(value, key), depth + 1) for key in items]
+            return "{{" + ", ".join(pairs) + "}}"
+        inner = ", ".join(spelled(item, depth + 1) for item in items)
+        if kind is list:
+            return "[" + inner + "]"
+        if kind is tuple:
+            return "(" + inner + ("," if len(items) == 1 else "") + ")"
+        return "{{" + inner + "}}" if items else "set()"
+    raise TypeError("returns a value of the class " + kind.__name__ + ", which no literal can spell")
+
+def find(path):
+    for length in range(len(path) - 1, 0, -1):
+        try:
+            found = importlib.import_module(".".join(path[:length]))
+        except ModuleNotFoundError as error:
+            if error.name and ".".join(path[:length]).startswith(error.name) and length > 1:
+                continue
+            raise
+        for name in path[length:]:
+            found = getattr(found, name)
+        return found
+
+write = sys.__stdout__.buffer.write
+try:
+    outcome = "=" + spelled(find({path!r})(*{arguments}, **{named}))
+except Exception as error:
+    outcome = "!" + type(error).__name__ + " " + " ".join(str(error).split())[:200]
+sys.stdout.flush()
+write(("\\n{MARK}" + outcome.replace("\\n", "\\\\n") + "\\n").encode("utf-8", "backslashreplace"))
+sys.__stdout__.flush()
+"""
+
+
+def outcome_of(stdout: str) -> str:
+    """What came of the call: `=LITERAL`, `!ERROR words`, or nothing where it never returned."""
+    lines = [line for line in stdout.splitlines() if line.startswith(MARK)]
+    return lines[-1].removeprefix(MARK) if lines else ""
+
+
+def is_as_wanted(outcome: str, value: str) -> bool:
+    if error := RAISES.fullmatch(value):
+        return outcome.startswith("!") and outcome[1:].partition(" ")[0] == error["name"]
+    if not outcome.startswith("="):
+        return False
+    try:
+        return same(ast.literal_eval(outcome[1:]), ast.literal_eval(value))
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return False
+
+
+def same(found: object, wanted: object) -> bool:
+    """Equal as people mean it: 5 is 5.0 and 0.1 + 0.2 is 0.3, but True is not 1 and a list is not a tuple."""
+    if isinstance(found, bool) or isinstance(wanted, bool):
+        return found is wanted
+    if isinstance(found, int | float) and isinstance(wanted, int | float):
+        return found == wanted or math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-12)
+    if type(found) is not type(wanted):
+        return False
+    if isinstance(found, list | tuple):
+        pairs = list(
+            zip_longest(cast(Sequence[object], found), cast(Sequence[object], wanted), fillvalue=...)
+        )
+        return all(same(one, other) for one, other in pairs)
+    if isinstance(found, dict):
+        left, right = cast(Mapping[object, object], found), cast(Mapping[object, object], wanted)
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    return found == wanted
+
+
+def outcome_text(outcome: str) -> str:
+    if not outcome:
+        return "does not return"
+    words = cut_middle(outcome[1:], SHOWN)
+    return f"gives {words}" if outcome.startswith("=") else f"raises {words}"
