@@ -24,9 +24,11 @@ async def ran(
     cache: Path,
     files: Mapping[str, str],
     limits: Limits | None = None,
-    check: Check = TestsPass(target="test_double.py"),  # noqa: B008  it cannot change
+    check: Check | None = None,
 ) -> State:
-    plan = Plan(items=(Requirement(id="P1", text="double", check=check),))
+    plan = Plan(
+        items=(Requirement(id="P1", text="double", check=check or TestsPass(target="test_double.py")),)
+    )
     return await examine(tmp_path, cache, {"double.py": PROGRAM, **files}, plan, limits)
 
 

@@ -49,6 +49,16 @@ def test_a_key_in_the_keyring_is_used_and_is_in_no_file_of_ours(
     assert "anthropic/…" not in septet("models", environment=keyring).stdout
 
 
+def test_only_a_key_that_is_kept_can_be_removed(septet: Septet) -> None:
+    septet("keys", "set", "anthropic", stdin=f"{SECRET}\n")
+    failed = septet("keys", "rm", "antropic")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert "no key is kept for 'antropic'" in failed.stderr
+    assert "kept are anthropic" in failed.stderr
+    assert septet("keys", "rm", "anthropic").returncode == 0
+    assert "septet keys set anthropic" in septet("keys", "rm", "anthropic").stderr
+
+
 def test_a_keyring_that_does_not_work_is_told_in_one_line(septet: Septet) -> None:
     broken = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
     failed = septet("keys", "set", "anthropic", "--keyring", stdin=f"{SECRET}\n", environment=broken)

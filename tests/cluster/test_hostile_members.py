@@ -10,6 +10,7 @@ from cluster.intruder import OWN, Scene, forge, have_echoed, intruded, line, say
 from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
+from polling import poll
 
 from septet.agents.ask import ENCODER, Live, live_topic
 from septet.chat.search import SearchIndex
@@ -272,9 +273,9 @@ async def test_a_member_cannot_pass_for_a_conductor(tmp_path: Path) -> None:
             await scene.coder.request(subject, json.dumps(sign).encode(), timeout=5)
         async with announce_presence(scene.coder, "member", "honest", ("coder",)):
             await scene.coder.flush()
-            with anyio.fail_after(30):  # the server has the sign, and keeps it a moment later
-                while not (people := await list_participants(scene.conductor)):  # noqa: ASYNC110  nobody tells when it is kept
-                    await anyio.sleep(0.05)
+            people = await poll(
+                lambda: list_participants(scene.conductor)
+            )  # the server keeps it a moment later
 
     assert [one.presence.name for one in people] == ["honest"]
 

@@ -8,6 +8,7 @@ import nats.errors
 import pytest
 from cluster.logins import as_member, log_of, refused, with_log
 from nats.js.client import JetStreamContext
+from polling import poll
 
 from septet.cluster.connection import connect_nats
 from septet.cluster.endpoint import Endpoint
@@ -219,9 +220,11 @@ async def test_who_is_dismissed_while_connected_is_told_why(
 
 async def until(endpoint: Endpoint, outcome: type[SeptetError] | None) -> None:
     """Tries to come in until that comes of it: the server reads its list of users in its own time."""
-    with anyio.fail_after(PATIENCE):
-        while type(await tried(endpoint)) is not (outcome or type(None)):  # noqa: ASYNC110  # another process decides
-            await anyio.sleep(0.05)
+
+    async def is_reached() -> bool:
+        return type(await tried(endpoint)) is (outcome or type(None))
+
+    await poll(is_reached, PATIENCE)
 
 
 async def tried(endpoint: Endpoint) -> SeptetError | None:

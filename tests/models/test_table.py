@@ -10,7 +10,7 @@ from models.asking import ask, question
 
 from septet.errors import BadConfig, NoModel, SeptetError
 from septet.models.providers.openai_compatible import ollama_address
-from septet.models.providers.provider import Provider, ProviderEndpoint, ProviderSettings
+from septet.models.providers.provider import Endpoint, Provider, ProviderSettings
 from septet.models.table import PROVIDERS, resolve
 from septet.settings.home import Home
 from septet.wiring.models import Models
@@ -28,38 +28,36 @@ def around(**variables: str) -> ProviderSettings:
     return ProviderSettings(environment=variables)
 
 
-CASES: list[tuple[str, dict[str, str], ProviderEndpoint]] = [
-    ("openai/gpt", KEYS, ProviderEndpoint(url="https://api.openai.com/v1", model="gpt", key="sk-o")),
+CASES: list[tuple[str, dict[str, str], Endpoint]] = [
+    ("openai/gpt", KEYS, Endpoint(url="https://api.openai.com/v1", model="gpt", key="sk-o")),
     (
         "openai/gpt",
         {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1/"},
-        ProviderEndpoint(url="http://127.0.0.1:9/v1", model="gpt"),
+        Endpoint(url="http://127.0.0.1:9/v1", model="gpt"),
     ),
     (
         "anthropic/claude",
         KEYS,
-        ProviderEndpoint(url="https://api.anthropic.com", model="claude", key="sk-a"),
+        Endpoint(url="https://api.anthropic.com", model="claude", key="sk-a"),
     ),
     (
         "azure/mine",
         KEYS,
-        ProviderEndpoint(url="https://me.openai.azure.com", model="mine", key="sk-z", version="2025-01-01"),
+        Endpoint(url="https://me.openai.azure.com", model="mine", key="sk-z", version="2025-01-01"),
     ),
     (
         "azure/mine",
         {"AZURE_OPENAI_ENDPOINT": "https://x", "AZURE_OPENAI_AD_TOKEN": "t"},
-        ProviderEndpoint(url="https://x", model="mine", token="t"),
+        Endpoint(url="https://x", model="mine", token="t"),
     ),
-    ("ollama/qwen2.5:7b", {}, ProviderEndpoint(url="http://127.0.0.1:11434/v1", model="qwen2.5:7b")),
-    ("url:http://h:1/v1#a/b", {}, ProviderEndpoint(url="http://h:1/v1", model="a/b")),
-    ("local/qwen2.5-coder-1.5b", {}, ProviderEndpoint(model="qwen2.5-coder-1.5b")),
+    ("ollama/qwen2.5:7b", {}, Endpoint(url="http://127.0.0.1:11434/v1", model="qwen2.5:7b")),
+    ("url:http://h:1/v1#a/b", {}, Endpoint(url="http://h:1/v1", model="a/b")),
+    ("local/qwen2.5-coder-1.5b", {}, Endpoint(model="qwen2.5-coder-1.5b")),
 ]
 
 
 @pytest.mark.parametrize(("name", "variables", "expected"), CASES)
-def test_a_name_stands_for_its_endpoint(
-    name: str, variables: dict[str, str], expected: ProviderEndpoint
-) -> None:
+def test_a_name_stands_for_its_endpoint(name: str, variables: dict[str, str], expected: Endpoint) -> None:
     assert resolve(name, around(**variables)) == expected
 
 

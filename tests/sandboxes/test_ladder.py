@@ -131,8 +131,8 @@ async def test_every_rung_is_reported_with_its_trouble() -> None:
 
 
 def test_a_profile_of_macos_quotes_what_it_allows() -> None:
-    rules = profile(["/usr"], ['/work "here"'], ["/work/.git"])
+    rules = profile(["/usr"], ['/project "here"'], ["/project/.git"])
     assert '(allow file-read* (subpath "/usr"))' in rules
-    assert r'(subpath "/work \"here\"")' in rules
-    assert rules.endswith('(deny file-write* (subpath "/work/.git"))\n'), "the last rule that fits decides"
+    assert r'(subpath "/project \"here\"")' in rules
+    assert rules.endswith('(deny file-write* (subpath "/project/.git"))\n'), "the last rule that fits decides"
     assert rules.startswith("(version 1)\n(deny default)\n")

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
 import pytest
+from polling import poll
 
 from septet.domain.runs import Job, Limits, RunResult
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
@@ -67,9 +67,10 @@ async def ready(workspace: Path, limits: Limits | None = None) -> AsyncGenerator
 
 
 async def until_spare(warm: WarmRunner) -> None:
-    with anyio.fail_after(20):
-        while not warm.spares:  # noqa: ASYNC110  nobody is told when a spare is ready
-            await anyio.sleep(0.005)
+    async def spares() -> int:
+        return len(warm.spares)
+
+    await poll(spares)
 
 
 def seen(result: RunResult) -> tuple[object, ...]:

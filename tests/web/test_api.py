@@ -1,7 +1,6 @@
 """The server over plain sockets: who gets in, what it answers, and that no request makes it stumble."""
 
 import io
-import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -217,7 +216,7 @@ def test_another_address_needs_a_token(tmp_path: Path) -> None:
 def test_a_shared_token_opens_many_browsers_and_programs(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a-token-that-is-shared\n")
-    os.chmod(token, 0o600)  # noqa: PTH101  # as a person would
+    token.chmod(0o600)
     (tmp_path / "home").mkdir()
     web = Web(tmp_path / "home", "scripted:demo/clock", 0, "--token-file", str(token))
     try:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from septet.chat.results import summary, turn_spending_text
 from septet.cli.progress import footer_text
-from septet.domain.events import ModelAnswered, Recorded
+from septet.domain.events import ModelAnswered
 from septet.domain.messages import Usage
 from septet.domain.reduce import fold
 from septet.errors import BadUsage
@@ -47,13 +47,11 @@ async def test_the_chat_stops_before_the_call_that_a_members_budget_does_not_hol
 ) -> None:
     monkeypatch.setenv("SEPTET_HOME", str(tmp_path / "home"))
     (tmp_path / "team.yaml").write_text(TEAM)
-    log: list[Recorded] = []
     async with (
         serve_mock(script) as server,
         Team.load(str(tmp_path / "team.yaml"), model=f"url:{server.url}#m", unsafe_local=True) as team,
     ):
-        async for recorded in team.run("add numbers", workspace=tmp_path / "work"):
-            log.append(recorded)  # noqa: PERF401  # one by one, as they come
+        log = [recorded async for recorded in team.run("add numbers", workspace=tmp_path / "work")]
     state = fold(log)
     assert state.ended is not None
     assert state.ended.reason == "bound"

@@ -92,7 +92,7 @@ def remove_key(provider: str) -> int:
     from septet.settings.home import find_home
     from septet.wiring.models import Models
 
-    Models(find_home()).keys.set(provider, "")
+    Models(find_home()).keys.remove(provider)
     return 0
 
 

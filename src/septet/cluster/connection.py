@@ -1,4 +1,4 @@
-"""Connecting to a server, with what it takes to be trusted and let in, and trying again while it is away."""
+"""Connecting to a server, with certificates and credentials, and trying again while it is away."""
 
 import logging
 import ssl

@@ -14,7 +14,7 @@ from septet.domain.plans import Refusal
 BARE_NAMES = frozenset(
     """Makefile GNUmakefile Dockerfile Containerfile Jenkinsfile Procfile Vagrantfile Rakefile Gemfile Pipfile
     Brewfile Justfile justfile LICENSE LICENCE COPYING NOTICE AUTHORS CONTRIBUTORS CHANGELOG README INSTALL TODO
-    VERSION MANIFEST CODEOWNERS""".split()  # noqa: SIM905  # a list reads worse
+    VERSION MANIFEST CODEOWNERS""".split()  # a list reads worse
 )
 LANGUAGE_FILES = {"makefile": "Makefile", "dockerfile": "Dockerfile"}
 """What a block is called that has such a language and no name."""
@@ -39,7 +39,7 @@ VERSION = re.compile(r"v?\d+(?:\.\d+)*")
 FILLERS = {"#", "//", "-", "file", "filename"}
 FLAGS = frozenset(
     """copy linenums lines showlinenumbers numberlines line-numbers wrap nowrap live editable interactive ignore
-    no_run noplayground new updated example test output""".split()  # noqa: SIM905
+    no_run noplayground new updated example test output""".split()
 )
 """Words that follow a language and name no file."""
 LANGUAGES = frozenset(
@@ -49,7 +49,7 @@ LANGUAGES = frozenset(
     rst tex latex makefile make cmake dockerfile docker gitignore go golang rust rs ruby rb php perl pl lua r swift
     kotlin kt scala dart haskell hs elixir erlang clojure csharp cs c# fsharp f# vb ocaml zig nim groovy gradle
     julia matlab fortran asm nasm lisp scheme prolog tcl vim csv tsv diff patch proto protobuf graphql nginx jinja
-    jinja2 django http mermaid dot tree""".split()  # noqa: SIM905
+    jinja2 django http mermaid dot tree""".split()
 )
 
 
@@ -154,7 +154,7 @@ INNER_INDENT = 3
 PYTHON = {"python", "py", "python3", ""}
 NOT_FILES = frozenset(
     """bash sh shell zsh fish console terminal shell-session shellsession powershell cmd bat text txt plaintext
-    plain output log pycon python-repl pytb traceback tree mermaid""".split()  # noqa: SIM905  # a list reads worse
+    plain output log pycon python-repl pytb traceback tree mermaid""".split()  # a list reads worse
 )
 """Languages of blocks that tell the reader something, unless they name a file."""
 MOST_CLOSINGS = 8

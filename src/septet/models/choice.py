@@ -62,7 +62,7 @@ class ModelEntry(Value):
 
 
 class Overview(Value, omit_defaults=False):
-    """All that this machine can think with; `keys` are the providers that would let us in."""
+    """All that this machine can think with; `keys` are the providers for which a key is known."""
 
     models: tuple[ModelEntry, ...]
     keys: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How a request is let in: a key in a header, or a token that is renewed before it expires."""
+"""Credentials of a request: a key in a header, or a token that is renewed before it expires."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from septet.errors import BadConfig
+from septet.errors import BadConfig, BadUsage
 
 Credentials = Callable[[], Awaitable[Mapping[str, str]]]
 """The headers that let a request in; asked for before each one, for they may expire."""
@@ -76,6 +76,14 @@ class KeyFile:
         if key:
             kept[provider] = IN_KEYRING if keyring else key
         self._write(kept)
+
+    def remove(self, provider: str) -> None:
+        """Remove a key that is kept. Raises BadUsage where none is."""
+        names = self.names()
+        if provider not in names:
+            remedy = f"kept are {', '.join(names)}" if names else f"septet keys set {provider} keeps one"
+            raise BadUsage(f"no key is kept for '{provider}'", remedy)
+        self.set(provider, "")
 
     def _stored_keys(self) -> dict[str, str]:
         try:

@@ -1,9 +1,9 @@
-"""Server-sent events from bytes, exact under any split of them."""
+"""Server-sent events from bytes, exact under any split of them, and the answer that they bring in parts."""
 
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from septet.domain.messages import Delta
+from septet.domain.messages import Answer, Delta, StopReason, ToolCall
 from septet.models.faults import InvalidAnswer
 from septet.models.http import MAX_ANSWER_BYTES, HttpResponse, answer_too_large
 
@@ -59,17 +59,42 @@ def event_data(block: bytes) -> bytes | None:
 STREAMS = ("text/event-stream", "application/octet-stream", "text/plain")
 
 
+class AnswerParts:
+    """The pieces of an answer as they come in; `size` counts the characters of text, reasoning and calls."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.texts: list[str] = []
+        self.reasons: list[str] = []
+        self._given = (0, 0)
+
+    def add(self, parts: list[str], text: str) -> None:
+        parts.append(text)
+        self.size += len(text)
+
+    def take_delta(self) -> Delta | None:
+        """What has come since the last time this was asked."""
+        texts, reasons = self._given
+        if len(self.texts) == texts and len(self.reasons) == reasons:
+            return None
+        self._given = (len(self.texts), len(self.reasons))
+        return Delta(text="".join(self.texts[texts:]), reasoning="".join(self.reasons[reasons:]))
+
+    def answer(self, text: str, model: str, calls: tuple[ToolCall, ...], stop: StopReason) -> Answer:
+        """The whole answer. Raises InvalidAnswer where it says nothing although it ended as usual."""
+        stop = "calls" if calls else stop
+        if not text and not calls and stop == "finished":
+            raise InvalidAnswer("the answer was empty")
+        return Answer(text=text, model=model, calls=calls, reasoning="".join(self.reasons), stop=stop)
+
+
 class AnswerReader(Protocol):
-    """What gathers an answer from the data of its events; `done` once the wire has said the last word.
+    """Reads the data of an answer's events into its parts; `is_complete` once the protocol's last event has come."""
 
-    `size` is how much it has gathered: characters of text, reasoning and calls.
-    """
-
-    done: bool
-    size: int
+    is_complete: bool
+    parts: AnswerParts
 
     def feed(self, data: bytes) -> None: ...
-    def take_delta(self) -> Delta | None: ...
 
 
 async def read_deltas(incoming: HttpResponse, reader: AnswerReader) -> AsyncGenerator[Delta, None]:
@@ -80,7 +105,7 @@ async def read_deltas(incoming: HttpResponse, reader: AnswerReader) -> AsyncGene
     longest = incoming.max_bytes or MAX_ANSWER_BYTES
     if incoming.content_type == "application/json":
         reader.feed(b"".join([piece async for piece in incoming]))
-        yield reader.take_delta() or Delta()
+        yield reader.parts.take_delta() or Delta()
         return
     if incoming.content_type not in STREAMS:
         raise InvalidAnswer(f"the server sent {incoming.content_type} instead of an answer")
@@ -88,14 +113,14 @@ async def read_deltas(incoming: HttpResponse, reader: AnswerReader) -> AsyncGene
     async for piece in incoming:
         for data in events.feed(piece):
             reader.feed(data)
-        check_size(max(reader.size, events.pending_bytes), longest)
-        yield reader.take_delta() or Delta()
-        if reader.done:
+        check_size(max(reader.parts.size, events.pending_bytes), longest)
+        yield reader.parts.take_delta() or Delta()
+        if reader.is_complete:
             await incoming.drain()
             return
     for data in events.end():
         reader.feed(data)
-    if delta := reader.take_delta():
+    if delta := reader.parts.take_delta():
         yield delta
 
 

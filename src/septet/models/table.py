@@ -20,7 +20,7 @@ from septet.models.providers import (
     replay,
     scripted,
 )
-from septet.models.providers.provider import Provider, ProviderEndpoint, ProviderSettings
+from septet.models.providers.provider import Endpoint, Provider, ProviderSettings
 
 PROVIDERS: tuple[Provider, ...] = (
     azure.PROVIDER,
@@ -52,7 +52,7 @@ def find_provider(name: str, added: Sequence[Provider] = ()) -> tuple[Provider, 
     return found
 
 
-def resolve(name: str, settings: ProviderSettings, added: Sequence[Provider] = ()) -> ProviderEndpoint:
+def resolve(name: str, settings: ProviderSettings, added: Sequence[Provider] = ()) -> Endpoint:
     """The endpoint that a name stands for. Raises NoModel where a key is missing and BadConfig for an unknown name."""
     provider, model = find_provider(name, added)
     return provider.endpoint(model, settings)

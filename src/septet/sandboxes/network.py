@@ -131,8 +131,8 @@ async def _pass_on(source: SocketStream, sink: SocketStream) -> None:
 
 async def _receive(source: SocketStream) -> bytes:
     """A unix stream is only asked when it has something: cancelled while it waits, it fails aloud."""
-    if source.extra(SocketAttribute.family) == AddressFamily.AF_UNIX:  # noqa: S610  no database here
-        await anyio.wait_readable(source.extra(SocketAttribute.raw_socket))  # noqa: S610
+    if source.extra(SocketAttribute.family) == AddressFamily.AF_UNIX:
+        await anyio.wait_readable(source.extra(SocketAttribute.raw_socket))
     return await source.receive()
 
 

@@ -53,7 +53,7 @@ class UiForm(Value, forbid_unknown_fields=True):
 
 
 class TokenProviderForm(Value, forbid_unknown_fields=True):
-    """AutoGen's way of saying that the machine's Azure identity lets in."""
+    """AutoGen's way of saying that the machine's Azure identity is the credential."""
 
     provider: str = ""
     config: Mapping[str, str | tuple[str, ...]] = {}

@@ -14,7 +14,7 @@ from septet.team.imports import MODULES
 
 KNOWN_CALLS = frozenset(
     """abs all any bool complex dict float frozenset int isclose isinstance len list max min range repr round set
-    sorted str sum tuple type""".split()  # noqa: SIM905  # a list reads worse
+    sorted str sum tuple type""".split()  # a list reads worse
 )
 """Functions of the language: what a goal wants to be written is none of these."""
 

@@ -43,7 +43,7 @@ MODULES = frozenset(
     datetime decimal enum fractions functools hashlib heapq html inspect io itertools json logging math numbers
     operator os pathlib pickle pytest queue random re secrets shutil sqlite3 statistics string struct subprocess sys
     tempfile textwrap threading time timeit traceback types typing unicodedata unittest urllib uuid warnings
-    zlib""".split()  # noqa: SIM905  # a list reads worse
+    zlib""".split()  # a list reads worse
 )
 BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
 SAME_NAME = {

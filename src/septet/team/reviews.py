@@ -26,7 +26,7 @@ SEVERITIES: tuple[Severity, ...] = ("must", "should", "nice")
 EMPTY_WORDS = frozenset(
     """a an and are as at be been but by can could does for from has have here if in instead into is it its must
     not of on or please should so still than that the their then there these this those to too very was when
-    which while will with would you your code function line""".split()  # noqa: SIM905  # a list reads worse
+    which while will with would you your code function line""".split()  # a list reads worse
 )
 
 

@@ -182,7 +182,7 @@ def join_chunks(chunks: Iterable[bytes]) -> Iterable[bytes]:
 
 def abandon(stream: SocketStream) -> None:
     """Close so that the peer sees a reset, not an end."""
-    raw = stream.extra(SocketAttribute.raw_socket)  # noqa: S610  # a socket's attribute, no Django
+    raw = stream.extra(SocketAttribute.raw_socket)  # a socket's attribute, no Django
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
@@ -197,7 +197,7 @@ async def serve_mock(
     """A server on a free port of the loopback address for the time of the context."""
     server = MockServer(script, faults, features, key, retry_after)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-    port = listener.extra(SocketAttribute.local_port)  # noqa: S610  # a socket's attribute, no Django
+    port = listener.extra(SocketAttribute.local_port)  # a socket's attribute, no Django
     server.url = f"http://127.0.0.1:{port}/v1"
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, server.serve)

@@ -1,4 +1,4 @@
-"""The process that holds an embedded model: an OpenAI-compatible server on loopback, let in by a key.
+"""The process that holds an embedded model: an OpenAI-compatible server on loopback that asks for a key.
 
 Started as `python -m septet.models.local.server SETTINGS`; it is one for the machine, serves every agent,
 and ends by itself when nobody has asked anything for a while.

@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, Usage
 from septet.models.credentials import Credentials, header
@@ -14,13 +15,13 @@ from septet.models.faults import DECODE_ERRORS, ContentFiltered, ErrorBody, Inva
 from septet.models.http import HttpClient
 from septet.models.providers.provider import (
     Connections,
+    Endpoint,
     PriceListEntry,
     Provider,
-    ProviderEndpoint,
     ProviderSettings,
     Variable,
 )
-from septet.models.sse import read_deltas
+from septet.models.sse import AnswerParts, read_deltas
 
 ENCODER = msgspec.json.Encoder()
 REPLY_TOOL = "reply"
@@ -77,15 +78,12 @@ class AnthropicReader:
     """Gathers an answer from its events."""
 
     def __init__(self) -> None:
-        self.done = False
-        self.size = 0
-        self._texts: list[str] = []
-        self._reasons: list[str] = []
+        self.is_complete = False
+        self.parts = AnswerParts()
         self._calls: dict[int, tuple[ContentBlock, list[str]]] = {}
         self._stop: str | None = None
         self._usage = AnthropicUsage()
         self._model = ""
-        self._given = (0, 0)
 
     def feed(self, data: bytes) -> None:
         """Read one event's data. Raises a fault if it is none of this wire."""
@@ -103,26 +101,22 @@ class AnthropicReader:
             self._model = event.message.model
             self._take_usage(event.message.usage)
         self._take_usage(event.usage)
-        self.done = event.type == "message_stop"
+        self.is_complete = event.type == "message_stop"
 
     def _take_block(self, index: int, block: ContentBlock) -> None:
         if block.type == "tool_use":
             self._calls[index] = (block, [])
         elif block.text:
-            self._gather(self._texts, block.text)
+            self.parts.add(self.parts.texts, block.text)
 
     def _take_change(self, index: int, change: AnthropicDelta) -> None:
         if change.text:
-            self._gather(self._texts, change.text)
+            self.parts.add(self.parts.texts, change.text)
         if change.thinking:
-            self._gather(self._reasons, change.thinking)
+            self.parts.add(self.parts.reasons, change.thinking)
         if change.partial_json and index in self._calls:
-            self._gather(self._calls[index][1], change.partial_json)
+            self.parts.add(self._calls[index][1], change.partial_json)
         self._stop = change.stop_reason or self._stop
-
-    def _gather(self, parts: list[str], text: str) -> None:
-        parts.append(text)
-        self.size += len(text)
 
     def _take_usage(self, raw: msgspec.Raw) -> None:
         """Later figures replace earlier ones, field by field; for nonsense no answer is lost."""
@@ -133,14 +127,6 @@ class AnthropicReader:
         for field in AnthropicUsage.__struct_fields__ if usage is not None else ():
             if (count := getattr(usage, field)) is not None:
                 setattr(self._usage, field, count)
-
-    def take_delta(self) -> Delta | None:
-        """What has come since the last time this was asked."""
-        texts, reasons = self._given
-        if len(self._texts) == texts and len(self._reasons) == reasons:
-            return None
-        self._given = (len(self._texts), len(self._reasons))
-        return Delta(text="".join(self._texts[texts:]), reasoning="".join(self._reasons[reasons:]))
 
     def answer(self, model: str, seconds: float) -> Answer:
         """The whole answer, if it is one."""
@@ -153,20 +139,10 @@ class AnthropicReader:
             for _, (block, parts) in sorted(self._calls.items())
         ]
         replies = [call.arguments for call in calls if call.name == REPLY_TOOL]
-        text = replies[0] if replies else "".join(self._texts)
+        text = replies[0] if replies else "".join(self.parts.texts)
         others = tuple(call for call in calls if call.name != REPLY_TOOL)
-        stop: StopReason = "calls" if others else STOPS.get(self._stop, "finished")
-        if not text and not others and stop == "finished":
-            raise InvalidAnswer("the answer was empty")
-        return Answer(
-            text=text,
-            model=self._model or model,
-            calls=others,
-            reasoning="".join(self._reasons),
-            stop=stop,
-            usage=anthropic_usage(self._usage),
-            seconds=seconds,
-        )
+        answer = self.parts.answer(text, self._model or model, others, STOPS.get(self._stop, "finished"))
+        return replace(answer, usage=anthropic_usage(self._usage), seconds=seconds)
 
 
 def anthropic_usage(piece: AnthropicUsage) -> Usage:
@@ -285,18 +261,18 @@ ADDRESS = "https://api.anthropic.com"
 DEFAULT_MODEL = "claude-sonnet-4-5"
 
 
-def open_anthropic(endpoint: ProviderEndpoint, connections: Connections) -> AnthropicModel:
+def open_anthropic(endpoint: Endpoint, connections: Connections) -> AnthropicModel:
     credentials = header("x-api-key", endpoint.key)
     url = f"{endpoint.url}/v1/messages"
     return AnthropicModel(url, endpoint.model, credentials, connections.http, connections.load_image)
 
 
-def anthropic_endpoint(model: str, settings: ProviderSettings) -> ProviderEndpoint:
+def anthropic_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
     key = PROVIDER.key(settings)
     if not key:
         raise PROVIDER.missing_key()
     url = settings.variable("ANTHROPIC_BASE_URL", ADDRESS)
-    return ProviderEndpoint(url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
+    return Endpoint(url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
 
 
 PROVIDER = Provider(

@@ -12,9 +12,9 @@ from septet.models.providers.openai import OpenAIModel
 from septet.models.providers.provider import (
     Choice,
     Connections,
+    Endpoint,
     PriceListEntry,
     Provider,
-    ProviderEndpoint,
     ProviderSettings,
     Variable,
 )
@@ -55,20 +55,20 @@ async def identity_token() -> Token:
     return token.token, float(token.expires_on)
 
 
-def open_azure(endpoint: ProviderEndpoint, connections: Connections) -> OpenAIModel:
+def open_azure(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
     address = azure_address(endpoint.url, endpoint.model, endpoint.version or API_VERSION)
     credentials = azure_credentials(endpoint.key, endpoint.token)
     return OpenAIModel(address, endpoint.model, credentials, connections.http, connections.load_image)
 
 
-def azure_endpoint(model: str, settings: ProviderSettings) -> ProviderEndpoint:
+def azure_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
     url = settings.variable("AZURE_OPENAI_ENDPOINT")
     if not url:
         raise NoModel(
             "the address of your Azure OpenAI resource is not known",
             "set AZURE_OPENAI_ENDPOINT to https://NAME.openai.azure.com",
         )
-    return ProviderEndpoint(
+    return Endpoint(
         url=url.rstrip("/"),
         model=model,
         key=PROVIDER.key(settings),

@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, ToolOffer, Usage
 from septet.models.credentials import Credentials, bearer
@@ -21,13 +22,13 @@ from septet.models.faults import (
 from septet.models.http import HttpClient
 from septet.models.providers.provider import (
     Connections,
+    Endpoint,
     PriceListEntry,
     Provider,
-    ProviderEndpoint,
     ProviderSettings,
     Variable,
 )
-from septet.models.sse import read_deltas
+from septet.models.sse import AnswerParts, read_deltas
 
 ENCODER = msgspec.json.Encoder()
 STOPS: dict[str, StopReason] = {"length": "length", "max_tokens": "length"}
@@ -89,20 +90,17 @@ class OpenAIReader:
     """Gathers an answer from its chunks."""
 
     def __init__(self) -> None:
-        self.done = False
-        self.size = 0
-        self._texts: list[str] = []
-        self._reasons: list[str] = []
+        self.is_complete = False
+        self.parts = AnswerParts()
         self._calls: dict[int, CallParts] = {}
         self._finish: str | None = None
         self._usage: OpenAIUsage | None = None
         self._model: str | None = None
-        self._given = (0, 0)
 
     def feed(self, data: bytes) -> None:
         """Read one event's data. Raises a fault if it is none of this wire."""
         if data == b"[DONE]":
-            self.done = True
+            self.is_complete = True
             return
         try:
             chunk = CHUNKS.decode(data)
@@ -125,17 +123,15 @@ class OpenAIReader:
             return
         if piece.content:
             text = piece.content
-            self._gather(self._texts, text if isinstance(text, str) else "".join(part.text for part in text))
+            self.parts.add(
+                self.parts.texts, text if isinstance(text, str) else "".join(part.text for part in text)
+            )
         if thought := piece.reasoning_content or piece.reasoning:
-            self._gather(self._reasons, thought)
+            self.parts.add(self.parts.reasons, thought)
         if piece.refusal:
-            self._gather(self._texts, piece.refusal)
+            self.parts.add(self.parts.texts, piece.refusal)
         for call in piece.tool_calls or ():
             self._take_call(call)
-
-    def _gather(self, parts: list[str], text: str) -> None:
-        parts.append(text)
-        self.size += len(text)
 
     def _take_call(self, piece: CallPiece) -> None:
         # Some servers leave the index out: an id then begins a new call, its absence goes on with the last.
@@ -144,15 +140,7 @@ class OpenAIReader:
         call.id = call.id or piece.id or ""
         if piece.function is not None:
             call.name = call.name or piece.function.name or ""
-            self._gather(call.arguments, piece.function.arguments or "")
-
-    def take_delta(self) -> Delta | None:
-        """What has come since the last time this was asked."""
-        texts, reasons = self._given
-        if len(self._texts) == texts and len(self._reasons) == reasons:
-            return None
-        self._given = (len(self._texts), len(self._reasons))
-        return Delta(text="".join(self._texts[texts:]), reasoning="".join(self._reasons[reasons:]))
+            self.parts.add(call.arguments, piece.function.arguments or "")
 
     def answer(self, model: str, seconds: float) -> Answer:
         """The whole answer, if it is one."""
@@ -164,19 +152,9 @@ class OpenAIReader:
             ToolCall(id=call.id or f"call_{index}", name=call.name, arguments="".join(call.arguments))
             for index, call in sorted(self._calls.items())
         )
-        text = "".join(self._texts)
-        stop: StopReason = "calls" if calls else STOPS.get(self._finish, "finished")
-        if not text and not calls and stop == "finished":
-            raise InvalidAnswer("the answer was empty")
-        return Answer(
-            text=text,
-            model=self._model or model,
-            calls=calls,
-            reasoning="".join(self._reasons),
-            stop=stop,
-            usage=openai_usage(self._usage),
-            seconds=seconds,
-        )
+        text = "".join(self.parts.texts)
+        answer = self.parts.answer(text, self._model or model, calls, STOPS.get(self._finish, "finished"))
+        return replace(answer, usage=openai_usage(self._usage), seconds=seconds)
 
 
 class CallParts:
@@ -350,17 +328,17 @@ ADDRESS = "https://api.openai.com/v1"
 DEFAULT_MODEL = "gpt-5-mini"
 
 
-def open_openai(endpoint: ProviderEndpoint, connections: Connections) -> OpenAIModel:
+def open_openai(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
     url = f"{endpoint.url}/chat/completions"
     return OpenAIModel(url, endpoint.model, bearer(endpoint.key), connections.http, connections.load_image)
 
 
-def openai_endpoint(model: str, settings: ProviderSettings) -> ProviderEndpoint:
+def openai_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
     """A server of one's own needs no key."""
     url, key = settings.variable("OPENAI_BASE_URL", ADDRESS), PROVIDER.key(settings)
     if not key and url == ADDRESS:
         raise PROVIDER.missing_key()
-    return ProviderEndpoint(url=url.rstrip("/"), model=model, key=key)
+    return Endpoint(url=url.rstrip("/"), model=model, key=key)
 
 
 PROVIDER = Provider(

@@ -7,8 +7,8 @@ from septet.errors import BadConfig
 from septet.models.providers.openai import open_openai
 from septet.models.providers.provider import (
     Billing,
+    Endpoint,
     Provider,
-    ProviderEndpoint,
     ProviderSettings,
     Variable,
     free,
@@ -25,16 +25,16 @@ def ollama_address(settings: ProviderSettings) -> str:
     return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{parts.port or 11434}"
 
 
-def ollama_endpoint(model: str, settings: ProviderSettings) -> ProviderEndpoint:
-    return ProviderEndpoint(url=f"{ollama_address(settings)}/v1", model=model)
+def ollama_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+    return Endpoint(url=f"{ollama_address(settings)}/v1", model=model)
 
 
-def url_endpoint(name: str, settings: ProviderSettings) -> ProviderEndpoint:
+def url_endpoint(name: str, settings: ProviderSettings) -> Endpoint:
     url, _, model = name.partition("#")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not model:
         raise BadConfig(f"'url:{name[:80]}' is no address of a model", "write url:http://HOST:PORT/v1#NAME")
-    return ProviderEndpoint(url=url.rstrip("/"), model=model, key=URL.key(settings))
+    return Endpoint(url=url.rstrip("/"), model=model, key=URL.key(settings))
 
 
 def url_billing(name: str) -> Billing:

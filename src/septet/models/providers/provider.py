@@ -17,7 +17,7 @@ from septet.models.http import HttpClient
 from septet.ports import Model
 
 
-class ProviderEndpoint(Value):
+class Endpoint(Value):
     """Where a model is and with which credentials; `url` is the root of the service, empty without one."""
 
     model: str
@@ -74,9 +74,9 @@ class Variable(Value):
     secret: bool = False
 
 
-def by_name(model: str, settings: ProviderSettings) -> ProviderEndpoint:
+def by_name(model: str, settings: ProviderSettings) -> Endpoint:
     """An endpoint that needs nothing but the model's name."""
-    return ProviderEndpoint(model=model)
+    return Endpoint(model=model)
 
 
 def no_default(settings: ProviderSettings) -> Choice | None:
@@ -108,8 +108,8 @@ class Provider:
 
     form: str
     about: str
-    open: Callable[[ProviderEndpoint, Connections], Model]
-    endpoint: Callable[[str, ProviderSettings], ProviderEndpoint] = by_name
+    open: Callable[[Endpoint, Connections], Model]
+    endpoint: Callable[[str, ProviderSettings], Endpoint] = by_name
     key_variable: str | None = None
     variables: tuple[Variable, ...] = ()
     default: Callable[[ProviderSettings], Choice | None] = no_default

@@ -1,7 +1,7 @@
 """`pydantic-ai:PROVIDER:NAME`: any provider that the library pydantic-ai knows. The library is optional."""
 
 from septet.errors import NoModel
-from septet.models.providers.provider import Billing, Connections, PriceListEntry, Provider, ProviderEndpoint
+from septet.models.providers.provider import Billing, Connections, Endpoint, PriceListEntry, Provider
 from septet.ports import Model
 
 FREE = ("local", "ollama")
@@ -15,7 +15,7 @@ PRICE_LISTS = {
 """Providers whose name in the price lists is another one than in the library."""
 
 
-def open_by_library(endpoint: ProviderEndpoint, connections: Connections) -> Model:
+def open_by_library(endpoint: Endpoint, connections: Connections) -> Model:
     try:
         from septet.models.providers.pydantic_ai_model import open_pydantic_ai
     except ImportError as error:

@@ -62,7 +62,7 @@ def find_port(session: int) -> "int | None":
     ours = sockets_of(session)
     ports: list[int] = []
     for name in ("tcp", "tcp6"):
-        with open(f"/proc/net/{name}") as table:  # noqa: PTH123  this module imports as little as it can
+        with open(f"/proc/net/{name}") as table:
             rows = [line.split() for line in table.readlines()[1:]]
         ports += [
             int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == _LISTENING and row[9] in ours
@@ -73,12 +73,12 @@ def find_port(session: int) -> "int | None":
 def sockets_of(session: int) -> "set[str]":
     """The numbers of the sockets that processes of the session hold."""
     found: set[str] = set()
-    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  as above
+    for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.getsid(int(pid)) != session:
                 continue
-            for descriptor in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
-                target = os.readlink(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH115
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
                 found |= {target[8:-1]} if target.startswith("socket:[") else set()
         except OSError:
             continue

@@ -43,7 +43,7 @@ def owner_map(status: os.stat_result, user: int) -> int:
         if not os.read(ready, 1):
             raise OSError("no user namespace")
         for name, owner in (("uid_map", status.st_uid), ("gid_map", status.st_gid)):
-            with open(f"/proc/{holder}/{name}", "w") as file:  # noqa: PTH123  quick to start is the point
+            with open(f"/proc/{holder}/{name}", "w") as file:
                 file.write(f"{owner} {user} 1\n")
         return os.open(f"/proc/{holder}/ns/user", os.O_RDONLY)
     finally:
@@ -72,7 +72,7 @@ def stage(user: int, paths: list[str]) -> int:
     for number, view in enumerate(views):
         place = _STAGE + b"/%d" % number
         if stat.S_ISDIR(os.fstat(view).st_mode):
-            os.mkdir(place)  # noqa: PTH102  quick to start is the point
+            os.mkdir(place)
         else:
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
         _check(_kernel.syscall(_MOVE_MOUNT, view, b"", _AT_FDCWD, place, _MOVE_FROM_DESCRIPTOR))

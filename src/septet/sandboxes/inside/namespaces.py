@@ -13,7 +13,7 @@ import struct
 import sys
 from collections.abc import Callable
 
-# ruff: noqa: PTH101, PTH102, PTH112, PTH120, PTH211, S108  (quick to start is the point; /tmp is the sandbox's own)
+# ruff: noqa: S108  (quick to start is the point; /tmp is the sandbox's own)
 
 _NEW = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 """Mounts, control groups, names, messages, processes and network; users come first and once more at the end."""
@@ -198,7 +198,7 @@ def _exec(command: list[str], variables: dict[str, str], calls: bytes) -> None:
     folders = [""] if "/" in command[0] else [f"{folder}/" for folder in variables["PATH"].split(":")]
     for place in (folder + command[0] for folder in folders):
         try:
-            os.execve(place, command, variables)  # noqa: S606  it is the purpose of this program
+            os.execve(place, command, variables)
         except (FileNotFoundError, NotADirectoryError):
             continue
     raise FileNotFoundError(f"execvp {command[0]}: no such program")

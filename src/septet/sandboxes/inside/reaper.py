@@ -65,7 +65,7 @@ def _become(command: list[str]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
     try:
-        os.execvp(command[0], command)  # noqa: S606  it is the purpose of this program
+        os.execvp(command[0], command)
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
     os._exit(127)

@@ -41,12 +41,12 @@ class Screen:
         os.close(writing)
         with os.fdopen(reading) as ready:
             number = ready.readline().strip()
-        if not number or not os.path.exists(self.file):  # noqa: PTH110  this module imports as little as it can
+        if not number or not os.path.exists(self.file):
             raise OSError("the server of windows does not start here")
         self.display = f":{number}"
 
     def picture(self) -> bytes:
-        with open(self.file, "rb") as file:  # noqa: PTH123  this module imports as little as it can
+        with open(self.file, "rb") as file:
             return file.read()
 
 
@@ -108,7 +108,7 @@ def main() -> int:
         return shell_code(program.wait())
     shown, anything = watch(screen, program, float(seconds), float(settled), needed == "needed")
     if anything:
-        with open(picture, "wb") as file:  # noqa: PTH123
+        with open(picture, "wb") as file:
             file.write(png(shown))
     code = program.poll()
     program.kill()

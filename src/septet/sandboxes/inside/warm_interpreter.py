@@ -30,28 +30,28 @@ def _main_module(**names: object) -> dict[str, object]:
 def _run_file(path: str) -> None:
     from importlib.machinery import SourceFileLoader
 
-    path = os.path.abspath(path)  # noqa: PTH100  this module imports as little as it can
+    path = os.path.abspath(path)
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             source = file.read()
     except OSError as error:
         why = f"[Errno {error.errno}] {error.strerror}"
         sys.stderr.write(f"{sys.orig_argv[0]}: can't open file {path!r}: {why}\n")
         sys.exit(2)
-    sys.path[0] = os.path.dirname(os.path.realpath(path))  # noqa: PTH120
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
     names = _main_module(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
-    exec(compile(source, path, "exec", dont_inherit=True), names)  # noqa: S102  it is the purpose of this program
+    exec(compile(source, path, "exec", dont_inherit=True), names)
 
 
 def _run_text(text: str) -> None:
     sys.path[0] = ""
-    exec(compile(text, "<string>", "exec", dont_inherit=True), _main_module())  # noqa: S102  as above
+    exec(compile(text, "<string>", "exec", dont_inherit=True), _main_module())
 
 
 def _run_module(name: str) -> None:
     import runpy
 
-    sys.path[0] = os.getcwd()  # noqa: PTH109
+    sys.path[0] = os.getcwd()
     _main_module()
     runpy._run_module_as_main(name)  # pyright: ignore
 
