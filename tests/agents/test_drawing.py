@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from septet.agents.records import Rehearsal
-from septet.agents.runner import RunContext, compare_versions, try_version
+from septet.agents.runner import RunContext, try_version
+from septet.agents.trials import Questions
 from septet.domain.events import (
     ChatStarted,
-    Confirmation,
     DecisionRecorded,
     Event,
     ModelAnswered,
@@ -18,12 +18,14 @@ from septet.domain.events import (
     PlanProposed,
     Recorded,
     ReplyRefused,
+    RunFinished,
     TurnOpened,
     VersionWritten,
 )
 from septet.domain.messages import Answer, Usage
 from septet.domain.plans import CommandSucceeds, Plan, Requirement, TestsPass, plan_digest
 from septet.domain.reduce import fold
+from septet.domain.runs import RunResult
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.models.providers.scripted import Script, ScriptedModel, ScriptedTurn, turn_text
@@ -32,8 +34,8 @@ from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.stores.memory import MemoryBlobs
-from septet.team.small_form import check_of
-from septet.ways.iterate.best_of_n import Draw, Outcomes, Trials, best_of_n_agent
+from septet.team.agreement import Outcomes
+from septet.ways.iterate.best_of_n import TRIAL_SECONDS, Draw, Trials, best_of_n_agent
 from septet.workspace.files import Workspace
 
 pytestmark = pytest.mark.anyio
@@ -80,21 +82,15 @@ async def turn(
     async def rehearse(state: State, version: VersionWritten) -> State:
         return await try_version(state, version, run_context())
 
-    async def compare(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
-        return await compare_versions(state, versions, calls, run_context())
-
-    agent = best_of_n_agent(CODER, model, MemoryBus(), blobs, Trials(rehearse=rehearse, compare=compare))
+    trials = Trials(rehearse=rehearse, observe=no_observation)
+    agent = best_of_n_agent(CODER, model, MemoryBus(), blobs, trials)
     rehearsal = Rehearsal(state)
     await rehearsal.play(agent)
     return rehearsal.events
 
 
-async def no_rehearsal(state: State, version: VersionWritten) -> State:
-    raise AssertionError("nothing here can be rehearsed")
-
-
-async def no_comparison(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
-    raise AssertionError("nothing here can be compared")
+async def no_observation(state: State, programs: Sequence[str], questions: Questions) -> list[Outcomes]:
+    raise AssertionError("what does not answer in the small form is not compared")
 
 
 def pair(code: str, tests: str) -> dict[str, str]:
@@ -138,75 +134,23 @@ async def test_a_right_program_and_right_tests_find_each_other(tmp_path: Path) -
     assert version.number == 1
 
 
-EXAMPLES = Plan(
-    items=(
-        Requirement(id="P1", text="double", check=TestsPass(target="test_double.py")),
-        Requirement(id="P2", text="double(3) == 6", check=check_of("double", "double(3) == 6")),
-    )
-)
-OTHERWISE = "def double(n):\n    return n + n\n"
-BY_CHANCE = "def double(n):\n    return n + 3\n"
+async def test_a_candidate_that_does_not_end_is_tried_once_and_briefly(tmp_path: Path) -> None:
+    seen: list[tuple[str, float]] = []
 
+    async def rehearse(state: State, version: VersionWritten) -> State:
+        seen.append((version.tree, state.team.limits.seconds))
+        rehearsal = Rehearsal(state)
+        await rehearsal.record(version)
+        stopped = RunResult(exit_code=-9, stopped_by="time")
+        return await rehearsal.record(
+            RunFinished(id="1", purpose="tests", command="pytest", tree=version.tree, result=stopped)
+        )
 
-async def test_two_programs_that_behave_alike_are_believed(tmp_path: Path) -> None:
-    answers = [pair(RIGHT, TEST), pair(OTHERWISE, TEST), pair(BY_CHANCE, TEST)]
-    events = await turn(told(plan=EXAMPLES), answers, tmp_path)
-    decision, version = events[-2:]
-    assert isinstance(decision, DecisionRecorded)
-    assert isinstance(version, VersionWritten)
-    assert decision.what == "took candidate 1 of 2"
-    assert version.note.startswith("2 candidates behave alike on ")
-    assert version.confirmation == Confirmation(verdict="agreed", detail=version.note)
-
-
-@pytest.mark.parametrize("last", [OTHERWISE, WRONG])
-async def test_one_dissent_is_a_doubt(tmp_path: Path, last: str) -> None:
-    answers = [pair(BY_CHANCE, TEST), pair(RIGHT, TEST), pair(last, TEST)]
-    version = (await turn(told(plan=EXAMPLES), answers, tmp_path))[-1]
-    assert isinstance(version, VersionWritten)
-    assert version.note.startswith(
-        "other candidates do not confirm it: double(0) gives 3 here and 0 elsewhere"
-    )
-    assert version.confirmation is not None
-    assert version.confirmation.verdict == "contradicted"
-
-
-async def test_a_model_that_costs_nothing_is_asked_twice_at_once_but_not_for_more_than_is_wanted(
-    tmp_path: Path,
-) -> None:
-    small = replace(CODER, form="small")
-    state = told(plan=EXAMPLES)
-    draw = Draw(state, Trials(rehearse=no_rehearsal, compare=no_comparison))
-    assert [draw.next_draws(small), draw.next_draws(CODER)] == [2, 1]
-    unreadable = ModelAnswered(role="coder", answer=Answer(text="no code"))
-    for left in (2, 1, 0):
-        await draw.add(unreadable, MemoryBlobs())
-        assert draw.next_draws(small) == left
-
-
-async def test_a_single_green_program_is_worth_as_many_draws_again(tmp_path: Path) -> None:
-    answers = [pair(RIGHT, TEST), pair(WRONG, WRONG_TEST), {}, {}, pair(OTHERWISE, TEST)]
-    events = await turn(told(plan=EXAMPLES), answers, tmp_path)
-    decision, version = events[-2:]
-    assert isinstance(decision, DecisionRecorded)
-    assert isinstance(version, VersionWritten)
-    assert decision.what == "took candidate 1 of 5"
-    assert version.note.startswith("2 candidates behave alike on ")
-
-
-@pytest.mark.parametrize(("before", "believed"), [(OTHERWISE, True), (BY_CHANCE, False)])
-async def test_the_version_before_may_confirm_a_single_green_program(
-    tmp_path: Path, before: str, believed: bool
-) -> None:
-    lonely = [pair(WRONG, WRONG_TEST), *[{}] * 4]
-    blobs = MemoryBlobs()
-    first = (await turn(told(plan=EXAMPLES), [pair(before, TEST), *lonely], tmp_path / "1", blobs))[-1]
-    assert isinstance(first, VersionWritten)
-    assert first.note == "other candidates do not confirm it on calls like the plan's"
-    state = told(first, TurnOpened(speaker="coder"), plan=EXAMPLES)
-    second = (await turn(state, [pair(RIGHT, TEST), *lonely], tmp_path / "2", blobs))[-1]
-    assert isinstance(second, VersionWritten)
-    assert ("behave alike" in second.note) is believed
+    draw = Draw(told(), Trials(rehearse=rehearse, observe=no_observation))
+    answers = [answered(f"{WRONG}# {number}\n", TEST.replace("3", str(number))) for number in range(3)]
+    await draw.add(answers, MemoryBlobs())
+    assert len(seen) == len({tree for tree, _ in seen}) == 3
+    assert {seconds for _, seconds in seen} == {TRIAL_SECONDS}
 
 
 async def test_without_a_green_one_the_best_is_taken_and_its_faults_are_told(tmp_path: Path) -> None:

@@ -17,23 +17,45 @@ from septet.team.small_form import (
     review_in_form,
 )
 
+GOAL = "write double(n)\n with tests"
 
-def plan(*examples: str, kind: str = "function") -> Plan:
+
+def plan(*examples: str, kind: str = "function", goal: str = GOAL) -> Plan:
     text = msgspec.json.encode({"file": "double.py", "kind": kind, "examples": examples}).decode()
-    found = plan_in_form("write double(n)\n with tests", text, lenient=True)
+    found = plan_in_form(goal, text, lenient=True)
     assert isinstance(found, Plan)
     return found
 
 
-def test_the_goal_is_the_first_requirement_and_examples_become_checks() -> None:
-    found = plan("double(2) == 4", "assert double(3) == 6", "double(2) == 4")
-    assert found.items[0].text == "write double(n) with tests"
+def test_the_goal_is_the_first_requirement_and_what_it_states_is_checked() -> None:
+    found = plan("double(2) == 4", goal=f"{GOAL}\ndouble(2) == 4, and double(3) returns 6")
+    assert found.items[0].text == "write double(n) with tests double(2) == 4, and double(3) returns 6"
     assert found.items[0].check == TestsPass(target="test_double.py")
     assert [item.text for item in found.items[1:]] == ["double(2) == 4", "double(3) == 6"]
     check = found.items[1].check
     assert isinstance(check, CommandSucceeds)
     assert check.command == "python -c 'from double import *; assert double(2) == 4'"
+    assert found.guesses == ()
     assert parse_plan(plan_text(found)) == found
+
+
+def test_what_the_planner_invents_is_a_guess_and_no_check() -> None:
+    found = plan(
+        "double(2) == 5",
+        "assert double(3) == 6",
+        "double(2) == 5",
+        "double(1) == 2",
+        goal=f"{GOAL}\ndouble(1) == 2",
+    )
+    assert [item.text for item in found.items[1:]] == ["double(1) == 2"]
+    assert found.guesses == ("double(2) == 5", "double(3) == 6")
+    assert parse_plan(plan_text(found)) == found
+
+
+def test_a_stated_decimal_fraction_need_not_be_met_to_its_last_digit() -> None:
+    check = plan(goal="half(0.2) == 0.1").items[1].check
+    assert isinstance(check, CommandSucceeds)
+    assert "abs(half(0.2) - 0.1) <= 1e-6" in check.command
 
 
 def test_a_program_is_also_run() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.plans import Refusal
+from septet.team.goal_examples import stated_examples
 from septet.team.sorting import read_reply, sorted_files
 
 MODULE = "def double(n):\n    return 2 * n"
@@ -99,7 +100,9 @@ def test_bare_asserts_become_tests() -> None:
 
 
 def test_where_no_tests_came_what_the_goal_states_is_tested() -> None:
-    found = sorted_files(fenced(MODULE), "double.py", "test_double.py", ["double"], ["double(2) == 4"])
+    found = sorted_files(
+        fenced(MODULE), "double.py", "test_double.py", ["double"], stated_examples("double(2) == 4")
+    )
     assert not isinstance(found, Refusal)
     assert found[1].text == ("from double import *\n\n\ndef test_stated_1():\n    assert double(2) == 4\n")
 
@@ -168,7 +171,7 @@ def test_any_form_of_a_program_is_read(reply: str) -> None:
 )
 def test_the_cause_of_an_unreadable_reply_is_named(reply: str, cause: str) -> None:
     assert read_reply(reply, ["f"]).cause == cause
-    assert isinstance(sorted_files(reply, "f.py", "test_f.py", ["f"], ["f(1) == 1"]), Refusal)
+    assert isinstance(sorted_files(reply, "f.py", "test_f.py", ["f"], stated_examples("f(1) == 1")), Refusal)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,6 @@ def test_names_are_settled_before_they_go_into_the_log() -> None:
 
 def test_small_models_are_helped_and_others_are_left_alone() -> None:
     small = adapt_to_model(RoleSpec(name="coder", role="coder", model=("local/x",)))
-    assert (small.form, small.candidates, small.temperature) == ("small", 3, 0.0)
+    assert (small.form, small.candidates, small.temperature) == ("small", 6, 0.0)
     large = RoleSpec(name="coder", role="coder", model=("openai/x",))
     assert adapt_to_model(large) == large

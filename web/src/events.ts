@@ -235,6 +235,7 @@ export interface Requirement {
 export interface Plan {
   items: Requirement[];
   run?: string;
+  guesses?: string[];
 }
 
 export interface PlanProposed {

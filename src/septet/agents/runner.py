@@ -7,8 +7,6 @@ from typing import Literal
 
 from anyio import create_memory_object_stream, create_task_group
 from anyio.streams.memory import MemoryObjectReceiveStream
-from msgspec import MsgspecError
-from msgspec.json import decode
 from msgspec.structs import replace
 
 from septet.agents.ask import ENCODER, Live, live_topic
@@ -44,7 +42,6 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.acceptance import example_driver
-from septet.team.agreement import driver
 from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
 from septet.team.evidence import control_of_tests, needs_mutant, open_runs, run_for, test_problems, tests_of
 from septet.team.layouts import first_of, layout_of
@@ -380,25 +377,3 @@ async def try_version(state: State, version: VersionWritten, run_context: RunCon
     rehearsal = Rehearsal(state)
     await rehearsal.record(version)
     return await rehearsal.play(runner_agent(RoleSpec(name="runner", role="runner"), run_context))
-
-
-async def compare_versions(
-    state: State, versions: Sequence[VersionWritten], calls: Sequence[str], run_context: RunContext
-) -> list[list[str | None]]:
-    """What each version's program makes of each call, seen in one run; nothing where it does not run."""
-    programs = [[file for file in version.files if not is_test(file.path)] for version in versions]
-    if any(len(files) != 1 for files in programs):
-        return []
-    modules = [f"candidate_{number}" for number in range(len(programs))]
-    files = [replace(files[0], path=f"{name}.py") for files, name in zip(programs, modules, strict=True)]
-    await run_context.workspace.write_layout(Layout(files=tuple(files)), run_context.blobs)
-    job = Job(
-        command=("python", "-c", driver(modules, calls)),
-        workspace=str(run_context.workspace.root),
-        limits=state.team.limits,
-    )
-    result = await run_context.sandbox.run(job)
-    try:
-        return decode(result.stdout, type=list[list[str | None]]) if result.succeeded else []
-    except MsgspecError:
-        return []

@@ -145,10 +145,14 @@ class Wish(Value):
 
 
 class Plan(Value):
-    """What was agreed. `run` is the command that starts the program."""
+    """What was agreed. `run` is the command that starts the program.
+
+    `guesses` are examples that the planner made up: they help to choose among candidates, and prove nothing.
+    """
 
     items: tuple[Requirement, ...]
     run: str = ""
+    guesses: tuple[str, ...] = ()
 
 
 class Refusal(Value):
@@ -190,6 +194,7 @@ def lines_of(plan: Plan, checks: Sequence[str]) -> str:
         lines += [f"{number}. {item.text}", f"   check: {check}"]
     if plan.run:
         lines.append(f"run: {plan.run}")
+    lines += [f"perhaps: {guess}" for guess in plan.guesses]
     return "\n".join(lines) + "\n"
 
 
@@ -209,6 +214,7 @@ CHECK = re.compile(
     re.IGNORECASE,
 )
 RUN = re.compile(r"^\s*(?:\*\*)?run(?:\*\*)?\s*:\s*(?:\*\*)?\s*`?(.+?)`?\s*$", re.IGNORECASE)
+PERHAPS = re.compile(r"^perhaps: (.+?)\s*$")
 LISTED = re.compile(r"^\s*[-*+]\s+(?P<check>.+?)\s*$")
 BULLET = re.compile(r"^\s*[-*+•]\s+")
 RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
@@ -232,7 +238,7 @@ def parse_plan(text: str) -> Plan | Refusal:
             return refusal
     if not draft.items:
         return Refusal(reason="no numbered requirement was found; write lines like '1. what it must do'")
-    return Plan(items=tuple(draft.items), run=draft.run)
+    return Plan(items=tuple(draft.items), run=draft.run, guesses=tuple(draft.guesses))
 
 
 class PlanDraft:
@@ -241,6 +247,7 @@ class PlanDraft:
     def __init__(self) -> None:
         self.items: list[Requirement] = []
         self.run = ""
+        self.guesses: list[str] = []
         self._checked = False
         self._listing = False
         self._adjacent = False
@@ -251,6 +258,8 @@ class PlanDraft:
             self._adjacent = False
         elif found := RUN.match(line):
             self.run = found[1]
+        elif found := PERHAPS.match(line):
+            self.guesses.append(found[1])
         elif found := ITEM.match(line):
             self._listing = False
             self._begin(plain_title(found))

@@ -1,112 +1,114 @@
-"""More calls like the plan's examples: programs that agree on them were probably meant the same way. Pure."""
+"""Which of several programs: those that meet the goal's examples, then those that agree with most others. Pure.
 
-import ast
-import re
-import shlex
-from collections.abc import Iterator, Sequence
+Evidence is ordered. Examples that the goal states are trusted and come first; then agreement with the other programs
+on more inputs, near the examples before far from them; then votes: examples that a model invented, which rank
+programs and veto none. The first of equals wins.
+"""
 
-from septet.domain.plans import CommandSucceeds, Plan
+from collections.abc import Sequence
 
-EXAMPLE = re.compile(r"^from \w+ import \*; assert (?P<comparison>.+)$", re.DOTALL)
-MOST = 40
+from septet.common.values import Value
 
+FAR_WEIGHT = 0.25
+"""What agreement on a far input counts, against 1 on a near one: right programs may differ there."""
 LONGEST_OUTCOME = 120
 
 
-def calls_like(plan: Plan | None) -> list[str]:
-    """The calls of the plan's examples and variations of them, each a Python expression."""
-    found: dict[str, None] = {}
-    for call in example_calls(plan):
-        found.setdefault(ast.unparse(call))
-        for varied in variations(call):
-            found.setdefault(varied)
-    return list(found)[:MOST]
+class Outcomes(Value):
+    """What a program did: which stated examples and votes it meets, and what came of each probe.
+
+    An outcome is `v:` and a value in normal form, `e:` and an error's type, or `t:` where the time was up.
+    """
+
+    checks: tuple[bool, ...] = ()
+    votes: tuple[bool, ...] = ()
+    probes: tuple[str, ...] = ()
+    got: tuple[str, ...] = ()
+    """What came instead where a stated example is not met."""
+
+    @property
+    def met(self) -> int:
+        return sum(self.checks)
 
 
-def example_calls(plan: Plan | None) -> Iterator[ast.Call]:
-    for item in plan.items if plan else ():
-        if not isinstance(item.check, CommandSucceeds):
-            continue
-        try:
-            words = shlex.split(item.check.command)
-            example = EXAMPLE.match(words[2]) if len(words) == 3 and words[:2] == ["python", "-c"] else None
-            body = ast.parse(example["comparison"], mode="eval").body if example else None
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # a person may have written the plan
-            continue
-        if isinstance(body, ast.Compare) and isinstance(body.left, ast.Call):
-            yield body.left
+class Choice(Value):
+    """The place of the chosen program, and what speaks for it."""
+
+    place: int
+    met: bool
+    """Whether it meets every stated example."""
+    peers: int
+    """How many programs were compared, itself among them: those that meet as many examples."""
+    alike: int
+    """How many of them, itself among them, behave like it on every near probe."""
+    support: float
+    """How far the others agree with it, over all probes: 0 to 1."""
 
 
-def variations(call: ast.Call) -> Iterator[str]:
-    """One argument at a time becomes something else of its kind."""
-    for place, argument in enumerate(call.args):
-        try:
-            value: object = ast.literal_eval(argument)
-        except ValueError:
-            continue
-        for other in similar_values(value):
-            arguments = [*call.args]
-            arguments[place] = ast.Constant(0)
-            texts = [repr(other) if at == place else ast.unparse(one) for at, one in enumerate(arguments)]
-            yield f"{ast.unparse(call.func)}({', '.join(texts)})"
+def is_value(outcome: str) -> bool:
+    return outcome.startswith("v:")
 
 
-def similar_values(value: object) -> Sequence[object]:
-    """Values like this one that a program should handle too."""
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int):
-        return [0, 1, value + 1, value + 2, 2 * value + 1, 7 * value + 3, value * value + 8]
-    if isinstance(value, str):
-        return [
-            value.title(),
-            value.upper(),
-            f"{value} {value}",
-            value[::-1],
-            f"{value}s {value.title()}",
-            "",
-        ]
-    if isinstance(value, list):
-        items: list[object] = [*value]
-        return [items + items, items[::-1], [items], [items, items], []]
-    return []
+def agreement(one: Outcomes, other: Outcomes, weights: Sequence[float]) -> float:
+    """The weighted share of probes on which both return the same, of those on which one returns something."""
+    total = same = 0.0
+    for mine, theirs, weight in zip(one.probes, other.probes, weights, strict=True):
+        if is_value(mine) or is_value(theirs):
+            total += weight
+            same += weight * (mine == theirs)
+    return same / total if total else 0.0
 
 
-def driver(modules: Sequence[str], calls: Sequence[str]) -> str:
-    """A program that tells what each module makes of each call: a JSON list of lists, null for an error."""
-    return f"""\
-import contextlib, importlib, io, json
+def behaves_alike(one: Outcomes, other: Outcomes, near: Sequence[bool]) -> bool:
+    """No near probe tells them apart, and there is one that could."""
+    pairs = [(a, b) for a, b, close in zip(one.probes, other.probes, near, strict=True) if close]
+    telling = [(a, b) for a, b in pairs if is_value(a) or is_value(b)]
+    return bool(telling) and all(a == b for a, b in telling)
 
-def outcome(space, call):
-    try:
-        return repr(eval(call, dict(space)))[:2000]
-    except Exception:
+
+def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> Choice | None:
+    """The program that meets the most examples and, among those, agrees best with the others."""
+    if not programs:
         return None
+    most = max(one.met for one in programs)
+    rivals = [place for place, one in enumerate(programs) if one.met == most]
+    weights = [1.0 if close else FAR_WEIGHT for close in near]
 
-told = []
-for name in {list(modules)!r}:
-    with contextlib.redirect_stdout(io.StringIO()):
-        space = vars(importlib.import_module(name))
-        told.append([outcome(space, call) for call in {list(calls)!r}])
-print(json.dumps(told))
-"""
+    def support(place: int) -> float:
+        others = [other for other in rivals if other != place]
+        shares = [agreement(programs[place], programs[other], weights) for other in others]
+        return round(sum(shares) / max(1, len(others)), 9)
+
+    supports = {place: support(place) for place in rivals}
+    best = max(rivals, key=lambda place: (supports[place], sum(programs[place].votes), -place))
+    chosen = programs[best]
+    return Choice(
+        place=best,
+        met=all(chosen.checks),
+        peers=len(rivals),
+        alike=sum(one == best or behaves_alike(chosen, programs[one], near) for one in rivals),
+        support=supports[best],
+    )
 
 
-def alike(one: Sequence[str | None], other: Sequence[str | None]) -> int:
-    """On how many calls two programs agree; none at all where they differ on one that both can do."""
-    both = [
-        (left, right)
-        for left, right in zip(one, other, strict=True)
-        if left is not None and right is not None
-    ]
-    return len(both) if all(left == right for left, right in both) else 0
+def believed_votes(programs: Sequence[Outcomes], chosen: Outcomes) -> list[int]:
+    """The votes that the chosen program meets and at least half of the others that meet as many examples."""
+    rivals = [one for one in programs if one.met == chosen.met]
+    counts = [sum(one.votes[place] for one in rivals) for place in range(len(chosen.votes))]
+    return [place for place, held in enumerate(chosen.votes) if held and 2 * counts[place] >= len(rivals)]
 
 
-def first_disagreement(calls: Sequence[str], outcomes: Sequence[Sequence[str | None]]) -> str:
-    """The first call on which the first program and another one disagree, in words."""
-    first, *rest = outcomes or [[]]
-    for place, (call, own) in enumerate(zip(calls, first, strict=False)):
-        others = [told for one in rest if (told := one[place]) is not None and told != own]
-        if own is not None and others:
-            return f"{call} gives {own[:LONGEST_OUTCOME]} here and {others[0][:LONGEST_OUTCOME]} elsewhere"
+def open_question(
+    calls: Sequence[str], programs: Sequence[Outcomes], choice: Choice, near: Sequence[bool]
+) -> str:
+    """The first call on which the chosen program and its strongest rival give different values, in words."""
+    mine = programs[choice.place]
+    others = [one for one in programs if one.met == mine.met and not behaves_alike(mine, one, near)]
+    if not others:
+        return ""
+    rival = max(others, key=lambda one: sum(behaves_alike(one, other, near) for other in others))
+    for call, here, there in zip(calls, mine.probes, rival.probes, strict=True):
+        if here != there and is_value(here) and is_value(there):
+            values = (one.removeprefix("v:")[:LONGEST_OUTCOME] for one in (here, there))
+            return "{} gives {} here and {} elsewhere".format(call, *values)
     return ""

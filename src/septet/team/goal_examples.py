@@ -7,11 +7,18 @@ of its result.
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from septet.common.values import Value
 from septet.team.imports import MODULES
 
+Scalar: TypeAlias = bool | int | float | complex | str | bytes | None
+Datum: TypeAlias = (
+    "Scalar | list[Datum] | tuple[Datum, ...] | set[Datum] | frozenset[Datum] | dict[Datum, Datum]"
+)
+"""What a literal can stand for."""
+BUILDERS: dict[str, type] = {"set": set, "tuple": tuple, "list": list, "dict": dict, "frozenset": frozenset}
 KNOWN_CALLS = frozenset(
     """abs all any bool complex dict float frozenset int isclose isinstance len list max min range repr round set
     sorted str sum tuple type""".split()  # a list reads worse
@@ -70,6 +77,14 @@ def stated_examples(goal: str) -> list[StatedExample]:
     for one in found:
         unique.setdefault(same_call(one.call), one)
     return list(unique.values())
+
+
+def condition_of(example: StatedExample) -> str:
+    """What must hold, as an expression; a decimal fraction need not be met to its last digit."""
+    body = expression(example.right) if example.right else None
+    if isinstance(body, ast.Constant) and isinstance(body.value, float):
+        return f"abs({example.left} - {example.right}) <= 1e-6 * max(1, abs({example.right}))"
+    return str(example)
 
 
 def same_call(call: str) -> str:
@@ -348,7 +363,7 @@ def closing(text: str, opening: int) -> int | None:
     return next((opening + place for place, depth in places if depth == 0), None)
 
 
-def literal_arguments(call: str) -> list[object] | None:
+def literal_arguments(call: str) -> list[Datum] | None:
     """The values of a call's positional arguments; None where one is no plain literal."""
     body = expression(call)
     if not isinstance(body, ast.Call) or body.keywords:
@@ -359,16 +374,8 @@ def literal_arguments(call: str) -> list[object] | None:
         return None
 
 
-def value_of(node: ast.expr) -> object:
+def value_of(node: ast.expr) -> Datum:
     """The value of a literal, also of `set([1, 2])`, `tuple([1])` and the like."""
-    builders: dict[str, type] = {
-        "set": set,
-        "tuple": tuple,
-        "list": list,
-        "dict": dict,
-        "frozenset": frozenset,
-    }
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in builders:
-        arguments: Iterable[object] = [value_of(one) for one in node.args]
-        return builders[node.func.id](*arguments)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BUILDERS:
+        return BUILDERS[node.func.id](*[value_of(one) for one in node.args])
     return ast.literal_eval(node)

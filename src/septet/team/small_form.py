@@ -7,18 +7,20 @@ says about the goal becomes a check that a machine can do.
 import ast
 import re
 import shlex
+from collections import Counter
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from septet.common.values import Value
 from septet.domain.events import ReviewGiven
-from septet.domain.plans import CommandSucceeds, Plan, Refusal, Requirement, TestsPass
+from septet.domain.plans import CommandSucceeds, Plan, Refusal, Requirement, TestsPass, parse_plan, plan_text
 from septet.domain.replies import CodeFile
 from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
 from septet.team.evidence import remarks_in_turn, shortcomings
-from septet.team.goal_examples import stated_examples, wanted_names
+from septet.team.goal_examples import condition_of, example_of, stated_examples, wanted_names
 from septet.team.reviews import ReadReview, unique
 from septet.team.sorting import sorted_files
 
@@ -29,6 +31,9 @@ FILE_NAME = re.compile(r"[\w./-]+\.[a-z]{2,4}")
 
 LONGEST_REPLY = 500
 """Tokens: a small model that has lost its way goes on for ever."""
+
+MOST_CHECKS = 6
+"""Stated examples that are checks of their own; the tests hold all of them."""
 
 UNCHECKABLE = """\
 none of the examples can be checked; write calls with literal arguments and their literal result, like
@@ -79,22 +84,47 @@ def in_form(text: str) -> bool:
 def plan_in_form(goal: str, text: str, lenient: bool = False) -> Plan | Refusal:
     """The goal itself is the first requirement, word for word: a small planner cannot lose any of it.
 
-    A plan none of whose examples a machine can check is taken only if `lenient`.
+    Examples that the goal states are checks. What the planner adds are guesses: they prove nothing. A plan without
+    any example that a machine can check is taken only if `lenient`.
     """
     form = read(text, PlanForm)
     if isinstance(form, Refusal):
         return form
     module = form.file.removesuffix(".py")
-    whole = Requirement(id="P1", text=" ".join(goal.split()), check=TestsPass(target=f"test_{module}.py"))
+    stated = [one for one in stated_examples(goal) if not one.raises][:MOST_CHECKS]
     said = [one.strip().removeprefix("assert ") for one in form.examples]
-    examples = [one for one in dict.fromkeys(said) if is_checkable(one)]
-    if form.examples and not examples and not lenient:
+    known = {one.call for one in stated}
+    guesses = [one for one in dict.fromkeys(said) if is_checkable(one) and call_of(one) not in known]
+    if form.examples and not (stated or guesses) and not lenient:
         return Refusal(reason=UNCHECKABLE)
-    others = [
-        Requirement(id=f"P{number}", text=one, check=check_of(module, one))
-        for number, one in enumerate(examples, start=2)
+    whole = Requirement(id="P1", text=" ".join(goal.split()), check=TestsPass(target=f"test_{module}.py"))
+    run = f"python {form.file}" if form.kind == "program" and not stated else ""
+    plan = Plan(items=(whole,), run=run, guesses=tuple(guesses))
+    for one in stated:
+        item = Requirement(
+            id=f"P{len(plan.items) + 1}", text=str(one), check=check_of(module, condition_of(one))
+        )
+        longer = replace(plan, items=(*plan.items, item))
+        plan = longer if parse_plan(plan_text(longer)) == longer else plan
+    return plan
+
+
+def call_of(example: str) -> str:
+    found = example_of(example)
+    return found.call if found else ""
+
+
+def functions_of(state: State) -> list[str]:
+    """The functions that are wanted: those that the goal names for certain, else the one that most guesses call."""
+    guesses = [
+        found.function for one in (state.plan.guesses if state.plan else ()) if (found := example_of(one))
     ]
-    return Plan(items=(whole, *others), run=f"python {form.file}" if form.kind == "program" else "")
+    return wanted_names(state.goal) or [name for name, _ in Counter(guesses).most_common(1)]
+
+
+def wants_function(state: State) -> bool:
+    """Whether candidates can be compared by calls: the goal is about a function, not a program to start."""
+    return bool(functions_of(state)) and not (state.plan and state.plan.run)
 
 
 def is_checkable(example: str) -> bool:
@@ -117,8 +147,9 @@ def check_of(module: str, example: str) -> CommandSucceeds:
 
 
 def files_in_form(state: State, text: str) -> tuple[CodeFile, ...] | Refusal:
-    stated = [str(one) for one in stated_examples(state.goal) if not one.raises]
-    return sorted_files(text, *file_names(state), wanted_names(state.goal), stated)
+    stated = stated_examples(state.goal)
+    wanted = functions_of(state) if wants_function(state) else ()
+    return sorted_files(text, *file_names(state), wanted, stated)
 
 
 def file_names(state: State) -> tuple[str, str]:

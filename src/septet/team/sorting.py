@@ -15,6 +15,7 @@ from septet.common.values import Value
 from septet.domain.plans import Refusal
 from septet.domain.replies import CodeFile
 from septet.team.controls import is_idle
+from septet.team.goal_examples import StatedExample, condition_of
 from septet.team.imports import bound_names, free_names, missing_imports, used_names
 from septet.team.statements import Definition, Statement, parse, statements_of, with_text
 
@@ -55,7 +56,7 @@ class Parts(Value):
 
 
 def sorted_files(
-    reply: str, program: str, tests: str, wanted: Sequence[str] = (), stated: Sequence[str] = ()
+    reply: str, program: str, tests: str, wanted: Sequence[str] = (), stated: Sequence[StatedExample] = ()
 ) -> tuple[CodeFile, ...] | Refusal:
     """The module and its tests. Where no tests came, the examples that the goal has `stated` are the tests."""
     module = program.rsplit("/", 1)[-1].removesuffix(".py")
@@ -63,7 +64,7 @@ def sorted_files(
     if reading.cause:
         lacking = f"{', '.join(wanted)} is not defined; define what the goal asks for under that name"
         return Refusal(reason=REASONS.get(reading.cause, lacking))
-    checks = reading.tests or test_module(module, (), [f"assert {one}" for one in stated])
+    checks = reading.tests or test_module(module, (), [test_statement(one) for one in stated])
     if not checks:
         return Refusal(reason="its tests did not come; after the module, send a few asserts that test it")
     return (CodeFile(path=program, text=reading.module), CodeFile(path=tests, text=checks))
@@ -307,6 +308,13 @@ def test_module(module: str, texts: Sequence[str], asserts: Sequence[str]) -> st
     )
     own = [f"from {module} import *", *([f"from {module} import {', '.join(private)}"] if private else [])]
     return with_imports(body, [*missing_imports(tree), *own]) + "\n"
+
+
+def test_statement(example: StatedExample) -> str:
+    """The statement that tests an example."""
+    if example.raises:
+        return f"with pytest.raises({example.raises}):\n        {example.call}"
+    return f"assert {condition_of(example)}"
 
 
 def conditions(nodes: Iterable[ast.stmt]) -> list[str]:

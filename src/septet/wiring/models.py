@@ -30,7 +30,7 @@ from septet.ports import Model
 from septet.settings.group_chats import client_environment, read_group_chat
 from septet.settings.home import Home
 
-CANDIDATES = 3
+CANDIDATES = 6
 EMBEDDINGS = "SEPTET_EMBEDDINGS"
 MAX_ANSWER_VARIABLE = "SEPTET_LONGEST_ANSWER"
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")

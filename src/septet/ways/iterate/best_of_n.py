@@ -2,17 +2,15 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from itertools import combinations, product
+from itertools import product
 
 import anyio
 from msgspec.structs import replace
 
 from septet.agents.ask import ask_model, request_of
 from septet.agents.replies import misplaced_call, sources
-from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import (
-    Confirmation,
     DecisionRecorded,
     Event,
     ModelAnswered,
@@ -27,10 +25,11 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
 from septet.ports import Agent, Blobs, Bus, BusMessage, Model, Record
-from septet.team.agreement import alike, calls_like, first_disagreement
-from septet.team.budgets import expected_spending, overdrawn
+from septet.team.budgets import expected_spending, overdrawn, spent_before
 from septet.team.evidence import shortcomings
+from septet.team.small_form import wants_function
 from septet.ways.iterate.briefing import briefing
+from septet.ways.iterate.candidate_pool import CandidatePool, Observe
 from septet.ways.iterate.replies import write_version
 
 
@@ -87,16 +86,15 @@ VARIETY = 0.8
 Rehearse = Callable[[State, VersionWritten], Awaitable[State]]
 """What the runner would see if this were the newest version; nothing of it is recorded."""
 
-Outcomes = Sequence[Sequence[str | None]]
-Compare = Callable[[State, Sequence[VersionWritten], Sequence[str]], Awaitable[Outcomes]]
-"""What each version's program makes of each call; None where it fails."""
+TRIAL_SECONDS = 10.0
+"""A candidate that does not end is known by then; the runner gives the chosen one all its time."""
 
 
 class Trials(Value):
     """How candidates are tried out."""
 
     rehearse: Rehearse
-    compare: Compare
+    observe: Observe
 
 
 class Trial(Value):
@@ -113,63 +111,69 @@ def best_of_n_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, tria
     async def turn(state: State, record: Record) -> Event | None:
         if state.turn is None or state.turn.settled:
             return None
-        draw = Draw(state, trials)
-        waiting = list(state.turn.answers)
+        draw = open_draw(state, member, trials)
         messages = briefing(member, state, await sources(state, blobs))
-        while draw.next_draws(member):
-            if not waiting:
-                if draw.count and overdrawn(state, state.budget, member.name):
-                    break
-                askers = [warmer(member, draw.count + place) for place in range(draw.next_draws(member))]
-                for said in await ask_together(askers, model, bus, state, messages):
-                    state = await record(said)
-                    waiting.append(said)
-            await draw.add(waiting.pop(0), blobs)
-        await draw.ask_the_version_before()
+        await draw.add(state.turn.answers, blobs)
+        while count := draw.next_draws(member):
+            if draw.count and overdrawn(state, state.budget, member.name):
+                break
+            askers = in_moods(member, spent_before(state, member.name).answers, count)
+            said = await ask_together(askers, model, bus, state, messages)
+            for answer in said:
+                state = await record(answer)
+            await draw.add(said, blobs)
         if (reason := draw.reason(member.name)) is not None:
             await record(reason)
-        return draw.result(member.name)
+        return await draw.result(member.name, blobs)
 
     return turn
 
 
-def warmer(member: RoleSpec, count: int) -> RoleSpec:
-    return member if count == 0 else replace(member, temperature=max(VARIETY, member.temperature or 0.0))
+def open_draw(state: State, member: RoleSpec, trials: Trials) -> "CandidatePool | Draw":
+    """Functions of a small model are compared by what they do; anything else by its own checks."""
+    if member.form == "small" and wants_function(state):
+        return CandidatePool(state, member, trials.observe)
+    return Draw(state, trials)
+
+
+def in_moods(member: RoleSpec, known: int, count: int) -> list[RoleSpec]:
+    """The member as often as it is asked; only its very first answer is drawn at its own temperature."""
+    warm = replace(member, temperature=max(VARIETY, member.temperature or 0.0))
+    return [warm if known + place else member for place in range(count)]
 
 
 class Draw:
-    """The candidates of one turn. Programs and tests are tried in every pairing: either may be the wrong one.
-
-    Where the plan has examples, a green program is believed only when a second one behaves like it, and none
-    otherwise, on more calls than those: small models repeat their examples as tests. A single green one is
-    worth as many draws again, for somebody to confirm it or not.
-    """
+    """The candidates of one turn. Programs and tests are tried in every pairing: either may be the wrong one."""
 
     def __init__(self, state: State, trials: Trials) -> None:
+        seconds = min(TRIAL_SECONDS, state.team.limits.seconds)
+        limited = replace(state.team, limits=replace(state.team.limits, seconds=seconds))
         self._state = state
+        self._trial_state = replace(state, team=limited)
         self._trials = trials
-        self._calls = calls_like(state.plan)
         self._versions: list[VersionWritten] = []
+        self._endless: set[int] = set()
+        """Programs that did not end with their own tests: they would not with others'."""
         self._refused: Refusal | None = None
         self._best: Trial | None = None
-        self._green: dict[int, Trial] = {}
         self._troubles: dict[str, tuple[str, ...]] = {}
-        self._agreed: str = ""
-        """Who agrees on how many calls."""
-        self._dissent: str = ""
-        """A call on which two candidates differ."""
         self.count = 0
 
     def next_draws(self, member: RoleSpec) -> int:
-        """How many draws come next: two at once where two are needed and cost nothing, else one or none."""
-        if self._agreed or (self._green and not self._calls):
-            return 0
-        alone = bool(self._calls) and len(self._green) == 1
-        left = (2 if alone else 1) * member.candidates - self.count
-        return max(0, min(left, 2 if member.form == "small" and self._calls else 1))
+        """One more, until a candidate is green."""
+        return 0 if self._is_green else max(0, min(1, member.candidates - self.count))
 
-    async def add(self, said: ModelAnswered, blobs: Blobs) -> None:
-        """Take one more answer in and try what has become possible with it."""
+    async def add(self, said: Sequence[ModelAnswered], blobs: Blobs) -> None:
+        """Take answers in until one is green, and try what becomes possible with each."""
+        for one in said:
+            if not self._is_green:
+                await self._add_one(one, blobs)
+
+    @property
+    def _is_green(self) -> bool:
+        return self._best is not None and not self._best.troubles
+
+    async def _add_one(self, said: ModelAnswered, blobs: Blobs) -> None:
         self.count += 1
         event = misplaced_call(said.answer) or await write_version(self._state, said.answer.text, blobs)
         if not isinstance(event, VersionWritten):
@@ -177,9 +181,8 @@ class Draw:
             return
         self._versions.append(event)
         for program, tests in self._fresh():
-            await self._try(program, tests)
-        if self._calls and len(self._green) > 1:
-            await self._compare()
+            if program not in self._endless and not self._is_green:
+                await self._try(program, tests)
 
     def _fresh(self) -> list[tuple[int, int]]:
         """The pairings that the newest candidate brings, itself first."""
@@ -188,81 +191,29 @@ class Draw:
         return sorted(pairs, key=lambda pair: pair != (newest, newest))
 
     async def _try(self, program: int, tests: int) -> None:
-        if program in self._green:
-            return
         version = pair_version(self._versions[program], self._versions[tests])
         if version.tree not in self._troubles:
-            after = await self._trials.rehearse(self._state, version)
+            after = await self._trials.rehearse(self._trial_state, version)
             self._troubles[version.tree] = tuple(shortcomings(after))
+            if program == tests and any(run.result.stopped_by == "time" for run in after.runs):
+                self._endless.add(program)
         label, troubles = pair_label(program, tests), self._troubles[version.tree]
-        tried = Trial(version=version, troubles=troubles, label=label)
-        if not tried.troubles:
-            self._green[program] = tried
-        if self._best is None or len(tried.troubles) < len(self._best.troubles):
-            self._best = tried
-
-    async def _compare(self) -> None:
-        """Believe the first green program when all of them behave alike: one dissent is one too many."""
-        green = list(self._green.values())
-        outcomes = await self._trials.compare(self._state, [one.version for one in green], self._calls)
-        counts = [alike(one, other) for one, other in combinations(outcomes, 2)]
-        if counts and all(counts):
-            self._best = green[0]
-            self._agreed = f"{len(green)} candidates behave alike on {pluralize(min(counts), 'call')}"
-        else:
-            self._dissent = first_disagreement(self._calls, outcomes)
-
-    async def ask_the_version_before(self) -> None:
-        """A single green program may find its like in the version before, if nothing else spoke against that."""
-        before = self._state.version
-        if self._agreed or len(self._green) != 1 or before is None:
-            return
-        if before.confirmation != Confirmation(verdict="unconfirmed"):
-            return
-        (only,) = self._green.values()
-        outcomes = await self._trials.compare(self._state, [only.version, before], self._calls)
-        if len(outcomes) == 2 and (count := alike(*outcomes)):
-            self._best = only
-            self._agreed = (
-                f"this and the version before: candidates behave alike on {pluralize(count, 'call')}"
-            )
+        if self._best is None or len(troubles) < len(self._best.troubles):
+            self._best = Trial(version=version, troubles=troubles, label=label)
 
     def reason(self, speaker: str) -> DecisionRecorded | None:
         """Why the best of them is taken."""
         if self._best is None:
             return None
-        why = "; ".join(filter(None, [*(self._best.troubles or ("every check passes",)), self._note()]))
+        why = "; ".join(self._best.troubles or ("every check passes",))
         return DecisionRecorded(by=speaker, what=f"took {self._best.label} of {self.count}", why=why)
 
-    def result(self, speaker: str) -> VersionWritten | ReplyRefused:
+    async def result(self, speaker: str, blobs: Blobs) -> VersionWritten | ReplyRefused:
         """The best of them; a refusal where none could be read."""
         if self._best is None:
             reason = self._refused.reason if self._refused else "no candidate could be read"
             return ReplyRefused(role=speaker, reason=reason)
-        note = self._note() or self._best.version.note
-        return replace(self._best.version, note=note, confirmation=self._confirmation())
-
-    def _confirmation(self) -> Confirmation | None:
-        if self._agreed:
-            return Confirmation(verdict="agreed", detail=self._agreed)
-        if not self._calls or not self._green:
-            return None
-        verdict = "contradicted" if self._dissent else "unconfirmed"
-        return Confirmation(verdict=verdict, detail=self._dissent)
-
-    def _note(self) -> str:
-        confirmation = self._confirmation()
-        return confirmation_text(confirmation) if confirmation else ""
-
-
-def confirmation_text(confirmation: Confirmation) -> str:
-    match confirmation.verdict:
-        case "agreed":
-            return confirmation.detail
-        case "contradicted":
-            return f"other candidates do not confirm it: {confirmation.detail}"
-        case "unconfirmed":
-            return "other candidates do not confirm it on calls like the plan's"
+        return self._best.version
 
 
 def pair_label(program: int, tests: int) -> str:

@@ -22,7 +22,7 @@ from septet.team.briefing import (
 )
 from septet.team.evidence import report
 from septet.team.reviews import review_text
-from septet.team.small_form import file_names
+from septet.team.small_form import file_names, functions_of
 from septet.ways.prompts import prompt_text
 
 PACKAGE = "septet.ways.iterate"
@@ -140,7 +140,8 @@ def small_goal(state: State) -> str:
         item.text for item in items if item.text not in (flat, state.goal) and item.text not in state.goal
     ]
     wishes = (wish.text for wish in heard_wishes(state))
-    return "\n".join(["# Goal", state.goal, *more, *wishes])
+    named = [f"The function is called {name}." for name in functions_of(state) if name not in state.goal]
+    return "\n".join(["# Goal", state.goal, *more, *named, *wishes])
 
 
 def facts_section(state: State) -> list[str]:

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 from septet.agents.exemplar import exemplar_agent, with_stronger_model
 from septet.agents.protection import refuse_overwrite, with_folder_protection
-from septet.agents.runner import compare_versions, runner_agent, try_version
+from septet.agents.runner import runner_agent, try_version
+from septet.agents.trials import Questions, try_programs
 from septet.domain.events import VersionWritten
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent
-from septet.ways.iterate.best_of_n import Outcomes, Trials, best_of_n_agent
+from septet.team.agreement import Outcomes
+from septet.ways.iterate.best_of_n import Trials, best_of_n_agent
 from septet.ways.iterate.replies import role_agent
 from septet.ways.way import MemberContext
 
@@ -65,8 +67,9 @@ def trials(context: MemberContext) -> Trials:
         with context.scratch_context() as run_context:
             return await try_version(state, version, run_context)
 
-    async def compare(state: State, versions: Sequence[VersionWritten], calls: Sequence[str]) -> Outcomes:
+    async def observe(state: State, programs: Sequence[str], questions: Questions) -> list[Outcomes]:
         with context.scratch_context() as run_context:
-            return await compare_versions(state, versions, calls, run_context)
+            folder = str(run_context.workspace.root)
+            return await try_programs(state, programs, questions, run_context.sandbox, folder)
 
-    return Trials(rehearse=rehearse, compare=compare)
+    return Trials(rehearse=rehearse, observe=observe)

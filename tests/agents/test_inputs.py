@@ -1,0 +1,66 @@
+"""More inputs for a function: near to known ones, and far from them."""
+
+import ast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.agents.inputs import probes, seeds_from_calls, seeds_from_signature
+from septet.team.goal_examples import Datum
+
+SEEDS: dict[str, list[list[Datum]]] = {
+    "numbers": [[[3, 4, 5, 6], [5, 7, 4, 10]]],
+    "place": [[[12, 3, 5, 7, 19], 2]],
+    "text": [["abcabc"]],
+    "whole": [[5]],
+    "nested": [[[["x", "y"], ["a", "b"]]]],
+    "mixed": [[(1, "a", 2.5), 3]],
+    "more": [[{"a": 1}, {1, 2}, True, 1j]],
+}
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_known_calls_come_first_then_near_ones_then_far_ones(name: str) -> None:
+    found = probes("f", SEEDS[name])
+    assert len(found) > 10
+    assert found == probes("f", SEEDS[name])
+    nears = [one.near for one in found]
+    assert nears == sorted(nears, reverse=True)
+    assert not nears[-1]
+    for one in found:
+        assert isinstance(ast.parse(one.call, mode="eval").body, ast.Call)
+
+
+def test_what_all_known_calls_share_holds_for_near_ones() -> None:
+    near = [ast.literal_eval(one.call[1:]) for one in probes("f", [[5], [12], [70]]) if one.near]
+    assert all(isinstance(value, int) and value > 0 for value in near)
+    far = [one.call for one in probes("f", [[5], [12], [70]]) if not one.near]
+    assert {"f(0)", "f(-1)"} & set(far)
+
+
+def test_seeds_come_from_literal_calls_of_the_usual_arity() -> None:
+    calls = ["f(1, 2)", "f(3, 4)", "f(5)", "g(1, 2)", "f(x, 1)"]
+    assert seeds_from_calls(calls, "f") == [[1, 2], [3, 4]]
+    assert seeds_from_calls(["g()"], "f") == []
+
+
+def test_without_calls_annotations_say_what_a_function_takes() -> None:
+    source = "def f(words: list[str], n: int, flag: bool = False, *, key=None): ..."
+    (first, *_) = seeds_from_signature(source, "f")
+    assert [type(one) for one in first] == [list, int]
+    assert seeds_from_signature("def g(): ...", "f") == []
+    assert seeds_from_signature("def f(", "f") == []
+
+
+LITERALS = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.floats(allow_nan=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@given(values=st.lists(LITERALS, min_size=1, max_size=3))
+def test_any_arguments_give_calls_that_parse(values: list[Datum]) -> None:
+    for one in probes("f", [values], near=6, far=4):
+        assert isinstance(ast.parse(one.call, mode="eval").body, ast.Call)

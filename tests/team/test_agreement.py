@@ -1,0 +1,90 @@
+"""Which of several programs: what counts, and in which order."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from septet.team.agreement import Outcomes, believed_votes, choose, open_question
+
+NEAR = [True, True, False]
+
+
+def outcomes(*probes: str, checks: Sequence[bool] = (), votes: Sequence[bool] = ()) -> Outcomes:
+    return Outcomes(probes=probes, checks=tuple(checks), votes=tuple(votes))
+
+
+def test_what_the_goal_states_comes_before_what_most_programs_do() -> None:
+    common = outcomes("v:1", "v:1", "v:1", checks=[False])
+    right = outcomes("v:2", "v:2", "v:2", checks=[True])
+    choice = choose([common, common, common, right], NEAR)
+    assert choice is not None
+    assert (choice.place, choice.met, choice.peers, choice.alike) == (3, True, 1, 1)
+
+
+def test_among_programs_that_meet_the_examples_the_one_most_others_agree_with_is_taken() -> None:
+    odd = outcomes("v:1", "v:9", "v:1", checks=[True])
+    usual = outcomes("v:1", "v:2", "v:1", checks=[True])
+    choice = choose([odd, usual, usual], NEAR)
+    assert choice is not None
+    assert (choice.place, choice.alike, choice.peers) == (1, 2, 3)
+
+
+def test_invented_examples_rank_equals_and_veto_nothing() -> None:
+    lonely = outcomes("v:1", "v:2", "v:3", votes=[True, True])
+    usual = outcomes("v:1", "v:3", "v:3", votes=[False, False])
+    choice = choose([usual, usual, lonely], NEAR)
+    assert choice is not None
+    assert choice.place == 0
+    tie = choose([outcomes("e:", "e:", "e:", votes=[False]), outcomes("e:", "e:", "e:", votes=[True])], NEAR)
+    assert tie is not None
+    assert tie.place == 1
+
+
+def test_of_equals_the_first_is_taken() -> None:
+    same = outcomes("v:1", "v:2", "v:3", checks=[True])
+    choice = choose([same, same, same], NEAR)
+    assert choice is not None
+    assert (choice.place, choice.support) == (0, 1.0)
+
+
+def test_a_far_input_alone_does_not_part_programs() -> None:
+    one, other = outcomes("v:1", "v:2", "e:ValueError"), outcomes("v:1", "v:2", "v:0")
+    choice = choose([one, other], NEAR)
+    assert choice is not None
+    assert choice.alike == 2
+    assert choice.support < 1
+
+
+def test_votes_are_believed_when_half_of_the_equals_meet_them() -> None:
+    one = outcomes("v:1", checks=[True], votes=[True, True, False])
+    other = outcomes("v:1", checks=[True], votes=[True, False, True])
+    third = outcomes("v:1", checks=[True], votes=[True, False, True])
+    assert believed_votes([one, other, third], one) == [0]
+
+
+def test_the_question_is_where_the_chosen_and_its_strongest_rival_differ() -> None:
+    programs = [outcomes("v:1", "v:0", "v:0"), outcomes("v:1", "v:None", "v:0")]
+    choice = choose(programs, NEAR)
+    assert choice is not None
+    assert (
+        open_question(["f(1)", "f([])", "f(2)"], programs, choice, NEAR)
+        == "f([]) gives 0 here and None elsewhere"
+    )
+    assert open_question(["f(1)", "f([])", "f(2)"], programs[:1], choice, NEAR) == ""
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_none_is_no_choice_and_one_is_its_own(count: int) -> None:
+    choice = choose([outcomes("v:1", "v:1", "v:1")] * count, NEAR)
+    assert (choice is None) == (count == 0)
+
+
+@given(told=st.lists(st.tuples(*[st.sampled_from(["v:1", "v:2", "e:X", "t:"])] * 3), min_size=1, max_size=6))
+def test_any_outcomes_give_a_choice_that_does_not_depend_on_chance(told: list[tuple[str, str, str]]) -> None:
+    programs = [outcomes(*one) for one in told]
+    first = choose(programs, NEAR)
+    assert first is not None
+    assert first == choose(programs, NEAR)
+    assert 1 <= first.alike <= first.peers

@@ -1,0 +1,219 @@
+"""Functions of a small model: the best of all rounds is the version, and only enough programs alike are believed."""
+
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from septet.agents.records import Rehearsal
+from septet.agents.trials import Questions, try_programs
+from septet.domain.events import (
+    ChatStarted,
+    DecisionRecorded,
+    Event,
+    ModelAnswered,
+    PlanApproved,
+    PlanProposed,
+    Recorded,
+    ReplyRefused,
+    TurnOpened,
+    VersionWritten,
+)
+from septet.domain.messages import Answer, Delta, Request
+from septet.domain.plans import Plan, plan_digest
+from septet.domain.reduce import fold
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec, TeamSpec
+from septet.runtime.bus import MemoryBus
+from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.job_runner import JobRunner
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
+from septet.stores.memory import MemoryBlobs
+from septet.team.agreement import Outcomes
+from septet.team.goal_examples import stated_examples
+from septet.team.small_form import plan_in_form
+from septet.ways.iterate.best_of_n import Trials, best_of_n_agent
+from septet.ways.iterate.candidate_pool import MOST_DRAWS
+
+pytestmark = pytest.mark.anyio
+
+CODER = RoleSpec(name="coder", role="coder", candidates=4, form="small", temperature=0.0)
+GOAL = "Write double(n).\ndouble(3) == 6"
+RIGHT = "def double(n):\n    return 2 * n\n"
+FLOAT = "def double(n):\n    return n * 2.0\n"
+SUM = "def double(n):\n    return n + n\n"
+BY_CHANCE = "def double(n):\n    return n + 3\n"
+WRONG = "def double(n):\n    return n * n + 1\n"
+ENDLESS = "def double(n):\n    while True:\n        pass\n"
+
+
+STUBBORN = """\
+def double(n):
+    while True:
+        try:
+            double(n)
+        except BaseException:
+            pass
+"""
+
+
+class Replies:
+    """A model that says these things one after the other, and remembers how warm it was asked."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = list(texts)
+        self.temperatures: list[float | None] = []
+
+    async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
+        self.temperatures.append(request.temperature)
+        yield Answer(text=self._texts.pop(0) if self._texts else "nothing")
+
+
+def began(*guesses: str, goal: str = GOAL) -> State:
+    form = f'{{"file": "double.py", "kind": "function", "examples": {list(guesses)!r}}}'.replace("'", '"')
+    plan = plan_in_form(goal, form, lenient=True)
+    assert isinstance(plan, Plan)
+    return told([], plan, goal)
+
+
+def told(events: Sequence[Event], plan: Plan, goal: str = GOAL) -> State:
+    first = [
+        ChatStarted(goal=goal, team=TeamSpec(name="t", members=(CODER,)), workspace="."),
+        PlanProposed(plan=plan),
+        PlanApproved(plan=plan_digest(plan)),
+        TurnOpened(speaker="coder"),
+    ]
+    numbered = enumerate([*first, *events], start=1)
+    return fold([Recorded(chat="c", seq=seq, at=float(seq), event=event) for seq, event in numbered])
+
+
+class Coder:
+    """A coder with blobs and a sandbox of its own."""
+
+    def __init__(self, folder: Path, replies: Sequence[str]) -> None:
+        self.blobs = MemoryBlobs()
+        self.model = Replies(replies)
+        sandbox = JobRunner(UnsafeLocal(), (Interpreters(folder / "cache").prepare,))
+        workspace = folder / "work"
+        workspace.mkdir(parents=True)
+
+        async def observe(state: State, programs: Sequence[str], questions: Questions) -> list[Outcomes]:
+            return await try_programs(state, programs, questions, sandbox, str(workspace))
+
+        async def rehearse(state: State, version: VersionWritten) -> State:
+            raise AssertionError("functions are compared, not rehearsed")
+
+        trials = Trials(rehearse=rehearse, observe=observe)
+        self._agent = best_of_n_agent(CODER, self.model, MemoryBus(), self.blobs, trials)
+
+    async def turn(self, state: State) -> list[Event]:
+        rehearsal = Rehearsal(state)
+        await rehearsal.play(self._agent)
+        return rehearsal.events
+
+    async def files(self, version: Event) -> dict[str, str]:
+        assert isinstance(version, VersionWritten)
+        return {file.path: (await self.blobs.get(file.sha256)).decode() for file in version.files}
+
+
+async def test_three_programs_that_behave_alike_are_believed_whatever_type_their_numbers_have(
+    tmp_path: Path,
+) -> None:
+    coder = Coder(tmp_path, [RIGHT, FLOAT, SUM, WRONG])
+    decision, version = (await coder.turn(began()))[-2:]
+    assert isinstance(decision, DecisionRecorded)
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == "agreed"
+    assert "3 of 3 behave alike" in decision.why
+    assert (await coder.files(version))["double.py"] == RIGHT
+
+
+async def test_two_alike_are_not_enough_and_a_disagreement_is_the_question(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [RIGHT, SUM, BY_CHANCE])
+    version = (await coder.turn(began()))[-1]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == "contradicted"
+    assert "here and" in version.confirmation.detail
+    assert (await coder.files(version))["double.py"] == RIGHT
+
+
+async def test_an_example_that_the_planner_invented_vetoes_nothing(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [f"{RIGHT}assert double(4) == 8\nassert double(5) == 11\n", SUM, FLOAT])
+    version = (await coder.turn(began("double(2) == 5")))[-1]
+    assert isinstance(version, VersionWritten)
+    assert version.confirmation is not None
+    assert version.confirmation.verdict == "agreed"
+    tests = (await coder.files(version))["test_double.py"]
+    assert "double(3) == 6" in tests
+    assert "double(4) == 8" in tests
+    assert "double(2) == 5" not in tests
+    assert "double(5) == 11" not in tests
+
+
+async def test_the_best_program_of_all_rounds_is_the_version(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [WRONG, RIGHT, WRONG, ENDLESS, WRONG, BY_CHANCE, WRONG, "no code"])
+    state = began()
+    first = await coder.turn(state)
+    assert state.plan is not None
+    again = told([*first, TurnOpened(speaker="coder")], state.plan)
+    second = await coder.turn(again)
+    for events in (first, second):
+        assert (await coder.files(events[-1]))["double.py"] == RIGHT
+    assert coder.model.temperatures == [0.0, *[0.8] * 7]
+
+
+async def test_after_so_many_draws_nobody_is_asked_and_the_best_stays(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [WRONG, BY_CHANCE, RIGHT, *[WRONG] * 20])
+    state = began()
+    assert state.plan is not None
+    events: list[Event] = []
+    for _ in range(4):
+        events += [*await coder.turn(told(events, state.plan)), TurnOpened(speaker="coder")]
+    assert sum(isinstance(one, ModelAnswered) for one in events) == MOST_DRAWS
+    versions = [one for one in events if isinstance(one, VersionWritten)]
+    assert len({one.tree for one in versions}) == 1
+    assert len(versions) == 4
+
+
+async def test_a_program_that_does_not_end_costs_the_others_nothing(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [ENDLESS, RIGHT, STUBBORN, "while True: pass\ndef double(n): return n"])
+    version = (await coder.turn(began()))[-1]
+    assert (await coder.files(version))["double.py"] == RIGHT
+
+
+async def test_without_stated_examples_what_programs_assert_of_each_other_decides(tmp_path: Path) -> None:
+    test = "\nassert double(4) == 8\n"
+    coder = Coder(tmp_path, [f"{WRONG}{test}", f"{RIGHT}{test}", f"{SUM}\nassert double(0) == 0\n", FLOAT])
+    version = (await coder.turn(began("double(1) == 2", goal="Write a function that doubles a number.")))[-1]
+    files = await coder.files(version)
+    assert files["double.py"] == RIGHT
+    assert "double(4) == 8" in files["test_double.py"]
+
+
+async def test_where_nothing_can_be_read_the_reply_is_refused_with_the_cause(tmp_path: Path) -> None:
+    events = await Coder(tmp_path, ["I cannot"] * 4).turn(began())
+    assert [type(event) for event in events] == [ModelAnswered] * 4 + [ReplyRefused]
+
+
+async def test_what_a_program_raises_and_changes_counts(tmp_path: Path) -> None:
+    sandbox = JobRunner(UnsafeLocal(), (Interpreters(tmp_path / "cache").prepare,))
+    goal = "f([2, 1]) raises ValueError\nassert set(f([3])) == {3}\nassert f([1.0]) == [1.0000000001]"
+    programs = [
+        "def f(x):\n    if len(x) > 1: raise ValueError\n    return x",
+        "def f(x):\n    x.sort()",
+        "import sys\nprint('noise')\nsys.exit(3)",
+    ]
+    questions = Questions(checks=tuple(stated_examples(goal)), calls=("f([3])", "f([2, 1])", "f(1)"))
+    state = replace(began(), workspace=str(tmp_path))
+    told = await try_programs(state, programs, questions, sandbox, str(tmp_path))
+    assert [one.checks for one in told] == [(True, True, True), (False, False, False), (False, False, False)]
+    assert told[0].probes == ("v:[3]", "e:ValueError", "e:TypeError")
+    assert told[1].probes == (
+        "v:None",
+        "v:(changed,[1,2])".replace("changed", "'changed'"),
+        "e:AttributeError",
+    )
+    assert told[2].probes == ("e:NameError",) * 3
