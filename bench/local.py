@@ -129,15 +129,15 @@ async def attempt(goal: Goal, model: str, rounds: int) -> Outcome:
             goal=goal.name,
             status=state.ended.reason if state.ended else "unfinished",
             right=await passes(goal, state, folder),
-            tokens=state.spent.usage.total,
-            answers=state.spent.answers,
+            tokens=state.spending.total.usage.total,
+            answers=state.spending.total.answers,
             seconds=seconds,
         )
 
 
 async def passes(goal: Goal, state: State, folder: str) -> bool:
     """Whether the newest version passes the tests that the team never saw, run in the same sandbox."""
-    files = state.version.files if state.version else ()
+    files = state.work.files
     modules = [file.path.removesuffix(".py") for file in files if not is_test(file.path)]
     if not modules:
         return False

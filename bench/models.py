@@ -70,11 +70,11 @@ def speaker(name: str, model: Model, bus: MemoryBus) -> Agent:
     history: list[Message] = [Message(role="system", text="You write together.")]
 
     async def turn(state: State, record: Record) -> None:
-        said = [one for one in state.messages[len(history) - 1 :] if isinstance(one, ModelAnswered)]
+        said = [one for one in state.talk.messages[len(history) - 1 :] if isinstance(one, ModelAnswered)]
         history.extend(
             Message(role="assistant" if one.role == name else "user", text=one.answer.text) for one in said
         )
-        step = state.spending.get(name, Spending()).answers + 1
+        step = state.spending.members.get(name, Spending()).answers + 1
         async for item in model.answer(Request(role=name, step=step, messages=tuple(history))):
             if isinstance(item, Answer):
                 await record(ModelAnswered(role=name, answer=item))
@@ -96,7 +96,7 @@ async def ours_turns(url: str) -> float:
             log = await Log.open(store, "chat")
             await perform(log, at_most(TURNS, round_robin(names)), agents)
             used = process_time() - started
-    assert len(log.state.messages) == TURNS
+    assert len(log.state.talk.messages) == TURNS
     return used / TURNS * 1e3
 
 

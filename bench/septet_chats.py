@@ -47,9 +47,9 @@ class Given(NamedTuple):
 
 
 async def speak(state: State, record: Record) -> Event:
-    assert state.turn is not None
-    assert not state.turn.answers
-    return ModelAnswered(role=state.turn.speaker, answer=Answer(text="x" * 200))
+    assert state.floor.turn is not None
+    assert not state.floor.turn.answers
+    return ModelAnswered(role=state.floor.turn.speaker, answer=Answer(text="x" * 200))
 
 
 async def be_member(client: Client, store: NatsStore, role: str, address: str) -> None:
@@ -96,7 +96,7 @@ class Conductor:
                 log = Log(self._store, State(chat=chat))
                 await log.record(ChatStarted(goal=chat, team=self._team, workspace=""))
                 await perform_with_remote_members(self._client, log, self._floor, {})
-                assert len(log.state.messages) == self._turns
+                assert len(log.state.talk.messages) == self._turns
 
         async with anyio.create_task_group() as tasks:
             for number in range(chats):
@@ -127,7 +127,7 @@ class Conductor:
                 check_step(state, recorded.event, self._floor)
             state = fold([recorded], state)
         assert state.ended is not None
-        assert len(state.messages) == self._turns
+        assert len(state.talk.messages) == self._turns
 
     async def _hear(self, _: Msg) -> None:
         self._ended.release()

@@ -175,6 +175,6 @@ async def test_three_unreadable_answers_are_one_refusal(tmp_path: Path) -> None:
 
 async def test_a_settled_turn_is_left_alone(tmp_path: Path) -> None:
     state = told()
-    assert state.turn is not None
-    done = replace(state, turn=replace(state.turn, settled=True))
+    assert state.floor.turn is not None
+    done = replace(state, floor=replace(state.floor, turn=replace(state.floor.turn, closed=True)))
     assert await turn(done, [], tmp_path) == []

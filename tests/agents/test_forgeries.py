@@ -64,11 +64,11 @@ async def test_examples_are_compared_outside_and_what_is_held_back_finds_special
     state = await examine(tmp_path, cache, {"add.py": source}, EXAMPLES)
     assert [line.item.id for line in report(state) if line.is_met] == met
     assert (shortcomings(state) == []) == (len(met) == 2)
-    assert "17" not in " ".join(one.detail for one in state.evidence.values())
+    assert "17" not in " ".join(one.detail for one in state.work.evidence.values())
 
 
 async def test_an_example_that_a_hollow_program_meets_proves_nothing(tmp_path: Path, cache: Path) -> None:
     check = ExampleHolds(call="add.add(2, 3)", value="None")
     plan = Plan(items=(Requirement(id="P1", text="none", check=check),))
     state = await examine(tmp_path, cache, {"add.py": "def add(a, b):\n    print(a)\n"}, plan)
-    assert state.evidence["P1"].detail == "passes without a working program, so it proves nothing"
+    assert state.work.evidence["P1"].detail == "passes without a working program, so it proves nothing"

@@ -126,7 +126,7 @@ async def test_who_agreed_to_the_work_is_still_asked_what_is_installed() -> None
     assert await agent(PLANNED, Rehearsal(PLANNED).record) == PlanApproved(plan=plan_digest(PLAN), by="flag")
     team = replace(PLANNED.team, packages="ask")
     wanted = Provisions(wanted=MissingPackages(distributions=("rich",)))
-    wanting = replace(PLANNED, chat="c", team=team, provisions=wanted)
+    wanting = replace(PLANNED, chat="c", team=team, work=replace(PLANNED.work, provisions=wanted))
     with pytest.raises(NeedsPerson, match="septet resume c 'yes'"):
         await agent(wanting, Rehearsal(wanting).record)
 

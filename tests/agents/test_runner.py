@@ -35,7 +35,7 @@ async def ran(
 async def test_a_version_whose_tests_pass_lacks_nothing(tmp_path: Path, cache: Path) -> None:
     state = await ran(tmp_path, cache, {"test_double.py": RIGHT})
     assert shortcomings(state) == []
-    assert state.evidence["P1"].detail == "1 passed"
+    assert state.work.evidence["P1"].detail == "1 passed"
 
 
 XFAIL = WRONG.replace("def test", "@pytest.mark.xfail\ndef test").replace("from", "import pytest\nfrom", 1)
@@ -60,8 +60,8 @@ NOT_PASSED = {
 async def test_a_test_that_did_not_pass_is_no_evidence(tmp_path: Path, cache: Path, case: str) -> None:
     text, said = NOT_PASSED[case]
     state = await ran(tmp_path, cache, {"test_double.py": text})
-    assert not state.evidence["P1"].passed
-    assert said in state.evidence["P1"].detail
+    assert not state.work.evidence["P1"].passed
+    assert said in state.work.evidence["P1"].detail
 
 
 REPORT = """
@@ -115,7 +115,7 @@ def pytest_runtest_call(item):
 async def test_a_hook_does_not_make_a_failing_test_pass(tmp_path: Path, cache: Path, hook: str) -> None:
     more = "\ndef test_other():\n    assert double(2) == 4\n"
     state = await ran(tmp_path, cache, {"test_double.py": WRONG + more, "conftest.py": HOOKS[hook]})
-    assert not state.evidence["P1"].passed, state.evidence
+    assert not state.work.evidence["P1"].passed, state.work.evidence
     assert shortcomings(state)
 
 
@@ -130,7 +130,7 @@ SETTINGS = {
 async def test_settings_of_the_version_do_not_decide(tmp_path: Path, cache: Path, file: str) -> None:
     more = "\ndef test_other():\n    assert double(2) == 4\n"
     state = await ran(tmp_path, cache, {"test_double.py": WRONG + more, file: SETTINGS[file]})
-    assert state.evidence["P1"].detail == "1 failed, 1 passed"
+    assert state.work.evidence["P1"].detail == "1 failed, 1 passed"
 
 
 async def test_fixtures_and_harmless_settings_of_the_version_work(tmp_path: Path, cache: Path) -> None:
@@ -153,14 +153,14 @@ async def test_a_file_that_is_called_pytest_is_not_pytest(tmp_path: Path, cache:
         "sitecustomize.py": "raise SystemExit(0)\n",
     }
     state = await ran(tmp_path, cache, files)
-    assert state.evidence["P1"].detail == "1 failed"
+    assert state.work.evidence["P1"].detail == "1 failed"
 
 
 async def test_tests_that_were_stopped_are_unknown(tmp_path: Path, cache: Path) -> None:
     slow = RIGHT + "\ndef test_slow():\n    import time\n    time.sleep(60)\n"
     state = await ran(tmp_path, cache, {"test_double.py": slow}, Limits(seconds=4.0))
-    assert not state.evidence["P1"].passed
-    assert "stopped by the time limit" in state.evidence["P1"].detail
+    assert not state.work.evidence["P1"].passed
+    assert "stopped by the time limit" in state.work.evidence["P1"].detail
     assert any("stopped by the time limit" in trouble for trouble in shortcomings(state))
 
 
@@ -171,7 +171,7 @@ async def test_tests_that_were_stopped_without_the_program_have_not_failed_as_th
     text = waiting + "def test_double():\n    assert True\n"
     nothing_to_empty = {"double.py": "FACTOR = 2\n", "test_double.py": text}
     state = await ran(tmp_path, cache, nothing_to_empty, Limits(seconds=4.0))
-    assert not state.evidence["P1"].passed
+    assert not state.work.evidence["P1"].passed
     assert any(
         "without the program" in trouble and "time limit" in trouble for trouble in shortcomings(state)
     )
@@ -193,7 +193,7 @@ async def test_tests_that_pass_on_a_hollow_program_prove_nothing(
     tmp_path: Path, cache: Path, text: str
 ) -> None:
     state = await ran(tmp_path, cache, {"test_double.py": text})
-    assert not state.evidence["P1"].passed
+    assert not state.work.evidence["P1"].passed
     assert shortcomings(state)[0] == "the tests pass with functions that do nothing, so they prove nothing"
 
 
@@ -202,9 +202,11 @@ async def test_a_requirement_whose_own_tests_survive_is_not_carried_by_others(
 ) -> None:
     files = {"test_double.py": IDLE, "test_more.py": HONEST}
     state = await ran(tmp_path, cache, files)
-    assert not state.evidence["P1"].passed
-    assert state.evidence["P1"].detail == "they pass with functions that do nothing, so they prove nothing"
-    assert (await ran(tmp_path, cache, {"test_double.py": HONEST})).evidence["P1"].passed
+    assert not state.work.evidence["P1"].passed
+    assert (
+        state.work.evidence["P1"].detail == "they pass with functions that do nothing, so they prove nothing"
+    )
+    assert (await ran(tmp_path, cache, {"test_double.py": HONEST})).work.evidence["P1"].passed
 
 
 async def test_tests_that_never_end_on_a_hollow_program_are_no_reason_to_doubt_them(
@@ -213,7 +215,7 @@ async def test_tests_that_never_end_on_a_hollow_program_are_no_reason_to_doubt_t
     waiting = "    n = None\n    while n is None:\n        n = double(2)\n    assert n == 4\n"
     text = f"from double import double\n\n\ndef test_double():\n{waiting}"
     state = await ran(tmp_path, cache, {"test_double.py": text}, Limits(seconds=4.0))
-    assert state.evidence["P1"].passed
+    assert state.work.evidence["P1"].passed
 
 
 async def test_every_one_of_many_tests_is_known(tmp_path: Path, cache: Path) -> None:
@@ -244,8 +246,8 @@ async def test_tests_that_pass_whatever_the_program_returns_prove_nothing(
 ) -> None:
     text = f"from double import double\n\n\ndef test_double():\n    {weak}\n"
     state = await ran(tmp_path, cache, {"double.py": program, "test_double.py": text})
-    assert not state.evidence["P1"].passed
-    assert "whatever the program's functions return or compute" in state.evidence["P1"].detail
+    assert not state.work.evidence["P1"].passed
+    assert "whatever the program's functions return or compute" in state.work.evidence["P1"].detail
 
 
 HONEST_TESTS = {
@@ -272,7 +274,7 @@ async def test_honest_tests_of_many_kinds_are_believed(tmp_path: Path, cache: Pa
     state = await ran(
         tmp_path, cache, {"test_double.py": f"from double import double\n\n\n{HONEST_TESTS[kind]}\n"}
     )
-    assert (state.evidence["P1"].passed, shortcomings(state)) == (True, [])
+    assert (state.work.evidence["P1"].passed, shortcomings(state)) == (True, [])
 
 
 IDLE_COMMANDS = [
@@ -294,7 +296,7 @@ async def test_a_command_that_passes_without_a_working_program_proves_nothing(
     files = {"double.py": STUB, "answer.txt": "4\n", "test_double.py": RIGHT}
     check = CommandSucceeds(command=command, prints="" if command == "true" else "4")
     state = await ran(tmp_path, cache, files, check=check)
-    assert state.evidence["P1"].detail == "passes without a working program, so it proves nothing"
+    assert state.work.evidence["P1"].detail == "passes without a working program, so it proves nothing"
 
 
 async def test_a_command_that_needs_the_program_is_believed(tmp_path: Path, cache: Path) -> None:
@@ -305,4 +307,4 @@ async def test_a_command_that_needs_the_program_is_believed(tmp_path: Path, cach
     }.items():
         check = CommandSucceeds(command=command, prints=prints)
         state = await ran(tmp_path, cache, {"double.py": main, "test_double.py": RIGHT}, check=check)
-        assert state.evidence["P1"].passed, command
+        assert state.work.evidence["P1"].passed, command

@@ -184,7 +184,7 @@ def test_words_that_come_when_all_is_done_open_the_chat_again_but_no_bound(
             assert await reopen_for(True, "", session, "adding", Bounds())
             state = await session.state("adding")
             assert state.ended is None
-            assert [remark.text for remark in state.remarks] == ["in blue"]
+            assert [remark.text for remark in state.talk.remarks] == ["in blue"]
             await session.append("adding", ChatEnded(reason="bound", detail="8 rounds are used up"))
             assert not await reopen_for(True, "and th", session, "adding", Bounds())
 

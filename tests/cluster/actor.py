@@ -36,12 +36,12 @@ PAIR = TeamSpec(
 
 async def speak(state: State, record: Record) -> Event | None:
     """The editor's answers are one step with the move that follows, the writer's are not."""
-    assert state.turn is not None
-    if state.turn.answers:
+    assert state.floor.turn is not None
+    if state.floor.turn.answers:
         return None
     await anyio.sleep(0.02)  # a model that thinks, so that kills hit it while it does
-    name = state.turn.speaker
-    said = ModelAnswered(role=name, answer=Answer(text=f"{name} {state.turn.number}"))
+    name = state.floor.turn.speaker
+    said = ModelAnswered(role=name, answer=Answer(text=f"{name} {state.floor.turn.number}"))
     if name == "editor":
         return said
     await record(said)
@@ -50,8 +50,8 @@ async def speak(state: State, record: Record) -> Event | None:
 
 def cast(state: State) -> tuple[Floor, Agents]:
     """One turn at a time, so that the chat wanders from process to process."""
-    assert state.turn is not None
-    return floor_for(state.team, state.budget), {state.turn.speaker: speak}
+    assert state.floor.turn is not None
+    return floor_for(state.team, state.budget), {state.floor.turn.speaker: speak}
 
 
 async def be_member(client: Client, store: NatsStore) -> None:

@@ -43,7 +43,7 @@ async def conduct(client: Client, chat: str) -> State:
 
 
 def words(state: State) -> list[str]:
-    return [one.answer.text for one in state.messages if isinstance(one, ModelAnswered)]
+    return [one.answer.text for one in state.talk.messages if isinstance(one, ModelAnswered)]
 
 
 EXPECTED = [f"{name} {number}" for number, name in enumerate(["writer", "editor"] * 3, start=1)]
@@ -53,17 +53,19 @@ def saying(name: str, taken: list[str] | None = None) -> CastMembers:
     """A member that says its name and the number of its turn, unless the log has it already."""
 
     async def speak(state: State, record: Record) -> None:
-        assert state.turn is not None
+        assert state.floor.turn is not None
         if taken is not None:
-            taken.append(f"{name}:{state.chat}:{state.turn.number}")
-        if not state.turn.answers:
-            speaker = state.turn.speaker
-            await record(ModelAnswered(role=speaker, answer=Answer(text=f"{speaker} {state.turn.number}")))
+            taken.append(f"{name}:{state.chat}:{state.floor.turn.number}")
+        if not state.floor.turn.answers:
+            speaker = state.floor.turn.speaker
+            await record(
+                ModelAnswered(role=speaker, answer=Answer(text=f"{speaker} {state.floor.turn.number}"))
+            )
 
     def cast(state: State) -> tuple[Floor, Agents]:
         """One turn at a time, so that others can have the next."""
-        assert state.turn is not None
-        return floor_for(state.team, state.budget), {state.turn.speaker: speak}
+        assert state.floor.turn is not None
+        return floor_for(state.team, state.budget), {state.floor.turn.speaker: speak}
 
     return cast
 

@@ -104,7 +104,7 @@ async def test_words_of_the_person_during_a_turn_are_heard_by_the_conductor(serv
         state = await conduct(client, "essay")
 
     assert words(state) == EXPECTED
-    assert [remark.text for remark in state.messages if isinstance(remark, PersonSpoke)] == ["shorter"]
+    assert [remark.text for remark in state.talk.messages if isinstance(remark, PersonSpoke)] == ["shorter"]
 
 
 @pytest.mark.parametrize(

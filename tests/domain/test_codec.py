@@ -178,10 +178,10 @@ def test_the_first_format_stays_readable() -> None:
     assert [recorded.seq for recorded in log] == list(range(1, len(log) + 1))
     assert log[0].at == datetime(2026, 11, 15, 9, 50, 0, 123456, UTC).timestamp()
     assert state.goal == "an analog clock"
-    assert state.plan is not None
-    assert [item.check for item in state.plan.items] == CHECKS
-    assert [version.number for version in state.versions] == [1, 2]
-    assert state.review == log[-4].event
-    assert state.spending["coder"].usage == Usage(prompt=900, cached=120, completion=300)
-    assert state.artefacts == {"clock.png": "ab" * 32}
+    assert state.plan.current is not None
+    assert [item.check for item in state.plan.current.items] == CHECKS
+    assert [version.number for version in state.work.versions] == [1, 2]
+    assert state.work.review == log[-4].event
+    assert state.spending.members["coder"].usage == Usage(prompt=900, cached=120, completion=300)
+    assert state.work.artefacts == {"clock.png": "ab" * 32}
     assert state.ended == ChatEnded(reason="done", detail="every requirement is met")

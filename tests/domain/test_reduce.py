@@ -62,8 +62,8 @@ def test_everything_said_and_every_version_is_kept(log: Log) -> None:
     events = [recorded.event for recorded in log]
 
     said = ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered
-    assert list(state.messages) == [one for one in events if isinstance(one, said)]
-    assert list(state.versions) == [one for one in events if isinstance(one, VersionWritten)]
+    assert list(state.talk.messages) == [one for one in events if isinstance(one, said)]
+    assert list(state.work.versions) == [one for one in events if isinstance(one, VersionWritten)]
 
 
 def recorded(*events: ModelAnswered | PlanProposed | PlanApproved) -> Log:
@@ -80,8 +80,8 @@ def test_what_members_cost_is_added_up() -> None:
         )
     )
 
-    assert state.spending["coder"].usage == Usage(prompt=200, cached=80, completion=20)
-    assert (state.spent.answers, state.spent.cost, state.seconds) == (3, 0.75, 6.0)
+    assert state.spending.members["coder"].usage == Usage(prompt=200, cached=80, completion=20)
+    assert (state.spending.total.answers, state.spending.total.cost, state.spending.seconds) == (3, 0.75, 6.0)
 
 
 def test_only_the_plan_that_was_shown_can_be_approved() -> None:
@@ -89,5 +89,5 @@ def test_only_the_plan_that_was_shown_can_be_approved() -> None:
     newer = Plan(items=(Requirement(id="P1", text="it draws two clocks"),))
     outdated = PlanApproved(plan=plan_digest(shown))
 
-    assert fold(recorded(PlanProposed(plan=shown), outdated)).approved
-    assert not fold(recorded(PlanProposed(plan=shown), PlanProposed(plan=newer), outdated)).approved
+    assert fold(recorded(PlanProposed(plan=shown), outdated)).plan.approved
+    assert not fold(recorded(PlanProposed(plan=shown), PlanProposed(plan=newer), outdated)).plan.approved

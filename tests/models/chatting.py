@@ -37,10 +37,10 @@ def member(name: str, model: Model, tools: tuple[ToolOffer, ...] = ()) -> Agent:
     """Says one thing each turn, told everything that was said before."""
 
     async def turn(state: State, record: Record) -> None:
-        assert state.turn is not None
-        if state.turn.answers:
+        assert state.floor.turn is not None
+        if state.floor.turn.answers:
             return
-        step = state.spending.get(name, Spending()).answers + 1
+        step = state.spending.members.get(name, Spending()).answers + 1
         request = Request(role=name, step=step, messages=told(state), tools=tools)
         async for item in model.answer(request):
             if isinstance(item, Answer):
@@ -50,7 +50,7 @@ def member(name: str, model: Model, tools: tuple[ToolOffer, ...] = ()) -> Agent:
 
 
 def told(state: State) -> tuple[Message, ...]:
-    said = [said for said in state.messages if isinstance(said, ModelAnswered)]
+    said = [said for said in state.talk.messages if isinstance(said, ModelAnswered)]
     history = [
         message
         for number, one in enumerate(said, start=1)
@@ -86,7 +86,7 @@ async def chat(store: EventStore, model: Model, tools: tuple[ToolOffer, ...] = (
 
 
 def transcript(state: State) -> list[str]:
-    return [said.answer.text for said in state.messages if isinstance(said, ModelAnswered)]
+    return [said.answer.text for said in state.talk.messages if isinstance(said, ModelAnswered)]
 
 
 def expected() -> list[str]:

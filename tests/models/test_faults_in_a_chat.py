@@ -70,7 +70,7 @@ async def test_a_tool_call_with_broken_arguments_is_asked_for_once_more() -> Non
 
     async with serve_mock(script, faults={5: "bad arguments"}) as server, quick_wire() as wire:
         state = await chat(MemoryStore(), opened("openai", server, wire), tools=(WRITE,))
-    answers = [said.answer for said in state.messages if isinstance(said, ModelAnswered)]
+    answers = [said.answer for said in state.talk.messages if isinstance(said, ModelAnswered)]
     assert [answer.calls for answer in answers] == [calls] * TURNS
     assert any("not a JSON object" in text for text in texts(server.seen[5]))
     assert answers[4].usage.prompt >= 2 * answers[3].usage.prompt

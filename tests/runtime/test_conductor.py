@@ -36,14 +36,14 @@ def said(name: str) -> ModelAnswered:
 
 
 async def speak(state: State, record: Record) -> Event:
-    assert state.turn is not None
-    return said(state.turn.speaker)
+    assert state.floor.turn is not None
+    return said(state.floor.turn.speaker)
 
 
 async def speak_and_stop(state: State, record: Record) -> None:
     """The same, by one who does not say that nothing more will come."""
-    assert state.turn is not None
-    await record(said(state.turn.speaker))
+    assert state.floor.turn is not None
+    await record(said(state.floor.turn.speaker))
 
 
 async def conduct(store: EventStore, agents: Agents, listen: Listen = no_listener) -> State:
@@ -82,7 +82,7 @@ async def test_whether_an_agent_says_that_it_has_ended_makes_no_difference_to_th
     ended = ChatEnded(reason="bound", detail="4 rounds are used up", by="bob")
     assert await events(store) == heard == [*conversation(4), ended]
     assert state.ended == ended
-    assert len(state.messages) == 4
+    assert len(state.talk.messages) == 4
 
 
 async def test_a_stop_that_comes_during_the_last_event_of_a_turn_is_heard_before_the_next_is_opened() -> None:
@@ -108,8 +108,8 @@ async def test_an_agent_knows_its_own_event_and_what_the_person_said_before_it()
     async def decide(state: State, record: Record) -> Event:
         await store.append("talk", PersonSpoke(text="be brief"), after=None)
         state = await record(DecisionRecorded(by="bob", what="talk", why="asked"))
-        assert state.turn is not None
-        known.append((state.turn.decided, [remark.text for remark in state.remarks]))
+        assert state.floor.turn is not None
+        known.append((state.floor.turn.has_decision, [remark.text for remark in state.talk.remarks]))
         return said("bob")
 
     await conduct(store, {"ada": speak, "bob": decide})

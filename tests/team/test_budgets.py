@@ -137,9 +137,9 @@ def test_a_chat_that_ran_short_ends_with_the_reason_and_can_be_opened_again() ->
     short = BudgetReached(by="coder", why="the token budget of 300 is used up")
     events = [TurnOpened(speaker="coder"), short]
     assert move(own(*events)) == End(reason="bound", detail=short.why)
-    turn = own(*events).turn
+    turn = own(*events).floor.turn
     assert turn is not None
-    assert turn.settled
+    assert turn.closed
     ended = [*events, ChatEnded(reason="bound", detail=short.why)]
     assert move(own(*ended, ChatContinued(budget=Budget(rounds=None)))) == Speak(speaker="coder")
 

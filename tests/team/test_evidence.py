@@ -87,7 +87,7 @@ def test_the_coder_of_the_autocoder_and_small_members_see_it_too() -> None:
 
 
 def test_what_is_said_before_the_plan_is_approved_is_the_planners() -> None:
-    assert chat([STARTED, PlanProposed(plan=PLAN), PersonSpoke(text="shorter")]).wishes == ()
+    assert chat([STARTED, PlanProposed(plan=PLAN), PersonSpoke(text="shorter")]).plan.wishes == ()
 
 
 CONSULTED = [*DONE[: -len(reviewed(1, accept=True))], TurnOpened(speaker="proxy")]
@@ -103,7 +103,7 @@ def test_feedback_at_a_review_prevents_done_and_reaches_the_coder() -> None:
     reviewed_so = [*events, said("reviewer", "verdict: accept"), given]
     assert next_after(reviewed_so) == Speak(speaker="coder")
     assert "the hand is too thin" in told("coder", reviewed_so)
-    assert chat(reviewed_so).green_rejections == 0, "it is the person who wants more, not the reviewer"
+    assert chat(reviewed_so).work.green_rejections == 0, "it is the person who wants more, not the reviewer"
 
 
 def test_a_review_by_evidence_alone_does_not_drop_the_persons_words() -> None:
@@ -125,7 +125,7 @@ def test_candidates_that_agree_do_not_judge_a_wish() -> None:
 def test_words_during_the_coders_turn_wait_for_the_next_version() -> None:
     opened, *rest = version(2, "b")
     events = [*RESUMED, opened, PersonSpoke(text="and round"), *rest, *ran(2, "b", green=True)]
-    assert [wish.version for wish in chat(events).wishes] == [2, 0]
+    assert [wish.version for wish in chat(events).plan.wishes] == [2, 0]
     assert next_after([*events, *reviewed(2, accept=True)]) == Speak(speaker="coder")
 
 
@@ -133,11 +133,11 @@ def test_code_that_nobody_of_the_team_wrote_does_nothing_for_a_wish() -> None:
     _, _, written = version(2, "b")
     assert isinstance(written, VersionWritten)
     found = [*RESUMED, TurnOpened(speaker="runner"), replace(written, found=True)]
-    assert [wish.version for wish in chat(found).wishes] == [0]
+    assert [wish.version for wish in chat(found).plan.wishes] == [0]
 
 
 @pytest.mark.parametrize("words", ["thank you!", "Looks good to me", "great, thanks"])
 def test_thanks_and_praise_ask_for_nothing(words: str) -> None:
     assert next_after([*DONE, PersonSpoke(text=words)]) == End(reason="done", detail="every check passed")
-    assert chat([*CONSULTED, PersonSpoke(text=words)]).wishes == ()
-    assert chat([*CONSULTED, PersonSpoke(text=f"{words} but blue")]).wishes != ()
+    assert chat([*CONSULTED, PersonSpoke(text=words)]).plan.wishes == ()
+    assert chat([*CONSULTED, PersonSpoke(text=f"{words} but blue")]).plan.wishes != ()

@@ -132,7 +132,7 @@ def test_the_same_code_climbs_the_ladder_before_it_ends_the_chat() -> None:
         events += version(number, "a")
         moves.append(move := next_after(events))
         if move == Speak(speaker="exemplar"):
-            events += [TurnOpened(speaker="exemplar"), ExampleGiven(failure=chat(events).failure)]
+            events += [TurnOpened(speaker="exemplar"), ExampleGiven(failure=chat(events).work.failure)]
         if move == Speak(speaker="proxy"):
             events += [TurnOpened(speaker="proxy"), StepGranted()]
         assert isinstance(move, End) or next_after(events) == Speak(speaker="coder")
@@ -161,12 +161,12 @@ def test_fewer_failing_tests_are_progress(left: tuple[int, ...], stuck: bool) ->
         failing = [f"FAILED test_add.py::test_{one} - assert 1 == 2" for one in range(count)]
         said = "E   assert 1 == 2\n=== short test summary info ===\n" + "\n".join(failing)
         written = version(number, f"{number}")
-        tree = chat([*events, *written]).versions[-1].tree
+        tree = chat([*events, *written]).work.versions[-1].tree
         result = RunResult(exit_code=1, stdout=said)
         run = RunFinished(id=f"v{number} tests", purpose="tests", command="", tree=tree, result=result)
         events += [*written, TurnOpened(speaker="runner"), run]
     state = chat(events)
-    assert state.failing == (5 if stuck else 1)
+    assert state.work.same_failures == (5 if stuck else 1)
     assert isinstance(next_after(events, Budget(rounds=9)), End) == stuck
 
 
@@ -179,8 +179,8 @@ def test_another_failing_test_is_another_failure() -> None:
         run = RunFinished(id=f"v{number} tests", purpose="tests", command="", tree="", result=result)
         return [*version(number, f"{number}"), TurnOpened(speaker="runner"), run]
 
-    assert chat([*planned(), *failed(1, "test_a"), *failed(2, "test_a")]).failing == 2
-    assert chat([*planned(), *failed(1, "test_a"), *failed(2, "test_b")]).failing == 1
+    assert chat([*planned(), *failed(1, "test_a"), *failed(2, "test_a")]).work.same_failures == 2
+    assert chat([*planned(), *failed(1, "test_a"), *failed(2, "test_b")]).work.same_failures == 1
 
 
 def test_the_person_can_stop_at_any_time() -> None:
@@ -222,7 +222,7 @@ def test_the_same_failure_climbs_a_ladder() -> None:
         move = next_after(events)
         moves.append(move)
         if move == Speak(speaker="exemplar"):
-            events += [TurnOpened(speaker="exemplar"), ExampleGiven(failure=chat(events).failure)]
+            events += [TurnOpened(speaker="exemplar"), ExampleGiven(failure=chat(events).work.failure)]
             assert next_after(events) == Speak(speaker="coder")
         if move == Speak(speaker="proxy"):
             events += [TurnOpened(speaker="proxy"), PersonSpoke(text="think of the sign")]
@@ -303,8 +303,8 @@ def test_who_stands_for_the_person_may_have_any_name() -> None:
     begun: list[Event] = [replace(STARTED, team=team), PlanProposed(plan=PLAN)]
     assert floor(chat(begun)) == Speak(speaker="ada")
     built = [*begun, TurnOpened(speaker="ada", role="proxy"), PlanApproved(plan=plan_digest(PLAN))]
-    assert (closed := chat(built).turn) is not None
-    assert closed.settled
+    assert (closed := chat(built).floor.turn) is not None
+    assert closed.closed
     seen = [*built, *version(1, "a"), *ran(1, "a", green=True)]
     assert floor(chat(seen)) == Speak(speaker="ada")
     asked = question(chat([*seen, TurnOpened(speaker="ada", role="proxy")]))

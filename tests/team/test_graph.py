@@ -131,7 +131,7 @@ def test_a_plan_that_is_too_long_is_shown_once() -> None:
 def test_every_state_has_a_legal_speaker_or_an_end(parts: list[list[Event]]) -> None:
     state = chat([replace(STARTED, team=TEAM), *(event for part in parts for event in part)])
     move = floor_for(TEAM, Budget(rounds=20))(state)
-    again = state.turn.speaker if state.turn and state.refused else ""
+    again = state.floor.turn.speaker if state.floor.turn and state.talk.refused_reply else ""
     legal = {*candidates(PAIR, state), "manager", "exemplar", again}
     assert isinstance(move, End) or move.speaker in legal
 

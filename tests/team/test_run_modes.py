@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from septet.domain.plans import Check, Plan, Requirement, Serves, ShowsWindow
 from septet.domain.runs import Mode, Screen, Server
-from septet.domain.state import State
+from septet.domain.state import PlanState, State
 from septet.domain.teams import RunAs
 from septet.team.run_modes import mode_of_run, mode_of_tests, suggest_mode
 
@@ -57,7 +57,7 @@ def test_tests_of_windows_get_a_screen_and_no_picture() -> None:
 )
 def test_plan_and_team_decide(run: RunAs, check: Check | None, mode: Mode | None) -> None:
     items = (Requirement(id="P1", text="it", check=check),) if check else ()
-    state = State(plan=Plan(items=items, run="python main.py"))
+    state = State(plan=PlanState(current=Plan(items=items, run="python main.py")))
     state = replace(state, team=replace(state.team, run=run))
     assert mode_of_run(state, {"main.py": SERVER}) == mode
 

@@ -157,8 +157,8 @@ async def test_the_best_program_of_all_rounds_is_the_version(tmp_path: Path) -> 
     coder = Coder(tmp_path, [WRONG, RIGHT, WRONG, ENDLESS, WRONG, BY_CHANCE, WRONG, "no code"])
     state = began()
     first = await coder.turn(state)
-    assert state.plan is not None
-    again = told([*first, TurnOpened(speaker="coder")], state.plan)
+    assert state.plan.current is not None
+    again = told([*first, TurnOpened(speaker="coder")], state.plan.current)
     second = await coder.turn(again)
     for events in (first, second):
         assert (await coder.files(events[-1]))["double.py"] == RIGHT
@@ -168,10 +168,10 @@ async def test_the_best_program_of_all_rounds_is_the_version(tmp_path: Path) -> 
 async def test_after_so_many_draws_nobody_is_asked_and_the_best_stays(tmp_path: Path) -> None:
     coder = Coder(tmp_path, [WRONG, BY_CHANCE, RIGHT, *[WRONG] * 20])
     state = began()
-    assert state.plan is not None
+    assert state.plan.current is not None
     events: list[Event] = []
     for _ in range(4):
-        events += [*await coder.turn(told(events, state.plan)), TurnOpened(speaker="coder")]
+        events += [*await coder.turn(told(events, state.plan.current)), TurnOpened(speaker="coder")]
     assert sum(isinstance(one, ModelAnswered) for one in events) == MOST_DRAWS
     versions = [one for one in events if isinstance(one, VersionWritten)]
     assert len({one.tree for one in versions}) == 1

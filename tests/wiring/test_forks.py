@@ -48,8 +48,8 @@ async def test_packages_are_installed_again_without_asking_again(tmp_path: Path)
         state = await session.state(name)
     assert name.startswith("plot-")
     assert name != "plot-abc"
-    assert state.provisions.fresh(wanted) == MissingPackages(distributions=("rich",))
-    assert not state.provisions.to_ask
+    assert state.work.provisions.fresh(wanted) == MissingPackages(distributions=("rich",))
+    assert not state.work.provisions.to_ask
     assert state.workspace == str(tmp_path / "work" / name)
 
 

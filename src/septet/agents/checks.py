@@ -60,8 +60,8 @@ class CheckContext:
 
     async def content(self, path: str) -> bytes | None:
         """A file of the version, or one that a run of it made; None where there is none."""
-        files = {file.path: file.sha256 for file in (self.state.version.files if self.state.version else ())}
-        address = {**files, **self.state.artefacts}.get(path)
+        files = {file.path: file.sha256 for file in self.state.work.files}
+        address = {**files, **self.state.work.artefacts}.get(path)
         if address is None:
             return None
         return await (self.contents.blobs.get(address) if address else self.contents.workspace.content(path))
@@ -88,7 +88,7 @@ def add_check(kind: CheckKind) -> CheckKind:
 async def find_evidence(state: State, item: Requirement, contents: Contents) -> EvidenceFound:
     """The verdict on one requirement, tied to the tree that it was found on."""
     found = await look(state, item, contents)
-    tree = state.version.tree if state.version else ""
+    tree = state.work.version.tree if state.work.version else ""
     return EvidenceFound(
         item=item.id, check=item.check, passed=found.holds, detail=found.detail, tree=tree, run=found.run
     )
@@ -150,7 +150,7 @@ def is_folder(target: str) -> bool:
 
 def about_run(state: State, item: str, check: CommandSucceeds | Serves | ExampleHolds) -> Observation:
     """What passes without a working program too was not shown by the program."""
-    secret = isinstance(check, ExampleHolds) and check.held and item not in state.failed_before
+    secret = isinstance(check, ExampleHolds) and check.held and item not in state.work.failed_before
     found, control = run_for(state, "check", item), run_for(state, "hollow check", item)
     result = about_outcome(check, found, secret)
     if result.holds and control is not None and about_outcome(check, control, secret).holds:
@@ -188,8 +188,8 @@ def about_output(run: RunFinished | None, prints: str) -> Observation:
 
 def about_file(state: State, path: str) -> Observation:
     """Part of the version, or made by a run of it: a leftover of an older version does not count."""
-    files = {file.path: file.size for file in (state.version.files if state.version else ())}
-    for run in state.runs:
+    files = {file.path: file.size for file in state.work.files}
+    for run in state.work.runs:
         files |= {change.path: change.size for change in run.result.changes if change.kind != "deleted"}
     if path not in files:
         return Observation(holds=False, detail="no run made it")
@@ -202,7 +202,7 @@ async def about_picture(state: State, path: str, contents: Contents) -> Observat
     found = about_file(state, path)
     if not found.holds:
         return found
-    address = state.artefacts.get(path, "")
+    address = state.work.artefacts.get(path, "")
     kept = await contents.blobs.get(address) if address else await contents.workspace.content(path)
     if kept is None or len(kept) >= MAX_FILE_BYTES:
         return Observation(holds=False, detail="it is too big to look at")
@@ -223,5 +223,5 @@ async def about_window(state: State, contents: Contents) -> Observation:
 
 def maker(state: State, path: str) -> str:
     """The run that made the file last."""
-    made = [run.id for run in state.runs for change in run.result.changes if change.path == path]
+    made = [run.id for run in state.work.runs for change in run.result.changes if change.path == path]
     return made[-1] if made else ""

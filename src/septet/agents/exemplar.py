@@ -12,10 +12,10 @@ def exemplar_agent(examples: Examples) -> Agent:
     """Looks the newest failure up; says so where it knows nothing that fits."""
 
     async def turn(state: State, record: Record) -> Event | None:
-        if state.turn is None or state.turn.settled:
+        if state.floor.turn is None or state.floor.turn.closed:
             return None
-        found = await examples.find(state.failure)
-        given = ExampleGiven(failure=state.failure)
+        found = await examples.find(state.work.failure)
+        given = ExampleGiven(failure=state.work.failure)
         if found is None:
             return given
         return replace(given, code=found.code, source=found.source, title=found.title)

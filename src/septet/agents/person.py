@@ -54,10 +54,10 @@ async def always_agree(state: State, record: Record) -> Event | None:
     asked = question(state)
     if asked is None:
         return None
-    if asked.kind == "plan" and state.plan is not None:
-        return PlanApproved(plan=plan_digest(state.plan), by="flag")
+    if asked.kind == "plan" and state.plan.current is not None:
+        return PlanApproved(plan=plan_digest(state.plan.current), by="flag")
     if asked.kind == "packages":
-        names = tuple(sorted(state.provisions.to_ask.names))
+        names = tuple(sorted(state.work.provisions.to_ask.names))
         return PackagesDecided(names=names, allowed=True, by="flag")
     return StepGranted()
 

@@ -40,11 +40,11 @@ def with_folder_protection(agent: Agent, run_context: RunContext, *, runs: bool 
 
 async def events_before_turn(state: State, run_context: RunContext) -> list[SnapshotTaken | VersionWritten]:
     """What is to be recorded before a turn begins; a turn that goes on after a crash has begun."""
-    turn = state.turn
-    if turn is None or turn.settled or turn.answers or turn.calls or run_context.mirror:
+    turn = state.floor.turn
+    if turn is None or turn.closed or turn.answers or turn.calls or run_context.mirror:
         return []
     events: list[SnapshotTaken | VersionWritten] = []
-    if state.existing and not state.snapshots and not state.versions:
+    if state.existing and not state.work.snapshots and not state.work.versions:
         hidden = await run_context.hidden_paths(state)
         events.append(
             (
@@ -63,12 +63,12 @@ async def version_found(state: State, run_context: RunContext) -> VersionWritten
 
     Where none of them is left nobody has edited anything: the folder is to be filled again.
     """
-    files = {file.path: file for file in (state.version.files if state.version else ())}
+    files = {file.path: file for file in state.work.files}
     contents = {path: await run_context.workspace.content(path) for path in files}
     if all(content is None for content in contents.values()):
         return None
     for path, content in contents.items():
-        if content is None and not is_expected(state.expected, path, ""):
+        if content is None and not is_expected(state.work.expected_digests, path, ""):
             files.pop(path)
         elif content is not None and is_foreign(state, path, sha256(content).hexdigest()):
             files.pop(path)
@@ -84,13 +84,13 @@ def version_from_folder(state: State, files: Iterable[FileRef]) -> VersionWritte
     ordered = tuple(sorted(files, key=lambda file: file.path))
     if {(file.path, file.sha256) for file in ordered} == known_files(state):
         return None
-    number = len(state.versions) + 1
+    number = len(state.work.versions) + 1
     note = "as found in the workspace"
     return VersionWritten(number=number, files=ordered, tree=tree_of(ordered), note=note, found=True)
 
 
 def known_files(state: State) -> set[tuple[str, str]]:
-    return {(file.path, file.sha256) for file in (state.version.files if state.version else ())}
+    return {(file.path, file.sha256) for file in state.work.files}
 
 
 def refuse_overwrite(member: RoleSpec, agent: Agent, run_context: RunContext) -> Agent:
@@ -110,7 +110,7 @@ def added_paths(state: State, event: Event | None) -> list[str]:
     """The paths that a version of the coder's brings."""
     if not isinstance(event, VersionWritten) or event.found:
         return []
-    before = {file.path for file in (state.version.files if state.version else ())}
+    before = {file.path for file in state.work.files}
     return [file.path for file in event.files if file.path not in before]
 
 
@@ -128,7 +128,7 @@ async def check_overwrite(
     wished = list(paths)
     if not wished:
         return None
-    known = [file.path for file in (state.version.files if state.version else ())]
+    known = [file.path for file in state.work.files]
     for path in wished:
         trouble = path_problem(path, [*known, *wished])
         reason = trouble.reason if trouble else await obstacle(state, path, run_context)
@@ -147,7 +147,7 @@ async def check_overwrite(
 
 async def obstacle(state: State, path: str, run_context: RunContext) -> str:
     """A folder, a link or a file in the way, unless a run has left it there: then it will be swept away."""
-    if not path_and_parents(path).isdisjoint((*state.created, *state.stale)):
+    if not path_and_parents(path).isdisjoint((*state.work.created_paths, *state.work.stale_artefacts)):
         return ""
     reason = await in_thread(lambda: run_context.workspace.obstacle(path))
     return f"'{path}' {reason}" if reason else ""

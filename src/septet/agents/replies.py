@@ -27,9 +27,9 @@ def one_answer_agent(member: RoleSpec, model: Model, bus: Bus, brief: Brief, set
     """One answer a turn, and the event that it leads to. What was said before a crash is used, not bought again."""
 
     async def turn(state: State, record: Record) -> Event | None:
-        if state.turn is None or state.turn.settled:
+        if state.floor.turn is None or state.floor.turn.closed:
             return None
-        known = state.turn.answers[-1:]
+        known = state.floor.turn.answers[-1:]
         said = known[0] if known else await ask_model(member, model, bus, state, await brief(state))
         trouble = misplaced_call(said.answer) or (None if settle else empty_message(said.answer))
         news: list[Event] = [] if known else [said]
@@ -90,5 +90,5 @@ async def keep_file(file: CodeFile, blobs: Blobs) -> FileRef:
 
 async def sources(state: State, blobs: Blobs) -> dict[str, str]:
     """The newest version's files as text, from the log and never from the disk."""
-    files = state.version.files if state.version else ()
+    files = state.work.files
     return {file.path: (await blobs.get(file.sha256)).decode(errors="replace") for file in files}

@@ -84,12 +84,12 @@ async def provide(
     missing = await open_wish(state, packages, sources)
     if packages is None or not missing:
         return state
-    if missing != state.provisions.wanted:
+    if missing != state.work.provisions.wanted:
         state = await record(PackagesWanted(missing=missing))
-    if state.team.packages == "auto" and state.provisions.to_ask:
+    if state.team.packages == "auto" and state.work.provisions.to_ask:
         names = tuple(sorted(missing.names))
         state = await record(PackagesDecided(names=names, allowed=True, by="policy"))
-    if not state.provisions.to_ask:
+    if not state.work.provisions.to_ask:
         state = await record(PackagesInstalled(installation=await packages.install(state.workspace, missing)))
     return state
 
@@ -97,12 +97,12 @@ async def provide(
 async def open_wish(state: State, packages: Packages | None, sources: Mapping[str, str]) -> MissingPackages:
     if packages is None or state.team.packages == "off":
         return MissingPackages()
-    return state.provisions.fresh(await packages.find_missing(state.workspace, sources))
+    return state.work.provisions.fresh(await packages.find_missing(state.workspace, sources))
 
 
 def waits(state: State) -> bool:
     """Nothing is run before the person has said yes or no."""
-    return state.team.packages == "ask" and bool(state.provisions.to_ask)
+    return state.team.packages == "ask" and bool(state.work.provisions.to_ask)
 
 
 MOST_KEPT = 1_000
@@ -218,7 +218,7 @@ def runner_agent(member: RoleSpec, run_context: RunContext) -> Agent:
 
 
 async def run_and_check(name: str, state: State, record: Record, run_context: RunContext) -> State:
-    assert state.version is not None, "the floor gives the runner a version to run"
+    assert state.work.version is not None, "the floor gives the runner a version to run"
     await run_context.write_newest(state, sweep=True)  # the newest version must make its own
     texts = await sources(state, run_context.blobs)
     state = await provide(state, record, run_context.packages, texts)
@@ -227,8 +227,8 @@ async def run_and_check(name: str, state: State, record: Record, run_context: Ru
     controls = possible_controls(texts)
     while (planned := next_run(state, controls)) is not None:
         state = await one_run(name, state, record, run_context, planned)
-    for item in state.plan.items if state.plan else ():
-        if item.id not in state.evidence and not isinstance(item.check, Judged):
+    for item in state.plan.items:
+        if item.id not in state.work.evidence and not isinstance(item.check, Judged):
             state = await record(await find_evidence(state, item, run_context))
     return state
 
@@ -249,11 +249,7 @@ def next_run(state: State, controls: Sequence[ControlName]) -> PlannedRun | None
 
 def open_controls(state: State) -> list[PlannedRun]:
     """Commands that passed: they may do so whatever the program does."""
-    items = [
-        one
-        for one in (state.plan.items if state.plan else ())
-        if isinstance(one.check, CommandSucceeds | ExampleHolds)
-    ]
+    items = [one for one in state.plan.items if isinstance(one.check, CommandSucceeds | ExampleHolds)]
     return [
         PlannedRun(purpose="hollow check", about=item.id)
         for item in items
@@ -275,14 +271,14 @@ def went_well(state: State, item: str) -> bool:
 async def one_run(
     speaker: str, state: State, record: Record, run_context: RunContext, planned: PlannedRun
 ) -> State:
-    assert state.version is not None
+    assert state.work.version is not None
     mode = mode_for(state, planned, await sources(state, run_context.blobs))
     started = RunStarted(
-        id=f"v{state.version.number} {planned.purpose} {planned.about}".rstrip(),
+        id=f"v{state.work.version.number} {planned.purpose} {planned.about}".rstrip(),
         purpose=planned.purpose,
         about=planned.about,
         command=command_for(state, planned),
-        tree=state.version.tree,
+        tree=state.work.version.tree,
         mode=name_of(mode),
     )
     state = await record(started)
@@ -292,14 +288,14 @@ async def one_run(
 def command_for(state: State, planned: PlannedRun) -> str:
     check = check_for(state, planned)
     if planned.purpose == "run" or isinstance(check, Serves):
-        return state.plan.run if state.plan else ""
+        return state.plan.current.run if state.plan.current else ""
     if isinstance(check, ExampleHolds):
         return "an example that is held back" if check.held else check.call
     return check.command if isinstance(check, CommandSucceeds) else state.team.tests or " ".join(PYTEST)
 
 
 def check_for(state: State, planned: PlannedRun) -> Check | None:
-    checks = {item.id: item.check for item in (state.plan.items if state.plan else ())}
+    checks = {item.id: item.check for item in state.plan.items}
     return checks.get(planned.about) if planned.purpose in ("check", "hollow check") else None
 
 
@@ -315,7 +311,7 @@ def mode_for(state: State, planned: PlannedRun, texts: Mapping[str, str]) -> Mod
 
 def needs_doubt(state: State) -> bool:
     """Tests that pass are run once more without the program, unless there is nothing to leave out."""
-    version = state.version
+    version = state.work.version
     program = version is not None and any(not is_test(file.path) for file in version.files)
     return program and bool(tests_of(state).passed) and control_of_tests(state) is None
 
@@ -325,7 +321,7 @@ async def control_folder(state: State, blobs: Blobs, control: ControlName) -> As
     """A temporary workspace with the tests and a changed program, or with the tests alone where there is none."""
     with temporary_folder("tests") as folder:
         workspace = Workspace(folder)
-        files = state.version.files if state.version else ()
+        files = state.work.files
         texts = {path: text for path, text in (await sources(state, blobs)).items() if not is_test(path)}
         program = changed_program(texts, control)
         kept = tuple(file for file in files if is_test(file.path) or (program and file.path not in program))
@@ -344,7 +340,7 @@ def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job
         workspace=folder,
         limits=limits,
         tests=testing,
-        readable=state.data,
+        readable=state.work.data,
         network=state.team.network,
         home=state.workspace,
         warm=state.team.warm,
@@ -354,7 +350,7 @@ def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job
 def control_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
     """A changed program may never end: it gets little more time than the right one took."""
     job = evidence_job(state, started, workspace)
-    took = max((run.result.seconds for run in state.runs if run.purpose not in CONTROLS), default=0.0)
+    took = max((run.result.seconds for run in state.work.runs if run.purpose not in CONTROLS), default=0.0)
     return replace(job, limits=replace(job.limits, seconds=min(job.limits.seconds, 10.0 + 2 * took)))
 
 

@@ -58,7 +58,7 @@ async def tool_answer(
     difference.
     """
     call, texts = context.call.id, context.texts
-    own = None if isinstance(said, ToolResult) else texts.known.keys() - state.borrowed
+    own = None if isinstance(said, ToolResult) else texts.known.keys() - state.work.person_files
     change = said if isinstance(said, Refusal) else await prepare_change(texts, context.wished, own)
     if isinstance(change, Refusal) or isinstance(said, Refusal):
         reason = said if isinstance(said, Refusal) else change

@@ -26,15 +26,15 @@ from septet.workspace.listing import LOOKED_INTO, FolderTexts
 
 
 def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> VersionWritten:
-    files = files_after({file.path: file for file in (state.version.files if state.version else ())}, changes)
-    return VersionWritten(number=len(state.versions) + 1, files=files, tree=tree_of(files), note=note)
+    files = files_after({file.path: file for file in state.work.files}, changes)
+    return VersionWritten(number=len(state.work.versions) + 1, files=files, tree=tree_of(files), note=note)
 
 
 def with_edits(state: State) -> State:
     """The state as it would be if what the open turn has changed were versions already."""
     edited = state
-    for call in state.turn.calls if state.turn else ():
-        result = state.results.get(call.id)
+    for call in state.floor.turn.calls if state.floor.turn else ():
+        result = state.talk.tool_results.get(call.id)
         if result is not None and result.changes:
             edited = reduce_event(edited, next_version(edited, result.changes, call.name))
     return edited
@@ -44,7 +44,7 @@ def files_read(state: State, member: str) -> dict[str, str]:
     """The files that a member knows from its calls, with the sha256 of what it saw or wrote there last."""
     calls: dict[str, ToolCalled] = {}
     known: dict[str, str] = {}
-    for said in state.messages:
+    for said in state.talk.messages:
         if isinstance(said, ToolCalled) and said.by == member:
             calls[said.id] = said
         elif isinstance(said, ToolAnswered) and said.id in calls:
@@ -69,7 +69,7 @@ class CallContext:
     ) -> None:
         self._edited = with_edits(state)
         self._record = record
-        self._ran_before = [run.result for run in state.runs if run.id == call.id]
+        self._ran_before = [run.result for run in state.work.runs if run.id == call.id]
         self._read = files_read(state, call.by)
         self._run_context = run_context
         self.call = call
@@ -89,7 +89,7 @@ class CallContext:
 
     def has_read(self, path: str) -> bool:
         known = self.texts.known.get(path)
-        if known is not None and path not in self._edited.borrowed:
+        if known is not None and path not in self._edited.work.person_files:
             return True  # the team wrote it
         content = self._content(path) if known is None else known.encode()
         return self._read.get(path) == sha256(content).hexdigest()
@@ -122,7 +122,7 @@ class CallContext:
             purpose="script",
             about=about,
             command=command,
-            tree=state.version.tree if state.version else "",
+            tree=state.work.version.tree if state.work.version else "",
             mode=name_of(mode),
         )
         ran = await self._run_context.run(state, self.call.by, started, mode)
@@ -131,7 +131,7 @@ class CallContext:
 
     async def check(self) -> ToolResult:
         """What the runner would see; its runs are in the log as a tool's, and nothing of it is evidence."""
-        if self._edited.version is None:
+        if self._edited.work.version is None:
             return ToolResult(text="there is nothing to check yet", summary="nothing", failed=True)
         seen = self._edited
 
@@ -158,7 +158,7 @@ def checked(state: State) -> ToolResult:
         f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}" for line in report(state)
     ]
     troubles = shortcomings(state)
-    failed = [run for run in state.runs if not run.result.succeeded and run.purpose not in CONTROLS]
+    failed = [run for run in state.work.runs if not run.result.succeeded and run.purpose not in CONTROLS]
     verdict = f"not done: {'; '.join(troubles)}" if troubles else "everything that a machine can check is met"
     text = "\n".join([verdict, *lines, *map(run_section, failed)])
     summary = f"{pluralize(len(troubles), 'trouble')}: {troubles[0]}" if troubles else "all met"

@@ -86,16 +86,20 @@ def is_recorded_in_files(event: Event) -> bool:
 def version_files(state: State) -> dict[str, FileRef]:
     if "versions" not in state.team.keepsakes:
         return {}
-    run = state.plan.run if state.plan else ""
-    mains = {version.number: main_of(version.files, run) for version in state.versions}
+    run = state.plan.current.run if state.plan.current else ""
+    mains = {version.number: main_of(version.files, run) for version in state.work.versions}
     return {f"script_v{number}.py": file for number, file in mains.items() if file}
 
 
 def plan_file(state: State) -> dict[str, bytes]:
-    wanted = "plan" in state.team.keepsakes and state.approved and state.plan is not None
-    return {"MasterPlan.txt": open_plan_text(state.plan).encode()} if wanted and state.plan else {}
+    wanted = "plan" in state.team.keepsakes and state.plan.approved and state.plan.current is not None
+    return (
+        {"MasterPlan.txt": open_plan_text(state.plan.current).encode()}
+        if wanted and state.plan.current
+        else {}
+    )
 
 
 def review_files(state: State) -> dict[str, bytes]:
-    wanted = state.reviews if "reviews" in state.team.keepsakes else ()
+    wanted = state.work.reviews if "reviews" in state.team.keepsakes else ()
     return {f"review_v{review.version}.txt": f"{review_text(review)}\n".encode() for review in wanted}

@@ -123,13 +123,13 @@ async def from_chat(log: Sequence[Recorded], blobs: Blobs) -> list[Example]:
     """From a chat that ended done: each error with the code that came after it, and the final program."""
     state = fold(log)
     ended = ending(state)
-    if ended is None or ended.reason != "done" or state.version is None:
+    if ended is None or ended.reason != "done" or state.work.version is None:
         return []
     errors = "; ".join(failures(log))
     examples: list[Example] = []
-    for file in state.version.files:
+    for file in state.work.version.files:
         code = (await blobs.get(file.sha256)).decode(errors="replace")
-        source = f"chat {state.chat}, v{state.version.number}, {file.path}"
+        source = f"chat {state.chat}, v{state.work.version.number}, {file.path}"
         examples.append(Example(title=state.goal[:200], text=errors[:500], code=code, source=source))
     return examples
 

@@ -31,7 +31,9 @@ async def document(
         return to_bytes(export_chat(log, form))
     state = fold(log)
     files = await read_blobs({file.path: file.sha256 for file in newest_files(state)}, blobs, redaction)
-    made = await read_blobs({path: sha for path, sha in state.artefacts.items() if sha}, blobs, redaction)
+    made = await read_blobs(
+        {path: sha for path, sha in state.work.artefacts.items() if sha}, blobs, redaction
+    )
     if form == "html":
         return to_bytes(await to_thread.run_sync(html_page, log, files, made))
     contents = {
@@ -44,7 +46,7 @@ async def document(
 
 
 def newest_files(state: State) -> Sequence[FileRef]:
-    return state.version.files if state.version else ()
+    return state.work.files
 
 
 def to_bytes(text: str) -> bytes:

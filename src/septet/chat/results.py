@@ -20,12 +20,14 @@ from septet.ways.table import way_of
 def spending_text(state: State) -> str:
     """The whole chat: answers, and what they cost where that is known."""
     limits = Allowance(tokens=state.budget.tokens, cost=state.budget.cost)
-    return " · ".join([pluralize(state.spent.answers, "answer"), *measures(state.spent, limits)])
+    return " · ".join(
+        [pluralize(state.spending.total.answers, "answer"), *measures(state.spending.total, limits)]
+    )
 
 
 def member_spending_lines(state: State) -> list[str]:
     """A line for each member whose answers were counted, with its own budget."""
-    known = {name: one for name, one in state.spending.items() if one.usage.total}
+    known = {name: one for name, one in state.spending.members.items() if one.usage.total}
     width = max(map(len, known), default=0)
     return [
         f"  {name:<{width}}  {pluralize(one.answers, 'answer')} · {' · '.join(measures(one, allowance(state, name)))}"
@@ -35,7 +37,7 @@ def member_spending_lines(state: State) -> list[str]:
 
 def turn_spending_text(state: State) -> str:
     """What a watcher sees of the member at work: how far it is into its own budget."""
-    speaker = state.turn.speaker if state.turn else ""
+    speaker = state.floor.speaker
     limits, used = allowance(state, speaker), own_spending(state, speaker)
     figures = [
         f"{used.usage.total}/{limits.tokens} tokens" if limits.tokens is not None else "",
@@ -49,7 +51,7 @@ def turn_spending_text(state: State) -> str:
 def time_text(state: State, meanwhile: float = 0.0) -> str:
     """Seconds that models and programs took, and of how many; `meanwhile` is what is not in the log yet."""
     limit = f"/{state.budget.seconds:g}" if state.budget.seconds is not None else ""
-    return f"{state.seconds + meanwhile:.0f}{limit} s"
+    return f"{state.spending.seconds + meanwhile:.0f}{limit} s"
 
 
 def measures(used: Spending, limits: Allowance) -> list[str]:
@@ -93,7 +95,7 @@ class Result(Value, omit_defaults=False):
 
 
 def result_of(state: State) -> Result:
-    number = state.version.number if state.version else 0
+    number = state.work.version.number if state.work.version else 0
     ended = ending(state)
     status = ended.reason if ended else "unfinished"
     lines = tuple(
@@ -112,13 +114,13 @@ def result_of(state: State) -> Result:
         status=status,
         detail=ended.detail if ended else state.halted.text if state.halted else "",
         exit_code=0 if status in FINISHED else 3,
-        versions=len(state.versions),
+        versions=len(state.work.versions),
         workspace=state.workspace,
         evidence=lines,
-        usage=state.spent.usage,
-        cost=state.spent.cost,
-        members=state.spending,
-        answer=state.answered.text if state.answered else "",
+        usage=state.spending.total.usage,
+        cost=state.spending.total.cost,
+        members=state.spending.members,
+        answer=state.talk.answer.text if state.talk.answer else "",
     )
 
 
@@ -190,7 +192,9 @@ def speaks_for_person(team: TeamSpec, speaker: str) -> bool:
 def open_question(state: State) -> Question | None:
     """What the chat waits for the person to answer; None while others have something to do."""
     waits = (
-        state.ended is None and state.turn is not None and speaks_for_person(state.team, state.turn.speaker)
+        state.ended is None
+        and state.floor.turn is not None
+        and speaks_for_person(state.team, state.floor.turn.speaker)
     )
     return question(state) if waits else None
 
@@ -201,16 +205,16 @@ def status(state: State) -> str:
         return ending_text(state, ended)
     if state.halted is not None:
         return f"error: {state.halted.cause}"
-    if state.turn is None:
+    if state.floor.turn is None:
         return "not begun"
     if (asked := open_question(state)) is not None:
         return f"waits for the person to {WISHES[asked.kind]}"
-    return f"unfinished, it was the {state.turn.speaker}'s turn"
+    return f"unfinished, it was the {state.floor.turn.speaker}'s turn"
 
 
 def ending_text(state: State, ended: ChatEnded) -> str:
     words = ENDINGS[ended.reason].format(by=ended.by or "a member")
-    if ended.reason == "claimed" and state.terminated is not None:
+    if ended.reason == "claimed" and state.floor.termination is not None:
         words = "claimed, not proven: the manager says it is done, nothing was checked"
     detail = ended.detail if ended.reason != "done" else ""
     return f"{words} ({detail})" if detail and detail != words else words
@@ -219,9 +223,9 @@ def ending_text(state: State, ended: ChatEnded) -> str:
 def report_table(state: State, width: int = 120) -> str:
     """Requirement → check → evidence, for the newest version, in columns that fit the width."""
     lines = report(state)
-    if not lines or state.version is None:
+    if not lines or state.work.version is None:
         return ""
-    rows = [HEAD, *(report_row(line, state.version.number) for line in lines)]
+    rows = [HEAD, *(report_row(line, state.work.version.number) for line in lines)]
     room = max(60, width) - 18
     shares = [1, room * 2 // 5, room // 3, room - room * 2 // 5 - room // 3, 7]
     widths = [
@@ -258,14 +262,14 @@ def summary(state: State) -> str:
         f"{state.chat}: {status(state)}",
         f"error: {state.halted.text} (then: septet resume {state.chat})" if state.halted else "",
         f"goal: {clip(' '.join(state.goal.split()), 200)}",
-        f"team: {state.team.name} · {pluralize(len(state.versions), 'version')} · {spending_text(state)}",
+        f"team: {state.team.name} · {pluralize(len(state.work.versions), 'version')} · {spending_text(state)}",
         *member_spending_lines(state),
         *versions(state),
         report_table(state),
-        "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.versions else "",
+        "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.work.versions else "",
         artefacts(state),
         runs(state),
-        f"network: {network_text(state.team.network)}" if state.versions else "",
+        f"network: {network_text(state.team.network)}" if state.work.versions else "",
         f"workspace: {state.workspace}",
     ]
     return "\n".join(part for part in parts if part)
@@ -279,9 +283,9 @@ def network_text(network: Network) -> str:
 
 
 def versions(state: State) -> list[str]:
-    reviews = {review.version: review for review in state.reviews}
+    reviews = {review.version: review for review in state.work.reviews}
     lines: list[str] = []
-    for version in state.versions:
+    for version in state.work.versions:
         files = ", ".join(file.path for file in version.files)
         review = reviews.get(version.number)
         verdict = f"{review.verdict}, {pluralize(len(review.findings), 'finding')}" if review else "no review"
@@ -291,12 +295,12 @@ def versions(state: State) -> list[str]:
 
 def runs(state: State) -> str:
     """The newest version's, by the names that --output knows."""
-    if not state.runs:
+    if not state.work.runs:
         return ""
-    names = ", ".join(run.id for run in state.runs)
-    return f"runs: {names} (septet show {state.chat} --output '{state.runs[0].id}')"
+    names = ", ".join(run.id for run in state.work.runs)
+    return f"runs: {names} (septet show {state.chat} --output '{state.work.runs[0].id}')"
 
 
 def artefacts(state: State) -> str:
-    made = sorted(path for path in state.artefacts if not path.startswith("."))
+    made = sorted(path for path in state.work.artefacts if not path.startswith("."))
     return f"made: {', '.join(made)}" if made else ""

@@ -46,7 +46,7 @@ def before_last_act(log: Sequence[Recorded]) -> Point | None:
 
 def version_named(state: State, name: str) -> VersionWritten:
     """`v2` or `2`."""
-    known = {str(version.number): version for version in state.versions}
+    known = {str(version.number): version for version in state.work.versions}
     found = known.get(name.lower().removeprefix("v"))
     if found is None:
         has = f"it has v1 to v{len(known)}" if known else "it has none yet"

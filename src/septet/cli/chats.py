@@ -107,7 +107,7 @@ def diff(name: str, old: str | None, new: str | None) -> int:
         from septet.chat.versions import version_diff, version_named
 
         state = await session.state(await session.find(name))
-        count = len(state.versions)
+        count = len(state.work.versions)
         before = version_named(state, f"v{max(1, count - 1)}" if old is None else old)
         after = version_named(state, f"v{count}" if new is None else new)
         return await version_diff(before, after, session.blobs)

@@ -127,7 +127,7 @@ async def run_program(chat: str, options: Options) -> None:
 
     async with open_session() as session:
         state = await session.state(chat)
-        command = (state.plan.run if state.plan else "") or "python main.py"
+        command = (state.plan.current.run if state.plan.current else "") or "python main.py"
         run = RunStarted(id="by hand", purpose="run", command=command, tree="")
         job = evidence_job(state, run, Workspace(Path(state.workspace)))
         mode = mode_of_run(state, await sources(state, session.blobs))

@@ -80,7 +80,7 @@ class ProgressScreen:
         return footer_text(self.state, turn=now - self._opened, quiet=now - self._news)
 
     def show(self, recorded: Recorded, aloud: bool = True) -> None:
-        before, self.state = self.state.plan, reduce(self.state, recorded)
+        before, self.state = self.state.plan.current, reduce(self.state, recorded)
         self._news = monotonic()
         if isinstance(recorded.event, TurnOpened):
             self._opened = self._news
@@ -117,10 +117,10 @@ def footer_text(state: State, turn: float = 0.0, quiet: float = 0.0) -> str:
     `turn` is how many seconds the turn has taken, `quiet` how many passed since the last event.
     """
     rounds = f"round {rounds_used(state)} of {state.budget.rounds or '∞'}"
-    busy = state.turn is not None and state.ended is None
-    speaker = f"waiting for the {state.turn.speaker}, {turn:.0f} s" if state.turn and busy else ""
-    total = len(state.plan.items) if state.plan else 0
-    met = sum(found.passed for found in state.evidence.values())
+    busy = state.floor.turn is not None and state.ended is None
+    speaker = f"waiting for the {state.floor.turn.speaker}, {turn:.0f} s" if state.floor.turn and busy else ""
+    total = len(state.plan.current.items) if state.plan.current else 0
+    met = sum(found.passed for found in state.work.evidence.values())
     checks = f"{met}/{total} checks met" if total else ""
     return " · ".join(
         filter(

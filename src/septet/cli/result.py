@@ -42,7 +42,7 @@ def result_text(state: State, width: int) -> str:
     """The plan, the answer, the talk's last words, or the report: whatever the chat was for."""
     way = way_of(state.team)
     words = way.result_text(state)
-    program = f"the program is in {state.workspace}" if state.versions else ""
+    program = f"the program is in {state.workspace}" if state.work.versions else ""
     if way.is_talk:
         parts = [words or status(state), program]
     elif words:

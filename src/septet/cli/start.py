@@ -141,7 +141,7 @@ def resume_chat(
             )
         await take_chat(session, state, message)
         wanted = None if version is None else version_named(state, version)
-        if wanted is not None and wanted != state.version:
+        if wanted is not None and wanted != state.work.version:
             await bring_back(session, state, wanted, "to go on from there")
         if message:
             await say(session, state, message)

@@ -144,7 +144,7 @@ async def run_to_end(session: Session, chat: str, sandbox: Sandbox, options: Opt
 def introduce(state: State, output: OutputOptions) -> None:
     screen = ProgressScreen(state, output.plain)
     screen.say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
-    for card in state.cards:
+    for card in state.work.data_cards:
         screen.say("septet", f"data: {card.card if output.verbose else card.card.splitlines()[0]}")
     if state.team.network != "off":
         screen.say("septet", f"network for programs: {network_text(state.team.network)}")
@@ -207,7 +207,7 @@ async def print_new(session: Session, chat: str, after: int, output: OutputOptio
 async def ask_follow_up(session: Session, state: State, options: Options) -> bool:
     """After an answer, a person at the terminal may ask on; the threads and the workspace stay."""
     silent = options.consent.to_all or options.output.json or options.consent.approve == "never"
-    if state.answered is None or silent or not at_terminal():
+    if state.talk.answer is None or silent or not at_terminal():
         return False
     asked = await ask_next()
     if asked is None:

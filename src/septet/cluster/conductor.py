@@ -73,10 +73,10 @@ class ChatListener:
 
     async def order(self, state: State) -> None:
         """Ask for one who takes the open turn. A lost order is placed again, and so is one that was cut off."""
-        assert state.turn is not None
-        name = state.turn.speaker
+        assert state.floor.turn is not None
+        name = state.floor.turn.speaker
         role = next((member.role for member in state.team.members if member.name == name), name)
-        order = Order(chat=self._chat, opened=state.turn.opened)
+        order = Order(chat=self._chat, opened=state.floor.turn.opened_at)
         with suppress(nats.errors.Error):
             if self._client.is_connected:
                 reply = turn_subject(self._chat)
@@ -141,7 +141,7 @@ async def perform_with_remote_members(
         while log.state.ended is None:
             await perform(log, floor, agents)
             remote_turn = RemoteTurn(log, floor, listener, lease)
-            while log.state.turn is not None and log.state.turn.speaker not in agents:
+            while log.state.floor.turn is not None and log.state.floor.turn.speaker not in agents:
                 await remote_turn.next()
 
 
@@ -185,7 +185,7 @@ class RemoteTurn:
     async def _handle_message(self, message: TurnMessage | NoResponders) -> None:
         self._due = monotonic() + self._lease
         if isinstance(message, TurnFailed):
-            turn = self._log.state.turn
+            turn = self._log.state.floor.turn
             raise as_error(message, turn.speaker if turn else "member")
         if isinstance(message, MemberLeft | NoResponders):
             if isinstance(message, NoResponders):

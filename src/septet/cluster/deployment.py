@@ -129,7 +129,7 @@ class ClusterConductor:
             goal=state.goal,
             status=status(state),
             ending=result_of(state).status,
-            versions=len(state.versions),
+            versions=len(state.work.versions),
             workspace=state.workspace,
             changed=time(),
         )
@@ -152,7 +152,7 @@ class ClusterConductor:
 
     async def _protect_folder(self, state: State) -> State:
         """Before anybody has done anything, the folder as it is becomes a snapshot, if it is in use."""
-        if not state.existing or state.turns or state.snapshots:
+        if not state.existing or state.floor.turn_counts or state.work.snapshots:
             return state
         workspace = Workspace(Path(state.workspace))
         hidden = await hidden_in(workspace, None, self.blobs)
@@ -182,8 +182,8 @@ async def mirror_event(state: State, event: Event, blobs: Blobs) -> None:
 
 def all_contents(state: State) -> dict[str, tuple[str, ...]]:
     """Whatever the team and its runs had at each path: an image of what is made elsewhere may be behind."""
-    found = [(file.path, file.sha256) for version in state.versions for file in version.files]
-    found += [*state.artefacts.items(), *state.stale.items()]
+    found = [(file.path, file.sha256) for version in state.work.versions for file in version.files]
+    found += [*state.work.artefacts.items(), *state.work.stale_artefacts.items()]
     contents: dict[str, tuple[str, ...]] = {}
     for path, digest in found:
         contents[path] = (*contents.get(path, ()), digest)

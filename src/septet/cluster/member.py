@@ -228,7 +228,7 @@ def take_turns(store: SharedLog, cast: CastMembers) -> TakeTurn:
 
     async def take(turn: PendingTurn) -> None:
         log = await cache.log(turn)
-        if log.state.turn is not None and log.state.turn.opened == turn.opened_seq:
+        if log.state.floor.turn is not None and log.state.floor.turn.opened_at == turn.opened_seq:
             floor, agents = cast(log.state)
             await perform(log, floor, agents)
         cache.keep(log)

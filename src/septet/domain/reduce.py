@@ -59,7 +59,8 @@ from septet.domain.facts import apply_change
 from septet.domain.files import ANY, FileRef
 from septet.domain.plans import Wish, plan_digest
 from septet.domain.runs import CONTROLS
-from septet.domain.state import Base, Spending, State, Turn
+from septet.domain.state import Base, FloorState, Spending, SpendingState, State, Turn, WorkState
+from septet.domain.teams import Budget
 
 ALL_STEPS = 1 << 53
 """More than any chat takes."""
@@ -102,19 +103,34 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
         case ChatStarted(goal=goal, team=team, workspace=workspace, data=data):
             begun = replace(state, goal=goal, team=team, budget=team.budget)
             begun = replace(begun, facts=event.facts, own_facts=event.own_facts)
-            return replace(begun, workspace=workspace, existing=event.existing, data=data)
+            work = replace(state.work, data=data)
+            return replace(begun, workspace=workspace, existing=event.existing, work=work)
         case ChatContinued(budget=budget):
-            again = replace(state, budget=budget, ended=None, before_end=None, stop_requested=False)
-            again = replace(again, terminated=None, budget_reached=None, spending_at_opening=state.spending)
-            return replace(again, refusals=0, repeats=0, green_rejections=0, failing=0)
+            return reduce_continuation(state, budget)
         case TurnOpened(speaker=speaker):
             return reduce_turn(state, speaker)
         case StepGranted(freely=freely):
-            return settle_person_turn(replace(state, steps=ALL_STEPS if freely else state.steps + 1))
+            granted = ALL_STEPS if freely else state.floor.granted_steps + 1
+            return close_person_turn(replace(state, floor=replace(state.floor, granted_steps=granted)))
         case ChatHalted() | ChatEnded() | BudgetReached() | StopRequested():
             return reduce_stop(state, event)
         case _:
             assert_never(event)
+
+
+def reduce_continuation(state: State, budget: Budget) -> State:
+    """The chat goes on: what had stopped it is forgotten, and what bounds it is counted anew."""
+    return replace(
+        state,
+        budget=budget,
+        ended=None,
+        before_end=None,
+        stop_requested=False,
+        work=replace(state.work, unchanged_versions=0, green_rejections=0, same_failures=0),
+        talk=replace(state.talk, refusals=0),
+        floor=replace(state.floor, termination=None),
+        spending=replace(state.spending, budget_reached=None, at_opening=state.spending.members),
+    )
 
 
 def reduce_stop(state: State, event: StopEvent) -> State:
@@ -123,13 +139,13 @@ def reduce_stop(state: State, event: StopEvent) -> State:
             return replace(state, halted=event)
         case ChatEnded():
             # Who says once more that it has ended says nothing: the first end counts until it goes on.
-            return (
-                state
-                if state.ended
-                else replace(state, ended=event, turn=None, previous="", before_end=state)
-            )
+            if state.ended:
+                return state
+            floor = replace(state.floor, turn=None, previous_speaker="")
+            return replace(state, ended=event, floor=floor, before_end=state)
         case BudgetReached():
-            return replace(state, budget_reached=event, turn=close_turn(state.turn))
+            spending = replace(state.spending, budget_reached=event)
+            return replace(state, spending=spending, floor=close_turn(state.floor))
         case StopRequested():
             return replace(state, stop_requested=True)
         case _:
@@ -137,14 +153,16 @@ def reduce_stop(state: State, event: StopEvent) -> State:
 
 
 def reduce_turn(state: State, speaker: str) -> State:
-    turns = {**state.turns, speaker: state.turns.get(speaker, 0) + 1}
-    number, heard = sum(turns.values()), len(state.remarks)
-    turn = Turn(speaker=speaker, number=number, opened=state.seq, heard=heard)
-    before = state.turn.speaker if state.turn and state.turn.speaker != speaker else state.previous
-    state = replace(state, turn=turn, turns=turns, previous=before, chosen="", results={})
-    if speaker != state.team.person or state.version is None:
-        return state
-    return replace(state, consulted=state.version.tree, consulted_at=len(state.versions))
+    floor, version = state.floor, state.work.version
+    counts = {**floor.turn_counts, speaker: floor.turn_counts.get(speaker, 0) + 1}
+    remarks = len(state.talk.remarks)
+    turn = Turn(speaker=speaker, number=sum(counts.values()), opened_at=state.seq, remarks_at_opening=remarks)
+    before = floor.turn.speaker if floor.turn and floor.turn.speaker != speaker else floor.previous_speaker
+    floor = replace(floor, turn=turn, turn_counts=counts, previous_speaker=before, chosen_speaker="")
+    if speaker == state.team.person and version is not None:
+        versions = len(state.work.versions)
+        floor = replace(floor, consulted_tree=version.tree, versions_at_consultation=versions)
+    return replace(state, floor=floor, talk=replace(state.talk, tool_results={}))
 
 
 def reduce_talk(state: State, event: TalkEvent) -> State:
@@ -152,20 +170,20 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
         case ModelAnswered():
             return reduce_answer(state, event)
         case ReplyRefused(role=role, shown=shown):
-            state = spoilt(saw(state, shown), role)
-            return replace(state, refused=event, refusals=state.refusals + 1, turn=close_turn(state.turn))
+            talk = replace(state.talk, refused_reply=event, refusals=state.talk.refusals + 1)
+            floor = close_turn(count_refused_turn(state.floor, role))
+            return replace(state, work=show_files(state.work, shown), talk=talk, floor=floor)
         case PersonSpoke():
-            state = replace(state, messages=state.messages.plus(event), answered=None, accepted=False)
-            return settle_person_turn(reduce_words(state, event))
+            return close_person_turn(reduce_words(state, event))
         case WorkAccepted():
-            return settle_person_turn(replace(state, accepted=True))
+            return close_person_turn(replace(state, work=replace(state.work, accepted=True)))
         case PlanProposed(plan=plan):
-            return settle_turn(
-                replace(state, plan=plan, approved=False, remarks=unheard(state), met_before={})
-            )
+            proposed = replace(state.plan, current=plan, approved=False, met_before={})
+            return finish_turn(drop_known_remarks(replace(state, plan=proposed)))
         case PlanApproved(plan=digest):
-            current = state.plan is not None and plan_digest(state.plan) == digest
-            return settle_person_turn(replace(state, approved=state.approved or current))
+            plan = state.plan
+            current = plan.current is not None and plan_digest(plan.current) == digest
+            return close_person_turn(replace(state, plan=replace(plan, approved=plan.approved or current)))
         case _:
             assert_never(event)
 
@@ -173,12 +191,12 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
 def reduce_group(state: State, event: GroupEvent) -> State:
     match event:
         case SpeakerChosen(speaker=speaker):
-            return settle_turn(replace(state, chosen=speaker))
+            return finish_turn(replace(state, floor=replace(state.floor, chosen_speaker=speaker)))
         case Terminated():
-            return settle_turn(replace(state, terminated=event))
+            return finish_turn(replace(state, floor=replace(state.floor, termination=event)))
         case FactsChanged(by=by, change=change):
             own = (*state.own_facts, *change.add) if by == "person" else state.own_facts
-            return settle_person_turn(
+            return close_person_turn(
                 replace(state, facts=apply_change(state.facts, change, own), own_facts=own)
             )
         case _:
@@ -187,20 +205,23 @@ def reduce_group(state: State, event: GroupEvent) -> State:
 
 def reduce_work(state: State, event: WorkEvent) -> State:
     match event:
-        case VersionWritten(found=found):
-            state = reduce_version(wrote(state, event), event)
-            return reopen_turn(state) if found else settle_turn(state)
+        case VersionWritten():
+            return reduce_version(state, event)
         case RunFinished():
             return reduce_run(state, event)
         case EvidenceFound(item=item):
-            return replace(state, evidence={**state.evidence, item: event})
+            evidence = {**state.work.evidence, item: event}
+            return replace(state, work=replace(state.work, evidence=evidence))
         case ReviewGiven():
-            return settle_turn(reduce_review(state, event))
+            # The person's remarks are in the review now, where the coder will read them.
+            reviewed = replace(state, work=reduce_review(state.work, event))
+            return finish_turn(drop_known_remarks(reviewed))
         case DecisionRecorded(case=case):
-            turn = state.turn and replace(state.turn, decided=True)
-            return replace(state, turn=turn, diagnosis=event if case else state.diagnosis)
+            turn = state.floor.turn and replace(state.floor.turn, has_decision=True)
+            work = replace(state.work, diagnosis=event) if case else state.work
+            return replace(state, floor=replace(state.floor, turn=turn), work=work)
         case ExampleGiven():
-            return settle_turn(replace(state, example=event))
+            return finish_turn(replace(state, work=replace(state.work, example=event)))
         case RunStarted():
             return state
         case _:
@@ -208,25 +229,25 @@ def reduce_work(state: State, event: WorkEvent) -> State:
 
 
 def reduce_tools(state: State, event: ToolEvent) -> State:
-    turn = state.turn
+    work, talk, turn = state.work, state.talk, state.floor.turn
     match event:
         case ToolCalled():
             turn = turn and replace(turn, calls=(*turn.calls, event))
-            return replace(
-                state, turn=turn, waiting=(*state.waiting, event), messages=state.messages.plus(event)
-            )
+            talk = replace(talk, open_calls=(*talk.open_calls, event), messages=talk.messages.plus(event))
+            return replace(state, floor=replace(state.floor, turn=turn), talk=talk)
         case ToolAnswered(id=answered, shown=shown):
-            waiting = tuple(call for call in state.waiting if call.id != answered)
-            results = {**state.results, answered: event}
-            state = saw(state, shown)
-            return replace(state, waiting=waiting, results=results, messages=state.messages.plus(event))
+            still = tuple(call for call in talk.open_calls if call.id != answered)
+            results = {**talk.tool_results, answered: event}
+            talk = replace(talk, open_calls=still, tool_results=results, messages=talk.messages.plus(event))
+            return replace(state, work=show_files(work, shown), talk=talk)
         case SnapshotTaken():
             turn = turn and replace(turn, snapshot=event)
-            return replace(state, turn=turn, snapshots=state.snapshots.plus(event))
+            work = replace(work, snapshots=work.snapshots.plus(event))
+            return replace(state, floor=replace(state.floor, turn=turn), work=work)
         case DataDescribed():
-            return replace(state, cards=(*state.cards, event))
+            return replace(state, work=replace(work, data_cards=(*work.data_cards, event)))
         case AnswerGiven():
-            return settle_turn(replace(state, answered=event, remarks=unheard(state)))
+            return finish_turn(drop_known_remarks(replace(state, talk=replace(talk, answer=event))))
         case _:
             assert_never(event)
 
@@ -244,203 +265,233 @@ def reduce_base(state: State, event: BaseEvent) -> State:
 
 
 def reduce_packages(state: State, event: PackageEvent) -> State:
+    provisions = state.work.provisions
     match event:
         case PackagesWanted(missing=missing):
-            return replace(state, provisions=replace(state.provisions, wanted=missing))
+            provisions = replace(provisions, wanted=missing)
+            return replace(state, work=replace(state.work, provisions=provisions))
         case PackagesDecided(names=names, allowed=allowed, always=always):
-            return settle_person_turn(
-                replace(state, provisions=state.provisions.with_decision(names, allowed, always))
-            )
+            provisions = provisions.with_decision(names, allowed, always)
+            return close_person_turn(replace(state, work=replace(state.work, provisions=provisions)))
         case PackagesInstalled(installation=done):
-            state = replace(state, provisions=state.provisions.after(done))
-            return replace(state, seconds=state.seconds + done.seconds)
+            work = replace(state.work, provisions=provisions.after(done))
+            spending = replace(state.spending, seconds=state.spending.seconds + done.seconds)
+            return replace(state, work=work, spending=spending)
         case _:
             assert_never(event)
 
 
 def reduce_answer(state: State, event: ModelAnswered) -> State:
-    answer = event.answer
+    answer, floor, spending = event.answer, state.floor, state.spending
     one = Spending(answers=1, usage=answer.usage, cost=answer.cost or 0.0, seconds=answer.seconds)
-    turn = state.turn and replace(state.turn, answers=(*state.turn.answers, event))
+    turn = floor.turn and replace(floor.turn, answers=(*floor.turn.answers, event))
     return replace(
         state,
-        turn=turn,
-        messages=state.messages.plus(event),
-        spending=add_spending(state, event.role, one),
-        latest={**state.latest, event.role: one},
-        seconds=state.seconds + answer.seconds,
+        floor=replace(floor, turn=turn),
+        talk=replace(state.talk, messages=state.talk.messages.plus(event)),
+        spending=replace(
+            add_spending(spending, event.role, one),
+            latest_answers={**spending.latest_answers, event.role: one},
+            seconds=spending.seconds + answer.seconds,
+        ),
     )
 
 
-def took(state: State, seconds: float) -> State:
-    """A program's time is that of the member whose turn it is."""
-    if state.turn is None:
-        return state
-    return replace(state, spending=add_spending(state, state.turn.speaker, Spending(seconds=seconds)))
-
-
-def add_spending(state: State, member: str, more: Spending) -> dict[str, Spending]:
-    return {**state.spending, member: state.spending.get(member, Spending()).plus(more)}
+def add_spending(spending: SpendingState, member: str, more: Spending) -> SpendingState:
+    spent = spending.members.get(member, Spending()).plus(more)
+    return replace(spending, members={**spending.members, member: spent})
 
 
 def reduce_version(state: State, event: VersionWritten) -> State:
     """New code empties what was known of the old one; the same code again changes only the count."""
-    found, before = event.found, state.version
-    remarks = state.remarks if found else unheard(state)  # what was found answers nobody
-    state = replace(state, versions=state.versions.plus(event), remarks=remarks, diagnosis=None)
+    found, before = event.found, state.work.version
+    work = replace(write_files(state.work, event), versions=state.work.versions.plus(event), diagnosis=None)
     if before is not None and before.tree == event.tree:
-        return replace(state, repeats=state.repeats + 1, failing=state.failing + bool(state.failure))
+        again = work.same_failures + bool(work.failure)
+        work = replace(work, unchanged_versions=work.unchanged_versions + 1, same_failures=again)
+        state = replace(state, work=work)
+    else:
+        met = {**state.plan.met_before, **met_requirements(before, state)}
+        wishes = state.plan.wishes if found else assign_wishes(state, event.number)
+        plan = replace(state.plan, wishes=wishes, met_before=met)
+        state = replace(state, work=forget_tree(work), plan=plan)
+    # What was found in the folder answers nobody.
+    return reopen_turn(state) if found else finish_turn(drop_known_remarks(state))
+
+
+def forget_tree(work: WorkState) -> WorkState:
+    """What was known of the tree before the newest one."""
+    created = {path: work.artefacts.get(path, "") for path in work.created_paths}
     return replace(
-        state,
-        wishes=state.wishes if found else worked_in(state, event.number),
+        work,
         accepted=False,
         failure="",
-        failing=state.failing if state.failure else 0,
+        same_failures=work.same_failures if work.failure else 0,
         failed_tests=frozenset(),
-        last_failed_tests=state.failed_tests or state.last_failed_tests,
-        repeats=0,
+        last_failed_tests=work.failed_tests or work.last_failed_tests,
+        unchanged_versions=0,
         runs=(),
         evidence={},
         review=None,
-        met_before={**state.met_before, **met_by(before, state)},
-        failed_before=frozenset(one.item for one in state.evidence.values() if not one.passed),
-        stale={**state.stale, **{path: state.artefacts.get(path, "") for path in state.created}},
+        failed_before=frozenset(one.item for one in work.evidence.values() if not one.passed),
+        stale_artefacts={**work.stale_artefacts, **created},
         artefacts={},
-        created=frozenset(),
+        created_paths=frozenset(),
     )
 
 
-def met_by(version: VersionWritten | None, state: State) -> dict[str, int]:
+def met_requirements(version: VersionWritten | None, state: State) -> dict[str, int]:
     """Requirements of the plan that the version met by the evidence, and its number."""
-    checks = {item.id: item.check for item in (state.plan.items if state.plan else ())}
-    met = (one for one in state.evidence.values() if one.passed and checks.get(one.item) == one.check)
+    checks = {item.id: item.check for item in state.plan.items}
+    met = (one for one in state.work.evidence.values() if one.passed and checks.get(one.item) == one.check)
     return {one.item: version.number for one in met} if version else {}
 
 
 def reduce_words(state: State, event: PersonSpoke) -> State:
     """Words after the approval of the plan are requirements, unless they ask for nothing."""
-    if not state.approved:
-        return replace(state, remarks=(*state.remarks, event))
-    if asks_nothing(event.text):
-        return state
-    wish = Wish(id=f"W{len(state.wishes) + 1}", text=event.text, said=state.seq)
-    return replace(state, remarks=(*state.remarks, event), wishes=(*state.wishes, wish))
+    plan, work = state.plan, replace(state.work, accepted=False)
+    talk = replace(state.talk, messages=state.talk.messages.plus(event), answer=None)
+    if plan.approved and asks_nothing(event.text):
+        return replace(state, work=work, talk=talk)
+    if plan.approved:
+        wish = Wish(id=f"W{len(plan.wishes) + 1}", text=event.text, said=state.seq)
+        plan = replace(plan, wishes=(*plan.wishes, wish))
+    talk = replace(talk, remarks=(*talk.remarks, event))
+    return replace(state, plan=plan, work=work, talk=talk)
 
 
-def worked_in(state: State, version: int) -> tuple[Wish, ...]:
+def assign_wishes(state: State, version: int) -> tuple[Wish, ...]:
     """The wishes that the member whose turn it is knew have a version now."""
-    opened = state.turn.opened if state.turn else 0
+    opened_at = state.floor.turn.opened_at if state.floor.turn else 0
     return tuple(
-        replace(wish, version=version) if not wish.version and wish.said < opened else wish
-        for wish in state.wishes
+        replace(wish, version=version) if not wish.version and wish.said < opened_at else wish
+        for wish in state.plan.wishes
     )
 
 
 def reduce_run(state: State, event: RunFinished) -> State:
-    result = event.result
-    made = {change.path: change.sha256 for change in result.changes if change.kind != "deleted"}
-    new = {change.path for change in result.changes if change.kind == "new"}
-    gone = {change.path for change in result.changes if change.kind == "deleted"}
+    seconds, turn = event.result.seconds, state.floor.turn
+    spending = replace(state.spending, seconds=state.spending.seconds + seconds)
+    if turn is not None:  # a program's time is that of the member whose turn it is
+        spending = add_spending(spending, turn.speaker, Spending(seconds=seconds))
     return replace(
-        note_failure(took(state, result.seconds), event),
-        runs=(*state.runs, event),
-        messages=state.messages.plus(event),
-        artefacts={**state.artefacts, **made},
-        created=(state.created | new | set(result.others)) - gone,
-        expected=expected_after(state, event),
-        seconds=state.seconds + result.seconds,
+        state,
+        work=note_run(note_failure(state.work, event), event),
+        talk=replace(state.talk, messages=state.talk.messages.plus(event)),
+        spending=spending,
     )
 
 
-def saw(state: State, shown: Iterable[FileRef]) -> State:
+def note_run(work: WorkState, event: RunFinished) -> WorkState:
+    """The run and the files that it made, changed or deleted."""
+    changes = event.result.changes
+    made = {change.path: change.sha256 for change in changes if change.kind != "deleted"}
+    new = {change.path for change in changes if change.kind == "new"}
+    gone = {change.path for change in changes if change.kind == "deleted"}
+    return replace(
+        work,
+        runs=(*work.runs, event),
+        artefacts={**work.artefacts, **made},
+        created_paths=(work.created_paths | new | set(event.result.others)) - gone,
+        expected_digests=expected_after(work, event),
+    )
+
+
+def show_files(work: WorkState, shown: Iterable[FileRef]) -> WorkState:
     """The person's files as they are: what is shown, or found in the folder, is not the team's own."""
     files = {file.path: (file.sha256,) for file in shown}
-    return replace(state, expected={**state.expected, **files}, borrowed=state.borrowed | files.keys())
+    if not files:
+        return work
+    expected = {**work.expected_digests, **files}
+    return replace(work, expected_digests=expected, person_files=work.person_files.union(files))
 
 
-def wrote(state: State, version: VersionWritten) -> State:
+def write_files(work: WorkState, version: VersionWritten) -> WorkState:
     """Until a run shows that the version is on disk, what was there before may still be; "" is no file."""
-    before = {file.path: file.sha256 for file in (state.version.files if state.version else ())}
+    before = {file.path: file.sha256 for file in work.files}
     written = [file for file in version.files if before.get(file.path) != file.sha256]
     if version.found:
-        return saw(state, written)
-    known = state.expected
+        return show_files(work, written)
+    known = work.expected_digests
     news = {file.path: (*known.get(file.path, ("",)), file.sha256) for file in written}
-    return replace(state, expected={**known, **news})
+    return replace(work, expected_digests={**known, **news})
 
 
-def expected_after(state: State, run: RunFinished) -> dict[str, tuple[str, ...]]:
+def expected_after(work: WorkState, run: RunFinished) -> dict[str, tuple[str, ...]]:
     """The version was on disk when its first run began; what runs make of its files is nobody's edit."""
-    files = {file.path: file.sha256 for file in (state.version.files if state.version else ())}
-    begun = {} if state.runs else {path: (digest,) for path, digest in files.items()}
+    files = {file.path: file.sha256 for file in work.files}
+    begun = {} if work.runs else {path: (digest,) for path, digest in files.items()}
     altered = [change for change in run.result.changes if change.path in files]
     after = {
         one.path: (files[one.path], "" if one.kind == "deleted" else one.sha256 or ANY) for one in altered
     }
-    return {**state.expected, **begun, **after}
+    return {**work.expected_digests, **begun, **after}
 
 
-def note_failure(state: State, run: RunFinished) -> State:
+def note_failure(work: WorkState, run: RunFinished) -> WorkState:
     """The first failure of a version is what it is known by; the same one again is counted.
 
     Fewer failing tests than before are progress, and others are another failure: the count begins anew.
     """
-    state = known_failure(state, run)
+    work = note_signature(work, run)
     if run.purpose != "tests":
-        return state
-    failed, before = frozenset(run.result.report.failed), state.last_failed_tests
+        return work
+    failed, before = frozenset(run.result.report.failed), work.last_failed_tests
     better = bool(failed and before) and (len(failed) < len(before) or failed.isdisjoint(before))
-    return replace(state, failed_tests=failed, failing=1 if better else state.failing)
+    return replace(work, failed_tests=failed, same_failures=1 if better else work.same_failures)
 
 
-def known_failure(state: State, run: RunFinished) -> State:
-    if run.result.succeeded or run.purpose in CONTROLS or state.failure:
-        return state
+def note_signature(work: WorkState, run: RunFinished) -> WorkState:
+    if run.result.succeeded or run.purpose in CONTROLS or work.failure:
+        return work
     failure = signature(run.result)
-    failing = state.failing + 1 if failure == state.last_failure else 1
-    return replace(state, failure=failure, last_failure=failure, failing=failing)
+    same = work.same_failures + 1 if failure == work.last_failure else 1
+    return replace(work, failure=failure, last_failure=failure, same_failures=same)
 
 
-def reduce_review(state: State, event: ReviewGiven) -> State:
-    """The person's remarks are in the review now, where the coder will read them."""
+def reduce_review(work: WorkState, event: ReviewGiven) -> WorkState:
+    rejected = event.green and event.verdict == "revise"
     return replace(
-        state,
+        work,
         review=event,
-        reviews=state.reviews.plus(event),
-        remarks=unheard(state),
-        green_rejections=state.green_rejections + 1 if event.green and event.verdict == "revise" else 0,
+        reviews=work.reviews.plus(event),
+        green_rejections=work.green_rejections + 1 if rejected else 0,
     )
 
 
-def settle_turn(state: State) -> State:
+def finish_turn(state: State) -> State:
     """The turn has brought what it was opened for, which ends a row of refusals too."""
-    return replace(state, turn=close_turn(state.turn), refused=None, refusals=0)
+    talk = replace(state.talk, refused_reply=None, refusals=0)
+    return replace(state, floor=close_turn(state.floor), talk=talk)
 
 
 def reopen_turn(state: State) -> State:
     """What was found in the folder comes before the member's own work: its turn was no round."""
-    turn = state.turn
+    turn, floor = state.floor.turn, close_turn(state.floor)
     member = next((one for one in state.team.members if turn and one.name == turn.speaker), None)
-    state = replace(state, turn=close_turn(turn))
-    return spoilt(state, member.name) if member and member.role != "runner" else state
+    if member and member.role != "runner":
+        floor = count_refused_turn(floor, member.name)
+    return replace(state, floor=floor)
 
 
-def spoilt(state: State, member: str) -> State:
+def count_refused_turn(floor: FloorState, member: str) -> FloorState:
     """A turn that brought nothing of the member's own."""
-    turns = {**state.refused_turns, member: state.refused_turns.get(member, 0) + 1}
-    return replace(state, refused_turns=turns)
+    counts = {**floor.refused_turn_counts, member: floor.refused_turn_counts.get(member, 0) + 1}
+    return replace(floor, refused_turn_counts=counts)
 
 
-def settle_person_turn(state: State) -> State:
-    """Whatever the person says settles a turn that was the person's."""
-    asked = state.turn is not None and state.turn.speaker == state.team.person
-    return replace(state, turn=close_turn(state.turn)) if asked else state
+def close_person_turn(state: State) -> State:
+    """Whatever the person says closes a turn that was the person's."""
+    turn = state.floor.turn
+    asked = turn is not None and turn.speaker == state.team.person
+    return replace(state, floor=close_turn(state.floor)) if asked else state
 
 
-def close_turn(turn: Turn | None) -> Turn | None:
-    return turn and replace(turn, settled=True)
+def close_turn(floor: FloorState) -> FloorState:
+    return replace(floor, turn=replace(floor.turn, closed=True)) if floor.turn else floor
 
 
-def unheard(state: State) -> tuple[PersonSpoke, ...]:
-    """Remarks made after the turn opened: the member has not seen them."""
-    return state.remarks[state.turn.heard :] if state.turn else state.remarks
+def drop_known_remarks(state: State) -> State:
+    """Only remarks made after the turn opened stay: the member has not seen them."""
+    known = state.floor.turn.remarks_at_opening if state.floor.turn else 0
+    return replace(state, talk=replace(state.talk, remarks=state.talk.remarks[known:])) if known else state

@@ -19,7 +19,7 @@ async def perform(log: Log, floor: Floor, agents: Agents) -> None:
     """
     while log.state.ended is None:
         last = None
-        if (turn := log.state.turn) is not None:
+        if (turn := log.state.floor.turn) is not None:
             if turn.speaker not in agents:
                 return
             last = await agents[turn.speaker](log.state, log.record)
@@ -28,6 +28,6 @@ async def perform(log: Log, floor: Floor, agents: Agents) -> None:
 
 def check_ended(state: State, agents: Agents) -> None:
     """Raise where the loop stopped before the turn of a member that nobody has."""
-    if state.ended is None and state.turn is not None:
-        name = state.turn.speaker
+    if state.ended is None and state.floor.turn is not None:
+        name = state.floor.turn.speaker
         raise BadConfig(f"the team has no '{name}' to give the floor to", f"it has {', '.join(agents)}")

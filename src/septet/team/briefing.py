@@ -18,8 +18,8 @@ Sources = Mapping[str, str]
 
 def example_section(state: State) -> list[str]:
     """What the exemplar said to the failure that is open now."""
-    given = state.example
-    if given is None or given.failure != state.failure:
+    given = state.work.example
+    if given is None or given.failure != state.work.failure:
         return []
     if not given.code:
         return [f"# The exemplar\nno example for: {given.failure}"]
@@ -35,8 +35,8 @@ def wishes_section(state: State) -> list[str]:
 
 def heard_wishes(state: State) -> tuple[Wish, ...]:
     """The wishes that a member knows in this turn."""
-    opened = state.turn.opened if state.turn else state.seq + 1
-    return tuple(wish for wish in state.wishes if wish.said < opened)
+    opened = state.floor.turn.opened_at if state.floor.turn else state.seq + 1
+    return tuple(wish for wish in state.plan.wishes if wish.said < opened)
 
 
 def found_section(state: State, sources: Sources) -> list[str]:
@@ -47,12 +47,13 @@ def found_section(state: State, sources: Sources) -> list[str]:
 
 def changed_by_hand(state: State) -> list[str]:
     """What the newest version has from the person."""
-    if state.version is None or not state.version.found:
+    if state.work.version is None or not state.work.version.found:
         return []
     before = {
-        file.path: file.sha256 for file in (state.versions[-2].files if len(state.versions) > 1 else ())
+        file.path: file.sha256
+        for file in (state.work.versions[-2].files if len(state.work.versions) > 1 else ())
     }
-    return [file.path for file in state.version.files if before.get(file.path) != file.sha256]
+    return [file.path for file in state.work.version.files if before.get(file.path) != file.sha256]
 
 
 def file_blocks(sources: Sources, paths: Iterable[str]) -> list[str]:
@@ -74,7 +75,7 @@ def head_and_tail(text: str, limit: int = SHOWN_OUTPUT) -> str:
 
 def remarks(state: State, title: str) -> list[str]:
     """What else the person said before this turn began: a wish has its own place."""
-    wishes = {wish.text for wish in state.wishes}
+    wishes = {wish.text for wish in state.plan.wishes}
     said = [remark for remark in remarks_in_turn(state) if remark.text not in wishes]
     return ["\n".join([title, *(remark.text for remark in said)])] if said else []
 

@@ -15,8 +15,8 @@ def within_budget(budget: Budget, floor: Floor) -> Floor:
     """End when tokens, cost or time are used up, or would be by the next turn: the chat's or the member's."""
 
     def next_move(state: State) -> Move:
-        if state.budget_reached is not None:
-            return End(reason="bound", detail=state.budget_reached.why)
+        if state.spending.budget_reached is not None:
+            return End(reason="bound", detail=state.spending.budget_reached.why)
         move = floor(state)
         if isinstance(move, End):
             return move
@@ -32,7 +32,9 @@ def overdrawn(state: State, budget: Budget, speaker: str, more: Spending | None 
     if whole == own == Allowance():
         return ""
     more = more or usual_spending(state, speaker)
-    total = Spending(usage=state.spent.usage, cost=state.spent.cost, seconds=state.seconds)
+    total = Spending(
+        usage=state.spending.total.usage, cost=state.spending.total.cost, seconds=state.spending.seconds
+    )
     used = own_spending(state, speaker)
     member = f"the {speaker}'s"
     return limit_reached(whole, total, more, ("the", member)) or limit_reached(
@@ -52,7 +54,7 @@ def purse_for(state: State, speaker: str) -> Purse | None:
     if spent_before(state, speaker).answers:
         return None
     left = [
-        ("the", state.budget.cost, state.spent.cost),
+        ("the", state.budget.cost, state.spending.total.cost),
         (f"the {speaker}'s", allowance(state, speaker).cost, own_spending(state, speaker).cost),
     ]
     return min(purses(left, "cost"), key=lambda purse: purse.remaining, default=None)
@@ -61,7 +63,7 @@ def purse_for(state: State, speaker: str) -> Purse | None:
 def time_for(state: State, speaker: str) -> Purse | None:
     """How many seconds the speaker's turn may take, whatever it waits for; None where nothing bounds them."""
     left = [
-        ("the", state.budget.seconds, state.seconds),
+        ("the", state.budget.seconds, state.spending.seconds),
         (f"the {speaker}'s", allowance(state, speaker).seconds, own_spending(state, speaker).seconds),
     ]
     return min(purses(left, "time"), key=lambda purse: purse.remaining, default=None)
@@ -115,7 +117,7 @@ def allowance(state: State, speaker: str) -> Allowance:
 
 def own_spending(state: State, speaker: str) -> Spending:
     """What a member has used of its own budget: an opened chat gives it as much again."""
-    whole, before = spent_before(state, speaker), state.spending_at_opening.get(speaker, Spending())
+    whole, before = spent_before(state, speaker), state.spending.at_opening.get(speaker, Spending())
     return Spending(
         usage=Usage(
             prompt=whole.usage.prompt - before.usage.prompt,
@@ -127,7 +129,7 @@ def own_spending(state: State, speaker: str) -> Spending:
 
 
 def spent_before(state: State, speaker: str) -> Spending:
-    return state.spending.get(speaker, Spending())
+    return state.spending.members.get(speaker, Spending())
 
 
 def usual_spending(state: State, speaker: str) -> Spending:
@@ -135,7 +137,7 @@ def usual_spending(state: State, speaker: str) -> Spending:
 
     Nothing is usual about a first one.
     """
-    past, newest = spent_before(state, speaker), state.latest.get(speaker, Spending())
+    past, newest = spent_before(state, speaker), state.spending.latest_answers.get(speaker, Spending())
     if not past.answers:
         return Spending()
     usage = Usage(

@@ -133,24 +133,24 @@ def context_of(
 ) -> Context:
     """The state as the context object; `faults` says what is wrong with which file."""
     code = tuple(project_file(state, path, sources, faults) for path in sorted(sources))
-    main = next((run for run in reversed(state.runs) if run.purpose == "run"), None)
+    main = next((run for run in reversed(state.work.runs) if run.purpose == "run"), None)
     return Context(
-        epoch=state.turns.get("runner", 0),
+        epoch=state.floor.turn_counts.get("runner", 0),
         name=state.chat,
         goal=state.goal,
         project_dir=state.workspace.rstrip("/").rsplit("/", 1)[-1],
         project_path=state.workspace,
-        reasoning=f"{state.diagnosis.what}: {state.diagnosis.why}" if state.diagnosis else "",
+        reasoning=f"{state.work.diagnosis.what}: {state.work.diagnosis.why}" if state.work.diagnosis else "",
         file_count=len(sources),
         filetree=tuple(sorted(sources)),
         filetree_formatted=tree_text(sorted(sources)),
         python_files=tuple(path for path in sorted(sources) if path.endswith(".py")),
         main_success=main.result.succeeded if main else None,
         main_error=trouble_of(main) if main else None,
-        backup=state.snapshots[-1].manifest if state.snapshots else "",
+        backup=state.work.snapshots[-1].manifest if state.work.snapshots else "",
         project_code=code,
         project_code_formatted=code_text(code, main),
-        run=state.plan.run if state.plan else "",
+        run=state.plan.current.run if state.plan.current else "",
         available_actions=tuple(offers),
         available_action_names=tuple(offer.name for offer in offers),
     )
@@ -159,7 +159,7 @@ def context_of(
 def project_file(
     state: State, path: str, sources: Mapping[str, str], faults: Mapping[str, str]
 ) -> ProjectFile:
-    tests = next((run for run in state.runs if run.purpose == "tests"), None)
+    tests = next((run for run in state.work.runs if run.purpose == "tests"), None)
     suite = path if is_test(path) else suite_of(path, sources)
     report = tests.result.report.about(suite) if tests and suite else None
     judged = report is not None and bool(report.passed or report.failed)

@@ -34,12 +34,12 @@ class EvidenceLine(Value):
 
 def run_for(state: State, purpose: Purpose, about: str = "") -> RunFinished | None:
     """The newest version's run for that purpose."""
-    return next((run for run in state.runs if (run.purpose, run.about) == (purpose, about)), None)
+    return next((run for run in state.work.runs if (run.purpose, run.about) == (purpose, about)), None)
 
 
 def planned_runs(state: State) -> list[PlannedRun]:
     """What has to be run for the newest version: the program, its tests, the checks that are runs of their own."""
-    plan = state.plan or Plan(items=())
+    plan = state.plan.current or Plan(items=())
     commands = [
         item.id for item in plan.items if isinstance(item.check, CommandSucceeds | ExampleHolds | Serves)
     ]
@@ -57,9 +57,9 @@ def open_runs(state: State) -> list[PlannedRun]:
 
 def is_examined(state: State) -> bool:
     """Everything that can be checked without a judgement has been."""
-    items = state.plan.items if state.plan else ()
+    items = state.plan.items
     return not open_runs(state) and all(
-        item.id in state.evidence for item in items if not isinstance(item.check, Judged)
+        item.id in state.work.evidence for item in items if not isinstance(item.check, Judged)
     )
 
 
@@ -103,9 +103,9 @@ def control_result(run: RunFinished) -> ControlOutcome:
 def doubts(state: State) -> list[str]:
     """Why tests that pass prove nothing."""
     if (
-        state.version is not None
+        state.work.version is not None
         and not state.existing
-        and all(is_test(one.path) for one in state.version.files)
+        and all(is_test(one.path) for one in state.work.version.files)
     ):
         return ["there are tests and no program, so they prove nothing"]
     run = control_of_tests(state)
@@ -131,7 +131,7 @@ def control_doubts(state: State, target: str) -> list[str]:
 
 def survived(state: State, target: str) -> set[str]:
     """The controls in which the tests at the target passed, as if the program did not matter."""
-    controls = [run for run in state.runs if run.purpose == "tests alone" and run.about]
+    controls = [run for run in state.work.runs if run.purpose == "tests alone" and run.about]
     return {run.about for run in controls if passes_as_before(state, run, target)}
 
 
@@ -144,12 +144,12 @@ def passes_as_before(state: State, run: RunFinished, target: str) -> bool:
 
 
 def tried_mutants(state: State) -> set[str]:
-    return {run.about for run in state.runs if run.purpose == "tests alone" and run.about in MUTANTS}
+    return {run.about for run in state.work.runs if run.purpose == "tests alone" and run.about in MUTANTS}
 
 
 def test_targets(state: State) -> list[str]:
     """What the plan's requirements name as their tests; all of them where none does."""
-    items = state.plan.items if state.plan else ()
+    items = state.plan.items
     return [item.check.target for item in items if isinstance(item.check, TestsPass)] or [""]
 
 
@@ -173,15 +173,15 @@ def incomplete_reason(tests: TestReport, run: RunFinished) -> str:
 
 
 def is_accepted(state: State) -> bool:
-    return state.review is not None and state.review.verdict == "accept"
+    return state.work.review is not None and state.work.review.verdict == "accept"
 
 
 def report(state: State) -> list[EvidenceLine]:
     """Requirement → check → evidence, for the newest version."""
-    items = state.plan.items if state.plan else ()
+    items = state.plan.items
     return [
         *(evidence_line(state, item) for item in items),
-        *(wish_line(state, wish) for wish in state.wishes),
+        *(wish_line(state, wish) for wish in state.plan.wishes),
     ]
 
 
@@ -202,7 +202,7 @@ def evidence_line(state: State, item: Requirement) -> EvidenceLine:
             is_met=is_accepted(state),
             detail="accepted by the reviewer" if is_accepted(state) else "not accepted",
         )
-    found = state.evidence.get(item.id)
+    found = state.work.evidence.get(item.id)
     if found is None:
         return EvidenceLine(item=item, is_met=False, detail="not checked")
     return EvidenceLine(item=item, is_met=found.passed, detail=found.detail)
@@ -210,13 +210,13 @@ def evidence_line(state: State, item: Requirement) -> EvidenceLine:
 
 def shortcomings(state: State) -> list[str]:
     """Why the newest version is not done, as far as evidence goes; empty when it is green."""
-    if state.version is None:
+    if state.work.version is None:
         return ["no version exists"]
     return [*run_problems(state), *test_problems(state), *unmet(state)]
 
 
 def run_problems(state: State) -> list[str]:
-    runs = [run.result for run in state.runs if run.purpose == "run" and not run.result.succeeded]
+    runs = [run.result for run in state.work.runs if run.purpose == "run" and not run.result.succeeded]
     return [
         f"the program was stopped by its {result.stopped_by} limit"
         if result.stopped_by
@@ -244,7 +244,7 @@ def test_problems(state: State) -> list[str]:
 
 def has_examples(state: State) -> bool:
     """Whether the plan says by examples what the program must do: tests of the coder's own are welcome, not needed."""
-    checks = [item.check for item in (state.plan.items if state.plan else ())]
+    checks = [item.check for item in state.plan.items]
     return any(isinstance(one, ExampleHolds) for one in checks) and not any(
         isinstance(one, TestsPass) for one in checks
     )
@@ -252,7 +252,7 @@ def has_examples(state: State) -> bool:
 
 def unmet(state: State) -> list[str]:
     """Judgements come last, but a wish that no version was written for cannot even be judged."""
-    untried = {wish.id for wish in state.wishes if not wish.version}
+    untried = {wish.id for wish in state.plan.wishes if not wish.version}
     lines = [
         line
         for line in report(state)
@@ -263,8 +263,8 @@ def unmet(state: State) -> list[str]:
 
 def regressions(state: State) -> list[EvidenceLine]:
     """Requirements that the newest version does not meet although an earlier one did."""
-    failed = {item for item, one in state.evidence.items() if not one.passed}
-    return [one for one in report(state) if one.item.id in failed & state.met_before.keys()]
+    failed = {item for item, one in state.work.evidence.items() if not one.passed}
+    return [one for one in report(state) if one.item.id in failed & state.plan.met_before.keys()]
 
 
 def is_done(state: State) -> bool:
@@ -272,10 +272,10 @@ def is_done(state: State) -> bool:
 
     What the person has said since comes first.
     """
-    green = state.approved and is_examined(state) and is_accepted(state) and not shortcomings(state)
-    return green and not state.remarks
+    green = state.plan.approved and is_examined(state) and is_accepted(state) and not shortcomings(state)
+    return green and not state.talk.remarks
 
 
 def remarks_in_turn(state: State) -> tuple[PersonSpoke, ...]:
     """The remarks that a member knows in this turn."""
-    return state.remarks[: state.turn.heard] if state.turn else ()
+    return state.talk.remarks[: state.floor.turn.remarks_at_opening] if state.floor.turn else ()

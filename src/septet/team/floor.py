@@ -24,7 +24,7 @@ Move = Speak | End
 def step(state: State, move: Move) -> TurnOpened | ChatEnded:
     """The event that makes the move."""
     if isinstance(move, End):
-        return ChatEnded(reason=move.reason, detail=move.detail, by=state.turn.speaker if state.turn else "")
+        return ChatEnded(reason=move.reason, detail=move.detail, by=state.floor.speaker)
     name = move.speaker
     role = next((member.role for member in state.team.members if member.name == name), name)
     return TurnOpened(speaker=name, role=role if role != name else "")
@@ -40,8 +40,8 @@ HELPED = 2
 def rounds_of(state: State, member: str = "") -> int:
     """Turns of the member, or of everybody; a turn whose reply could not be used is no round."""
     if member:
-        return state.turns.get(member, 0) - state.refused_turns.get(member, 0)
-    return sum(state.turns.values()) - sum(state.refused_turns.values())
+        return state.floor.turn_counts.get(member, 0) - state.floor.refused_turn_counts.get(member, 0)
+    return sum(state.floor.turn_counts.values()) - sum(state.floor.refused_turn_counts.values())
 
 
 def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
@@ -72,9 +72,10 @@ def unless_refused(times: int, floor: Floor) -> Floor:
     """End when a member's replies could not be used so many times in a row."""
 
     def next_move(state: State) -> Move:
-        if state.refused is None or state.refusals < times:
+        refused = state.talk.refused_reply
+        if refused is None or state.talk.refusals < times:
             return floor(state)
-        who, why = state.refused.role, state.refused.reason.partition("\n\n")[0]
+        who, why = refused.role, refused.reason.partition("\n\n")[0]
         return End(
             reason="error",
             detail=f"{pluralize(times, 'reply', 'replies')} of the {who} in a row could not be used: {why}",
@@ -85,19 +86,21 @@ def unless_refused(times: int, floor: Floor) -> Floor:
 
 def tries(state: State) -> int:
     """How many versions in a row were the same code, or failed in the same way."""
-    return max(state.failing if state.failure else 0, state.repeats + 1)
+    work = state.work
+    return max(work.same_failures if work.failure else 0, work.unchanged_versions + 1)
 
 
 def unless_stuck(times: int, floor: Floor) -> Floor:
     """End when the same code or the same failure comes again and again, in spite of all help."""
 
     def next_move(state: State) -> Move:
+        work = state.work
         if tries(state) < times + HELPED:
             return floor(state)
-        if state.repeats + 1 == tries(state):
+        if work.unchanged_versions + 1 == tries(state):
             detail = f"the same code came {pluralize(tries(state), 'time')} in a row"
         else:
-            detail = f"the same failure came {pluralize(state.failing, 'time')} in a row: {state.failure}"
+            detail = f"the same failure came {pluralize(work.same_failures, 'time')} in a row: {work.failure}"
         return End(reason="no_progress", detail=detail)
 
     return next_move
@@ -110,10 +113,10 @@ def with_help(times: int, floor: Floor) -> Floor:
         move = floor(state)
         if isinstance(move, End) or move.speaker != "coder" or tries(state) < times:
             return move
-        known = state.example is not None and state.example.failure == state.failure
-        if state.failure and not known and state.team.member("exemplar"):
+        known = state.work.example is not None and state.work.example.failure == state.work.failure
+        if state.work.failure and not known and state.team.member("exemplar"):
             return Speak(speaker="exemplar")
-        asked = state.consulted_at == len(state.versions)
+        asked = state.floor.versions_at_consultation == len(state.work.versions)
         at_a_loss = tries(state) >= times + HELPED and state.team.approve == "ask"
         return (
             Speak(speaker=state.team.person)
@@ -128,7 +131,7 @@ def unless_never_pleased(times: int, floor: Floor) -> Floor:
     """End when the reviewer wants more and more of what passes every check."""
 
     def next_move(state: State) -> Move:
-        if state.green_rejections < times:
+        if state.work.green_rejections < times:
             return floor(state)
         return End(
             reason="bound",
@@ -142,7 +145,7 @@ def until_accepted(floor: Floor) -> Floor:
     """End when the person takes the work as it is."""
 
     def next_move(state: State) -> Move:
-        return End(reason="accepted", detail="as it is") if state.accepted else floor(state)
+        return End(reason="accepted", detail="as it is") if state.work.accepted else floor(state)
 
     return next_move
 
@@ -151,7 +154,7 @@ def with_package_approval(floor: Floor) -> Floor:
     """Ask the person about packages before anything goes on."""
 
     def next_move(state: State) -> Move:
-        waiting = state.team.packages == "ask" and bool(state.provisions.to_ask)
+        waiting = state.team.packages == "ask" and bool(state.work.provisions.to_ask)
         return Speak(speaker=state.team.person) if waiting else floor(state)
 
     return next_move
@@ -172,8 +175,8 @@ def stepwise(floor: Floor) -> Floor:
     def next_move(state: State) -> Move:
         move = floor(state)
         person = state.team.person
-        taken = sum(state.turns.values()) - state.turns.get(person, 0)
-        waiting = isinstance(move, Speak) and move.speaker != person and state.steps <= taken
+        taken = sum(state.floor.turn_counts.values()) - state.floor.turn_counts.get(person, 0)
+        waiting = isinstance(move, Speak) and move.speaker != person and state.floor.granted_steps <= taken
         return Speak(speaker=person) if waiting else move
 
     return next_move

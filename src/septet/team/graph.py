@@ -13,11 +13,11 @@ START = ""
 
 def unrun(state: State) -> bool:
     """The coder has sent code that nobody has run."""
-    return state.version is not None and not state.runs
+    return state.work.version is not None and not state.work.runs
 
 
 def newest_run_failed(state: State) -> bool:
-    return bool(state.runs) and not state.runs[-1].result.succeeded
+    return bool(state.work.runs) and not state.work.runs[-1].result.succeeded
 
 
 GUARDS: Mapping[str, Guard] = {
@@ -25,7 +25,7 @@ GUARDS: Mapping[str, Guard] = {
     "unrun": unrun,
     "nothing to run": lambda state: not unrun(state),
     "failed": newest_run_failed,
-    "succeeded": lambda state: bool(state.runs) and not newest_run_failed(state),
+    "succeeded": lambda state: bool(state.work.runs) and not newest_run_failed(state),
 }
 
 
@@ -56,14 +56,14 @@ def edges_of(team: TeamSpec) -> Edges:
 
 def candidates(edges: Edges, state: State, after: str | None = None) -> list[str]:
     """Who may speak now, or after that member, in the order of the graph."""
-    last = after if after is not None else state.turn.speaker if state.turn else START
+    last = after if after is not None else state.floor.turn.speaker if state.floor.turn else START
     return list(dict.fromkeys(edge.to for edge in edges.get(last, ()) if GUARDS[edge.when](state)))
 
 
 def choices(edges: Edges, chooser: str, state: State) -> list[str]:
     """Whom the chooser may give the floor: the several that may follow who spoke before it, else its own edges."""
-    others = [name for name in candidates(edges, state, state.previous) if name != chooser]
-    contested = len(candidates(edges, state, state.previous)) > 1 and bool(others)
+    others = [name for name in candidates(edges, state, state.floor.previous_speaker) if name != chooser]
+    contested = len(candidates(edges, state, state.floor.previous_speaker)) > 1 and bool(others)
     return others if contested else candidates(edges, state, chooser)
 
 
@@ -74,16 +74,16 @@ def graph(edges: Edges, chooser: str) -> Floor:
     """
 
     def floor(state: State) -> Move:
-        last = state.turn.speaker if state.turn else START
-        if state.terminated is not None:
-            return End(reason="claimed", detail=state.terminated.summary)
-        if state.refused is not None and state.turn is not None:
+        last = state.floor.turn.speaker if state.floor.turn else START
+        if state.floor.termination is not None:
+            return End(reason="claimed", detail=state.floor.termination.summary)
+        if state.talk.refused_reply is not None and state.floor.turn is not None:
             return Speak(speaker=last)
         legal = choices(edges, chooser, state) if last == chooser else candidates(edges, state)
         if not legal:
             return End(reason="no_progress", detail="nobody may speak next")
-        if len(legal) == 1 or state.chosen in legal:
-            return Speak(speaker=legal[0] if len(legal) == 1 else state.chosen)
+        if len(legal) == 1 or state.floor.chosen_speaker in legal:
+            return Speak(speaker=legal[0] if len(legal) == 1 else state.floor.chosen_speaker)
         return Speak(speaker=chooser if chooser and last != chooser else legal[0])
 
     return floor

@@ -10,22 +10,27 @@ def layout_of(state: State, *, sweep: bool = False, mirror: bool = False) -> Lay
 
     A mirror is nobody's folder but Septet's: it may be behind, and everything in it may be replaced.
     """
-    version = state.version
+    version = state.work.version
     if version is None:
-        return Layout(replaceable=None if mirror else state.expected)
-    older = {file.path: file.sha256 for one in state.versions for file in one.files}
+        return Layout(replaceable=None if mirror else state.work.expected_digests)
+    older = {file.path: file.sha256 for one in state.work.versions for file in one.files}
     deleted = older if mirror else deleted_by_team(state)
-    left = {path: (digest, *filter(None, state.expected.get(path, ()))) for path, digest in deleted.items()}
-    stale = {path: (*left.get(path, ()), digest) for path, digest in state.stale.items()}
+    left = {
+        path: (digest, *filter(None, state.work.expected_digests.get(path, ())))
+        for path, digest in deleted.items()
+    }
+    stale = {path: (*left.get(path, ()), digest) for path, digest in state.work.stale_artefacts.items()}
     gone = {**left, **stale} if sweep else left
-    return Layout(files=version.files, removable=gone, replaceable=None if mirror else state.expected)
+    return Layout(
+        files=version.files, removable=gone, replaceable=None if mirror else state.work.expected_digests
+    )
 
 
 def deleted_by_team(state: State) -> dict[str, str]:
     """Files that the team has deleted. What the person took away, and may have put back, is the person's."""
     gone: dict[str, str] = {}
     before: dict[str, str] = {}
-    for version in state.versions:
+    for version in state.work.versions:
         now = {file.path: file.sha256 for file in version.files}
         gone |= {path: digest for path, digest in before.items() if not version.found}
         gone = {path: digest for path, digest in gone.items() if path not in now}
@@ -34,16 +39,16 @@ def deleted_by_team(state: State) -> dict[str, str]:
 
 
 def first_of(state: State) -> SnapshotTaken | None:
-    return state.snapshots[0] if state.snapshots else None
+    return state.work.snapshots[0] if state.work.snapshots else None
 
 
 def is_made(state: State, path: str, digest: str) -> bool:
     """Whether a run created what stands there."""
-    created = path in state.created and state.artefacts.get(path, "") in ("", digest)
-    return created or state.stale.get(path) in ("", digest)
+    created = path in state.work.created_paths and state.work.artefacts.get(path, "") in ("", digest)
+    return created or state.work.stale_artefacts.get(path) in ("", digest)
 
 
 def is_foreign(state: State, path: str, digest: str) -> bool:
     """Whether what stands there is the person's, and not what the team expects."""
-    known = is_expected(state.expected, path, digest) or is_made(state, path, digest)
+    known = is_expected(state.work.expected_digests, path, digest) or is_made(state, path, digest)
     return bool(digest) and not known

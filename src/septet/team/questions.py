@@ -34,20 +34,20 @@ class Question(Value):
 
 def question(state: State) -> Question | None:
     """What is open right now; None when the person has said enough for the team to go on."""
-    if state.team.packages == "ask" and (asked := state.provisions.to_ask):
+    if state.team.packages == "ask" and (asked := state.work.provisions.to_ask):
         return Question(kind="packages", text=f"install {wanted_words(asked)}?")
-    if state.plan is not None and not state.approved:
-        return None if state.remarks else Question(kind="plan", text=plan_text(state.plan))
-    if state.team.stepwise and state.steps <= sum(state.turns.values()) - state.turns.get(
-        state.team.person, 0
-    ):
+    if state.plan.current is not None and not state.plan.approved:
+        return None if state.talk.remarks else Question(kind="plan", text=plan_text(state.plan.current))
+    if state.team.stepwise and state.floor.granted_steps <= sum(
+        state.floor.turn_counts.values()
+    ) - state.floor.turn_counts.get(state.team.person, 0):
         return Question(kind="step", text="take one more step?")
-    turn = state.turn
+    turn = state.floor.turn
     if (
-        state.version is not None
+        state.work.version is not None
         and turn is not None
         and turn.speaker == state.team.person
-        and not turn.settled
+        and not turn.closed
     ):
         return Question(kind="review", text=state.workspace)
     return None
@@ -68,10 +68,10 @@ def answer_event(state: State, asked: Question, text: str) -> Event:
     if words in STOPS:
         return StopRequested()
     if asked.kind == "packages" and (approves(text) or words in {*REFUSALS, "always"}):
-        names = tuple(sorted(state.provisions.to_ask.names))
+        names = tuple(sorted(state.work.provisions.to_ask.names))
         return PackagesDecided(names=names, allowed=words not in REFUSALS, always=words == "always")
-    if asked.kind == "plan" and approves(text) and state.plan is not None:
-        return PlanApproved(plan=plan_digest(state.plan))
+    if asked.kind == "plan" and approves(text) and state.plan.current is not None:
+        return PlanApproved(plan=plan_digest(state.plan.current))
     if asked.kind == "review" and accepts(text):
         return WorkAccepted()
     if asked.kind != "plan" and (approves(text) or words in {*FREELY, "step"}):

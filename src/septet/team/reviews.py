@@ -61,10 +61,11 @@ def finding_from(match: re.Match[str]) -> Finding:
 
 def regression_findings(state: State) -> list[Finding]:
     """What the reviewer may overlook: a requirement that an earlier version met, and this one does not."""
+    met = state.plan.met_before
     return [
         Finding(
             id="",
-            text=f"a regression: version {state.met_before[line.item.id]} met it, this one does not ({line.detail})",
+            text=f"a regression: version {met[line.item.id]} met it, this one does not ({line.detail})",
             item=line.item.id,
             severity="must",
             evidence="runner",
@@ -102,7 +103,7 @@ def stems(text: str) -> set[str]:
 
 def has_evidence(found: Finding, state: State) -> bool:
     """Its evidence is there: a file of the version, a test that fails, a requirement that is not met."""
-    files = {file.path for file in (state.version.files if state.version else ())}
+    files = {file.path for file in state.work.files}
     failing = {*tests_of(state).failed, *(line.item.id for line in report(state) if not line.is_met)}
     named = re.split(r"[\s,;]+", found.evidence)
     return any(word.split(":")[0] in files or word in failing for word in named if word)

@@ -20,7 +20,7 @@ SERVING = {"serve_forever", "run_app"}
 def mode_of_run(state: State, sources: Mapping[str, str]) -> Mode | None:
     """For the program itself. What plan or team say is needed; what the code only suggests is not."""
     named = state.team.run
-    checks = [item.check for item in (state.plan.items if state.plan else ())]
+    checks = [item.check for item in state.plan.items]
     if named == "screen" or (named == "auto" and any(isinstance(one, ShowsWindow) for one in checks)):
         return Screen(needed=True)
     served = [one.path for one in checks if isinstance(one, Serves)]

@@ -117,14 +117,16 @@ def call_of(example: str) -> str:
 def functions_of(state: State) -> list[str]:
     """The functions that are wanted: those that the goal names for certain, else the one that most guesses call."""
     guesses = [
-        found.function for one in (state.plan.guesses if state.plan else ()) if (found := example_of(one))
+        found.function
+        for one in (state.plan.current.guesses if state.plan.current else ())
+        if (found := example_of(one))
     ]
     return wanted_names(state.goal) or [name for name, _ in Counter(guesses).most_common(1)]
 
 
 def wants_function(state: State) -> bool:
     """Whether candidates can be compared by calls: the goal is about a function, not a program to start."""
-    return bool(functions_of(state)) and not (state.plan and state.plan.run)
+    return bool(functions_of(state)) and not (state.plan.current and state.plan.current.run)
 
 
 def is_checkable(example: str) -> bool:
@@ -154,7 +156,7 @@ def files_in_form(state: State, text: str) -> tuple[CodeFile, ...] | Refusal:
 
 def file_names(state: State) -> tuple[str, str]:
     """The module and its tests, as the plan's checks name them."""
-    items = state.plan.items if state.plan else ()
+    items = state.plan.items
     targets = [item.check.target for item in items if isinstance(item.check, TestsPass)]
     tests = targets[0].partition("::")[0] if targets else "test_main.py"
     folder, _, name = tests.rpartition("/")
@@ -180,13 +182,13 @@ def evident_review(state: State) -> ReviewGiven | None:
 
     Failing checks and doubts speak against a version, two candidates that behave alike speak for it.
     """
-    version = state.version
+    version = state.work.version
     if version is None:
         return None
     verdict = version.confirmation.verdict if version.confirmation else None
     doubts = [version.note] if verdict in ("contradicted", "unconfirmed") else []
     troubles = [*shortcomings(state), *doubts]
-    if not troubles and (verdict != "agreed" or state.wishes):
+    if not troubles and (verdict != "agreed" or state.plan.wishes):
         return None
     findings = [Finding(id="", text=trouble, severity="must", evidence="runner") for trouble in troubles]
     return ReviewGiven(

@@ -16,7 +16,7 @@ def ending(state: State) -> ChatEnded | None:
     said, before = state.ended, state.before_end
     if said is None or before is None or said.reason not in FINISHED:
         return said
-    if state.version != before.version:
+    if state.work.version != before.work.version:
         return ChatEnded(reason="claimed", detail="another version was written after the end", by=said.by)
     found = due(before)
     if isinstance(found, End) and (found.reason in FINISHED or found.reason == "claimed"):
@@ -29,7 +29,7 @@ def is_over(state: State) -> bool:
     ended = ending(state)
     if ended is None or ended.reason == "accepted":
         return False
-    return ended.reason in FINISHED or (ended.reason == "claimed" and state.terminated is not None)
+    return ended.reason in FINISHED or (ended.reason == "claimed" and state.floor.termination is not None)
 
 
 def due(state: State) -> Move | None:

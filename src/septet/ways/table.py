@@ -102,11 +102,11 @@ def rounds_used(state: State) -> int:
 
 def as_much_again(state: State, first: Budget) -> Budget:
     """That budget on top of what the chat has used up: for one that goes on after its end."""
-    spent = state.spent
+    spent = state.spending.total
     return Budget(
         rounds=None if first.rounds is None else first.rounds + rounds_used(state),
         tokens=None if first.tokens is None else first.tokens + spent.usage.total,
         cost=None if first.cost is None else first.cost + spent.cost,
-        seconds=None if first.seconds is None else first.seconds + state.seconds,
+        seconds=None if first.seconds is None else first.seconds + state.spending.seconds,
         price=first.price or state.budget.price,
     )

@@ -39,8 +39,8 @@ def anybodys_turns(state: State) -> int:
 
 def plan_only(state: State) -> str:
     """The plan, where nothing has been built by it; else nothing: the report is the result."""
-    planned = state.plan is not None and state.approved and not state.versions
-    return plan_text(state.plan).rstrip() if planned and state.plan else ""
+    planned = state.plan.current is not None and state.plan.approved and not state.work.versions
+    return plan_text(state.plan.current).rstrip() if planned and state.plan.current else ""
 
 
 @dataclass(frozen=True)

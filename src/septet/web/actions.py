@@ -63,7 +63,7 @@ def team_of_form(team: TeamSpec, form: NewChat) -> TeamSpec:
 
 def approval(state: State, seen: str) -> PlanApproved:
     """For the plan that the person saw, if it is still the one."""
-    if state.plan is None or plan_digest(state.plan) != seen:
+    if state.plan.current is None or plan_digest(state.plan.current) != seen:
         raise Conflict("the plan has changed meanwhile", "look at the newest one")
     return PlanApproved(plan=seen)
 
@@ -168,7 +168,7 @@ class Actions:
             await self.store.append(state.chat, event, after=None)
 
     def acceptance(self, state: State) -> WorkAccepted:
-        if state.version is None:
+        if state.work.version is None:
             raise BadUsage("there is no version to accept yet", "wait for the coder")
         return WorkAccepted()
 
@@ -176,7 +176,7 @@ class Actions:
         plan = parse_plan(text)
         if isinstance(plan, Refusal):
             raise BadUsage(f"this is not a plan: {plan.reason}")
-        if state.approved or state.ended is not None:
+        if state.plan.approved or state.ended is not None:
             raise Conflict("the plan is approved already", "say what to change instead")
         decision = DecisionRecorded(by="person", what="edited the plan", why="on the page")
         await self.store.append(state.chat, decision, after=None)

@@ -79,7 +79,7 @@ class ChatRunner:
         if running is not None:
             running.turns = 1 if one_turn else None
         elif state.ended is None:
-            opened = state.turn is not None and not state.turn.settled
+            opened = state.floor.turn is not None and not state.floor.turn.closed
             running = RunningChat((0 if opened else 1) if one_turn else None)
             self._running[state.chat] = running
             self._errors.pop(state.chat, None)

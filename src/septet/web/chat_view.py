@@ -108,9 +108,9 @@ def summarise(head: ChatHead, state: State) -> Summary:
         seq=state.seq,
         started=head.started,
         changed=head.changed,
-        versions=len(state.versions),
-        met=sum(found.passed for found in state.evidence.values()),
-        items=len(state.plan.items) if state.plan else 0,
+        versions=len(state.work.versions),
+        met=sum(found.passed for found in state.work.evidence.values()),
+        items=len(state.plan.current.items) if state.plan.current else 0,
     )
 
 
@@ -215,8 +215,8 @@ def chat_view(state: State) -> ChatView:
         rounds=rounds_used(state),
         round_limit=state.budget.rounds,
         plan=plan_view(state),
-        usage=state.spent.usage,
-        cost=state.spent.cost,
+        usage=state.spending.total.usage,
+        cost=state.spending.total.cost,
         cost_limit=state.budget.cost,
         budgets=tuple(budgets(state)),
     )
@@ -247,10 +247,10 @@ SHORT_ENDINGS: dict[EndReason, str] = {
 def label(state: State) -> str:
     if (ended := ending(state)) is not None:
         return SHORT_ENDINGS.get(ended.reason, ended.reason)
-    if state.turn is None:
+    if state.floor.turn is None:
         return "starting"
-    waits = speaks_for_person(state.team, state.turn.speaker)
-    return "waits for you" if waits else title_of(state.team, state.turn.speaker)
+    waits = speaks_for_person(state.team, state.floor.turn.speaker)
+    return "waits for you" if waits else title_of(state.team, state.floor.turn.speaker)
 
 
 def ending_view(state: State) -> RunOutcome | None:
@@ -269,15 +269,15 @@ def sentence(words: str) -> str:
 
 
 def plan_view(state: State) -> PlanView | None:
-    if state.plan is None:
+    if state.plan.current is None:
         return None
     lines = [requirement_view(state, line) for line in report(state)]
-    planned = len(state.plan.items)
+    planned = len(state.plan.current.items)
     return PlanView(
-        text=plan_text(state.plan),
-        digest=plan_digest(state.plan),
-        run=state.plan.run,
-        approved=state.approved,
+        text=plan_text(state.plan.current),
+        digest=plan_digest(state.plan.current),
+        run=state.plan.current.run,
+        approved=state.plan.approved,
         requirements=tuple(lines[:planned]),
         wishes=tuple(lines[planned:]),
     )
@@ -286,8 +286,8 @@ def plan_view(state: State) -> PlanView | None:
 def requirement_view(state: State, line: EvidenceLine) -> RequirementView:
     item = line.item
     judged = isinstance(item.check, Judged)
-    wish = any(one.id == item.id and not one.version for one in state.wishes)
-    examined = wish or (state.review is not None if judged else item.id in state.evidence)
+    wish = any(one.id == item.id and not one.version for one in state.plan.wishes)
+    examined = wish or (state.work.review is not None if judged else item.id in state.work.evidence)
     return RequirementView(
         id=item.id,
         text=item.text,
@@ -299,7 +299,9 @@ def requirement_view(state: State, line: EvidenceLine) -> RequirementView:
 
 def budgets(state: State) -> Iterator[BudgetView]:
     """Every limit that somebody set, the chat's first."""
-    whole = Spending(usage=state.spent.usage, cost=state.spent.cost, seconds=state.seconds)
+    whole = Spending(
+        usage=state.spending.total.usage, cost=state.spending.total.cost, seconds=state.spending.seconds
+    )
     yield from budget_views("the chat", whole_allowance(state.budget), whole)
     for one in state.team.members:
         used = own_spending(state, one.name)

@@ -40,7 +40,7 @@ class Queries:
 
     async def difference(self, request: Request) -> Response:
         state = await self.app.chats.state(request.path_params["chat"])
-        new = version_named(state, request.query_params.get("new", str(len(state.versions))))
+        new = version_named(state, request.query_params.get("new", str(len(state.work.versions))))
         old = version_named(state, request.query_params.get("old", str(max(1, new.number - 1))))
         text = await version_diff(old, new, self.app.session.blobs)
         return Response(text, media_type="text/plain")
@@ -49,7 +49,7 @@ class Queries:
         """A version's files and, for the newest one, what its runs made, as a zip."""
         state = await self.app.chats.state(request.path_params["chat"])
         version = version_named(state, request.path_params["version"])
-        made: Mapping[str, str] = state.artefacts if version == state.version else {}
+        made: Mapping[str, str] = state.work.artefacts if version == state.work.version else {}
         paths = {**made, **{file.path: file.sha256 for file in version.files}}
         contents = await read_blobs({path: sha for path, sha in paths.items() if sha}, self.app.session.blobs)
         content = await anyio.to_thread.run_sync(pack_zip, contents)

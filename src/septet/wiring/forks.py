@@ -70,7 +70,7 @@ async def fork_named(session: Session, chat: str, version: str | None, name: str
     return ForkResult(
         chat=state.chat,
         origin=chat,
-        version=state.version.number if state.version else 0,
+        version=state.work.version.number if state.work.version else 0,
         workspace=state.workspace,
         next=f"septet resume {state.chat}{words}",
     )
@@ -91,12 +91,14 @@ def event_for_fork(event: Event) -> Event:
 
 async def fill_workspace(session: Session, state: State, workspace: Workspace) -> None:
     """The newest snapshot, over it the newest version and what its runs have made."""
-    if state.snapshots:
-        newest = await recall(state.snapshots[-1].manifest, session.blobs)
+    if state.work.snapshots:
+        newest = await recall(state.work.snapshots[-1].manifest, session.blobs)
         await restore_snapshot(workspace, newest, Snapshot(), session.blobs)
-    if state.version is None:
+    if state.work.version is None:
         return
-    made = [FileRef(path=path, sha256=sha256, size=0) for path, sha256 in state.artefacts.items() if sha256]
+    made = [
+        FileRef(path=path, sha256=sha256, size=0) for path, sha256 in state.work.artefacts.items() if sha256
+    ]
     layout = layout_of(state, mirror=True)
     await workspace.write_layout(replace(layout, files=(*made, *layout.files)), session.blobs)
 
@@ -104,9 +106,9 @@ async def fill_workspace(session: Session, state: State, workspace: Workspace) -
 async def bring_back(session: Session, state: State, version: VersionWritten, why: str) -> None:
     """An old version becomes the newest one: nothing in the log is taken back, and the folder is kept as it is now."""
     workspace = Workspace(Path(state.workspace))
-    number = len(state.versions) + 1
+    number = len(state.work.versions) + 1
     hidden = await hidden_in(workspace, first_of(state), session.blobs)
-    count = len(state.snapshots) + 1
+    count = len(state.work.snapshots) + 1
     kept, now = await take_snapshot(workspace, hidden, session.blobs, count, f"before v{version.number}")
     again = replace(version, number=number, note=f"v{version.number} again, as the person asked")
     decision = DecisionRecorded(by="person", what=f"restored v{version.number}", why=why)
@@ -121,6 +123,8 @@ def layout_at(state: State, version: VersionWritten, now: Snapshot) -> Layout:
     layout = layout_of(state)
     kept = {path: (entry.sha256,) for path, entry in now.files().items()}
     team = {
-        file.path: (*kept.get(file.path, ()), file.sha256) for one in state.versions for file in one.files
+        file.path: (*kept.get(file.path, ()), file.sha256)
+        for one in state.work.versions
+        for file in one.files
     }
     return Layout(files=version.files, removable=layout.removable, replaceable={**kept, **team})

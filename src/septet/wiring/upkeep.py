@@ -39,7 +39,7 @@ async def restore_workspace(session: Session, chat: str, point: str) -> RestoreR
     manifest = snapshot_named(state, point) if SNAPSHOT.fullmatch(point) else None
     version = version_named(state, point) if manifest is None else None
     hidden = await hidden_in(workspace, first_of(state), session.blobs)
-    number = len(state.snapshots) + 1
+    number = len(state.work.snapshots) + 1
     saved, now = await take_snapshot(workspace, hidden, session.blobs, number, f"before {point}")
     await session.store.append(chat, saved, after=None)
     if manifest is not None:
@@ -51,12 +51,12 @@ async def restore_workspace(session: Session, chat: str, point: str) -> RestoreR
 
 def snapshot_named(state: State, name: str) -> str:
     number = int(name[1:])
-    if not 1 <= number <= len(state.snapshots):
-        known = [f"s1 to s{len(state.snapshots)}"] if state.snapshots else []
-        known += [f"v1 to v{len(state.versions)}"] if state.versions else []
+    if not 1 <= number <= len(state.work.snapshots):
+        known = [f"s1 to s{len(state.work.snapshots)}"] if state.work.snapshots else []
+        known += [f"v1 to v{len(state.work.versions)}"] if state.work.versions else []
         has = f"it has {' and '.join(known)}" if known else "it has no point to go back to yet"
         raise BadUsage(f"'{state.chat}' has no snapshot '{name}'", has)
-    return state.snapshots[number - 1].manifest
+    return state.work.snapshots[number - 1].manifest
 
 
 async def rename_chat_named(session: Session, chat: str, name: str) -> str:

@@ -37,9 +37,9 @@ def assistant_agent(member: RoleSpec, model: Model, run_context: RunContext, too
     """An agent with a toolbox. What was said, called and answered before a crash counts."""
 
     async def turn(state: State, record: Record) -> Event | None:
-        if state.turn is None or (state.turn.settled and not state.turn.calls):
+        if state.floor.turn is None or (state.floor.turn.closed and not state.floor.turn.calls):
             return None
-        said = state.turn.answers[-1] if state.turn.answers else None
+        said = state.floor.turn.answers[-1] if state.floor.turn.answers else None
         if said is None:
             said = await ask_model(
                 member,
@@ -82,8 +82,8 @@ def send_offer(names: list[str]) -> ToolOffer:
 
 def answered_already(state: State) -> bool:
     """This turn's words have gone to whoever asked; the next message in the queue is another turn's."""
-    assert state.turn is not None
-    return bool(state.results.keys() - {call.id for call in state.turn.calls})
+    assert state.floor.turn is not None
+    return bool(state.talk.tool_results.keys() - {call.id for call in state.floor.turn.calls})
 
 
 def end_of_turn(state: State, name: str, text: str) -> Event:
@@ -98,15 +98,15 @@ async def carry_out_calls(
     state: State, record: Record, said: ModelAnswered, run_context: RunContext, tools: Toolbox
 ) -> None:
     """Every call of the answer: intent, deed, result, version. A message that was sent stays open."""
-    assert state.turn is not None
-    turn, before = state.turn.number, {call.id: call for call in state.turn.calls}
+    assert state.floor.turn is not None
+    turn, before = state.floor.turn.number, {call.id: call for call in state.floor.turn.calls}
     for place, wish in enumerate(said.answer.calls, start=1):
         number = f"{turn}.{place}"
         call = before.get(number)
         if call is None:
             call = ToolCalled(id=number, by=said.role, name=wish.name, arguments=wish.arguments, call=wish.id)
             state = await record(call)
-        if number not in state.results:
+        if number not in state.talk.tool_results:
             state = await answer_or_send(
                 state, record, call, run_context, tools, interrupted=number in before
             )
@@ -118,11 +118,16 @@ async def carry_out_calls(
 
 def version_due(state: State, call: ToolCalled) -> VersionWritten | None:
     """The version that a result asks for, unless it is in the log already or a later call has moved on."""
-    result = state.results.get(call.id)
-    if result is None or not result.changes or state.turn is None or state.turn.calls[-1].id != call.id:
+    result = state.talk.tool_results.get(call.id)
+    if (
+        result is None
+        or not result.changes
+        or state.floor.turn is None
+        or state.floor.turn.calls[-1].id != call.id
+    ):
         return None
     version = next_version(state, result.changes, f"{call.name} by {call.by}")
-    return version if state.version is None or version.tree != state.version.tree else None
+    return version if state.work.version is None or version.tree != state.work.version.tree else None
 
 
 async def answer_or_send(

@@ -45,7 +45,7 @@ def message_sent_by(call: ToolCalled) -> SentMessage | None:
 
 def open_sends(state: State) -> list[tuple[ToolCalled, SentMessage]]:
     """Messages that wait for an answer, the oldest first: a busy recipient takes them one by one."""
-    return [(call, sent) for call in state.waiting if (sent := message_sent_by(call)) is not None]
+    return [(call, sent) for call in state.talk.open_calls if (sent := message_sent_by(call)) is not None]
 
 
 def message_in_work(state: State, name: str) -> ToolCalled | None:
@@ -121,7 +121,7 @@ class Thread:
 def member_thread(state: State, name: str) -> tuple[Message, ...]:
     """All that a member and its partner of now have said to each other, and what its tools answered."""
     thread = Thread(name)
-    for said in state.messages:
+    for said in state.talk.messages:
         if isinstance(said, ModelAnswered | PersonSpoke | ToolCalled | ToolAnswered):
             thread.hear(said)
     now = message_in_work(state, name)
@@ -144,7 +144,7 @@ CERTAIN = "CERTAIN:"
 
 def direct(state: State) -> Move:
     """The deepest open question first; the person's own is answered last, once."""
-    if state.answered is not None:
+    if state.talk.answer is not None:
         return End(reason="answered")
     return Speak(speaker=next_recipient(state) or spokesperson(state.team))
 
@@ -167,21 +167,21 @@ def assistant_briefing(
     member: RoleSpec, state: State, sources: Sources, part: str = ""
 ) -> tuple[Message, ...]:
     """A stable head with the member's part and the data cards, then the thread."""
-    cards = [f"# Data file {card.path}\n{card.card}" for card in state.cards]
+    cards = [f"# Data file {card.path}\n{card.card}" for card in state.work.data_cards]
     around = environment_section(state, can_ask=False)
     head = "\n\n".join(filter(None, [part, member.instructions, *around, *cards]))
     messages = (Message(role="system", text=head), *member_thread(state, member.name))
     if member.role != "proxy" and (found := found_section(state, sources)):
         messages = (*messages, Message(role="user", text="\n".join(found)))
-    if state.refused is not None and state.refused.role == member.name:
-        reason = f"Your last reply could not be used: {state.refused.reason}"
+    if refused := state.talk.refusal_of(member.name):
+        reason = f"Your last reply could not be used: {refused.reason}"
         messages = (*messages, Message(role="user", text=reason))
     return messages
 
 
 def answer_text(state: State) -> str:
     """The answer that the person was given; nothing while there is none."""
-    return answer_words(state.answered) if state.answered else ""
+    return answer_words(state.talk.answer) if state.talk.answer else ""
 
 
 def answer_words(answer: AnswerGiven) -> str:
@@ -212,7 +212,7 @@ def replies(state: State, name: str) -> list[ToolAnswered]:
     """What recipients answered since the person's last question."""
     sent: set[str] = set()
     found: list[ToolAnswered] = []
-    for said in state.messages:
+    for said in state.talk.messages:
         if isinstance(said, PersonSpoke):
             found = []
         elif isinstance(said, ToolCalled) and said.by == name and message_sent_by(said):
@@ -226,12 +226,12 @@ def number_sources(state: State, words: str) -> Citations:
     """Where the numbers come from; not asked where there are neither data nor runs."""
     outputs = [
         ScriptOutput(script=said.about or said.purpose, text=said.result.stdout)
-        for said in state.messages
+        for said in state.talk.messages
         if isinstance(said, RunFinished)
     ]
-    if not state.data and not outputs:
+    if not state.work.data and not outputs:
         return Citations()
-    asked = [said.text for said in state.messages if isinstance(said, PersonSpoke)]
+    asked = [said.text for said in state.talk.messages if isinstance(said, PersonSpoke)]
     return trace_numbers(words, outputs, given="\n".join([state.goal, *asked]))
 
 

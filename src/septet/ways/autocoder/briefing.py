@@ -29,17 +29,17 @@ TOLD_STEPS = 6
 def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Message, ...]:
     """A stable head, then the situation."""
     parts = [compose_prompt(SITUATION, context)]
-    if state.plan is not None:
-        parts.insert(0, f"# Plan\n{open_plan_text(state.plan)}")
+    if state.plan.current is not None:
+        parts.insert(0, f"# Plan\n{open_plan_text(state.plan.current)}")
     parts += environment_section(state)
-    notes = [f"v{version.number}: {version.note}" for version in state.versions if version.note]
+    notes = [f"v{version.number}: {version.note}" for version in state.work.versions if version.note]
     if notes:
         parts.append("# What was done so far\n" + "\n".join(notes[-TOLD_STEPS:]))
-    if state.review is not None:
-        parts.append(f"# Review\n{review_text(state.review)}")
+    if state.work.review is not None:
+        parts.append(f"# Review\n{review_text(state.work.review)}")
     parts += wishes_section(state) + remarks(state, "# The person says")
-    if state.refused is not None and state.refused.role == member.name:
-        parts.append(f"# Your last action could not be done\n{state.refused.reason}")
+    if refused := state.talk.refusal_of(member.name):
+        parts.append(f"# Your last action could not be done\n{refused.reason}")
     head = "\n".join(
         filter(
             None,
@@ -52,6 +52,6 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
 
 def window(state: State) -> tuple[str, ...]:
     """The picture of what the program shows on its screen, if it does."""
-    mains = [run for run in state.runs if run.purpose == "run" and run.mode == "screen"]
+    mains = [run for run in state.work.runs if run.purpose == "run" and run.mode == "screen"]
     left = mains[-1].result.changes if mains else ()
     return tuple(one.sha256 for one in left if one.path == Screen().picture and one.sha256)

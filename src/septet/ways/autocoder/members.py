@@ -76,7 +76,7 @@ class ActionChoice(Value):
 
 
 def disagreement(state: State) -> bool:
-    return state.diagnosis is not None and state.diagnosis.case == DISAGREEMENT
+    return state.work.diagnosis is not None and state.work.diagnosis.case == DISAGREEMENT
 
 
 def common_parameters(state: State) -> Mapping[str, object]:
@@ -106,7 +106,7 @@ def read_action(called: ToolCalled, actions: Collection[str], state: State) -> A
 def read_decision(given: object, state: State) -> Decision | Refusal | None:
     if not disagreement(state):
         return None
-    items = [item.id for item in (state.plan.items if state.plan else ())]
+    items = [item.id for item in state.plan.items]
     try:
         decision = msgspec.convert(given, Decision)
     except msgspec.ValidationError:
@@ -138,13 +138,13 @@ def reasoning(member: RoleSpec, run_context: RunContext) -> Agent:
     """Back up, see what is there, run what can be run, and say what the facts ask for."""
 
     async def turn(state: State, record: Record) -> Event | None:
-        if state.turn is None or state.turn.decided:
+        if state.floor.turn is None or state.floor.turn.has_decision:
             return None
-        if state.turn.snapshot is None:
+        if state.floor.turn.snapshot is None:
             state = await record(await backup_snapshot(state, run_context))
         if (found := await project_found(state, run_context)) is not None:
             state = await record(found)
-        if state.version is not None and state.version.files:
+        if state.work.version is not None and state.work.version.files:
             state = await run_project(member.name, state, record, run_context)
         if waits(state):
             return None
@@ -162,27 +162,29 @@ async def run_project(name: str, state: State, record: Record, run_context: RunC
 
 def with_main(state: State) -> State:
     """A plan that names no program still has main.py run, if there is one."""
-    plan = state.plan
-    if plan is None or plan.run or state.version is None:
+    plan = state.plan.current
+    if plan is None or plan.run or state.work.version is None:
         return state
-    has_main = any(file.path == MAIN for file in state.version.files)
-    return replace(state, plan=replace(plan, run=f"python {MAIN}")) if has_main else state
+    has_main = any(file.path == MAIN for file in state.work.version.files)
+    if not has_main:
+        return state
+    return replace(state, plan=replace(state.plan, current=replace(plan, run=f"python {MAIN}")))
 
 
 async def backup_snapshot(state: State, run_context: RunContext) -> SnapshotTaken:
     """The folder as it is; an image of one elsewhere is brought up to date first."""
     if run_context.mirror:
         await run_context.write_newest(state)
-    number, hidden = len(state.snapshots) + 1, await run_context.hidden_paths(state)
+    number, hidden = len(state.work.snapshots) + 1, await run_context.hidden_paths(state)
     return (await take_snapshot(run_context.workspace, hidden, run_context.blobs, number))[0]
 
 
 async def project_found(state: State, run_context: RunContext) -> VersionWritten | None:
     """What the person changed since the newest version, or brought along: a version of its own."""
-    if state.turn is None or state.turn.snapshot is None or run_context.mirror:
+    if state.floor.turn is None or state.floor.turn.snapshot is None or run_context.mirror:
         return None
-    there = (await recall(state.turn.snapshot.manifest, run_context.blobs)).files()
-    ours = {file.path: file for file in (state.version.files if state.version else ())}
+    there = (await recall(state.floor.turn.snapshot.manifest, run_context.blobs)).files()
+    ours = {file.path: file for file in state.work.files}
     files = [file for path, file in ours.items() if path not in there and stays(state, path, run_context)]
     for path, entry in there.items():
         if path in ours and not is_foreign(state, path, entry.sha256):
@@ -195,7 +197,7 @@ async def project_found(state: State, run_context: RunContext) -> VersionWritten
 def stays(state: State, path: str, run_context: RunContext) -> bool:
     """A file of the version that the snapshot has not: git ignores it, or a run took it away and not the person."""
     digest = run_context.workspace.digest(path)
-    return is_expected(state.expected, path, digest)
+    return is_expected(state.work.expected_digests, path, digest)
 
 
 async def is_text_file(entry: FolderEntry, run_context: RunContext) -> bool:
@@ -214,13 +216,13 @@ def action_agent(member: RoleSpec, model: Model, run_context: RunContext, action
     """The coder of the loop. What was said and done before a crash counts; the workspace is shown again."""
 
     async def turn(state: State, record: Record) -> Event | None:
-        if state.turn is None:
+        if state.floor.turn is None:
             return None
-        if state.turn.settled:
+        if state.floor.turn.closed:
             await run_context.write_newest(state)
             return None
         context = await context_now(state, run_context, actions)
-        said = state.turn.answers[-1] if state.turn.answers else None
+        said = state.floor.turn.answers[-1] if state.floor.turn.answers else None
         if said is None:
             tools = tuple(action.offer(common_parameters(state)) for action in actions.values())
             said = await ask_model(
@@ -245,13 +247,13 @@ async def carry_out_action(
     actions: Toolbox,
 ) -> None:
     """The first call of the answer, from the intent to the new version on disk."""
-    assert state.turn is not None
-    interrupted = bool(state.turn.calls)
-    called = state.turn.calls[0] if interrupted else intent(state.turn.number, said)
+    assert state.floor.turn is not None
+    interrupted = bool(state.floor.turn.calls)
+    called = state.floor.turn.calls[0] if interrupted else intent(state.floor.turn.number, said)
     if not interrupted:
         state = await record(called)
     choice = read_action(called, actions, state)
-    result = state.results.get(called.id)
+    result = state.talk.tool_results.get(called.id)
     if result is None:
         possible = once_more(choice, actions) if interrupted else choice
         context = await call_context(state, record, run_context, called, project)
@@ -300,7 +302,7 @@ async def prepare_action(
     if isinstance(said, Refusal):
         return said
     before = context.texts.known
-    change = await prepare_change(before, context.wished, own=before.keys() - state.borrowed)
+    change = await prepare_change(before, context.wished, own=before.keys() - state.work.person_files)
     if isinstance(change, Refusal):
         return change
     return unfit(change.texts, choice) or change
@@ -314,7 +316,7 @@ def consequences(
         yield ReplyRefused(role=by, reason=result.text)
         return
     decision = choice.decision
-    if decision is not None and not (state.turn and state.turn.decided):
+    if decision is not None and not (state.floor.turn and state.floor.turn.has_decision):
         what = f"the {decision.wrong} is wrong, by {decision.item}"
         yield DecisionRecorded(by=by, what=what, why=decision.why)
     yield next_version(state, result.changes, f"{choice.action}: {choice.reasoning}")

@@ -15,13 +15,13 @@ GREEN = "green"
 
 def reason_and_act(state: State) -> Move:
     """Reason whenever the code has moved; ask for a verdict once all is green; else act."""
-    if state.plan is None:
+    if state.plan.current is None:
         return Speak(speaker="planner")
-    if not state.approved:
-        return Speak(speaker="planner" if state.remarks else state.team.person)
-    if state.diagnosis is None:
+    if not state.plan.approved:
+        return Speak(speaker="planner" if state.talk.remarks else state.team.person)
+    if state.work.diagnosis is None:
         return Speak(speaker="runner")
-    if state.diagnosis.case == GREEN and state.review is None:
+    if state.work.diagnosis.case == GREEN and state.work.review is None:
         return Speak(speaker="reviewer")
     return Speak(speaker="coder")
 
@@ -35,8 +35,8 @@ def unless_circling(times: int, floor: Floor) -> Floor:
     """End when the code is once more what it was before, so many times in all, and nobody has a new idea."""
 
     def next_move(state: State) -> Move:
-        trees = [version.tree for version in state.versions]
-        if not trees or trees.count(trees[-1]) < times or state.remarks:
+        trees = [version.tree for version in state.work.versions]
+        if not trees or trees.count(trees[-1]) < times or state.talk.remarks:
             return floor(state)
         return End(reason="no_progress", detail=f"the code was the same {pluralize(times, 'time')} in all")
 

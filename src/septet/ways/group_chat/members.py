@@ -25,7 +25,7 @@ def talk_agent(member: RoleSpec, model: Model, bus: Bus) -> Agent:
 
 def may_end(state: State) -> bool:
     """Code that was written must have run well; where nobody has written any, words are enough."""
-    return state.version is None or ran_well(state)
+    return state.work.version is None or ran_well(state)
 
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:

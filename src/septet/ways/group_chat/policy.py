@@ -67,8 +67,8 @@ def talk_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
     rules = management(member, state) if member.role == "manager" else ""
     system = Message(role="system", text="\n\n".join(filter(None, [member.instructions, part, rules])))
     messages = [Message(role="user", text=f"user: {state.goal}"), *recent_messages(member, state)]
-    if state.refused is not None and state.refused.role == member.name:
-        reason = f"Your last message could not be used: {state.refused.reason}"
+    if refused := state.talk.refusal_of(member.name):
+        reason = f"Your last message could not be used: {refused.reason}"
         messages.append(Message(role="user", text=reason))
     return (system, *merge_messages(messages))
 
@@ -90,7 +90,7 @@ def recent_messages(member: RoleSpec, state: State) -> list[Message]:
     """The newest messages that there is room for, in order."""
     messages: list[Message] = []
     room = LONGEST_TALK
-    for one in reversed(list(state.messages)):
+    for one in reversed(list(state.talk.messages)):
         if not isinstance(one, ModelAnswered | PersonSpoke | RunFinished) or is_unusable(one):
             continue
         mine = isinstance(one, ModelAnswered) and one.role == member.name
@@ -133,8 +133,8 @@ def merge_messages(messages: list[Message]) -> list[Message]:
 
 def last_words(state: State) -> str:
     """What a finished talk has come to: how its manager sums it up, or the newest words of whoever speaks first."""
-    if state.terminated is not None:
-        return state.terminated.summary
+    if state.floor.termination is not None:
+        return state.floor.termination.summary
     first = speakers_of(state.team)[0].name
-    said = [one for one in state.messages if isinstance(one, ModelAnswered) and one.role == first]
+    said = [one for one in state.talk.messages if isinstance(one, ModelAnswered) and one.role == first]
     return next((one.answer.text for one in reversed(said) if not is_unusable(one)), "")

@@ -76,7 +76,7 @@ def as_if_answered(asker: RoleSpec, state: State, messages: tuple[Message, ...],
     """What those who were asked at the same moment will have taken is taken already."""
     for _ in range(times):
         more = expected_spending(state, asker.name, request_of(asker, state, messages))
-        state = replace(state, spending=add_spending(state, asker.name, more))
+        state = replace(state, spending=add_spending(state.spending, asker.name, more))
     return state
 
 
@@ -109,11 +109,11 @@ def best_of_n_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, tria
     """Answers that were drawn before a crash are used; their trials cost nothing and are made again."""
 
     async def turn(state: State, record: Record) -> Event | None:
-        if state.turn is None or state.turn.settled:
+        if state.floor.turn is None or state.floor.turn.closed:
             return None
         draw = open_draw(state, member, trials)
         messages = briefing(member, state, await sources(state, blobs))
-        await draw.add(state.turn.answers, blobs)
+        await draw.add(state.floor.turn.answers, blobs)
         while count := draw.next_draws(member):
             if draw.count and overdrawn(state, state.budget, member.name):
                 break
@@ -195,7 +195,7 @@ class Draw:
         if version.tree not in self._troubles:
             after = await self._trials.rehearse(self._trial_state, version)
             self._troubles[version.tree] = tuple(shortcomings(after))
-            if program == tests and any(run.result.stopped_by == "time" for run in after.runs):
+            if program == tests and any(run.result.stopped_by == "time" for run in after.work.runs):
                 self._endless.add(program)
         label, troubles = pair_label(program, tests), self._troubles[version.tree]
         if self._best is None or len(troubles) < len(self._best.troubles):

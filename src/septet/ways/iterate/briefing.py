@@ -41,9 +41,9 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
     if member.form == "small":
         sections |= {"coder": small_coder_sections, "reviewer": small_reviewer_sections}
     parts = sections[member.role](state, sources) + environment_section(state) + facts_section(state)
-    if state.refused is not None and state.refused.role == member.name:
+    if refused := state.talk.refusal_of(member.name):
         parts.append(
-            f"# Your last reply could not be used\n{state.refused.reason}\nReply again in the form described."
+            f"# Your last reply could not be used\n{refused.reason}\nReply again in the form described."
         )
     part = prompt_text(PACKAGE, f"{member.role}.small" if member.form == "small" else member.role)
     head = "\n".join(filter(None, [part, member.instructions]))
@@ -56,8 +56,8 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
 
 def planner_sections(state: State, sources: Sources) -> list[str]:
     parts = [f"# Goal\n{state.goal}", *check_section()]
-    if state.plan is not None:
-        parts.append(f"# The plan that the person saw\n{plan_text(state.plan)}")
+    if state.plan.current is not None:
+        parts.append(f"# The plan that the person saw\n{plan_text(state.plan.current)}")
     return parts + wishes_section(state) + remarks(state, "# The person wants it changed")
 
 
@@ -69,7 +69,7 @@ def check_section() -> list[str]:
 
 def coder_sections(state: State, sources: Sources) -> list[str]:
     parts = [goal_section(state), plan_section(state), *wishes_section(state)]
-    if state.version is not None:
+    if state.work.version is not None:
         parts += [
             code_section(state, sources),
             review_section(state),
@@ -87,38 +87,40 @@ def reviewer_sections(state: State, sources: Sources) -> list[str]:
 
 def pictures(state: State) -> dict[str, str]:
     """Path and address of what runs of the newest version drew, the newest last; none too large to be sent."""
-    changes = [change for run in state.runs for change in run.result.changes]
+    changes = [change for run in state.work.runs for change in run.result.changes]
     drawn = {
         change.path: change.sha256
         for change in changes
         if change.path.lower().endswith(SHOWN_KINDS)
         and change.size <= LARGEST_PICTURE
         and change.sha256
-        and state.artefacts.get(change.path) == change.sha256
+        and state.work.artefacts.get(change.path) == change.sha256
     }
     return dict(list(drawn.items())[-MOST_PICTURES:])
 
 
 def answer_section(state: State) -> list[str]:
     """Findings are not raised again as if nothing had been said to them."""
-    if state.version is None or not state.version.answers:
+    if state.work.version is None or not state.work.version.answers:
         return []
-    findings = {one.id: one.text for one in (state.reviews[-1].findings if state.reviews else ())}
+    findings = {one.id: one.text for one in (state.work.reviews[-1].findings if state.work.reviews else ())}
     lines = [
         f"- {one.finding} ({findings.get(one.finding, '')}): {one.answer}{f', {one.reason}' if one.reason else ''}"
-        for one in state.version.answers
+        for one in state.work.version.answers
     ]
     return [
-        "\n".join([f"# The coder's answers to the review of version {state.reviews[-1].version}", *lines])
+        "\n".join(
+            [f"# The coder's answers to the review of version {state.work.reviews[-1].version}", *lines]
+        )
     ]
 
 
 def small_coder_sections(state: State, sources: Sources) -> list[str]:
     """A small model writes better code anew than it mends its own: it is told what failed, briefly."""
     parts = [small_goal(state)]
-    if state.version is not None:
+    if state.work.version is not None:
         failed = [f"- {line.item.text}: {line.detail}" for line in report(state) if not line.is_met]
-        confirmed = state.version.confirmation
+        confirmed = state.work.version.confirmation
         if failed:
             parts.append("\n".join(["# What failed last time; do it differently", *failed]))
         elif confirmed is not None and confirmed.verdict == "contradicted":
@@ -135,7 +137,7 @@ def small_reviewer_sections(state: State, sources: Sources) -> list[str]:
 def small_goal(state: State) -> str:
     """The goal as it was written and what else the plan says, without checks: each word costs a small machine time."""
     flat = " ".join(state.goal.split())
-    items = state.plan.items if state.plan else ()
+    items = state.plan.items
     more = [
         item.text for item in items if item.text not in (flat, state.goal) and item.text not in state.goal
     ]
@@ -158,24 +160,24 @@ def goal_section(state: State) -> str:
 
 
 def plan_section(state: State) -> str:
-    return f"# Plan\n{open_plan_text(state.plan) if state.plan else 'none'}"
+    return f"# Plan\n{open_plan_text(state.plan.current) if state.plan.current else 'none'}"
 
 
 def code_section(state: State, sources: Sources) -> str:
-    number = state.version.number if state.version else 0
+    number = state.work.version.number if state.work.version else 0
     by_hand = f" ({', '.join(paths)} as the person changed it)" if (paths := changed_by_hand(state)) else ""
     return "\n\n".join([f"# Code, version {number}{by_hand}", *file_blocks(sources, sorted(sources))])
 
 
 def review_section(state: State) -> str:
-    newest = state.reviews[-1] if state.reviews else None
+    newest = state.work.reviews[-1] if state.work.reviews else None
     return f"# Review of version {newest.version}\n{review_text(newest)}" if newest else "# Review\nnone yet"
 
 
 def told_runs(state: State) -> list[RunFinished]:
     """What the runs of examples that are held back print would give them away."""
-    held = {item.id for item in (state.plan.items if state.plan else ()) if is_held(item.check)}
-    return [run for run in state.runs if run.about not in held]
+    held = {item.id for item in state.plan.items if is_held(item.check)}
+    return [run for run in state.work.runs if run.about not in held]
 
 
 def runs_section(state: State) -> str:

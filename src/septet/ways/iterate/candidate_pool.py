@@ -58,8 +58,10 @@ class CandidatePool:
         self._drawn = 0
         self._refused = "no candidate could be read"
         self.count = 0
-        of_turn = len(state.turn.answers) if state.turn else 0
-        said = [one for one in state.messages if isinstance(one, ModelAnswered) and one.role == member.name]
+        of_turn = len(state.floor.turn.answers) if state.floor.turn else 0
+        said = [
+            one for one in state.talk.messages if isinstance(one, ModelAnswered) and one.role == member.name
+        ]
         for answer in said[: len(said) - of_turn]:
             self._read(answer)
 
@@ -139,13 +141,13 @@ class CandidatePool:
         if not tests:
             return ReplyRefused(role=speaker, reason="its tests did not come; send asserts after the module")
         sent = (CodeFile(path=self._program, text=chosen.module), CodeFile(path=self._tests, text=tests))
-        before = self._state.version.files if self._state.version else ()
+        before = self._state.work.version.files if self._state.work.version else ()
         files = {file.path: file for file in before} | {one.path: await keep_file(one, blobs) for one in sent}
         ordered = tuple(files[path] for path in sorted(files))
-        review = self._state.reviews[-1] if self._state.reviews else None
+        review = self._state.work.reviews[-1] if self._state.work.reviews else None
         confirmation = self._confirmation(self._choice)
         return VersionWritten(
-            number=len(self._state.versions) + 1,
+            number=len(self._state.work.versions) + 1,
             files=ordered,
             tree=tree_of(ordered),
             note=confirmation.detail if confirmation else "",

@@ -18,17 +18,21 @@ from septet.team.floor import (
 
 def plan_then_iterate(state: State) -> Move:
     """Plan until the person approves; then code, run and review, one version after the other."""
-    if state.plan is None:
+    if state.plan.current is None:
         return Speak(speaker="planner")
-    if not state.approved:
-        return Speak(speaker="planner" if state.remarks else state.team.person)
-    if state.version is None:
+    if not state.plan.approved:
+        return Speak(speaker="planner" if state.talk.remarks else state.team.person)
+    if state.work.version is None:
         return Speak(speaker="coder")
     if not is_examined(state):
         return Speak(speaker="runner")
-    if state.review is None and state.team.consult and state.consulted != state.version.tree:
+    if (
+        state.work.review is None
+        and state.team.consult
+        and state.floor.consulted_tree != state.work.version.tree
+    ):
         return Speak(speaker=state.team.person)
-    return Speak(speaker="reviewer" if state.review is None else "coder")
+    return Speak(speaker="reviewer" if state.work.review is None else "coder")
 
 
 def iterate_floor(team: TeamSpec, budget: Budget) -> Floor:

@@ -36,39 +36,41 @@ def role_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
     async def turn(state: State, record: Record) -> Event | None:
         small = member.form == "small" and member.role == "reviewer"
-        evident = evident_review(state) if small and state.turn and not state.turn.settled else None
+        evident = (
+            evident_review(state) if small and state.floor.turn and not state.floor.turn.closed else None
+        )
         return evident or await usual(state, record)
 
     return turn
 
 
 async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal:
-    again = state.refused is not None
+    again = state.talk.refused_reply is not None
     plan = plan_in_form(state.goal, text, lenient=again) if in_form(text) else parse_plan(text)
     return plan if isinstance(plan, Refusal) else PlanProposed(plan=plan)
 
 
 async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     """Files that are sent replace those of the version before; the others stay."""
-    before = {file.path: file for file in (state.version.files if state.version else ())}
+    before = {file.path: file for file in state.work.files}
     small = is_small_member(state, "coder")
     sent = files_in_form(state, text) if small else await files_sent(state, text, blobs)
     if isinstance(sent, Refusal):
         return sent
-    answers = answers_to(state.reviews[-1] if state.reviews else None, text)
+    answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, text)
     if silence := unanswered_refusal(state, text, answers):
         return silence
     files = {**before, **{file.path: await keep_file(file, blobs) for file in sent}}
     ordered = tuple(files[path] for path in sorted(files))
     note = "" if small else text.split("```", 1)[0].strip()
-    number, tree = len(state.versions) + 1, tree_of(ordered)
+    number, tree = len(state.work.versions) + 1, tree_of(ordered)
     return VersionWritten(number=number, files=ordered, tree=tree, note=note, answers=answers)
 
 
 def unanswered_refusal(state: State, text: str, answers: tuple[FindingAnswer, ...]) -> Refusal | None:
     """Findings that the coder says nothing to are asked about once; who replies by a form cannot say it."""
     silent = [one.finding for one in answers if one.answer == "unanswered"]
-    if not silent or in_form(text) or is_small_member(state, "coder") or state.refused is not None:
+    if not silent or in_form(text) or is_small_member(state, "coder") or state.talk.refused_reply is not None:
         return None
     lines = f"'{silent[0]}: fixed, …' or '{silent[0]}: refused, because …'"
     return Refusal(reason=f"no answer to {', '.join(silent)}; before the files, write {lines} for each")
@@ -80,11 +82,11 @@ async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     review = review_in_form(text, code) if in_form(text) else parse_review(text)
     if isinstance(review, Refusal):
         return review
-    assert state.version is not None, "the floor gives the reviewer a version to look at"
+    assert state.work.version is not None, "the floor gives the reviewer a version to look at"
     verdict, overruled = judge_review(state, review)
     return ReviewGiven(
-        version=state.version.number,
-        tree=state.version.tree,
+        version=state.work.version.number,
+        tree=state.work.version.tree,
         verdict=verdict,
         findings=unique([*review.findings, *regression_findings(state)]),
         overruled=overruled,

@@ -75,8 +75,8 @@ def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Mes
         *found_section(state, sources),
         *example_section(state),
     ]
-    if state.refused is not None and state.refused.role == member.name:
-        parts.append(f"# Your last message could not be used\n{state.refused.reason}")
+    if refused := state.talk.refusal_of(member.name):
+        parts.append(f"# Your last message could not be used\n{refused.reason}")
     kernel = member.role == "coder" and state.team.run == "cells"
     cells = prompt_text(PACKAGE, "coder.cells") if kernel else ""
     head = "\n".join(filter(None, [prompt_text(PACKAGE, member.role), cells, member.instructions]))
@@ -86,7 +86,9 @@ def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Mes
 def conversation_lines(state: State) -> list[str]:
     """All that was said; of a long chat the step plan, the done steps, definitions, and the newest messages."""
     said = [
-        (one, message_text(one)) for one in state.messages if not isinstance(one, ToolCalled | ToolAnswered)
+        (one, message_text(one))
+        for one in state.talk.messages
+        if not isinstance(one, ToolCalled | ToolAnswered)
     ]
     texts = [text for _, text in said]
     if sum(map(len, texts)) <= LONGEST_TALK:

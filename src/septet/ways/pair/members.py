@@ -53,12 +53,12 @@ def manager_event(
         read = Refusal(reason="the newest run did not succeed, so the task is not resolved")
     if isinstance(read, NextSpeaker):
         return SpeakerChosen(speaker=read.speaker)
-    repaired = state.refused is not None and state.refused.role == member.name
+    repaired = state.talk.refusal_of(member.name) is not None
     return SpeakerChosen(speaker=legal[0], fallback=True) if isinstance(read, Refusal) and repaired else read
 
 
 def ran_well(state: State) -> bool:
-    return bool(state.runs) and not newest_run_failed(state)
+    return bool(state.work.runs) and not newest_run_failed(state)
 
 
 def coder_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: bool = False) -> Agent:
@@ -69,14 +69,14 @@ def coder_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: b
 
     async def settle(state: State, text: str) -> Event | Refusal | None:
         """The first message may be words only; after that code is due."""
-        before = {file.path: file for file in (state.version.files if state.version else ())}
+        before = {file.path: file for file in state.work.files}
         sent = await files_sent(state, text, blobs)
         if isinstance(sent, Refusal):
-            first = state.version is None and state.turns.get(member.name, 0) == 1
+            first = state.work.version is None and state.floor.turn_counts.get(member.name, 0) == 1
             return None if (first or talks) and not holds_blocks(text) else sent
         files = {**before, **{file.path: await keep_file(file, blobs) for file in sent}}
         ordered = tuple(files[path] for path in sorted(files))
-        number = len(state.versions) + 1
+        number = len(state.work.versions) + 1
         moment = f"cell {number}" if state.team.run == "cells" else ""
         return VersionWritten(number=number, files=ordered, tree=tree_of(ordered, moment))
 
@@ -87,8 +87,8 @@ def running_newest(member: RoleSpec, run_context: RunContext) -> Agent:
     """The runner: runs what the coder sent last, once: as a file, or in the kernel on top of the cells before it."""
 
     async def turn(state: State, record: Record) -> Event | None:
-        version = state.version
-        if version is None or state.runs:
+        version = state.work.version
+        if version is None or state.work.runs:
             return None
         cells = state.team.run == "cells"
         await run_context.write_newest(state, sweep=not cells)
@@ -119,15 +119,15 @@ async def usual_mode(state: State, blobs: Blobs) -> Mode | None:
 
 async def cell_of(state: State, blobs: Blobs) -> Cell | None:
     """The newest code as a cell after the good ones: whatever became of the kernel, the log knows its state."""
-    code = await code_of(state.version, blobs) if state.version else ""
+    code = await code_of(state.work.version, blobs) if state.work.version else ""
     earlier = () if code.startswith(FORGET) else await good_cells(state, blobs)
     return Cell(code=code, earlier=tuple(earlier)) if code else None
 
 
 async def good_cells(state: State, blobs: Blobs) -> list[str]:
     """The cells that ran well since the kernel was last told to forget, in their order."""
-    versions = {version.tree: version for version in state.versions}
-    ran = [one for one in state.messages if isinstance(one, RunFinished) and one.mode == "cell"]
+    versions = {version.tree: version for version in state.work.versions}
+    ran = [one for one in state.talk.messages if isinstance(one, RunFinished) and one.mode == "cell"]
     cells: list[str] = []
     for run in ran:
         if run.result.succeeded and run.tree in versions:

@@ -12,7 +12,7 @@ def plan_floor(team: TeamSpec, budget: Budget) -> Floor:
     def floor(state: State) -> Move:
         return (
             End(reason="accepted", detail="the plan is approved")
-            if state.approved
+            if state.plan.approved
             else plan_then_iterate(state)
         )
 
