@@ -108,7 +108,7 @@ class CandidatePool:
 
     def _votes(self) -> tuple[StatedExample, ...]:
         """Examples that a model invented: the planner's guesses, and what candidates assert; the most common first."""
-        plan = self._state.plan
+        plan = self._state.plan.current
         said = [*(plan.guesses if plan else ()), *(text for one in self._readings for text in one.asserts)]
         known = {one.call for one in self._stated}
         found = Counter(one for text in said if (one := example_of(text)) and one.call not in known)
