@@ -80,6 +80,25 @@ async def test_a_server_is_asked_and_ended(tmp_path: Path, status: int, code: in
     assert "GET /page" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("status", "wanted", "code"),
+    [
+        (200, "hello from /page", 0),
+        (201, "", 0),
+        (200, "hello from /other", 1),
+        (404, "hello", 1),
+        (302, "", 1),
+    ],
+)
+async def test_what_an_answer_must_hold_is_looked_for_in_its_body_and_with_2xx_only(
+    tmp_path: Path, status: int, wanted: str, code: int
+) -> None:
+    forged = "print('HTTP 200 OK', flush=True)\nprint('hello from /other', flush=True)\n"
+    mode = Server(path="/page", needed=True, holds=wanted)
+    result = await run(tmp_path, forged + SERVER.format(status=status), mode)
+    assert result.exit_code == code, result
+
+
 async def test_a_server_that_ends_or_never_answers_is_a_failure(tmp_path: Path) -> None:
     ended = await run(tmp_path, "raise SystemExit(4)", Server(needed=True))
     assert (ended.exit_code, "ended before it answered" in ended.stderr) == (4, True)

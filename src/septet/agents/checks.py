@@ -1,5 +1,6 @@
 """From runs and files to evidence: does a requirement's check hold for the newest version?"""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, assert_never
@@ -162,8 +163,10 @@ def about_outcome(
     check: CommandSucceeds | Serves | ExampleHolds, run: RunFinished | None, secret: bool
 ) -> Observation:
     """The first time that an example which is held back fails, only that is told; its input one version later."""
-    if not isinstance(check, ExampleHolds):
+    if isinstance(check, CommandSucceeds):
         return about_output(run, check.prints)
+    if isinstance(check, Serves):
+        return about_answer(run, check.prints)
     if run is None:
         return Observation(holds=False, detail="was not run")
     outcome = outcome_of(run.result.stdout)
@@ -173,6 +176,20 @@ def about_outcome(
     return Observation(
         holds=False, detail="an example that is held back fails" if secret else told, run=run.id
     )
+
+
+def about_answer(run: RunFinished | None, text: str) -> Observation:
+    """The run itself has looked at the answer: what the program prints says nothing."""
+    if run is None:
+        return Observation(holds=False, detail="was not run")
+    if run.result.succeeded:
+        return Observation(holds=True, detail=f"answers, holds '{text}'" if text else "answers", run=run.id)
+    status = re.findall(r"^HTTP \d+ .*$", run.result.stdout, re.MULTILINE)
+    if not status:
+        return Observation(holds=False, detail=run.result.ending, run=run.id)
+    missing = f"the answer does not hold '{text}'"
+    detail = missing if status[-1].startswith("HTTP 2") else f"answers with {status[-1]}"
+    return Observation(holds=False, detail=detail, run=run.id)
 
 
 def about_output(run: RunFinished | None, prints: str) -> Observation:

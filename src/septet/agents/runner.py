@@ -303,7 +303,7 @@ def mode_for(state: State, planned: PlannedRun, texts: Mapping[str, str]) -> Mod
     """How that run is done. A check that is a command says itself when it has seen enough: it runs to its end."""
     check = check_for(state, planned)
     if isinstance(check, Serves):
-        return Server(path=check.path, needed=True)
+        return Server(path=check.path, needed=True, holds=check.prints)
     if planned.purpose == "run":
         return mode_of_run(state, texts)
     return mode_of_tests(texts)

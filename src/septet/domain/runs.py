@@ -39,12 +39,16 @@ class Screen(Value, tag="screen"):
 
 
 class Server(Value, tag="server"):
-    """The program is asked once for `path` on the port that it opens (or on `port`), its answer shown, then ended."""
+    """The program is asked once for `path` on the port that it opens (or on `port`), its answer shown, then ended.
+
+    Where it says what the answer `holds`, that is a success only with a status of 2xx and that text in the body.
+    """
 
     path: str = "/"
     port: int = 0
     seconds: float = 20.0
     needed: bool = False
+    holds: str | None = None
 
 
 class Cell(Value, tag="cell"):

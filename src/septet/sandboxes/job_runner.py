@@ -55,8 +55,10 @@ def screen_job(job: Job, screen: Screen) -> Job:
 
 def server_job(job: Job, server: Server) -> Job:
     """The program as a server: asked once on its port inside the sandbox, its answer shown, then ended."""
-    where = str(server.port), server.path
-    return _inside(job, "http_probe.py", *where, str(server.seconds), _need_word(server.needed))
+    word = _need_word(server.needed) if server.holds is None else "checked"
+    if server.holds is not None:  # not among the words of the command, which the program could read
+        job = replace(job, stdin=server.holds.encode())
+    return _inside(job, "http_probe.py", str(server.port), server.path, str(server.seconds), word)
 
 
 def _need_word(needed: bool) -> str:

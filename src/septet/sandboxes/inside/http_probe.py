@@ -1,7 +1,8 @@
 """Runs a server inside a sandbox, asks it once, shows the answer and ends it.
 
 Run as `python -c SOURCE PORT PATH SECONDS NEEDED COMMAND…`: prints `HTTP STATUS REASON` and the answer's beginning,
-and ends with 0 when the server answered with less than 500; with the server's own code if it ended before, with
+and ends with 0 when the server answered with less than 500; where NEEDED is `checked`, when the status was 2xx and the
+body holds the text that came on standard input. It ends with the server's own code if that ended before, with
 1 if it never answered, or closed the connection without a word where it speaks HTTP otherwise. A port that is open
 but speaks something else is an answer too. With 0 for the port, the first one that the server opens is asked. A
 program that need not be a server may end with 0.
@@ -13,35 +14,36 @@ import subprocess
 import sys
 import time
 
-_PAUSE, _PATIENCE, _SHOWN = 0.05, 5.0, 2000
+_PAUSE, _PATIENCE, _SHOWN, _READ = 0.05, 5.0, 2000, 4 << 20
 _LISTENING = "0A"
 
 
-def ask(port: int, path: str) -> "tuple[bool, str] | None":
+def ask(port: int, path: str, wanted: "str | None") -> "tuple[bool, str] | None":
     """Whether the answer is a good one, and what it says; None where nobody listens yet."""
     connection = http.client.HTTPConnection("localhost", port, timeout=_PATIENCE)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
-        body = answer.read(_SHOWN).decode("utf-8", "replace")
+        body = answer.read(_READ).decode("utf-8", "replace")
     except ConnectionRefusedError:
         return None
     except ConnectionError:  # closed or reset, and not a word before that
-        return no_answer(port, path, "the connection was closed without an answer")
+        return no_answer(port, path, "the connection was closed without an answer", wanted)
     except TimeoutError:
-        return no_answer(port, path, f"no answer came within {_PATIENCE:.0f} seconds")
+        return no_answer(port, path, f"no answer came within {_PATIENCE:.0f} seconds", wanted)
     except (http.client.HTTPException, OSError) as error:
-        return True, f"port {port} is open but does not speak HTTP ({type(error).__name__})"
+        return wanted is None, f"port {port} is open but does not speak HTTP ({type(error).__name__})"
     finally:
         connection.close()
-    return answer.status < 500, f"GET {path} on port {port}\nHTTP {answer.status} {answer.reason}\n{body}"
+    good = answer.status < 500 if wanted is None else 200 <= answer.status < 300 and wanted in body
+    return good, f"GET {path} on port {port}\nHTTP {answer.status} {answer.reason}\n{body[:_SHOWN]}"
 
 
-def no_answer(port: int, path: str, why: str) -> "tuple[bool, str]":
+def no_answer(port: int, path: str, why: str, wanted: "str | None") -> "tuple[bool, str]":
     """A failure of a server that speaks HTTP: what handles the path has crashed or hangs. Others need not answer."""
     if speaks_http(port):
         return False, f"GET {path} on port {port}: {why}, as when a handler crashes or hangs"
-    return True, f"port {port} is open but does not speak HTTP ({why})"
+    return wanted is None, f"port {port} is open but does not speak HTTP ({why})"
 
 
 def speaks_http(port: int) -> bool:
@@ -85,13 +87,15 @@ def sockets_of(session: int) -> "set[str]":
     return found
 
 
-def probe(server: "subprocess.Popen[bytes]", port: int, path: str, end: float) -> "tuple[bool, str] | None":
+def probe(
+    server: "subprocess.Popen[bytes]", port: int, path: str, end: float, wanted: "str | None"
+) -> "tuple[bool, str] | None":
     while server.poll() is None and time.monotonic() < end:
         try:
             where = port or find_port(server.pid)
         except OSError:
             where = None
-        answer = ask(where, path) if where else None
+        answer = ask(where, path, wanted) if where else None
         if answer is not None:
             return answer
         time.sleep(_PAUSE)
@@ -100,8 +104,9 @@ def probe(server: "subprocess.Popen[bytes]", port: int, path: str, end: float) -
 
 def main() -> int:
     port, path, seconds, needed, *command = sys.argv[1:]
-    server = subprocess.Popen(command, start_new_session=True)
-    answer = probe(server, int(port), path, time.monotonic() + float(seconds))
+    wanted = sys.stdin.read() if needed == "checked" else None
+    server = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL)
+    answer = probe(server, int(port), path, time.monotonic() + float(seconds), wanted)
     code = server.poll()
     server.terminate()
     try:
@@ -112,10 +117,10 @@ def main() -> int:
         print(answer[1])  # noqa: T201  it is what this program is for
         return 0 if answer[0] else 1
     where = f"port {port}" if int(port) else "any port"
-    if code == 0 and needed != "needed":
+    if code == 0 and needed == "perhaps":
         return 0
     if code is not None:
-        sys.stderr.write(f"the server ended before it answered on {where}\n" if needed == "needed" else "")
+        sys.stderr.write(f"the server ended before it answered on {where}\n" if needed != "perhaps" else "")
         return 128 - code if code < 0 else code or 1
     hidden = (
         "" if int(port) or os.access("/proc/net/tcp", os.R_OK) else " (ports cannot be seen in this sandbox)"
