@@ -45,6 +45,7 @@ COMMANDS = {
     "learn": ("septet.cli.learn:learn", "Teach the exemplar from files, folders and chats."),
     "facts": ("septet.cli.facts:facts", "What every team that works in a project is told."),
     "mcp": ("septet.cli.mcp:mcp", "Servers whose tools the assistants may use too."),
+    "eval": ("septet.cli.eval:evaluate", "Measure a team by tasks with hidden tests."),
     "exec": ("septet.cli.exec:execute", "Run something exactly as the runner would."),
     "completion": ("septet.cli.completion:completion", "Completion for bash, zsh and fish."),
     "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),

@@ -1,0 +1,74 @@
+"""`eval`: a team measured by tasks with hidden tests, beside one answer of the same model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from septet.evaluation.report import Mode, Report
+
+MODES: "dict[str, tuple[Mode, ...]]" = {"single": ("single",), "team": ("team",), "both": ("single", "team")}
+
+
+@click.command("eval", epilog="Example: septet eval small -m local/qwen2.5-coder-1.5b --tasks 4")
+@click.argument("suite")
+@click.option("-m", "--model", default="", help="What the members think with.")
+@click.option("-t", "--team", default="iterate", help="A team's name or a team.yaml (iterate).")
+@click.option(
+    "--mode", type=click.Choice(list(MODES)), default="both", help="One answer, the team, or both (both)."
+)
+@click.option("--tasks", type=click.IntRange(1), help="Only so many tasks, chosen by the seed.")
+@click.option("--seed", default=0, help="Which tasks are chosen (0).")
+@click.option("--jobs", type=click.IntRange(1), default=1, help="How many tasks at once (1).")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file of results; a second call goes on with it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+@click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights.")
+def evaluate(  # noqa: PLR0913  # one parameter an option
+    *,
+    suite: str,
+    model: str,
+    team: str,
+    mode: str,
+    tasks: int | None,
+    seed: int,
+    jobs: int,
+    out: Path | None,
+    as_json: bool,
+    unsafe_local: bool,
+) -> int:
+    """Measure a team by SUITE: how many tasks pass hidden tests, at what cost, and how often *done* was wrong.
+
+    SUITE is a .jsonl file, a folder of tasks, or `small`, which comes with Septet.
+    """
+    import anyio
+    import msgspec
+
+    from septet.cli.output import notify, print_text, put_exactly
+    from septet.evaluation.report import report_text
+    from septet.evaluation.runs import Evaluation, Head, ResultFile, cpu_seconds
+    from septet.evaluation.suites import read_suite, sample
+    from septet.settings.team_files import complete, load_team
+    from septet.wiring.session import open_session
+
+    chosen = sample(read_suite(suite), tasks, seed)
+    loaded = complete(load_team(team))
+
+    async def work() -> "Report":
+        before = cpu_seconds()
+        async with open_session() as session:
+            spec = await session.with_models(loaded, model)
+            head = Head(suite=Path(suite).name, model=model, team=spec.name)
+            file = ResultFile(out or session.home.data / "evaluations" / head.file_name, head)
+            notify(f"septet: {len(chosen)} tasks; results go to {file.path}")
+            evaluation = Evaluation(session, await session.sandbox(unsafe_local), spec, file)
+            await evaluation.run(chosen, MODES[mode], jobs, notify)
+            return evaluation.report(chosen, head, cpu_seconds() - before)
+
+    report = anyio.run(work)
+    put_exactly(msgspec.json.encode(report).decode()) if as_json else print_text(report_text(report))
+    return 0

@@ -1,0 +1,61 @@
+"""What an evaluation says of its results."""
+
+import pytest
+
+from septet.evaluation.report import Mode, TaskResult, compare, interval, report_of, report_text, sign_test
+
+
+def result(task: str, mode: Mode, passed: bool, status: str = "") -> TaskResult:
+    unreadable = {} if passed else {"no code": 1}
+    return TaskResult(
+        task=task,
+        mode=mode,
+        passed=passed,
+        status=status,
+        calls=2,
+        tokens=10,
+        replies=2,
+        unreadable=unreadable,
+    )
+
+
+RESULTS = [
+    result("a", "single", True),
+    result("b", "single", False),
+    result("c", "single", False),
+    result("a", "team", True, "done"),
+    result("b", "team", True, "bound"),
+    result("c", "team", False, "done"),
+]
+
+
+def test_wrongly_done_and_wrongly_given_up_are_counted() -> None:
+    report = report_of("s", "m", "t", RESULTS, 1.0)
+    team = report.modes["team"]
+    assert (team.tasks, team.passed, team.done, team.wrongly_done, team.wrongly_given_up) == (3, 2, 2, 1, 1)
+    assert (team.calls, team.tokens, team.replies, team.unreadable) == (6, 30, 6, {"no code": 1})
+    assert team.ends == {"done": 2, "bound": 1}
+    assert report.modes["single"].wrongly_given_up == 0
+    text = report_text(report)
+    assert "2/3 pass = 66.7 %" in text
+    assert "done 2, of these wrong 1; right but not done 1" in text
+
+
+def test_modes_are_compared_by_the_tasks_that_both_did() -> None:
+    found = compare(RESULTS[:2], RESULTS[3:])
+    assert found is not None
+    assert (found.tasks, found.only_single, found.only_team) == (2, 0, 1)
+    assert compare(RESULTS[:3], []) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "p"), [(0, 0, 1.0), (5, 5, 1.0), (0, 5, 0.0625), (1, 9, 0.021484375)]
+)
+def test_the_exact_test_is_that_of_a_fair_coin(one: int, other: int, p: float) -> None:
+    assert sign_test(one, other) == pytest.approx(p)
+
+
+def test_the_interval_is_wilsons() -> None:
+    assert interval(0, 0) == (0.0, 1.0)
+    assert interval(91, 164) == pytest.approx((0.4784, 0.6286), abs=1e-3)
+    assert interval(10, 10)[1] == 1.0

@@ -1,0 +1,73 @@
+"""A team beside one answer of its model: judged by hidden tests, resumable, and honest about *done*."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+from evaluation.oracle import TEAM, oracle
+
+from septet.errors import BadUsage
+from septet.evaluation.report import Report
+from septet.evaluation.runs import Head, ResultFile
+from septet.evaluation.suites import read_suite
+from septet.testing.server import MockServer, serve_mock
+
+pytestmark = pytest.mark.anyio
+
+TASKS = [task for task in read_suite("small") if task.id in ("runs", "median")]
+WRONG = {"median": "def middle(numbers):\n    return sorted(numbers)[len(numbers) // 2]\n"}
+"""Meets the stated example, and every candidate is wrong alike."""
+
+
+async def evaluate(server: MockServer, folder: Path, *more: str) -> Report:
+    (folder / "team.yaml").write_text(TEAM)
+    suite = folder / "two.jsonl"
+    suite.write_bytes(b"".join(msgspec.json.encode(task) + b"\n" for task in TASKS))
+    options = ["-m", f"url:{server.url}#oracle", "-t", str(folder / "team.yaml"), "--unsafe-local", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "septet",
+        "eval",
+        str(suite),
+        "--out",
+        str(folder / "out.jsonl"),
+        *options,
+        *more,
+    ]
+    environment = {**os.environ, "SEPTET_HOME": str(folder / "home")}
+    done = await anyio.run_process(command, env=environment, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return msgspec.json.decode(done.stdout, type=Report)
+
+
+async def test_what_is_wrong_and_called_done_is_counted_and_a_second_call_asks_nothing_again(
+    tmp_path: Path,
+) -> None:
+    async with serve_mock(oracle(TASKS, WRONG)) as server:
+        first = await evaluate(server, tmp_path, "--mode", "single")
+        assert (first.modes["single"].passed, first.modes["single"].tasks) == (1, 2)
+        asked = len(server.seen)
+        report = await evaluate(server, tmp_path, "--jobs", "2")
+        assert report.modes["single"] == first.modes["single"]
+        team = report.modes["team"]
+        assert (team.passed, team.tasks, team.done, team.wrongly_done) == (1, 2, 2, 1)
+        assert team.replies == 2 * 4
+        assert report.comparison is not None
+        assert report.comparison.only_team == report.comparison.only_single == 0
+        sent = b"".join(one.body for one in server.seen)
+        assert b"test_hidden" not in sent
+        assert asked == 2
+        asked = len(server.seen)
+        assert (await evaluate(server, tmp_path)).modes == report.modes
+        assert len(server.seen) == asked
+
+
+def test_results_of_something_else_are_not_mixed_in(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    ResultFile(path, Head(suite="a", model="m", team="t"))
+    with pytest.raises(BadUsage, match="something else"):
+        ResultFile(path, Head(suite="b", model="m", team="t"))

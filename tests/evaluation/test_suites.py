@@ -1,0 +1,126 @@
+"""Suites are data: the forms that are read, and the one that comes with Septet."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from septet.errors import BadUsage
+from septet.evaluation.runs import judged_files
+from septet.evaluation.suites import EvalTask, read_suite, sample
+
+
+def passes(task: EvalTask, program: str) -> bool:
+    """The hidden tests, run here: these programs are ours."""
+    module = type("solution", (), {})
+    space: dict[str, object] = {}
+    exec(program, space)
+    for name, value in space.items():
+        setattr(module, name, staticmethod(value) if callable(value) else value)
+    for text in task.tests.values():
+        lines = [
+            line for line in text.splitlines() if not line.startswith(("from solution", "import solution"))
+        ]
+        tests: dict[str, object] = {**space, "solution": module}
+        exec("\n".join(lines), tests)
+        for name, test in tests.items():
+            if name.startswith("test") and callable(test):
+                try:
+                    test()
+                except Exception:
+                    return False
+    return True
+
+
+def test_the_bundled_suite_is_solved_by_its_solutions_and_not_by_nothing() -> None:
+    tasks = read_suite("small")
+    assert len(tasks) >= 12
+    for task in tasks:
+        assert passes(task, task.solution), task.id
+        assert not passes(task, f"def {task.entry}(*_):\n    return None\n"), task.id
+        assert task.solution not in task.goal
+        assert not any(
+            line in task.goal
+            for text in task.tests.values()
+            for line in text.splitlines()
+            if "assert" in line
+        )
+
+
+HUMAN_EVAL = {
+    "task_id": "H/1",
+    "prompt": 'def inc(n):\n    """Adds one."""\n',
+    "entry_point": "inc",
+    "canonical_solution": "    return n + 1\n",
+    "test": "def check(candidate):\n    assert candidate(1) == 2\n",
+}
+EVAL_PLUS = {
+    "task_id": "M/1",
+    "prompt": '"""Adds one.\nassert inc(1) == 2"""',
+    "entry_point": "inc",
+    "canonical_solution": "def inc(n):\n    return n + 1\n",
+    "base_input": [[1], [None]],
+    "plus_input": [[2.5]],
+}
+MBPP = {"task_id": 7, "text": "Add one: inc(n).", "test_list": ["assert inc(1) == 2", "assert inc(0) == 1"]}
+OWN = {
+    "id": "o",
+    "goal": "inc",
+    "tests": {"test_a.py": "from solution import inc\ndef test():\n    assert inc(1) == 2\n"},
+}
+
+TWICE = json.dumps(OWN) + "\n" + json.dumps(OWN)
+
+
+@pytest.mark.parametrize("row", [HUMAN_EVAL, EVAL_PLUS, MBPP, OWN])
+@pytest.mark.parametrize("packed", [False, True])
+def test_each_form_tells_right_from_wrong(tmp_path: Path, row: dict[str, object], packed: bool) -> None:
+    data = (json.dumps(row) + "\n").encode()
+    path = tmp_path / "suite.jsonl"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    (task,) = read_suite(str(path))
+    assert passes(task, "def inc(n):\n    return n + 1\n")
+    assert not passes(task, "def inc(n):\n    return n + 2\n")
+    assert "canonical" not in task.goal
+    assert not any(text in task.goal for text in task.tests.values())
+
+
+def test_a_folder_of_folders_is_a_suite(tmp_path: Path) -> None:
+    task = tmp_path / "inc"
+    (task / "tests").mkdir(parents=True)
+    (task / "files" / "pkg").mkdir(parents=True)
+    (task / "goal.md").write_text("Mend it.\n")
+    (task / "tests" / "test_a.py").write_text("def test(): ...\n")
+    (task / "files" / "pkg" / "a.py").write_text("x = 1\n")
+    (found,) = read_suite(str(tmp_path))
+    assert (found.id, found.goal) == ("inc", "Mend it.")
+    assert found.files == {"pkg/a.py": "x = 1\n"}
+    assert list(found.tests) == ["test_a.py"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", '{"id": "a", "goal": "b"}', '{"goal": "b", "tests": {"t": ""}}', TWICE],
+)
+def test_what_is_no_suite_is_said_with_its_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "suite.jsonl"
+    path.write_text(text)
+    with pytest.raises(BadUsage, match=r"suite\.jsonl"):
+        read_suite(str(path))
+    with pytest.raises(BadUsage, match="no suite"):
+        read_suite(str(tmp_path / "none.jsonl"))
+
+
+def test_the_same_seed_chooses_the_same_tasks() -> None:
+    tasks = read_suite("small")
+    assert sample(tasks, 4, 7) == sample(tasks, 4, 7)
+    assert sample(tasks, 4, 7) != sample(tasks, 4, 8)
+    assert sample(tasks, None, 7) == sample(tasks, 99, 1) == tasks
+
+
+def test_tests_and_settings_of_the_result_do_not_judge_it() -> None:
+    task = EvalTask(id="t", goal="g", tests={"test_hidden.py": ""}, entry="inc", files={"test_given.py": ""})
+    code = "def inc(n):\n    return n\n"
+    own = {"adder.py": code, "test_adder.py": "", "conftest.py": "", "pytest.ini": "", "test_given.py": ""}
+    assert judged_files(task, own) == {"adder.py": code, "test_given.py": "", "solution.py": code}
