@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.events import (
+    MemberBriefed,
     ModelAnswered,
     PersonSpoke,
     PlanApproved,
@@ -61,7 +62,7 @@ def test_everything_said_and_every_version_is_kept(log: Log) -> None:
     state = fold(log)
     events = [recorded.event for recorded in log]
 
-    said = ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered
+    said = MemberBriefed | ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered
     assert list(state.talk.messages) == [one for one in events if isinstance(one, said)]
     assert list(state.work.versions) == [one for one in events if isinstance(one, VersionWritten)]
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from models.asking import ask, question
+from msgspec.structs import replace
 
 from septet.domain.teams import RoleSpec
 from septet.errors import NoModel, SeptetError
@@ -108,8 +109,10 @@ def test_names_are_settled_before_they_go_into_the_log() -> None:
     assert absolute_name("replay:x.jsonl") == f"replay:{Path('x.jsonl').absolute()}"
 
 
-def test_small_models_are_helped_and_others_are_left_alone() -> None:
+def test_a_member_works_as_its_model_does_best_unless_the_team_says_how() -> None:
     small = adapt_to_model(RoleSpec(name="coder", role="coder", model=("local/x",)))
     assert (small.form, small.candidates, small.temperature) == ("small", 6, 0.0)
     large = RoleSpec(name="coder", role="coder", model=("openai/x",))
-    assert adapt_to_model(large) == large
+    assert adapt_to_model(large) == replace(large, form="tools")
+    assert adapt_to_model(replace(large, form="text")).form == "text"
+    assert adapt_to_model(replace(large, model=("ollama/x",))).form == ""

@@ -31,7 +31,7 @@ export interface RoleSpec {
   temperature?: number | null;
   candidates?: number;
   stronger?: string;
-  form?: 'small' | 'text';
+  form?: '' | 'small' | 'text' | 'tools';
   budget?: Allowance;
   max_tokens?: number | null;
   timeout?: number | null;
@@ -126,6 +126,13 @@ export interface BudgetReached {
 
 export interface StopRequested {
   by?: string;
+}
+
+export interface MemberBriefed {
+  member: string;
+  text: string;
+  images?: string[];
+  system?: string;
 }
 
 export interface ToolCall {
@@ -625,6 +632,7 @@ export type Event =
   | Envelope<'septet.chat_ended', ChatEnded>
   | Envelope<'septet.budget_reached', BudgetReached>
   | Envelope<'septet.stop_requested', StopRequested>
+  | Envelope<'septet.member_briefed', MemberBriefed>
   | Envelope<'septet.model_answered', ModelAnswered>
   | Envelope<'septet.reply_refused', ReplyRefused>
   | Envelope<'septet.person_spoke', PersonSpoke>

@@ -46,6 +46,7 @@ export function fold(view: View, event: Event, text: EventText): void {
       return;
     case 'septet.step_granted':
     case 'septet.snapshot_taken':
+    case 'septet.member_briefed':
     case 'septet.delivery_started':
       return;
     case 'septet.stop_requested':
@@ -168,11 +169,12 @@ function call(view: View, event: Event, called: ToolCalled): void {
   }
 }
 
-function settleCall(view: View, { id, text, failed = false, changes = [] }: ToolAnswered): void {
+function settleCall(view: View, answered: ToolAnswered): void {
+  const { id, text, failed = false, changes = [], summary = '' } = answered;
   for (const item of view.items.slice(-20)) {
     const found = item.kind === 'tools' ? item.calls.find((one) => one.id === id) : undefined;
     if (found) {
-      Object.assign(found, { text, failed, changes });
+      Object.assign(found, { text, failed, changes, summary });
       item.revision += 1;
     }
   }

@@ -35,9 +35,11 @@ function ToolCall({ call }: { call: Call }) {
               asks <b>{visible(titleOf(sent, view.value.state))}</b>
             </>
           ) : (
-            <b>{visible(call.name)}</b>
+            <b>{visible(call.summary || call.name)}</b>
           )}{' '}
-          <span class="quiet">{visible(glance(given, call.arguments, sent ? 'recipient' : ''))}</span>
+          <span class="quiet">
+            {call.summary ? '' : visible(glance(given, call.arguments, sent ? 'recipient' : ''))}
+          </span>
         </summary>
         {given ? (
           <dl class="given">

@@ -27,6 +27,7 @@ from septet.domain.events import (
     ExampleGiven,
     FactsChanged,
     GroupEvent,
+    MemberBriefed,
     ModelAnswered,
     PackageEvent,
     PackagesDecided,
@@ -168,8 +169,8 @@ def tool_text(event: ToolEvent) -> tuple[str, str]:
     match event:
         case ToolCalled(by=by, name=name, arguments=arguments):
             return by, f"{name} {arguments}"
-        case ToolAnswered(text=text, failed=failed):
-            return "septet", f"{'✗ ' if failed else ''}{text}"
+        case ToolAnswered(text=text, failed=failed, summary=summary):
+            return "septet", f"{'✗ ' if failed else ''}{summary or text}"
         case AnswerGiven(by=by):
             return by, answer_words(event)
         case DataDescribed(path=path, card=card):
@@ -238,6 +239,8 @@ def chat_text(event: ChatEvent) -> tuple[str, str]:
 
 def talk_text(event: TalkEvent) -> tuple[str, str]:
     match event:
+        case MemberBriefed():  # made of what the log tells anyway
+            return "", ""
         case ModelAnswered(role=role, answer=answer):
             return role, answer.text
         case ReplyRefused(role=role, reason=reason):

@@ -86,7 +86,8 @@ class ProgressScreen:
             self._opened = self._news
         if self.footer and isinstance(recorded.event, PersonSpoke):
             self.footer.remove_queued(recorded.event.text)
-        who, text = progress_line(recorded.event, self.verbose)
+        line = None if self.verbose else tool_work_line(self.state, recorded.event)
+        who, text = line or progress_line(recorded.event, self.verbose)
         if isinstance(recorded.event, PlanProposed) and before is not None:
             text = f"the plan, changed\n{plan_changes(before, recorded.event.plan)}"
         if text and aloud:
@@ -156,6 +157,24 @@ def progress_line(event: Event, verbose: bool = False) -> Words:
             return tool_line(event, verbose)
         case _:
             return base_text(event) if isinstance(event, BaseEvent) else other_line(event)
+
+
+def tool_work_line(state: State, event: Event) -> Words | None:
+    """What a member with tools does, one line a call; None for what is told as it always is."""
+    turn = state.floor.turn
+    member = next((one for one in state.team.members if turn and one.name == turn.speaker), None)
+    if turn is None or member is None or member.form != "tools":
+        return None
+    match event:
+        case ToolAnswered(id=number, text=text, summary=summary):
+            name = next((call.name for call in turn.calls if call.id == number), "")
+            return turn.speaker, summary or f"✗ {name}: {text.partition(chr(10))[0]}"
+        case ToolCalled() | RunFinished(purpose="script"):
+            return "", ""
+        case ModelAnswered(role=role, answer=answer) if answer.calls:
+            return role, answer.text.strip()
+        case _:
+            return None
 
 
 def other_line(event: Event) -> Words:

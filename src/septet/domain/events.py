@@ -94,6 +94,18 @@ class ModelAnswered(Value):
     prompt: str = ""
 
 
+class MemberBriefed(Value):
+    """What a member that works with tools is told, word for word: the next message of its thread.
+
+    `system` is its part in the team, told once; `images` are blobs.
+    """
+
+    member: str
+    text: str
+    images: tuple[str, ...] = ()
+    system: str = ""
+
+
 class ReplyRefused(Value):
     """An answer that could not be used; the member is asked again, told the reason.
 
@@ -390,7 +402,9 @@ BaseEvent = BaseSurveyed | BaseMoved | DeliveryStarted | Delivered
 GroupEvent = SpeakerChosen | Terminated | FactsChanged
 StopEvent = ChatHalted | ChatEnded | BudgetReached | StopRequested
 ChatEvent = ChatStarted | ChatContinued | TurnOpened | StepGranted | StopEvent
-TalkEvent = ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
+TalkEvent = (
+    MemberBriefed | ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
+)
 WorkEvent = (
     VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded | ExampleGiven
 )

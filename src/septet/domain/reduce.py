@@ -26,6 +26,7 @@ from septet.domain.events import (
     ExampleGiven,
     FactsChanged,
     GroupEvent,
+    MemberBriefed,
     ModelAnswered,
     PackageEvent,
     PackagesDecided,
@@ -167,6 +168,8 @@ def reduce_turn(state: State, speaker: str) -> State:
 
 def reduce_talk(state: State, event: TalkEvent) -> State:
     match event:
+        case MemberBriefed():
+            return reduce_briefing(state, event)
         case ModelAnswered():
             return reduce_answer(state, event)
         case ReplyRefused(role=role, shown=shown):
@@ -279,6 +282,13 @@ def reduce_packages(state: State, event: PackageEvent) -> State:
             return replace(state, work=work, spending=spending)
         case _:
             assert_never(event)
+
+
+def reduce_briefing(state: State, event: MemberBriefed) -> State:
+    turn = state.floor.turn
+    told = turn and replace(turn, briefings=(*turn.briefings, len(turn.answers)))
+    talk = replace(state.talk, messages=state.talk.messages.plus(event))
+    return replace(state, talk=talk, floor=replace(state.floor, turn=told))
 
 
 def reduce_answer(state: State, event: ModelAnswered) -> State:
@@ -442,7 +452,7 @@ def note_failure(work: WorkState, run: RunFinished) -> WorkState:
 
 
 def note_signature(work: WorkState, run: RunFinished) -> WorkState:
-    if run.result.succeeded or run.purpose in CONTROLS or work.failure:
+    if run.result.succeeded or run.purpose in (*CONTROLS, "script") or work.failure:
         return work
     failure = signature(run.result)
     same = work.same_failures + 1 if failure == work.last_failure else 1

@@ -19,6 +19,7 @@ from septet.domain.events import (
     DeliveryStarted,
     EvidenceFound,
     ExampleGiven,
+    MemberBriefed,
     ModelAnswered,
     PersonSpoke,
     ReplyRefused,
@@ -52,6 +53,8 @@ class Turn(Value):
     remarks_at_opening: int = 0
     """How many remarks the person had made by then."""
     answers: tuple[ModelAnswered, ...] = ()
+    briefings: tuple[int, ...] = ()
+    """For each time that the member was told something, how many answers it had given before."""
     calls: tuple[ToolCalled, ...] = ()
     snapshot: SnapshotTaken | None = None
     has_decision: bool = False
@@ -178,7 +181,9 @@ class WorkState(Value):
 class TalkState(Value):
     """What was said."""
 
-    messages: Trail[ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered] = Trail()
+    messages: Trail[MemberBriefed | ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered] = (
+        Trail()
+    )
     remarks: tuple[PersonSpoke, ...] = ()
     """What the person said and neither planner nor coder has worked in yet."""
     answer: AnswerGiven | None = None

@@ -42,7 +42,8 @@ class MemberSettings(Value, kw_only=True, forbid_unknown_fields=True):
 
     `stronger` is the model that takes over when the same failure comes again and again;
     `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
-    is briefed and replies: in the usual text, or in the short forms that small models keep to better;
+    is briefed and replies: in the usual text, in the short forms that small models keep to better, or with tools;
+    what its model does best where nothing is said;
     `budget` is the member's own, beside the chat's;
     `max_tokens` bounds one answer, and `timeout` the seconds that it may take before it is asked for again.
     """
@@ -51,7 +52,7 @@ class MemberSettings(Value, kw_only=True, forbid_unknown_fields=True):
     temperature: float | None = None
     candidates: int = 1
     stronger: str = ""
-    form: Literal["text", "small"] = "text"
+    form: Literal["", "text", "small", "tools"] = ""
     budget: Allowance = Allowance()
     max_tokens: int | None = None
     timeout: float | None = None

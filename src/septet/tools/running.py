@@ -1,5 +1,6 @@
 """Tools that run: a command in the sandbox, and the plan's checks. What they see is no evidence yet."""
 
+import re
 from typing import Annotated
 
 from msgspec import Meta
@@ -37,10 +38,15 @@ async def run(
     )
 
 
+PYTEST_ENDS = re.compile(
+    r"^[= ]*(\d+ (?:passed|failed|skipped|errors?|deselected)\b[^\n]*?) in [\d.]+s", re.MULTILINE
+)
+
+
 def outcome(result: RunResult) -> str:
     """How it ended, in a few words: what became of the tests, where there were some."""
-    counts = result.report.counts
-    return counts if counts and (result.exit_code in (0, 1)) else result.ending
+    counts = PYTEST_ENDS.findall(result.stdout)
+    return counts[-1] if counts and result.stopped_by is None else result.ending
 
 
 async def check(context: ToolContext) -> ToolResult:

@@ -212,12 +212,17 @@ def absolute_name(name: str) -> str:
 
 
 def adapt_to_model(member: RoleSpec) -> RoleSpec:
-    """A member with the help that its model needs: short prompts, and several candidates for a coder."""
+    """A member that works as its model does best: with tools, or by short prompts and with several candidates."""
     if not any(is_small_model(name) for name in member.model):
-        return member
+        capable = bool(member.model) and all(map(calls_tools, member.model))
+        return replace(member, form="tools") if capable and not member.form else member
     candidates = CANDIDATES if member.role == "coder" and member.candidates == 1 else member.candidates
     temperature = 0.0 if member.temperature is None else member.temperature
     return replace(member, form="small", candidates=candidates, temperature=temperature)
+
+
+def calls_tools(name: str) -> bool:
+    return any(provider.has_tools and provider.model_in(name) is not None for provider in PROVIDERS)
 
 
 def is_small_model(name: str) -> bool:

@@ -277,6 +277,7 @@ def anthropic_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
 
 PROVIDER = Provider(
     form="anthropic/NAME",
+    has_tools=True,
     about="Anthropic, or a server of its wire at ANTHROPIC_BASE_URL",
     open=open_anthropic,
     endpoint=anthropic_endpoint,

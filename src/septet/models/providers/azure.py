@@ -88,6 +88,7 @@ def default_deployment(settings: ProviderSettings) -> Choice | None:
 
 PROVIDER = Provider(
     form="azure/DEPLOYMENT",
+    has_tools=True,
     about="Azure OpenAI at AZURE_OPENAI_ENDPOINT",
     open=open_azure,
     endpoint=azure_endpoint,

@@ -343,6 +343,7 @@ def openai_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
 
 PROVIDER = Provider(
     form="openai/NAME",
+    has_tools=True,
     about="OpenAI, or any server of its wire at OPENAI_BASE_URL",
     open=open_openai,
     endpoint=openai_endpoint,

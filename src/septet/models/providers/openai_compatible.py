@@ -52,6 +52,7 @@ OLLAMA = Provider(
 )
 URL = Provider(
     form="url:http://…#NAME",
+    has_tools=True,
     about="any other server of the OpenAI wire",
     open=open_openai,
     endpoint=url_endpoint,

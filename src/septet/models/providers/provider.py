@@ -102,8 +102,8 @@ class Provider:
     `form` is how people write it (`openai/NAME`); the word before the first `/` or `:` is the provider's name.
     `endpoint` is pure and raises NoModel where a key or an address is missing. `default` is the model to use when
     nobody named one. `absolute` makes a name that means the same from any folder. A `rehearsal` has its answers
-    already: it costs nothing and gets no wrappers. `small` models get short prompts and several candidates. The name
-    of a provider with a `default_model` may stand alone.
+    already: it costs nothing and gets no wrappers. `small` models get short prompts and several candidates, models with
+    tools (`has_tools`) call them well. The name of a provider with a `default_model` may stand alone.
     """
 
     form: str
@@ -119,6 +119,7 @@ class Provider:
     has_embeddings: bool = False
     rehearsal: bool = False
     small: bool = False
+    has_tools: bool = False
 
     @property
     def name(self) -> str:

@@ -34,6 +34,7 @@ def billing(name: str) -> Billing:
 
 PROVIDER = Provider(
     form="pydantic-ai:PROVIDER:NAME",
+    has_tools=True,
     about="any provider that pydantic-ai knows (septet[providers])",
     open=open_by_library,
     billing=billing,

@@ -46,7 +46,7 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
             [compose_prompt(prompt_text("septet.ways.autocoder", "coder"), context), member.instructions],
         )
     )
-    shown = window(state) if member.form == "text" else ()
+    shown = window(state) if member.form != "small" else ()
     return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts), images=shown))
 
 

@@ -47,7 +47,7 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
         )
     part = prompt_text(PACKAGE, f"{member.role}.small" if member.form == "small" else member.role)
     head = "\n".join(filter(None, [part, member.instructions]))
-    seen = pictures(state) if member.role == "reviewer" and member.form == "text" else {}
+    seen = pictures(state) if member.role == "reviewer" and member.form != "small" else {}
     if seen:
         parts.append(f"# Pictures that the program made, as shown\n{', '.join(seen)}")
     said = Message(role="user", text="\n\n".join(parts), images=tuple(seen.values()))

@@ -13,6 +13,7 @@ from septet.ports import Agent
 from septet.team.agreement import Outcomes
 from septet.ways.iterate.best_of_n import Trials, best_of_n_agent
 from septet.ways.iterate.replies import role_agent
+from septet.ways.iterate.tool_members import tool_role_agent
 from septet.ways.way import MemberContext
 
 
@@ -28,9 +29,7 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
                 runner_agent(spec, context.run_context), context.run_context, runs=True
             )
         case "coder":
-            return with_folder_protection(
-                refuse_overwrite(spec, coder(spec, context), context.run_context), context.run_context
-            )
+            return with_folder_protection(coder(spec, context), context.run_context)
         case "reviewer":
             return with_folder_protection(speaker(spec, context), context.run_context)
         case _:
@@ -39,18 +38,28 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
 
 def speaker(spec: RoleSpec, context: MemberContext) -> Agent:
     """Thinks with its model, and with a stronger one where the same failure comes again and again."""
-    run_context = context.run_context
-    usual = role_agent(spec, context.open_model(spec.model), run_context.bus, run_context.blobs)
+    usual = thinker(spec, spec.model, context)
     if not spec.stronger:
         return usual
-    stronger = role_agent(spec, context.open_model((spec.stronger,)), run_context.bus, run_context.blobs)
-    return with_stronger_model(usual, stronger, context.team.help_after)
+    return with_stronger_model(usual, thinker(spec, (spec.stronger,), context), context.team.help_after)
+
+
+def thinker(spec: RoleSpec, models: Sequence[str], context: MemberContext) -> Agent:
+    """With tools where its model can call them, else by one answer a turn."""
+    model, run_context = context.open_model(models), context.run_context
+    usual = role_agent(spec, model, run_context.bus, run_context.blobs)
+    return tool_role_agent(spec, model, context) if spec.form == "tools" else usual
 
 
 def coder(spec: RoleSpec, context: MemberContext) -> Agent:
     """One version a turn, or the best of several candidates."""
-    if spec.candidates <= 1:
+    if spec.form == "tools" and spec.candidates <= 1:
         return speaker(spec, context)
+    usual = speaker(spec, context) if spec.candidates <= 1 else best_of_candidates(spec, context)
+    return refuse_overwrite(spec, usual, context.run_context)
+
+
+def best_of_candidates(spec: RoleSpec, context: MemberContext) -> Agent:
     return best_of_n_agent(
         spec,
         context.open_model(spec.model),

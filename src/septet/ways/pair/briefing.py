@@ -5,7 +5,14 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
 
 from septet.common.text import pluralize
-from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished, ToolAnswered, ToolCalled
+from septet.domain.events import (
+    MemberBriefed,
+    ModelAnswered,
+    PersonSpoke,
+    RunFinished,
+    ToolAnswered,
+    ToolCalled,
+)
 from septet.domain.messages import Message
 from septet.domain.plans import Refusal
 from septet.domain.replies import code_blocks
@@ -88,7 +95,7 @@ def conversation_lines(state: State) -> list[str]:
     said = [
         (one, message_text(one))
         for one in state.talk.messages
-        if not isinstance(one, ToolCalled | ToolAnswered)
+        if not isinstance(one, MemberBriefed | ToolCalled | ToolAnswered)
     ]
     texts = [text for _, text in said]
     if sum(map(len, texts)) <= LONGEST_TALK:

@@ -1,0 +1,136 @@
+"""Planner, coder and reviewer with tools: told what is new in an append-only thread, changing files by calls."""
+
+from collections.abc import Iterator
+
+from septet.agents.protection import check_overwrite
+from septet.agents.replies import files_sent, keep_file, sources
+from septet.agents.runner import RunContext
+from septet.agents.thread import member_messages, untold
+from septet.agents.tool_context import with_edits
+from septet.agents.tool_loop import ToolMember, complaints, tool_agent
+from septet.domain.events import Event, MemberBriefed, ToolAnswered, VersionWritten
+from septet.domain.files import FileRef, tree_of
+from septet.domain.plans import Refusal
+from septet.domain.replies import code_blocks
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.ports import Agent, Blobs, Model
+from septet.team.reviews import answers_to
+from septet.tools.editing import editing_tools
+from septet.tools.reading import reading_tools
+from septet.tools.registry import Toolbox, allowed_tools, known_tools
+from septet.tools.running import running_tools
+from septet.ways.iterate.briefing import PACKAGE, pictures
+from septet.ways.iterate.replies import INTERPRETERS, unanswered_refusal
+from septet.ways.iterate.tool_briefing import tool_sections
+from septet.ways.prompts import prompt_text
+from septet.ways.way import MemberContext
+
+UNCHANGED = "You have changed nothing. Use edit, write or delete; if nothing needs to be changed, say so again and why."
+
+
+def tool_role_agent(spec: RoleSpec, model: Model, context: MemberContext) -> Agent:
+    """A member that thinks with a model which can call tools."""
+    run_context = context.run_context
+
+    async def tools() -> Toolbox:
+        return await tools_for(spec.role, context)
+
+    async def brief(state: State) -> MemberBriefed:
+        return await briefing_event(spec, state, run_context.blobs)
+
+    async def settle(state: State, text: str) -> Event | Refusal:
+        if spec.role == "coder":
+            return await write_edits(state, text, run_context)
+        return await INTERPRETERS[spec.role](state, text, run_context.blobs)
+
+    return tool_agent(ToolMember(spec, model, run_context, tools, brief, settle))
+
+
+async def tools_for(role: str, context: MemberContext) -> Toolbox:
+    """The coder has all tools that there are; planner and reviewer have those that name them."""
+    known = known_tools([*reading_tools(), *editing_tools(), *running_tools()])
+    if role == "coder":
+        return allowed_tools({**known, **await context.server_tools()}, role)
+    return {name: one for name, one in known.items() if role in one.roles}
+
+
+async def briefing_event(spec: RoleSpec, state: State, blobs: Blobs) -> MemberBriefed:
+    """What is new to the member. The first time it is told its part, too."""
+    told = member_messages(state, spec.name)
+    texts, before = await sources(state, blobs), await earlier_texts(state, blobs)
+    sections = untold(told, tool_sections(spec, state, texts, before))
+    seen = pictures(state) if spec.role == "reviewer" else {}
+    new = {path: image for path, image in seen.items() if not any(image in one.images for one in told)}
+    if new:
+        sections.append(f"# Pictures that the program made, as shown\n{', '.join(new)}")
+    return MemberBriefed(
+        member=spec.name,
+        text="\n\n".join(sections) or "Go on.",
+        images=tuple(new.values()),
+        system="" if told else system_text(spec),
+    )
+
+
+def system_text(spec: RoleSpec) -> str:
+    own = prompt_text(PACKAGE, "coder.tools") if spec.role == "coder" else ""
+    part = own or prompt_text(PACKAGE, spec.role) + prompt_text(PACKAGE, "tools")
+    return "\n".join(filter(None, [part, spec.instructions]))
+
+
+async def earlier_texts(state: State, blobs: Blobs) -> dict[str, str]:
+    """What the newest version is compared with: the one that was reviewed last, and the person's files as they were."""
+    shown: dict[str, FileRef] = {}
+    for file in shown_files(state):
+        shown.setdefault(file.path, file)
+    reviewed = state.work.reviews[-1].version if state.work.reviews else 0
+    version = next((one for one in state.work.versions if one.number == reviewed), None)
+    files = {**shown, **{file.path: file for file in (version.files if version else ())}}
+    return {path: (await blobs.get(file.sha256)).decode(errors="replace") for path, file in files.items()}
+
+
+def shown_files(state: State) -> Iterator[FileRef]:
+    """The person's files that calls have read or changed, as they were then, the oldest first."""
+    for said in state.talk.messages:
+        if isinstance(said, ToolAnswered):
+            yield from said.shown
+
+
+async def write_edits(state: State, text: str, run_context: RunContext) -> Event | Refusal:
+    """The version that a turn comes to: what its calls changed, and whole files that the last words hold."""
+    edited = with_edits(state)
+    files = {file.path: file for file in edited.work.files}
+    if names_files(text) or (edited is state and "```" in text):
+        sent = await files_sent(edited, text, run_context.blobs)
+        new = [] if isinstance(sent, Refusal) else [file.path for file in sent if file.path not in files]
+        if isinstance(sent, Refusal):
+            return sent
+        if await check_overwrite(state, new, run_context) is not None:
+            return Refusal(
+                reason=f"{', '.join(new)}: there already, and not read by you; read it, or use edit"
+            )
+        files |= {file.path: await keep_file(file, run_context.blobs) for file in sent}
+    return version_of(state, text, tuple(files[path] for path in sorted(files)))
+
+
+def names_files(text: str) -> bool:
+    blocks = code_blocks(text)
+    return isinstance(blocks, Refusal) or any(block.path for block in blocks)
+
+
+def version_of(state: State, text: str, files: tuple[FileRef, ...]) -> VersionWritten | Refusal:
+    """What still lacks is asked for once; a coder that changes nothing again has said so."""
+    answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, text)
+    tree, before = tree_of(files), state.work.version
+    unchanged = before is not None and before.tree == tree
+    if not complaints(state):
+        if silence := unanswered_refusal(state, text, answers) if text else None:
+            return silence
+        if unchanged:
+            return Refusal(reason=UNCHANGED)
+    if not files:
+        return Refusal(reason=UNCHANGED)
+    note = text.split("```", 1)[0].strip()
+    return VersionWritten(
+        number=len(state.work.versions) + 1, files=files, tree=tree, note=note, answers=answers
+    )

@@ -1,0 +1,359 @@
+"""A coder with tools: reads, edits and runs in a repository, thinks in an append-only thread, and survives kills."""
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from scenarios.assistant.scripts import Turn, calls, says, write
+from scenarios.autocoder.playing import home_in
+
+from septet.domain.events import (
+    ChatEnded,
+    Event,
+    MemberBriefed,
+    ModelAnswered,
+    ReplyRefused,
+    RunFinished,
+    ToolAnswered,
+    ToolCalled,
+    VersionWritten,
+)
+from septet.domain.messages import Request, ToolCall
+from septet.domain.teams import TeamSpec
+from septet.testing.replies import FEATURES, Feature, Reply, Script, SeenRequest
+from septet.testing.server import serve_mock
+from septet.ways.table import TEAMS
+from septet.wiring.session import open_session, with_model
+
+pytestmark = pytest.mark.anyio
+FILES = {
+    "shop/__init__.py": "",
+    "shop/prices.py": (
+        '"""Prices."""\n\n\n'
+        + "".join(
+            f"def tax_{n}(price: float) -> float:\n    return price * 1.{n}\n\n\n" for n in range(10, 60)
+        )
+        + "def total(prices: list[float]) -> float:\n    return sum(prices[1:])\n"
+    ),
+    "tests/test_prices.py": "from shop.prices import total\n\n\ndef test_one():\n    assert total([]) == 0\n",
+    "README.md": "# Shop\n",
+    ".gitignore": "*.log\n",
+}
+TEST = "\n\ndef test_total():\n    assert total([1, 2, 3]) == 6\n"
+PLAN = "1. total adds all prices\n   check: tests tests/test_prices.py::test_total\n"
+
+
+def edit(path: str, old: str, new: str) -> tuple[str, Mapping[str, object]]:
+    return "edit", {"edits": [{"path": path, "old": old, "new": new}]}
+
+
+MEND = edit("shop/prices.py", "    return sum(prices[1:])\n", "    return sum(prices)\n")
+ADD = edit("tests/test_prices.py", "    assert total([]) == 0\n", "    assert total([]) == 0\n" + TEST)
+MENDED: tuple[Turn, ...] = (
+    says("planner", PLAN),
+    calls("coder", ("search", {"pattern": "def total"}), ("read", {"path": "tests/test_prices.py"})),
+    calls(
+        "coder",
+        MEND,
+        ADD,
+        ("run", {"command": "python -m pytest -q"}),
+        expect="shop/prices.py:204: def total",
+    ),
+    says("coder", "total left out the first price; it adds all of them now.", expect="2 passed"),
+    says("reviewer", "verdict: accept", expect="-    return sum(prices[1:])\n+    return sum(prices)\n"),
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    for path, text in FILES.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "begin"], check=True)
+    return folder
+
+
+def team(**changes: object) -> TeamSpec:
+    members = tuple(replace(one, form="tools") for one in TEAMS["iterate"].members)
+    return replace(TEAMS["iterate"], members=members, approve="auto", **changes)
+
+
+async def play(
+    folder: Path,
+    model: str,
+    until: Callable[[Event], bool] = lambda _: False,
+    requests: list[Request] | None = None,
+    spec: TeamSpec | None = None,
+) -> list[Event]:
+    """Start or resume a chat in folder/shop; everything in its log afterwards."""
+    async with open_session(home_in(folder)) as session:
+        if requests is not None:
+            session.models.debug_listener = requests.append
+        if not await session.log("c"):
+            await session.start("mend total", with_model(spec or team(), model), folder / "shop", "c")
+        sandbox = await session.sandbox()
+        async with aclosing(session.perform("c", sandbox)) as performance:
+            async for recorded in performance:
+                if until(recorded.event):
+                    break
+        return [recorded.event for recorded in await session.log("c")]
+
+
+def texts(events: list[Event]) -> list[str]:
+    return [event.text for event in events if isinstance(event, ToolAnswered)]
+
+
+def size(request: Request, count: int | None = None) -> int:
+    return len(msgspec.json.encode((request.messages[:count], request.tools)))
+
+
+async def test_a_bug_is_mended_in_few_requests_that_share_their_beginning(
+    repository: Path, tmp_path: Path
+) -> None:
+    requests: list[Request] = []
+    events = await play(tmp_path, write(tmp_path / "s.yaml", *MENDED), requests=requests)
+    end = events[-1]
+    assert isinstance(end, ChatEnded)
+    assert end.reason == "done", end
+    assert len(requests) <= 6
+    assert (repository / "shop/prices.py").read_text().endswith("    return sum(prices)\n")
+    versions = [event for event in events if isinstance(event, VersionWritten)]
+    assert [[file.path for file in one.files] for one in versions] == [
+        ["shop/prices.py", "tests/test_prices.py"]
+    ]
+    asked = [one for one in requests if one.role == "coder"]
+    for before, after in pairwise(asked):
+        assert after.messages[: len(before.messages)] == before.messages
+        assert after.tools == before.tools
+    assert size(asked[1]) >= 0.8 * size(asked[2])
+    assert [event.summary for event in events if isinstance(event, ToolAnswered)] == [
+        "search def total → 1 line",
+        "read tests/test_prices.py",
+        "edit shop/prices.py +1 \N{MINUS SIGN}1",
+        "edit tests/test_prices.py +4 \N{MINUS SIGN}0",
+        "run python -m pytest -q → 2 passed",
+    ]
+
+
+def shape(events: list[Event]) -> list[object]:
+    """What does not differ from one run to the next: not how long programs took."""
+    found: list[object] = []
+    for event in events:
+        match event:
+            case ModelAnswered(role=role, answer=answer):
+                found.append((role, answer.text, answer.calls))
+            case MemberBriefed(member=member):
+                found.append(member)
+            case ToolAnswered(id=number, failed=failed, changes=changes, summary=summary):
+                found.append((number, failed, changes, summary))
+            case ToolCalled() | VersionWritten() | ChatEnded():
+                found.append(event)
+            case _:
+                continue
+    return found
+
+
+async def test_it_goes_on_wherever_it_was_stopped(repository: Path, tmp_path: Path) -> None:
+    model = write(tmp_path / "s.yaml", *MENDED)
+    original = {path: (repository / path).read_text() for path in FILES}
+    whole = await play(tmp_path, model)
+    stops = [
+        number
+        for number, event in enumerate(whole)
+        if isinstance(event, ToolCalled | ToolAnswered | MemberBriefed)
+    ]
+    for number in stops[::2]:
+        other = tmp_path / str(number)
+        for path, text in original.items():
+            (other / "shop" / path).parent.mkdir(parents=True, exist_ok=True)
+            (other / "shop" / path).write_text(text)
+        count = iter(range(number + 1))
+        await play(other, model, until=lambda _, count=count: next(count, None) is None)
+        again = await play(other, model)
+        assert shape(again) == shape(whole), number
+        assert (other / "shop" / "shop/prices.py").read_text() == (repository / "shop/prices.py").read_text()
+
+
+async def test_whatever_is_called_is_answered(repository: Path, tmp_path: Path) -> None:
+    (repository / ".env").write_text("KEY=1\n")
+    (repository / "debug.log").write_text("x\n")
+    model = write(
+        tmp_path / "s.yaml",
+        says("planner", PLAN),
+        calls(
+            "coder",
+            ("nothing", {}),
+            ("read", {"path": 3}),
+            ("read", {"path": ".env"}),
+            ("read", {"path": "debug.log"}),
+            ("read", {"path": "../secret"}),
+            ("write", {"path": "README.md", "text": "gone"}),
+            ("write", {"path": "bad.py", "text": "def f(:"}),
+            edit("shop/prices.py", "return", "return"),
+        ),
+        calls("coder", ("delete", {"paths": ["README.md"]}), MEND, ADD),
+        says("coder", "done"),
+        says("reviewer", "verdict: accept"),
+    )
+    events = await play(tmp_path, model)
+    said = texts(events)
+    for text, reason in zip(
+        said,
+        [
+            "there is no tool 'nothing'; the tools are list_files, search,",
+            "read cannot be called like that: Expected `str`",
+            "may not be read",
+            "may not be read",
+            "there is no '../secret'",
+            "you have not read it whole",
+            "nothing was written, for bad.py, line 1: SyntaxError",
+            "are the same",
+        ],
+        strict=False,
+    ):
+        assert reason in text
+    assert isinstance(events[-1], ChatEnded)
+    assert events[-1].reason == "done"
+    assert (repository / "README.md").read_text() == "# Shop\n"
+
+
+async def test_findings_and_red_checks_are_told_in_the_same_thread(repository: Path, tmp_path: Path) -> None:
+    wrong = edit("shop/prices.py", "    return sum(prices[1:])\n", "    return sum(prices[:1])\n")
+    right = edit("shop/prices.py", "    return sum(prices[:1])\n", "    return sum(prices)\n")
+    model = write(
+        tmp_path / "s.yaml",
+        calls("planner", ("outline", {"path": "shop"})),
+        says("planner", PLAN, expect="def total(prices: list[float])"),
+        calls("coder", wrong, ADD),
+        says("coder", "mended"),
+        calls("reviewer", ("read", {"path": "shop/prices.py", "start": 204}), ("edit", {}), expect="NOT met"),
+        says(
+            "reviewer",
+            "verdict: revise\n- [must] P1 (shop/prices.py:205): adds only the first",
+            expect="there is no tool 'edit'",
+        ),
+        calls("coder", right, ("check", {}), expect="F1 [must] P1"),
+        says("coder", "it adds all now", expect="everything that a machine can check is met"),
+        says("coder", "F1: fixed, all are added", expect="no answer to F1"),
+        says("reviewer", "verdict: accept", expect="-    return sum(prices[:1])"),
+    )
+    requests: list[Request] = []
+    events = await play(tmp_path, model, requests=requests)
+    assert isinstance(events[-1], ChatEnded)
+    assert events[-1].reason == "done"
+    for role in ("planner", "coder", "reviewer"):
+        asked = [one for one in requests if one.role == role]
+        for before, after in pairwise(asked):
+            assert after.messages[: len(before.messages)] == before.messages
+    told = [event.text for event in events if isinstance(event, MemberBriefed) and event.member == "coder"]
+    assert "# Goal" in told[0]
+    assert "# Goal" not in told[1]
+    assert "1 of 2 tests fails" not in told[0]
+    assert not any(
+        event.purpose == "script"
+        for event in events
+        if isinstance(event, RunFinished) and not event.id[0].isdigit()
+    )
+
+
+async def test_a_coder_with_tools_may_also_send_whole_files(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    plan = "1. add adds\n   check: tests test_add.py\n"
+    code = "```python add.py\ndef add(a, b):\n    return a + b\n```\n"
+    test = "from add import add\n\ndef test_add():\n    assert add(2, 3) == 5\n    assert add(1, 1) == 2\n"
+    model = write(
+        tmp_path / "s.yaml",
+        says("planner", plan),
+        calls("coder", ("write", {"path": "test_add.py", "text": test})),
+        says("coder", f"Here it is.\n\n{code}"),
+        says("reviewer", "verdict: accept"),
+    )
+    events = await play(tmp_path, model)
+    assert isinstance(events[-1], ChatEnded)
+    assert events[-1].reason == "done", events[-1]
+    version = next(event for event in events if isinstance(event, VersionWritten))
+    assert [file.path for file in version.files] == ["add.py", "test_add.py"]
+
+
+async def test_a_turn_has_so_many_calls_and_who_changes_nothing_is_told_so(
+    repository: Path, tmp_path: Path
+) -> None:
+    list_all: tuple[str, Mapping[str, object]] = ("list_files", {})
+    look = calls("coder", *[list_all] * 20)
+    model = write(
+        tmp_path / "s.yaml",
+        says("planner", PLAN),
+        look,
+        look,
+        says("coder", "there is nothing to do", expect="40 calls are all that one turn has"),
+        calls("coder", MEND, expect="You have changed nothing"),
+        says("coder", "```python shop/prices.py\nx = 1\n```"),
+    )
+    events = await play(tmp_path, model, until=lambda event: isinstance(event, ReplyRefused))
+    refused = [event.reason for event in events if isinstance(event, ReplyRefused)]
+    assert refused == ["shop/prices.py: there already, and not read by you; read it, or use edit"]
+    assert sum(isinstance(event, ToolCalled) for event in events) == 40
+
+
+def wire_script(kind: str) -> Script:
+    """The same model on every wire: it says what comes next for the member whose part stands in the request."""
+    left = {
+        role: [turn for turn in MENDED if turn["role"] == role] for role in ("planner", "coder", "reviewer")
+    }
+
+    def reply(seen: SeenRequest) -> Reply:
+        if kind == "text" and seen.fields.get("tools"):
+            return Reply()  # refused by the server before anybody looks at it
+        body = seen.body.decode()
+        role = next(role for role in left if f"You are the {role} of a small software team" in body)
+        turn = left[role].pop(0)
+        wishes = msgspec.convert(turn.get("calls", []), list[dict[str, object]])
+        if kind == "text":
+            blocks = [f"```tool\n{msgspec.json.encode(wish).decode()}\n```" for wish in wishes]
+            return Reply(text="\n".join(blocks) or str(turn["say"]))
+        made = [
+            ToolCall(
+                id=f"call_{place}",
+                name=str(wish["name"]),
+                arguments=msgspec.json.encode(wish["arguments"]).decode(),
+            )
+            for place, wish in enumerate(wishes)
+        ]
+        return Reply(text=str(turn.get("say", "")), calls=tuple(made), reasoning="let me think")
+
+    return reply
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "text"])
+async def test_every_wire_carries_tools(repository: Path, tmp_path: Path, kind: str) -> None:
+    features: frozenset[Feature] = FEATURES - {"tools"} if kind == "text" else FEATURES
+    async with serve_mock(wire_script(kind), features=features) as server:
+        environment = {
+            **os.environ,
+            "ANTHROPIC_BASE_URL": server.url.removesuffix("/v1"),
+            "ANTHROPIC_API_KEY": "k",
+        }
+        model = "anthropic/mock" if kind == "anthropic" else f"url:{server.url}#mock"
+        async with open_session(home_in(tmp_path), environment) as session:
+            spec = with_model(replace(TEAMS["iterate"], approve="auto"), model)
+            assert {one.form for one in spec.members if one.role in ("planner", "coder", "reviewer")} == {
+                "tools"
+            }
+            await session.start("mend total", spec, repository, "c")
+            events = [one.event async for one in session.perform("c", await session.sandbox())]
+    assert isinstance(events[-1], ChatEnded)
+    assert events[-1].reason == "done", events[-1]
+    assert [event.summary for event in events if isinstance(event, ToolAnswered)][-1].endswith("2 passed")
+    assert len(server.seen) <= 6 + 3 * (kind == "text"), (
+        "each member of a server without tools asks for them once"
+    )
