@@ -148,9 +148,9 @@ async def test_a_server_that_claims_to_give_tokens_back_does_not_defeat_the_budg
         return replace(script(seen), usage=Usage(prompt=-1_000_000, completion=-1))
 
     async with serve_mock(lying) as server:
-        team = await worked(tmp_path, monkeypatch, "tokens: 2000", server.url)
+        team = await worked(tmp_path, monkeypatch, "tokens: 2600", server.url)
 
     assert team.result.status == "bound"
-    assert "of 2,000 used" in team.result.detail
+    assert "of 2,600 used" in team.result.detail
     assert team.result.usage.estimated
     assert 0 < team.result.usage.total < 4000

@@ -17,14 +17,7 @@ MARK = "septet-example:"
 SHOWN = 120
 
 
-def example_driver(call: str) -> str:
-    """A program that makes the call and prints what came of it on a line of its own."""
-    tree = ast.parse(call, mode="eval").body
-    assert isinstance(tree, ast.Call), "a plan is read with that checked"
-    path = ast.unparse(tree.func).split(".")
-    arguments = ast.unparse(ast.Tuple([*tree.args], ast.Load()))
-    named = "{" + ", ".join(f"{one.arg!r}: {ast.unparse(one.value)}" for one in tree.keywords) + "}"
-    return f"""\
+DRIVER = """\
 import importlib, sys
 
 def spelled(value, depth=0):
@@ -37,13 +30,13 @@ def spelled(value, depth=0):
         items = list(kind.__iter__(value))
         if kind is dict:
             pairs = [spelled(key, depth + 1) + ": " + spelled(dict.__getitem__(value, key), depth + 1) for key in items]
-            return "{{" + ", ".join(pairs) + "}}"
+            return "{" + ", ".join(pairs) + "}"
         inner = ", ".join(spelled(item, depth + 1) for item in items)
         if kind is list:
             return "[" + inner + "]"
         if kind is tuple:
             return "(" + inner + ("," if len(items) == 1 else "") + ")"
-        return "{{" + inner + "}}" if items else "set()"
+        return "{" + inner + "}" if items else "set()"
     raise TypeError("returns a value of the class " + kind.__name__ + ", which no literal can spell")
 
 def find(path):
@@ -60,13 +53,28 @@ def find(path):
 
 write = sys.__stdout__.buffer.write
 try:
-    outcome = "=" + spelled(find({path!r})(*{arguments}, **{named}))
+    outcome = "=" + spelled(find(PATH)(*ARGUMENTS, **NAMED))
 except Exception as error:
     outcome = "!" + type(error).__name__ + " " + " ".join(str(error).split())[:200]
 sys.stdout.flush()
-write(("\\n{MARK}" + outcome.replace("\\n", "\\\\n") + "\\n").encode("utf-8", "backslashreplace"))
+write(("\\n" + MARK + outcome.replace("\\n", "\\\\n") + "\\n").encode("utf-8", "backslashreplace"))
 sys.__stdout__.flush()
 """
+"""Makes a call and prints what came of it on a line of its own."""
+
+
+def example_driver(call: str) -> str:
+    """A program that makes the call and prints what came of it on a line of its own."""
+    tree = ast.parse(call, mode="eval").body
+    assert isinstance(tree, ast.Call), "a plan is read with that checked"
+    named = ", ".join(f"{one.arg!r}: {ast.unparse(one.value)}" for one in tree.keywords)
+    head = [
+        f"PATH = {ast.unparse(tree.func).split('.')!r}",
+        f"ARGUMENTS = {ast.unparse(ast.Tuple([*tree.args], ast.Load()))}",
+        f"NAMED = {{{named}}}",
+        f"MARK = {MARK!r}",
+    ]
+    return "\n".join([*head, DRIVER])
 
 
 def outcome_of(stdout: str) -> str:
