@@ -10,9 +10,7 @@ import pytest
 from cli.commands import Septet
 from scenarios.assistant.impressions import clicks, rate, rates
 
-from septet.cli.run import DEMOS
 from septet.common.pictures import recognise
-from septet.demos.catalogue import demo_names
 
 
 @pytest.mark.parametrize(
@@ -38,9 +36,8 @@ def test_a_demo_leaves_a_program_that_runs_and_a_report_with_evidence(
 def failed_tests(log: str) -> list[bool]:
     """Of every run of the tests with the program, whether it found something."""
     events = [msgspec.json.decode(line) for line in log.splitlines()[:-1]]
-    runs = [event["data"]["result"] for event in events if event["type"] == "septet.run_finished"]
-    tests = [run for run in runs if "short test summary" in run.get("stdout", "")]
-    return [run["exit_code"] != 0 for run in tests if "PASSED" in run["stdout"]]
+    runs = [event["data"] for event in events if event["type"] == "septet.run_finished"]
+    return [run["result"]["exit_code"] != 0 for run in runs if run["purpose"] == "tests"]
 
 
 def test_the_clock_survives_a_kill_between_its_second_script_and_the_review(
@@ -103,10 +100,6 @@ def test_a_pair_finds_the_newest_pull_request(septet: Septet, tmp_path: Path) ->
     assert (done.returncode, "nothing was checked" in done.stdout) == (3, True), done.stderr
     assert (tmp_path / "made" / "pr.txt").read_text() == "#43 Hands that move\n"
     assert "KeyError: 'id'" in (tmp_path / "made" / "chat_history.txt").read_text()
-
-
-def test_every_script_can_be_named() -> None:
-    assert demo_names() == DEMOS
 
 
 def test_a_quiet_demo_says_nothing_but_its_result(septet: Septet) -> None:

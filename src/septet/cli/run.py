@@ -7,8 +7,7 @@ import click
 
 from septet.cli.completion import chat_names
 from septet.cli.options import Folder, Options, refuse_given, run_options
-
-DEMOS = sorted(path.stem for path in (Path(__file__).parent.parent / "demos").glob("*.yaml"))
+from septet.common.demo_scripts import demo_names
 
 
 @click.command(epilog="Example: septet run 'an analog clock' -C clock --yes")
@@ -74,7 +73,7 @@ def plan(goal: str, name: str, options: Options) -> int:
 
 
 @click.command(epilog="Example: septet demo clock")
-@click.argument("which", type=click.Choice(DEMOS), default="clock")
+@click.argument("which", type=click.Choice(demo_names()), default="clock")
 @click.option("-C", "workspace", type=Folder(), help="The folder to build in.")
 @run_options
 def demo(which: str, workspace: Path | None, options: Options) -> int:

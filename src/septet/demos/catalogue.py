@@ -5,6 +5,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
+from septet.common.demo_scripts import FOLDER, demo_names
 from septet.domain.events import DataDescribed
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage
@@ -12,15 +13,10 @@ from septet.models.providers.scripted import Script, load_script
 from septet.settings.home import Home
 from septet.settings.team_files import check_word
 from septet.ways.table import TEAMS
-from septet.wiring.models import DEMOS
 from septet.wiring.session import Session, with_model
 from septet.workspace.files import Workspace
 
 WITH_DATA = "ctr"
-
-
-def demo_names() -> list[str]:
-    return sorted(path.stem for path in DEMOS.glob("*.yaml"))
 
 
 def nearest_demo(goal: str) -> str:
@@ -39,7 +35,7 @@ def significant_words(text: str) -> set[str]:
 
 def load_demo(name: str) -> Script:
     check_word(name, demo_names(), "demo", "a new chat")
-    return load_script(DEMOS / f"{name}.yaml")
+    return load_script(FOLDER / f"{name}.yaml")
 
 
 def demo_team(script: Script) -> TeamSpec:

@@ -478,8 +478,8 @@ def finish_turn(state: State) -> State:
 def reopen_turn(state: State) -> State:
     """What was found in the folder comes before the member's own work: its turn was no round."""
     turn, floor = state.floor.turn, close_turn(state.floor)
-    member = next((one for one in state.team.members if turn and one.name == turn.speaker), None)
-    if member and member.role != "runner":
+    member = state.team.member_named(turn.speaker) if turn else None
+    if member and not member.runs_programs:
         floor = count_refused_turn(floor, member.name)
     return replace(state, floor=floor)
 

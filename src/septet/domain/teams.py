@@ -70,6 +70,18 @@ class RoleSpec(MemberSettings, forbid_unknown_fields=True):
     title: str = ""
     next: tuple[Edge, ...] = ()
 
+    @property
+    def stands_for_person(self) -> bool:
+        return self.role == "proxy"
+
+    @property
+    def writes_code(self) -> bool:
+        return self.role == "coder"
+
+    @property
+    def runs_programs(self) -> bool:
+        return self.role == "runner"
+
 
 class Budget(Value, forbid_unknown_fields=True):
     """Bounds of a chat; None is unbounded. `cost` in US dollars, `seconds` of active time.
@@ -128,8 +140,10 @@ class TeamSpec(TeamSettings, forbid_unknown_fields=True):
     @property
     def person(self) -> str:
         """The name of the member that stands for the person; one that the team does not list has the role's name."""
-        proxy = self.member("proxy")
-        return proxy.name if proxy else "proxy"
+        return next((member.name for member in self.members if member.stands_for_person), "proxy")
+
+    def member_named(self, name: str) -> RoleSpec | None:
+        return next((member for member in self.members if member.name == name), None)
 
     def member(self, role: str) -> RoleSpec | None:
         """The first member with that role."""

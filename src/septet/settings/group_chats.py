@@ -155,7 +155,7 @@ def team_from_group_chat(form: GroupChatForm, path: Path) -> TeamSpec:
 
 
 def with_part(member: RoleSpec, told: str, client: ClientForm) -> RoleSpec:
-    if member.role == "proxy":
+    if member.stands_for_person:
         return member
     return replace(
         member,

@@ -136,7 +136,7 @@ def check_graph(members: list[RoleSpec], way: Way, source: str) -> None:
         raise BadConfig(
             f"{source}: the floor {way.name} has an order of its own", "next: is for floor: group_chat"
         )
-    names = [one.name for one in members if one.role != "proxy"]
+    names = [one.name for one in members if not one.stands_for_person]
     roles = {one.role for one in members}
     for edge in edges:
         check_word(edge.to, names, "member", f"{source}: next")

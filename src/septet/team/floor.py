@@ -111,7 +111,8 @@ def with_help(times: int, floor: Floor) -> Floor:
 
     def next_move(state: State) -> Move:
         move = floor(state)
-        if isinstance(move, End) or move.speaker != "coder" or tries(state) < times:
+        speaker = None if isinstance(move, End) else state.team.member_named(move.speaker)
+        if speaker is None or not speaker.writes_code or tries(state) < times:
             return move
         known = state.work.example is not None and state.work.example.failure == state.work.failure
         if state.work.failure and not known and state.team.member("exemplar"):

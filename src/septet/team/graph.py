@@ -31,7 +31,7 @@ GUARDS: Mapping[str, Guard] = {
 
 def speakers_of(team: TeamSpec) -> list[RoleSpec]:
     """Everybody but the person, who may say something at any time and is never asked."""
-    return [member for member in team.members if member.role != "proxy"]
+    return [member for member in team.members if not member.stands_for_person]
 
 
 def is_graph(team: TeamSpec) -> bool:

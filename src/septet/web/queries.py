@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from septet.chat.export_file import FORMATS, document, pack_zip, read_blobs
 from septet.chat.results import result_of
 from septet.chat.versions import version_diff, version_named
-from septet.demos.catalogue import demo_names
+from septet.common.demo_scripts import demo_names
 from septet.domain.codec import encode
 from septet.errors import BadUsage, LogDamaged, NoModel
 from septet.ports import Blobs

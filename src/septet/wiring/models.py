@@ -9,6 +9,7 @@ from pathlib import Path
 from anyio import to_thread
 from msgspec.structs import replace
 
+from septet.common import demo_scripts
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, BadUsage, NoModel
 from septet.models.choice import ModelEntry, Overview, choose_download, choose_model_name, no_model_found
@@ -35,7 +36,6 @@ EMBEDDINGS = "SEPTET_EMBEDDINGS"
 MAX_ANSWER_VARIABLE = "SEPTET_LONGEST_ANSWER"
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 """Variables whose values are in no recording: those of every provider are named so."""
-DEMOS = Path(__file__).parents[1] / "demos"
 
 
 class Models:
@@ -62,7 +62,7 @@ class Models:
         index = environment.get("UV_DEFAULT_INDEX") or environment.get("PIP_INDEX_URL") or PUBLIC_INDEX
         store = ModelStore(home.cache / "models", self._http, index)
         self.embedded = EmbeddedModels(store, home.config / "models.yaml", self._http)
-        self._connections = Connections(self._http, self.embedded.open, load, DEMOS)
+        self._connections = Connections(self._http, self.embedded.open, load, demo_scripts.FOLDER)
 
     async def __aenter__(self) -> "Models":
         return self
@@ -216,7 +216,7 @@ def adapt_to_model(member: RoleSpec) -> RoleSpec:
     if not any(is_small_model(name) for name in member.model):
         capable = bool(member.model) and all(map(calls_tools, member.model))
         return replace(member, form="tools") if capable and not member.form else member
-    candidates = CANDIDATES if member.role == "coder" and member.candidates == 1 else member.candidates
+    candidates = CANDIDATES if member.writes_code and member.candidates == 1 else member.candidates
     temperature = 0.0 if member.temperature is None else member.temperature
     return replace(member, form="small", candidates=candidates, temperature=temperature)
 
