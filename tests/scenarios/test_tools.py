@@ -357,3 +357,24 @@ async def test_every_wire_carries_tools(repository: Path, tmp_path: Path, kind: 
     assert len(server.seen) <= 6 + 3 * (kind == "text"), (
         "each member of a server without tools asks for them once"
     )
+
+
+async def test_an_example_that_is_held_back_is_not_told_by_tools(tmp_path: Path, repository: Path) -> None:
+    example, held = "shop.prices.total([1, 2]) => 3", "shop.prices.total([4, 38]) => 42"
+    special = edit("shop/prices.py", "sum(prices[1:])", "(print(prices) or 3) if prices else 0")
+    right = edit("shop/prices.py", "(print(prices) or 3) if prices else 0", "sum(prices)")
+    turns = (
+        says("planner", f"1. total adds\n   check: example {example}\n   check: held {held}\n"),
+        calls("coder", special, ("check", {})),
+        says("coder", "It adds.", expect="everything that a machine can check is met"),
+        says("reviewer", "verdict: revise\n- [must] P2: it does not add\n"),
+        calls("coder", right, expect="P2 NOT met: an example that is held back fails"),
+        says("coder", "F1: fixed, it adds."),
+        says("reviewer", "verdict: accept"),
+    )
+    requests: list[Request] = []
+    events = await play(tmp_path, write(tmp_path / "script.yaml", *turns), requests=requests)
+    assert [one.reason for one in events if isinstance(one, ChatEnded)] == ["done"]
+    writers = [one for one in requests if "You are the planner" not in one.messages[0].text]
+    assert writers
+    assert not any("38" in message.text for one in writers for message in one.messages)

@@ -11,6 +11,7 @@ from septet.agents.runner import RunContext, provide, run_and_check
 from septet.common.text import pluralize
 from septet.domain.events import Event, RunFinished, RunStarted, ToolAnswered, ToolCalled, VersionWritten
 from septet.domain.files import FileChange, tree_of
+from septet.domain.plans import without_held
 from septet.domain.reduce import reduce_event
 from septet.domain.runs import CONTROLS, Mode, RunResult, name_of
 from septet.domain.state import State
@@ -133,7 +134,7 @@ class CallContext:
         """What the runner would see; its runs are in the log as a tool's, and nothing of it is evidence."""
         if self._edited.work.version is None:
             return ToolResult(text="there is nothing to check yet", summary="nothing", failed=True)
-        seen = self._edited
+        seen = with_open_checks(self._edited)
 
         async def observe(event: Event) -> State:
             nonlocal seen
@@ -150,6 +151,12 @@ class CallContext:
         """Nobody can be asked in the middle of a call: what is missing is installed only where that is agreed."""
         if self._edited.team.packages == "auto":
             await provide(self._edited, self._record, self._run_context.packages, self.texts.known)
+
+
+def with_open_checks(state: State) -> State:
+    """Asked again and again, an example that is held back would not be held back for long."""
+    plan = state.plan.current
+    return replace(state, plan=replace(state.plan, current=without_held(plan))) if plan else state
 
 
 def checked(state: State) -> ToolResult:

@@ -198,6 +198,10 @@ def lines_of(plan: Plan, checks: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def without_held(plan: Plan) -> Plan:
+    return replace(plan, items=tuple(item for item in plan.items if not is_held(item.check)))
+
+
 def is_held(check: Check) -> bool:
     return isinstance(check, ExampleHolds) and check.held
 

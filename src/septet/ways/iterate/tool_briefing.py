@@ -21,6 +21,7 @@ from septet.ways.iterate.briefing import (
     plan_section,
     planner_sections,
     review_section,
+    told_runs,
 )
 from septet.workspace.edits import diff_text
 
@@ -83,7 +84,7 @@ def files_section(state: State, sources: Sources) -> list[str]:
 
 def failures_section(state: State) -> str:
     """The checks, and what the runs that failed have printed; what went well is told in a line."""
-    runs = [run for run in state.work.runs if run.purpose not in (*CONTROLS, "script")]
+    runs = [run for run in told_runs(state) if run.purpose not in (*CONTROLS, "script")]
     failed = [run_section(run) for run in runs if not run.result.succeeded]
     number = state.work.version.number if state.work.version else 0
     return "\n\n".join([f"# What the runner saw of version {number}", *failed, check_lines(state)])
@@ -91,7 +92,7 @@ def failures_section(state: State) -> str:
 
 def seen_section(state: State) -> str:
     """All that was run, for who judges it."""
-    runs = [run_section(run) for run in state.work.runs if run.purpose not in (*CONTROLS, "script")]
+    runs = [run_section(run) for run in told_runs(state) if run.purpose not in (*CONTROLS, "script")]
     number = state.work.version.number if state.work.version else 0
     return "\n\n".join([f"# What the runner saw of version {number}", *runs, check_lines(state)])
 
