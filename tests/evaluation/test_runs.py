@@ -8,11 +8,15 @@ import anyio
 import msgspec
 import pytest
 from evaluation.oracle import TEAM, oracle
+from msgspec.structs import replace
 
 from septet.errors import BadUsage
 from septet.evaluation.report import Report
-from septet.evaluation.runs import Head, ResultFile
-from septet.evaluation.suites import read_suite
+from septet.evaluation.runs import Head, ResultFile, judge
+from septet.evaluation.suites import EvalTask, read_suite
+from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.job_runner import JobRunner
+from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.testing.server import MockServer, serve_mock
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +68,17 @@ async def test_what_is_wrong_and_called_done_is_counted_and_a_second_call_asks_n
         asked = len(server.seen)
         assert (await evaluate(server, tmp_path)).modes == report.modes
         assert len(server.seen) == asked
+
+
+async def test_a_judge_that_cannot_run_says_so(tmp_path: Path) -> None:
+    sandbox = JobRunner(UnsafeLocal(), (Interpreters(tmp_path / "cache").prepare,))
+    task = EvalTask(id="t", goal="g", tests={"test_hidden.py": "import no_such_module\n"})
+    passed, detail = await judge(task, {"solution.py": "x = 1\n"}, sandbox)
+    assert not passed
+    assert "1 error" in detail or "no_such_module" in detail
+    passed, detail = await judge(replace(task, tests={"hidden.txt": ""}), {"solution.py": "x = 1\n"}, sandbox)
+    assert not passed
+    assert detail.startswith("no test ran")
 
 
 def test_results_of_something_else_are_not_mixed_in(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ EVAL_PLUS = {
     "entry_point": "inc",
     "canonical_solution": "def inc(n):\n    return n + 1\n",
     "base_input": [[1], [None]],
-    "plus_input": [[2.5]],
+    "plus_input": [[2.5], [float("inf")]],
 }
 MBPP = {"task_id": 7, "text": "Add one: inc(n).", "test_list": ["assert inc(1) == 2", "assert inc(0) == 1"]}
 OWN = {
@@ -73,7 +73,15 @@ OWN = {
 TWICE = json.dumps(OWN) + "\n" + json.dumps(OWN)
 
 
-@pytest.mark.parametrize("row", [HUMAN_EVAL, EVAL_PLUS, MBPP, OWN])
+ONLY_TUPLES: dict[str, object] = {
+    **EVAL_PLUS,
+    "base_input": [[[]]],
+    "plus_input": {},
+    "assertion": "assert inc(1) == 2",
+}
+
+
+@pytest.mark.parametrize("row", [HUMAN_EVAL, EVAL_PLUS, ONLY_TUPLES, MBPP, OWN])
 @pytest.mark.parametrize("packed", [False, True])
 def test_each_form_tells_right_from_wrong(tmp_path: Path, row: dict[str, object], packed: bool) -> None:
     data = (json.dumps(row) + "\n").encode()

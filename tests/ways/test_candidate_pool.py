@@ -45,6 +45,7 @@ FLOAT = "def double(n):\n    return n * 2.0\n"
 SUM = "def double(n):\n    return n + n\n"
 BY_CHANCE = "def double(n):\n    return n + 3\n"
 WRONG = "def double(n):\n    return n * n + 1\n"
+GREEDY = "def double(n):\n    return len('x' * 10**10)\n"
 ENDLESS = "def double(n):\n    while True:\n        pass\n"
 
 
@@ -178,8 +179,8 @@ async def test_after_so_many_draws_nobody_is_asked_and_the_best_stays(tmp_path: 
     assert len(versions) == 4
 
 
-async def test_a_program_that_does_not_end_costs_the_others_nothing(tmp_path: Path) -> None:
-    coder = Coder(tmp_path, [ENDLESS, RIGHT, STUBBORN, "while True: pass\ndef double(n): return n"])
+async def test_a_program_without_end_or_measure_costs_the_others_nothing(tmp_path: Path) -> None:
+    coder = Coder(tmp_path, [ENDLESS, GREEDY, STUBBORN, RIGHT])
     version = (await coder.turn(began()))[-1]
     assert (await coder.files(version))["double.py"] == RIGHT
 

@@ -21,7 +21,8 @@ from collections.abc import Callable, Generator
 STEP_SECONDS = 0.5
 PROGRAM_SECONDS = 8.0
 MOST_EXPIRED = 3
-MEMORY = 2 << 30
+MEMORY = 512 << 20
+"""Little enough for four at once: one that wants more must not take the others along."""
 LONGEST_KEY = 160
 DEEPEST = 20
 

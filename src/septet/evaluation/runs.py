@@ -25,7 +25,7 @@ from septet.domain.messages import Answer, Message, Request
 from septet.domain.plans import Refusal
 from septet.domain.pytest_report import PYTEST
 from septet.domain.replies import code_files
-from septet.domain.runs import Job, Limits
+from septet.domain.runs import Job, Limits, RunResult
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, SeptetError
@@ -43,6 +43,7 @@ You write Python. Answer with one Python code block that defines what is asked f
 examples, no explanation."""
 LONGEST_ANSWER = 1024
 JUDGE_SECONDS = 60.0
+JUDGE_MEMORY = 4 << 30
 SETTINGS = frozenset({"pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"})
 """Files that change how tests are run."""
 
@@ -233,14 +234,20 @@ async def judge(task: EvalTask, files: Mapping[str, str], sandbox: Sandbox) -> t
         return False, "no files"
     with temporary_folder("evaluation") as folder:
         await anyio.to_thread.run_sync(write_files, folder, {**judged_files(task, files), **task.tests})
-        limits = Limits(seconds=JUDGE_SECONDS)
+        limits = Limits(seconds=JUDGE_SECONDS, memory=JUDGE_MEMORY)
         job = Job(command=tuple(PYTEST), workspace=str(folder), limits=limits, tests=True)
         result = await sandbox.run(job)
     report = result.report
     passed = result.succeeded and report.complete and bool(report.passed) and not report.failed
-    return passed, "" if passed else (
-        f"stopped by {result.stopped_by}" if result.stopped_by else report.counts
-    )
+    return passed, "" if passed else failure_text(result)
+
+
+def failure_text(result: RunResult) -> str:
+    """Why hidden tests did not pass; what pytest printed last where none ran."""
+    if result.stopped_by:
+        return f"stopped by the {result.stopped_by} limit"
+    lines = [line for line in (result.stdout + "\n" + result.stderr).splitlines() if line.strip()]
+    return result.report.counts or f"no test ran: {lines[-1] if lines else 'nothing was printed'}"
 
 
 def judged_files(task: EvalTask, files: Mapping[str, str]) -> dict[str, str]:
