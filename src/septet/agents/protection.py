@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable
 from hashlib import sha256
 
+from septet.agents.base_moves import apply_move, merge_edits
 from septet.agents.runner import RunContext
 from septet.common.values import Value
-from septet.domain.events import Event, ReplyRefused, SnapshotTaken, VersionWritten
+from septet.domain.events import BaseMoved, Event, ReplyRefused, SnapshotTaken, VersionWritten
 from septet.domain.files import FileRef, is_expected, tree_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
@@ -35,13 +36,46 @@ def with_folder_protection(agent: Agent, run_context: RunContext, *, runs: bool 
             state = await record(event)
         return await agent(state, record)
 
+    return with_edits_merged(turn, run_context, runs=runs) if run_context.scratch is not None else turn
+
+
+def with_edits_merged(agent: Agent, run_context: RunContext, *, runs: bool = False) -> Agent:
+    """Before the member works: what the person changed in the folder that the team works on a copy of."""
+
+    async def turn(state: State, record: Record) -> Event | None:
+        while (event := await merged_edit(state, run_context)) is not None:
+            if isinstance(event, VersionWritten) and not runs:
+                return event
+            state = await record(event)
+            if isinstance(event, BaseMoved) and run_context.scratch is not None:
+                await apply_move(event, run_context.scratch)
+                await run_context.write_newest(state)
+        return await agent(state, record)
+
     return turn
+
+
+def has_begun(state: State) -> bool:
+    """A turn that goes on after a crash has."""
+    turn = state.floor.turn
+    return turn is None or turn.closed or bool(turn.answers or turn.calls)
+
+
+async def merged_edit(state: State, run_context: RunContext) -> VersionWritten | BaseMoved | None:
+    """The next event that brings in what the person changed beside the copy that the team works in."""
+    if run_context.scratch is None or (has_begun(state) and not after_found(state)):
+        return None
+    return await merge_edits(state, run_context.scratch, run_context.blobs)
+
+
+def after_found(state: State) -> bool:
+    """A runner's turn goes on after it has recorded what was found."""
+    return state.floor.turn is not None and state.work.version is not None and state.work.version.found
 
 
 async def events_before_turn(state: State, run_context: RunContext) -> list[SnapshotTaken | VersionWritten]:
     """What is to be recorded before a turn begins; a turn that goes on after a crash has begun."""
-    turn = state.floor.turn
-    if turn is None or turn.closed or turn.answers or turn.calls or run_context.mirror:
+    if has_begun(state) or run_context.mirror or run_context.scratch is not None:
         return []
     events: list[SnapshotTaken | VersionWritten] = []
     if state.existing and not state.work.snapshots and not state.work.versions:
@@ -134,9 +168,7 @@ async def check_overwrite(
         reason = trouble.reason if trouble else await obstacle(state, path, run_context)
         if reason:
             return OverwriteRefusal(reason=reason)
-    contents = (
-        {path: await run_context.workspace.content(path) for path in wished} if not run_context.mirror else {}
-    )
+    contents = {path: await run_context.content(path) for path in wished} if not run_context.mirror else {}
     foreign = {
         path: content
         for path, content in contents.items()

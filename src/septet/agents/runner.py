@@ -1,5 +1,6 @@
 """All that a run says, kept whole where the log has only its beginning and its end."""
 
+import os
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from septet.domain.events import (
     RunStarted,
     VersionWritten,
 )
-from septet.domain.files import FileChange, Layout, is_test
+from septet.domain.files import Delta, FileChange, Layout, is_test
 from septet.domain.packages import MissingPackages
 from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
@@ -44,10 +45,11 @@ from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.acceptance import example_driver
 from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
 from septet.team.evidence import control_of_tests, needs_mutant, open_runs, run_for, test_problems, tests_of
-from septet.team.layouts import first_of, layout_of
+from septet.team.layouts import delta_of, first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
+from septet.workspace.scratch import Scratch
 from septet.workspace.snapshots import hidden_in
 
 Stream = Literal["stdout", "stderr"]
@@ -116,7 +118,7 @@ class RunContext:
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: Workspace | Scratch,
         sandbox: Sandbox,
         blobs: Blobs,
         bus: Bus,
@@ -124,15 +126,20 @@ class RunContext:
         mirror: bool = False,
     ) -> None:
         self.packages = packages
+        self.scratch = workspace if isinstance(workspace, Scratch) else None
+        """Where the person's folder is not worked in, but a copy of it."""
         self.mirror = mirror
         """Whether the workspace is Septet's own image of a folder elsewhere."""
-        self.workspace = workspace
+        self.workspace = workspace.work if isinstance(workspace, Scratch) else workspace
         self.sandbox = sandbox
         self.blobs = blobs
         self.bus = bus
 
     async def write_newest(self, state: State, *, sweep: bool = False) -> None:
         """Have the newest version on disk; to `sweep`, without what runs of older ones have left."""
+        if self.scratch is not None:
+            await show_delta(self.scratch, delta_of(state, sweep=sweep), self.blobs)
+            return
         await self.workspace.write_layout(layout_of(state, sweep=sweep, mirror=self.mirror), self.blobs)
 
     async def run(
@@ -141,8 +148,8 @@ class RunContext:
         """One run, told live, its files kept."""
         if started.purpose in CONTROLS:
             control = started.about if started.about in MUTANTS else HOLLOW
-            async with control_folder(state, self.blobs, control) as folder:
-                job = replace(control_job(state, started, folder), mode=mode)
+            async with control_folder(state, self, control) as folder:
+                job = replace(self.mounted(control_job(state, started, folder)), mode=mode)
                 result = replace(await self.run_live(job, state.chat, speaker), changes=())
                 if control == "results" and result.tests is not None:
                     reached = await folder.content(REACHED) or b""
@@ -150,7 +157,7 @@ class RunContext:
                     result = replace(result, tests=tests)
         else:
             await in_thread(lambda: make_folder(self.workspace.root))  # the run before may have shut it
-            job = replace(evidence_job(state, started, self.workspace), mode=mode)
+            job = replace(self.mounted(evidence_job(state, started, self.workspace)), mode=mode)
             result = await self.run_live(job, state.chat, speaker)
             old = any(change.kind == "changed" for change in result.changes)
             hidden = await self.hidden_paths(state) if old else set[str]()
@@ -164,6 +171,21 @@ class RunContext:
             mode=started.mode,
             about=started.about,
         )
+
+    async def content(self, path: str) -> bytes | None:
+        """What stands there, also where the team's copy leaves out what the person's folder has."""
+        content, scratch = await self.workspace.content(path), self.scratch
+        if (
+            content is None
+            and scratch is not None
+            and not path_and_parents(path).isdisjoint(scratch.manifest.masked)
+        ):
+            return await Workspace(scratch.origin).content(path)
+        return content
+
+    def mounted(self, job: Job) -> Job:
+        """The job, with a copy of the person's folder in that folder's place."""
+        return mount_over_origin(job, self.scratch) if self.scratch else job
 
     async def run_live(self, job: Job, chat: str, speaker: str) -> RunResult:
         result: RunResult | None = None
@@ -183,6 +205,8 @@ class RunContext:
 
     async def hidden_paths(self, state: State) -> set[str]:
         """What nobody reads: git ignores it, or did when the chat began."""
+        if self.scratch is not None:
+            return await in_thread(self.scratch.hidden)
         return await hidden_in(self.workspace, first_of(state), self.blobs)
 
     async def keep_changes(self, changes: tuple[FileChange, ...], hidden: set[str]) -> tuple[FileChange, ...]:
@@ -317,17 +341,31 @@ def needs_doubt(state: State) -> bool:
 
 
 @asynccontextmanager
-async def control_folder(state: State, blobs: Blobs, control: ControlName) -> AsyncGenerator[Workspace, None]:
+async def control_folder(
+    state: State, run_context: RunContext, control: ControlName
+) -> AsyncGenerator[Workspace, None]:
     """A temporary workspace with the tests and a changed program, or with the tests alone where there is none."""
+    blobs, scratch = run_context.blobs, run_context.scratch
     with temporary_folder("tests") as folder:
         workspace = Workspace(folder)
-        files = state.work.files
+        if scratch is not None:
+            await in_thread(lambda: scratch.fill(folder))
+        files = state.work.version.files if state.work.version else ()
         texts = {path: text for path, text in (await sources(state, blobs)).items() if not is_test(path)}
         program = changed_program(texts, control)
         kept = tuple(file for file in files if is_test(file.path) or (program and file.path not in program))
         await workspace.write_layout(Layout(files=kept), blobs)
         await in_thread(lambda: [workspace.create(path, text.encode()) for path, text in program.items()])
         yield workspace
+
+
+def mount_over_origin(job: Job, scratch: Scratch) -> Job:
+    return replace(job, mounted_at=os.path.realpath(scratch.origin), shared=scratch.shared)
+
+
+async def show_delta(scratch: Scratch, delta: Delta, blobs: Blobs) -> None:
+    contents = {file.path: await blobs.get(file.sha256) for file in delta.files}
+    await in_thread(lambda: scratch.show(delta, contents))
 
 
 def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job:

@@ -19,6 +19,7 @@ from septet.ports import Record
 from septet.team.briefing import run_section
 from septet.team.context import Context, context_of
 from septet.team.evidence import report, shortcomings
+from septet.team.layouts import deleted_after
 from septet.team.run_modes import mode_of_run
 from septet.tools.registry import ToolResult
 from septet.workspace.changes import files_after
@@ -28,7 +29,9 @@ from septet.workspace.listing import LOOKED_INTO, FolderTexts
 
 def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> VersionWritten:
     files = files_after({file.path: file for file in state.work.files}, changes)
-    return VersionWritten(number=len(state.work.versions) + 1, files=files, tree=tree_of(files), note=note)
+    number, tree = len(state.work.versions) + 1, tree_of(files)
+    deleted = deleted_after(state, files, (one.path for one in changes if one.kind == "deleted"))
+    return VersionWritten(number=number, files=files, deleted=deleted, tree=tree, note=note)
 
 
 def with_edits(state: State) -> State:

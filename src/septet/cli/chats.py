@@ -96,17 +96,24 @@ async def show_output(name: str, run: str, as_json: bool, session: "Session") ->
     return ""
 
 
-@click.command(epilog="Example: septet diff analog-clock v1 v2")
+@click.command(epilog="Examples: septet diff mend-parser; septet diff analog-clock v1 v2")
 @click.argument("name", shell_complete=chat_names)
 @click.argument("old", required=False)
 @click.argument("new", required=False)
 def diff(name: str, old: str | None, new: str | None) -> int:
-    """What changed between two versions; without them, between the last two."""
+    """What chat NAME changes in your folder, before and after it is delivered.
+
+    With OLD and NEW, what changed between two versions; a chat with a workspace of its own shows its last two.
+    """
 
     async def work(session: "Session") -> str:
         from septet.chat.versions import version_diff, version_named
+        from septet.cli.deliver import print_diff
 
         state = await session.state(await session.find(name))
+        if state.base is not None and old is None:
+            print_diff(await (await session.delivery(state)).diff())
+            return ""
         count = len(state.work.versions)
         before = version_named(state, f"v{max(1, count - 1)}" if old is None else old)
         after = version_named(state, f"v{count}" if new is None else new)

@@ -23,7 +23,10 @@ COMMANDS = {
     "list": ("septet.cli.chats:list_chats", "All chats, the newest first."),
     "show": ("septet.cli.chats:show", "One chat: plan, versions, evidence, cost."),
     "search": ("septet.cli.search:search", "Where words were said, in all chats."),
-    "diff": ("septet.cli.chats:diff", "What changed between two versions."),
+    "diff": ("septet.cli.chats:diff", "What a chat would change in your folder, or between two versions."),
+    "try": ("septet.cli.deliver:try_version", "Run the newest version before it is delivered."),
+    "deliver": ("septet.cli.deliver:deliver", "Write what a chat has made into your folder, or to a branch."),
+    "undo": ("septet.cli.deliver:undo", "Take back what a chat has delivered."),
     "export": (
         "septet.cli.export:export",
         "A chat as Markdown, a page, text, its raw log, or all in a zip.",

@@ -4,11 +4,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import anyio
 import click
-import msgspec
 
 from septet.cli.options import Options, OutputOptions, run_options
 from septet.cli.output import confirm, notify, put_bytes
@@ -118,23 +116,13 @@ def resume_selected(chat: str, message: str | None, options: Options) -> int:
 
 async def run_program(chat: str, options: Options) -> None:
     """Run the program as the runner would, and show what it says."""
-    from septet.agents.replies import sources
-    from septet.agents.runner import evidence_job
-    from septet.domain.events import RunStarted
-    from septet.team.run_modes import mode_of_run
     from septet.wiring.session import open_session
-    from septet.workspace.files import Workspace
+    from septet.wiring.trial import try_newest
 
     async with open_session() as session:
-        state = await session.state(chat)
-        command = (state.plan.current.run if state.plan.current else "") or "python main.py"
-        run = RunStarted(id="by hand", purpose="run", command=command, tree="")
-        job = evidence_job(state, run, Workspace(Path(state.workspace)))
-        mode = mode_of_run(state, await sources(state, session.blobs))
-        sandbox = await session.sandbox(options.programs.unsafe_local)
-        result = await sandbox.run(msgspec.structs.replace(job, mode=mode))
+        result = await try_newest(session, chat, (), options.programs.unsafe_local)
     put_bytes(result.stdout.encode())
-    notify(f"{result.stderr}{command}: {result.ending}")
+    notify(f"{result.stderr}{result.ending}")
 
 
 def delete(chat: str) -> None:

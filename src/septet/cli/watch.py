@@ -13,6 +13,7 @@ import click
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from septet.agents.person import Ask, present
+from septet.chat.export import base_text
 from septet.chat.results import network_text, result_of
 from septet.cli.main import CommandOutcome
 from septet.cli.options import Bounds, Options, OutputOptions, more_budget, stand_in
@@ -137,13 +138,27 @@ async def run_to_end(session: Session, chat: str, sandbox: Sandbox, options: Opt
             pass
         state = await session.state(chat)
         print_result(state, options.output, session.command(chat))
+        code = await deliver_work(session, state, options)
         if not await ask_follow_up(session, state, options):
-            return result_of(state).exit_code
+            return result_of(state).exit_code or code
+
+
+async def deliver_work(session: Session, state: State, options: Options) -> int:
+    """What is finished comes into the person's folder, if the person says so now or has said so beforehand."""
+    if state.base is None or session.deployment.remote:
+        return 0
+    from septet.cli.deliver import deliver_finished
+
+    consent = options.consent
+    agreed = consent.to_all or consent.approve == "edits"
+    return await deliver_finished(session, state, agreed, at_terminal() and consent.approve != "never")
 
 
 def introduce(state: State, output: OutputOptions) -> None:
     screen = ProgressScreen(state, output.plain)
     screen.say("septet", f"{state.chat}: {state.goal.splitlines()[0][:120]}")
+    if state.base is not None and not state.floor.turn_counts:
+        screen.say(*base_text(state.base.survey))
     for card in state.work.data_cards:
         screen.say("septet", f"data: {card.card if output.verbose else card.card.splitlines()[0]}")
     if state.team.network != "off":

@@ -157,6 +157,8 @@ class VersionWritten(Value):
 
     `answers` are the coder's words to each finding of the review before it. A version that was `found` is the
     person's: what stood in the folder where something else was expected. `note` is for people to read.
+
+    Over a base, `files` are those that the team has changed, and `deleted` what it has taken away.
     """
 
     number: int
@@ -166,6 +168,7 @@ class VersionWritten(Value):
     answers: tuple[FindingAnswer, ...] = ()
     found: bool = False
     confirmation: Confirmation | None = None
+    deleted: tuple[str, ...] = ()
 
 
 class RunStarted(Value):

@@ -43,6 +43,18 @@ class Layout(Value):
         return not digest or self.replaceable is None or is_expected(self.replaceable, path, digest)
 
 
+class Delta(Value):
+    """A version, as far as it differs from the base, and what runs and versions before it left."""
+
+    files: tuple[FileRef, ...] = ()
+    deleted: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> set[str]:
+        return {*(file.path for file in self.files), *self.deleted}
+
+
 def is_expected(expected: Mapping[str, tuple[str, ...]], path: str, digest: str) -> bool:
     known = expected.get(path, ())
     return digest in known or ANY in known

@@ -102,10 +102,19 @@ class Job(Value):
     network: Network = "off"
     home: str = ""
     """The workspace whose packages the program has, where it is not this one."""
+    mounted_at: str = ""
+    """Where the program finds the workspace, if not at its own path; a rung without mounts cannot do that."""
+    shared: tuple[str, ...] = ()
+    """Paths below `mounted_at` that the program sees there as they are on the machine, read-only."""
     tests: bool = False
     """Run the workspace's tests by pytest and report what became of each; the command is not used."""
     warm: tuple[str, ...] = ()
     """Modules that a plain Python program may find imported already; the next run is prepared after this one."""
+
+    @property
+    def place(self) -> str:
+        """The path of the workspace inside."""
+        return self.mounted_at or self.workspace
 
 
 def name_of(mode: Mode | None) -> ModeName:

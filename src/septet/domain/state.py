@@ -98,7 +98,9 @@ class Base(Value):
     def after_delivery(self, event: DeliveryStarted | Delivered) -> "Base":
         if isinstance(event, DeliveryStarted):
             return replace(self, delivery=event)
-        return replace(self, delivery=None, deliveries=(*self.deliveries, event))
+        news = {} if event.branch else {one.path: one.after for one in event.files if one.how != "conflict"}
+        moved = {**self.moved, **news}
+        return replace(self, delivery=None, deliveries=(*self.deliveries, event), moved=moved)
 
 
 class PlanState(Value):

@@ -31,6 +31,7 @@ _MODULES = {
 }
 _REAL_NAME = re.compile(r"python(3\.\d+)")
 _REQUIREMENT = re.compile(r"[\w.-]+")
+SOURCES = "src"
 _SOURCES, _SITES, _PYTEST = "SEPTET_SOURCES", "SEPTET_SITES", "SEPTET_PYTEST"
 """Read by `inside/sitecustomize.py`, which every Python inside begins with."""
 
@@ -71,7 +72,7 @@ class Interpreters:
             "PYTHONPATH": str(modules_folder()),
             _PYTEST: str(pytest),
             **({"VIRTUAL_ENV": str(own.folder)} if own else {}),
-            **({_SOURCES: str(sources)} if (sources := source_folder(Path(job.workspace))) else {}),
+            **({_SOURCES: f"{job.place}/{SOURCES}"} if source_folder(Path(job.workspace)) else {}),
             **job.environment,
         }
         seen = (pytest, *(own.visible_paths if own else ()))
@@ -97,7 +98,7 @@ def add_site_packages(job: Job, site: Path, environment: Path) -> Job:
 
 def source_folder(workspace: Path) -> Path | None:
     """`src`, where packages are kept there: what is tested is the project's own and not what is installed."""
-    folder = workspace / "src"
+    folder = workspace / SOURCES
     with suppress(OSError):
         if not folder.is_dir() or (folder / "__init__.py").exists():
             return None

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -115,6 +115,7 @@ class JobRunner:
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         existing_folder(job.workspace)
+        job = job if isinstance(self.rung, Bubblewrap) else unmounted(job)
         for fit in self.preparations:
             job = fit(job)
         if isinstance(job.mode, Cell):
@@ -158,6 +159,18 @@ class JobRunner:
                 await kept.end()
             if spare is not None:
                 await discard(spare)
+
+
+def unmounted(job: Job) -> Job:
+    """On a rung without mounts the program runs where its files are; what it shares is linked there."""
+    for name in job.shared:
+        place = Path(job.workspace, name)
+        with suppress(OSError):
+            if place.is_dir() and not place.is_symlink():
+                place.rmdir()  # an empty one, made to be mounted on
+                place.symlink_to(Path(job.mounted_at, name))
+    shared = tuple(f"{job.mounted_at}/{name}" for name in job.shared)
+    return replace(job, mounted_at="", shared=(), readable=(*job.readable, *shared))
 
 
 def _real_path(workspace: str) -> Path:

@@ -28,10 +28,11 @@ _KERNEL_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A path of the machine that the program sees at the same path."""
+    """A path of the machine that the program sees at the same path, unless it is mounted from a `source`."""
 
     path: Path
     writable: bool = False
+    source: Path | None = None
 
 
 def check_workspace(workspace: str) -> Path:
@@ -57,31 +58,46 @@ def existing_folder(workspace: str) -> Path:
 def bubblewrap_arguments(workspace: Path, job: Job, user: SandboxUser) -> list[str]:
     """The mounts, the shallower first, so that a place inside another one keeps its own rule."""
     memory = job.limits.memory // 4
-    return [*_mount_arguments(workspace, job.readable, tuple(repository_mounts(workspace)), user, memory)]
+    kept = (*repository_mounts(Path(job.mounted_at or workspace)), *shared(job))
+    return [*_mount_arguments(mounted(workspace, job), job.readable, kept, user, memory)]
+
+
+def mounted(workspace: Path, job: Job) -> Mount:
+    """The workspace, at the path where the program finds it."""
+    at = Path(job.mounted_at) if job.mounted_at else workspace
+    return Mount(at, writable=True, source=workspace)
+
+
+def shared(job: Job) -> Iterator[Mount]:
+    """What the program sees beside the copy that it works in; what a repository has of it is as the machine has it."""
+    for name in job.shared:
+        path = Path(job.mounted_at) / name
+        if path.exists() and not path.is_symlink():
+            yield Mount(path)
 
 
 @lru_cache(maxsize=64)
 def _mount_arguments(
-    workspace: Path, readable: tuple[str, ...], kept: tuple[Mount, ...], user: SandboxUser, memory: int
+    workspace: Mount, readable: tuple[str, ...], kept: tuple[Mount, ...], user: SandboxUser, memory: int
 ) -> list[str]:
     mounts = _sort_mounts(workspace, readable, kept)
     arguments = [*_system_arguments(), "--ro-bind", str(user.path_for(etc_folder())), "/etc"]
     arguments += [*_private_mounts(memory), *_parents(mounts)]
     for mount in mounts:
-        source = str(user.path_for(mount.path))
+        source = str(user.path_for(mount.source or mount.path))
         arguments += ["--bind" if mount.writable else "--ro-bind", source, str(mount.path)]
     if os.geteuid() == 0 and not user.is_separate:
         arguments += _hide_kernel_files()
-    return [*arguments, "--remount-ro", "/", "--chdir", str(workspace)]
+    return [*arguments, "--remount-ro", "/", "--chdir", str(workspace.path)]
 
 
 def mounts_for(workspace: Path, readable: tuple[str, ...]) -> list[Mount]:
     """What the program sees beside the system, the shallower first."""
-    return _sort_mounts(workspace, readable, tuple(repository_mounts(workspace)))
+    return _sort_mounts(Mount(workspace, writable=True), readable, tuple(repository_mounts(workspace)))
 
 
-def _sort_mounts(workspace: Path, readable: tuple[str, ...], kept: tuple[Mount, ...]) -> list[Mount]:
-    found = [Mount(workspace, writable=True), *kept, *map(Mount, readable_paths(readable))]
+def _sort_mounts(workspace: Mount, readable: tuple[str, ...], kept: tuple[Mount, ...]) -> list[Mount]:
+    found = dict.fromkeys([workspace, *kept, *map(Mount, readable_paths(readable))])
     return sorted(found, key=lambda mount: len(mount.path.parts))
 
 
@@ -92,9 +108,10 @@ def readable_paths(readable: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(path for path in dict.fromkeys(paths) if not _inside_system(path))
 
 
-def source_paths(workspace: Path, readable: tuple[str, ...]) -> list[Path]:
+def source_paths(workspace: Path, job: Job) -> list[Path]:
     """Every path of the machine that a view is made of, the workspace first; the system's are open to all."""
-    return [workspace, etc_folder(), *readable_paths(readable)]
+    beside = [mount.path for mount in shared(job)]
+    return list(dict.fromkeys([workspace, etc_folder(), *beside, *readable_paths(job.readable)]))
 
 
 def _parents(mounts: Iterable[Mount]) -> Iterator[str]:

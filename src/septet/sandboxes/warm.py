@@ -135,7 +135,8 @@ def _key(workspace: Path, job: Job) -> Key:
     status = workspace.stat()
     protected = (workspace / ".git").exists()
     variables = tuple(sorted(job.environment.items()))
-    return (workspace, status.st_dev, status.st_ino, protected, job.limits, variables, job.readable)
+    folder = (workspace, status.st_dev, status.st_ino, protected, job.mounted_at, job.shared)
+    return (*folder, job.limits, variables, job.readable)
 
 
 def _is_plain_python(command: tuple[str, ...]) -> bool:

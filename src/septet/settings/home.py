@@ -48,6 +48,11 @@ class Home(Value):
         return self.data / "keepsakes"
 
     @property
+    def scratches(self) -> Path:
+        """Copies of the person's folders that teams work in."""
+        return self.data / "scratch"
+
+    @property
     def workspaces(self) -> Path:
         return self.data / "work"
 

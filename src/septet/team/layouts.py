@@ -1,7 +1,9 @@
 """What the workspace shall look like for the newest version, and which paths are the team's to write."""
 
+from collections.abc import Iterable
+
 from septet.domain.events import SnapshotTaken
-from septet.domain.files import Layout, is_expected
+from septet.domain.files import Delta, FileRef, Layout, is_expected
 from septet.domain.state import State
 
 
@@ -24,6 +26,25 @@ def layout_of(state: State, *, sweep: bool = False, mirror: bool = False) -> Lay
     return Layout(
         files=version.files, removable=gone, replaceable=None if mirror else state.work.expected_digests
     )
+
+
+def delta_of(state: State, *, sweep: bool = False) -> Delta:
+    """The newest version over its base; files of older versions go, and to `sweep`, what their runs left."""
+    version = state.work.version
+    if version is None:
+        return Delta()
+    now = {*(file.path for file in version.files), *version.deleted}
+    older = {file.path for one in state.work.versions for file in one.files}
+    left = {*older, *(state.work.stale_artefacts if sweep else ())}
+    return Delta(files=version.files, deleted=version.deleted, leftovers=tuple(sorted(left - now)))
+
+
+def deleted_after(state: State, files: Iterable[FileRef], gone: Iterable[str] = ()) -> tuple[str, ...]:
+    """What a version of these files takes away from its base; without a base, what is not there is not listed."""
+    if state.base is None:
+        return ()
+    before = state.work.version.deleted if state.work.version else ()
+    return tuple(sorted({*before, *gone} - {file.path for file in files}))
 
 
 def deleted_by_team(state: State) -> dict[str, str]:

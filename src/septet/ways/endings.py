@@ -32,6 +32,12 @@ def is_over(state: State) -> bool:
     return ended.reason in FINISHED or (ended.reason == "claimed" and state.floor.termination is not None)
 
 
+def is_finished(state: State) -> bool:
+    """The work is what was asked for, by the checks or by the person's own word."""
+    ended = ending(state)
+    return is_over(state) or (ended is not None and ended.reason == "accepted")
+
+
 def due(state: State) -> Move | None:
     """What the team's own policy makes of the state; nothing for a team whose policy is not known here."""
     try:

@@ -68,6 +68,8 @@ class Way:
     """Whether the person can be asked before a review."""
     has_graph: bool = False
     """Whether a team may say who follows whom (`next:`)."""
+    delivers_only_checked: bool = False
+    """Whether of the files that runs create only those are delivered that a check names."""
     teams: tuple[TeamSpec, ...] = ()
     """The teams that come with it, by name."""
 

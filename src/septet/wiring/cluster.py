@@ -30,7 +30,7 @@ from septet.settings.home import find_home
 from septet.team.floor import Floor
 from septet.ways.table import floor_for
 from septet.wiring.models import Models, absolute_name, adapt_to_model
-from septet.wiring.session import OWN_MODEL, Session
+from septet.wiring.session import OWN_MODEL, Session, agent
 
 
 @asynccontextmanager
@@ -137,7 +137,8 @@ def cast_members(
 
         async def turn(state: State, record: Record) -> Event | None:
             here = in_own_folder(state)
-            return await session.agent(spec, here, sandbox, None)(here, record_through(record, in_own_folder))
+            context = session.member_context(here, sandbox, None)
+            return await agent(spec, context)(here, record_through(record, in_own_folder))
 
         return turn
 

@@ -10,6 +10,7 @@ from septet.chat.names import checked_name, names_after
 from septet.chat.versions import version_named
 from septet.common.values import Value
 from septet.domain.events import (
+    BaseEvent,
     ChatStarted,
     DecisionRecorded,
     Event,
@@ -24,7 +25,7 @@ from septet.errors import BadUsage
 from septet.runtime.log import Log
 from septet.team.layouts import first_of, layout_of
 from septet.wiring.session import Session
-from septet.workspace.files import Workspace
+from septet.workspace.files import Workspace, in_thread, make_folder
 from septet.workspace.snapshots import Snapshot, hidden_in, recall, restore_snapshot, take_snapshot
 
 
@@ -54,6 +55,7 @@ async def fork_chat(
         raise BadUsage(f"there is a chat or a workspace '{name}' already", "choose another name with -n")
     new = folder.name
     await fill_workspace(session, fold(start), Workspace(folder))
+    start = [one for one in start if not isinstance(one.event, BaseEvent)]  # the folder is the fork's own
     log = Log(session.store, State(chat=new))
     ours = replace(first, workspace=str(folder), existing=False)
     for event in (ours, *(event_for_fork(one.event) for one in start[1:])):
@@ -90,8 +92,11 @@ def event_for_fork(event: Event) -> Event:
 
 
 async def fill_workspace(session: Session, state: State, workspace: Workspace) -> None:
-    """The newest snapshot, over it the newest version and what its runs have made."""
-    if state.work.snapshots:
+    """The base or the newest snapshot, over it the newest version and what its runs have made."""
+    if state.base is not None:
+        scratch = (await session.delivery(state)).scratch
+        await in_thread(lambda: (make_folder(workspace.root), scratch.fill(workspace.root)))
+    elif state.work.snapshots:
         newest = await recall(state.work.snapshots[-1].manifest, session.blobs)
         await restore_snapshot(workspace, newest, Snapshot(), session.blobs)
     if state.work.version is None:
@@ -101,21 +106,32 @@ async def fill_workspace(session: Session, state: State, workspace: Workspace) -
     ]
     layout = layout_of(state, mirror=True)
     await workspace.write_layout(replace(layout, files=(*made, *layout.files)), session.blobs)
+    for path in state.work.version.deleted:
+        await in_thread(lambda path=path: workspace.root.joinpath(path).unlink(missing_ok=True))
 
 
 async def bring_back(session: Session, state: State, version: VersionWritten, why: str) -> None:
     """An old version becomes the newest one: nothing in the log is taken back, and the folder is kept as it is now."""
+    if state.base is not None:
+        log = Log(session.store, state)
+        for event in again(state, version, why):
+            await log.record(event)
+        return
     workspace = Workspace(Path(state.workspace))
-    number = len(state.work.versions) + 1
     hidden = await hidden_in(workspace, first_of(state), session.blobs)
     count = len(state.work.snapshots) + 1
     kept, now = await take_snapshot(workspace, hidden, session.blobs, count, f"before v{version.number}")
-    again = replace(version, number=number, note=f"v{version.number} again, as the person asked")
-    decision = DecisionRecorded(by="person", what=f"restored v{version.number}", why=why)
     log = Log(session.store, state)
-    for event in (kept, decision, again):
+    for event in (kept, *again(state, version, why)):
         await log.record(event)
     await workspace.write_layout(layout_at(log.state, version, now), session.blobs)
+
+
+def again(state: State, version: VersionWritten, why: str) -> tuple[Event, Event]:
+    """That the person wants the version, and the version once more."""
+    note = f"v{version.number} again, as the person asked"
+    decision = DecisionRecorded(by="person", what=f"restored v{version.number}", why=why)
+    return decision, replace(version, number=len(state.work.versions) + 1, note=note)
 
 
 def layout_at(state: State, version: VersionWritten, now: Snapshot) -> Layout:

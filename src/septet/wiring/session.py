@@ -24,6 +24,7 @@ from septet.domain.events import (
     ChatHalted,
     ChatStarted,
     DataDescribed,
+    Delivered,
     Event,
     FactsChanged,
     PlanProposed,
@@ -46,15 +47,19 @@ from septet.stores.examples import FullTextExamples, HybridExamples
 from septet.stores.remote_chats import RemoteChats
 from septet.stores.sqlite import open_store
 from septet.tools.registry import Toolbox
+from septet.ways.endings import is_finished
 from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import MemberContext
+from septet.wiring.delivery import Delivery, deliver_to_branch
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
 from septet.wiring.sandbox import keep_checked, open_job_runner, packages_for
+from septet.wiring.scratches import open_scratch, scratch_of
 from septet.workspace.base import survey_base
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
 from septet.workspace.git import repository_of
+from septet.workspace.scratch import Scratch
 
 OWN_MODEL = "own"
 """The model of who thinks with whatever its machine has."""
@@ -90,6 +95,8 @@ class Session:
         self.default_team = "iterate"
         """What a new chat is given to unless somebody chooses."""
         self.remote_chats = RemoteChats(home.remote_chats)
+        self.delivers = False
+        """Whether finished work is delivered to the person's folder without a question."""
         self.mirror = False
         """Whether workspaces here are images of folders on other machines."""
 
@@ -156,7 +163,8 @@ class Session:
 
     async def survey(self, started: ChatStarted) -> list[BaseSurveyed]:
         """What the person's folder holds; a folder that is ours alone holds nothing yet."""
-        return [await survey_base(Path(started.workspace), self.blobs)] if started.existing else []
+        here = started.existing and not (self.mirror or self.deployment.remote)
+        return [await survey_base(Path(started.workspace), self.blobs)] if here else []
 
     def is_existing(self, folder: Path) -> bool:
         """Whether the folder is the person's: it holds something, or is part of a repository."""
@@ -285,13 +293,15 @@ class Session:
         await keep_checked(self.home)
         log = await Log.open(self.store, chat, keep)
         floor = floor_for(log.state.team, log.state.budget)
-        agents = self.agents(log.state, sandbox, person)
+        scratch = await self.open_scratch(log.state)
+        agents = self.agents(log.state, sandbox, person, scratch)
         artefacts = ArtefactFiles(self.artefact_folders(log.state), self.blobs)
         await artefacts.catch_up(log.state, await self.log(chat))
         try:
             await self.deployment.play(log, floor, agents)
         finally:
-            await release_sandbox(sandbox, log.state.workspace)
+            await release_sandbox(sandbox, str(scratch.work.root) if scratch else log.state.workspace)
+        await self.hand_over(log, scratch)
         await self.learn_from(chat)
 
     async def halt(self, chat: str, error: Exception) -> Sequence[Recorded]:
@@ -310,11 +320,67 @@ class Session:
         apart = Workspace(self.home.artefacts / state.chat)
         return (apart,) if state.existing else (Workspace(Path(state.workspace)), apart)
 
-    def agents(self, state: State, sandbox: Sandbox, person: Agent | None) -> dict[str, Agent]:
+    async def hand_over(self, log: Log, scratch: Scratch | None) -> None:
+        """Deliver what is finished where nobody wants to be asked; one that was interrupted is finished anyway."""
+        if scratch is None:
+            return
+        delivery = Delivery(log.state, scratch, self.blobs)
+        await delivery.finish(log.record)
+        if is_finished(log.state) and (self.delivers or log.state.team.approve == "auto"):
+            done = await delivery.deliver(log.record)
+            if done is None or not done.patch:
+                await to_thread.run_sync(scratch.discard)
+
+    async def delivery(self, state: State) -> Delivery:
+        """What a chat that nobody conducts now has to deliver."""
+        if state.base is None:
+            cause = f"'{state.chat}' works in {state.workspace} itself"
+            raise BadUsage(cause, f"septet restore {state.chat} lists the points to go back to")
+        scratch = await scratch_of(self.home, state, self.blobs)
+        if not await to_thread.run_sync(scratch.is_ready):
+            await open_scratch(self.home, state, self.blobs)
+        return Delivery(state, scratch, self.blobs)
+
+    async def deliver(self, chat: str) -> Delivered | None:
+        """Bring the newest version into the person's folder, whatever is known of it; None if it is there already."""
+        with self.holding(chat):
+            state = await self.state(chat)
+            return await (await self.delivery(state)).deliver(Log(self.store, state).record)
+
+    async def undo(self, chat: str) -> Delivered:
+        """Take the newest delivery back."""
+        with self.holding(chat):
+            state = await self.state(chat)
+            return await (await self.delivery(state)).undo(Log(self.store, state).record)
+
+    async def deliver_to_branch(self, chat: str, branch: str) -> Delivered:
+        """Commit the newest version to a new branch of the person's repository."""
+        with self.holding(chat):
+            state = await self.state(chat)
+            delivery = await self.delivery(state)
+            return await deliver_to_branch(delivery, branch, f"{state.goal}\n", Log(self.store, state).record)
+
+    @contextmanager
+    def holding(self, chat: str) -> Generator[None, None, None]:
+        """Nobody goes on with the chat meanwhile."""
+        self.acquire(chat)
+        try:
+            yield
+        finally:
+            self.deployment.locks.release(chat)
+
+    async def open_scratch(self, state: State) -> Scratch | None:
+        """Where the team works on a copy of the person's folder."""
+        return None if self.mirror else await open_scratch(self.home, state, self.blobs)
+
+    def agents(
+        self, state: State, sandbox: Sandbox, person: Agent | None, scratch: Scratch | None = None
+    ) -> dict[str, Agent]:
         """The team's members by name."""
         self.adopt_client_config(state.team)
         here = [member for member in state.team.members if self.deployment.is_here(member)]
-        members = {member.name: self.agent(member, state, sandbox, person) for member in here}
+        context = self.member_context(state, sandbox, person, scratch)
+        members = {member.name: agent(member, context) for member in here}
         return {"proxy": self.person(state, person), **members}
 
     def person(self, state: State, person: Agent | None) -> Agent:
@@ -329,25 +395,21 @@ class Session:
         )
         return agreeing_to_plans(asked) if team.approve == "auto" else asked
 
-    def agent(self, member: RoleSpec, state: State, sandbox: Sandbox, person: Agent | None) -> Agent:
-        """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
-        way, context = way_of(state.team), self.member_context(state, sandbox, person)
-        acting = way.member(member, context)
-        return within_budgets(
-            acting if way.is_person(member) else with_deadline(acting, member.name), member.name
-        )
-
-    def member_context(self, state: State, sandbox: Sandbox, person: Agent | None) -> MemberContext:
+    def member_context(
+        self, state: State, sandbox: Sandbox, person: Agent | None, scratch: Scratch | None = None
+    ) -> MemberContext:
         """What the members of a chat work with."""
         packages = packages_for(sandbox, self.home)
-        workspace = Workspace(Path(state.workspace))
+        workspace = scratch or Workspace(Path(state.workspace))
 
         async def server_tools() -> Toolbox:
             return await self.mcp_servers.tools() if self.mcp_servers else {}
 
         @contextmanager
-        def scratch() -> Generator[RunContext, None, None]:
+        def trial() -> Generator[RunContext, None, None]:
             with temporary_folder("trial") as folder:
+                if scratch is not None:
+                    scratch.fill(folder)
                 yield RunContext(Workspace(folder), sandbox, self.blobs, MemoryBus(), mirror=True)
 
         return MemberContext(
@@ -357,8 +419,17 @@ class Session:
             person=self.person(state, person),
             examples=lambda: self.examples,
             server_tools=server_tools,
-            scratch_context=scratch,
+            scratch_context=trial,
         )
+
+
+def agent(member: RoleSpec, context: MemberContext) -> Agent:
+    """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
+    way = way_of(context.team)
+    acting = way.member(member, context)
+    return within_budgets(
+        acting if way.is_person(member) else with_deadline(acting, member.name), member.name
+    )
 
 
 def local_deployment(home: Home) -> Deployment:

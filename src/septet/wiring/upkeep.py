@@ -35,6 +35,9 @@ class RestoreResult(Value, omit_defaults=False):
 async def restore_workspace(session: Session, chat: str, point: str) -> RestoreResult:
     """Bring back a snapshot (`s3`) or a version (`v2`); what is there now is kept as a snapshot first."""
     state = await session.state(chat)
+    if state.base is not None:
+        cause = f"'{chat}' works on a copy of {state.workspace}: there is nothing to restore"
+        raise BadUsage(cause, f"septet undo {chat} takes back what it has delivered")
     workspace = Workspace(Path(state.workspace))
     manifest = snapshot_named(state, point) if SNAPSHOT.fullmatch(point) else None
     version = version_named(state, point) if manifest is None else None
@@ -62,9 +65,9 @@ def snapshot_named(state: State, name: str) -> str:
 async def rename_chat_named(session: Session, chat: str, name: str) -> str:
     session.acquire(chat)
     await catalog_of(session).rename(chat, checked_name(name))
-    apart = session.home.artefacts
-    if await to_thread.run_sync((apart / chat).is_dir):
-        await to_thread.run_sync((apart / chat).rename, apart / name)
+    for apart in (session.home.artefacts, session.home.scratches):
+        if await to_thread.run_sync((apart / chat).is_dir):
+            await to_thread.run_sync((apart / chat).rename, apart / name)
     return f"{chat} is called {name} now"
 
 
@@ -73,7 +76,8 @@ async def remove(session: Session, chat: str) -> str:
     session.acquire(chat)
     folder = Path((await session.state(chat)).workspace)
     await catalog_of(session).delete(chat)
-    await to_thread.run_sync(lambda: shutil.rmtree(session.home.artefacts / chat, ignore_errors=True))
+    for apart in (session.home.artefacts, session.home.scratches):
+        await to_thread.run_sync(shutil.rmtree, apart / chat, True)
     freed = await to_thread.run_sync(free_blobs, session.home)
     told = "" if freed is None else f" ({pluralize(freed, 'byte')} of contents freed)"
     if not folder.is_relative_to(session.home.workspaces):

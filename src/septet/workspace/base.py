@@ -15,10 +15,10 @@ from septet.domain.base import GIT, BaseEntry, Manifest
 from septet.domain.events import BaseSurveyed
 from septet.errors import LogDamaged
 from septet.ports import Blobs
-from septet.workspace.files import FILE_FLAGS, MAX_FILE_BYTES, in_thread
+from septet.workspace.files import FILE_FLAGS, MAX_FILE_BYTES, Workspace, in_thread
 from septet.workspace.git import Git, blob_id, git_folders, open_git, repository_of
 from septet.workspace.ignored import ignored_paths
-from septet.workspace.listing import LEFT_ALONE, list_folder
+from septet.workspace.listing import LEFT_ALONE, LOOKED_INTO, is_secret, list_folder
 from septet.workspace.project import conventions, interpreter, map_text, test_command
 
 MOST_NAMES = 100
@@ -123,16 +123,25 @@ def list_by_walk(folder: Path, kind: Literal["git", "folder"]) -> Listing:
 
 
 def manifest_of(folder: Path, listing: Listing) -> Manifest:
-    """What each path is. A secret that git tracks is listed, for programs have it anyway; another one is not."""
+    """What each path is. A secret that git tracks is listed, for it is published with the code; another one is not."""
     unlisted = set(listing.unlisted)
-    shown = [path for path in listing.others if not is_secret_name(path)]
+    closed = {path for path in listing.others if looks_secret(folder, path)}
+    shown = [path for path in listing.others if path not in closed]
     entries = [*entries_of(folder, listing.clean, listing.clean), *entries_of(folder, shown, {})]
-    masked = [path for path in (*listing.clean, *listing.others, *unlisted) if is_secret_name(path)]
+    masked = {*closed, *(path for path in (*listing.clean, *unlisted) if is_secret_name(path))}
     return Manifest(
         entries=tuple(sorted(entries, key=lambda entry: entry.path)),
         masked=tuple(sorted(masked)),
         unlisted=tuple(sorted(unlisted)),
     )
+
+
+def looks_secret(folder: Path, path: str) -> bool:
+    """By its name, or by what stands in it."""
+    if is_secret_name(path):
+        return True
+    content = Workspace(folder).read(path, LOOKED_INTO)
+    return content is not None and is_secret(path, content)
 
 
 def entries_of(folder: Path, paths: Iterable[str], known: dict[str, str]) -> Iterator[BaseEntry]:

@@ -107,12 +107,12 @@ class Workspace:
         """What stands there now; None where no plain file does."""
         return await in_thread(lambda: self.read(path))
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, most: int = MAX_FILE_BYTES) -> bytes | None:
         with suppress(OSError), self.folder_of(path) as (folder, name):
             handle = os.open(name, FILE_FLAGS, dir_fd=folder)
             with os.fdopen(handle, "rb") as file:
                 if stat.S_ISREG(os.fstat(handle).st_mode):
-                    return file.read(MAX_FILE_BYTES)
+                    return file.read(most)
         return None
 
     def digest(self, path: str) -> str:

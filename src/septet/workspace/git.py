@@ -104,13 +104,15 @@ class Git:
 
 
 @contextmanager
-def open_git(folder: Path, top: Path, *, with_index: bool = True) -> Generator[Git | None, None, None]:
-    """Git for that folder; nothing where git is not installed."""
+def open_git(
+    folder: Path, top: Path, real: GitFolders | None = None, *, with_index: bool = True
+) -> Generator[Git | None, None, None]:
+    """Git for that folder, whose repository is `real` where it is not its own; nothing where git is not installed."""
     program = shutil.which("git")
     if program is None or not folder.is_dir():
         yield None
         return
-    real = git_folders(top)
+    real = real or git_folders(top)
     with temporary_folder("git") as made:
         surroundings = {**os.environ, "GIT_DIR": str(made), "GIT_WORK_TREE": str(top)}
         surroundings |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}

@@ -15,7 +15,6 @@ from septet.domain.runs import Limits
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig
 from septet.wiring.session import open_session, with_model
-from septet.wiring.upkeep import restore_workspace
 
 Turn = Mapping[str, object]
 ACCEPT: Turn = {"role": "reviewer", "say": "verdict: accept"}
@@ -90,7 +89,10 @@ async def play(
     meanwhile: Callable[[Event], bool | None] = lambda _: None,
     rounds: int = 20,
 ) -> Played:
-    """Start or resume the chat `c` in folder/project; `meanwhile` hears each event, and True leaves the chat."""
+    """Start or resume the chat `c` in folder/project; `meanwhile` hears each event, and True leaves the chat.
+
+    What it has come to is delivered, proven or not.
+    """
     requests: list[Request] = []
     async with open_session(home_in(folder)) as session:
         session.models.debug_listener = requests.append
@@ -101,12 +103,14 @@ async def play(
                 async for recorded in performance:
                     if meanwhile(recorded.event):
                         break
+        if (await session.state("c")).base is not None:
+            await session.deliver("c")
         return Played([recorded.event for recorded in await session.log("c")], requests)
 
 
-async def restore(folder: Path, point: str) -> None:
+async def undo(folder: Path) -> None:
     async with open_session(home_in(folder)) as session:
-        await restore_workspace(session, "c", point)
+        await session.undo("c")
 
 
 def fill(folder: Path, files: Mapping[str, str]) -> Path:

@@ -18,12 +18,12 @@ from scenarios.folders.chats import (
     plan,
     play,
     repository,
-    restore,
     script,
     send,
+    undo,
 )
 
-from septet.domain.events import Event, ReviewGiven, RunFinished, SnapshotTaken, VersionWritten
+from septet.domain.events import Event, ReviewGiven, RunFinished, VersionWritten
 
 pytestmark = pytest.mark.anyio
 PRECIOUS = 'def hello():\n    return "precious"\n'
@@ -73,24 +73,30 @@ async def test_a_file_is_replaced_only_after_it_was_shown_and_comes_back(tmp_pat
         assert "precious" in played.refusals[0]
     assert (project / "hello.py").read_text() == NEW
     assert (project / "hello.py").stat().st_mode & 0o777 == 0o755
-    kinds = [type(event) for event in played.events]
-    assert kinds.index(SnapshotTaken) < kinds.index(VersionWritten)
-    await restore(tmp_path, "s1")
+    await undo(tmp_path)
     assert (project / "hello.py").read_text() == PRECIOUS
     assert (project / "hello.py").stat().st_mode & 0o777 == 0o755
     assert (project / "notes" / "todo.txt").read_text() == "buy milk"
 
 
-def test_the_command_offers_the_folder_as_it_was(septet: Septet, tmp_path: Path) -> None:
+def test_the_folder_is_the_persons_until_delivery_and_again_after_undo(
+    septet: Septet, tmp_path: Path
+) -> None:
     repository(tmp_path / "project", {"hello.py": "committed\n"})
     fill(tmp_path / "project", {"hello.py": PRECIOUS})
     model = script(tmp_path, *SCRIPTS["iterate"], *SCRIPTS["iterate"][1:])
-    septet("run", "greet", "-n", "greeter", "-C", "project", "--yes", "-m", model, "--rounds", "2")
+    ran = septet("run", "greet", "-n", "greeter", "-C", "project", "--yes", "-m", model, "--rounds", "2")
+    assert "septet deliver greeter" in ran.stderr
+    assert (tmp_path / "project" / "hello.py").read_text() == PRECIOUS
+    assert '+print("hi")\n' in septet("diff", "greeter").stdout
+    assert septet("try", "greeter").stdout == "hi\n"
+    assert septet("deliver", "greeter").returncode == 0
     assert (tmp_path / "project" / "hello.py").read_text() == NEW
-    assert "s1" in septet("restore", "greeter").stdout
-    back = septet("restore", "greeter", "--yes")
+    assert '+print("hi")\n' in septet("diff", "greeter").stdout
+    back = septet("undo", "greeter")
     assert back.returncode == 0, back.stderr
     assert (tmp_path / "project" / "hello.py").read_text() == PRECIOUS
+    assert septet("undo", "greeter").returncode == 2
 
 
 async def test_a_file_changed_since_it_was_shown_is_shown_again(tmp_path: Path) -> None:
@@ -123,7 +129,7 @@ async def test_what_may_not_be_shown_is_only_refused(tmp_path: Path, name: str) 
 
 
 async def test_a_data_file_that_runs_change_is_never_swept_away(tmp_path: Path) -> None:
-    """It was there before: whatever a run does to it, a later version does not take it away."""
+    """It was there before: whatever a run does to its copy, the person's own is not touched."""
     project = repository(tmp_path / "project", {".gitignore": "dev.db\n", "dev.db": "row\n"})
     program = "open('dev.db', 'a').write('more\\n')\nopen('out.txt', 'w').write('x')\nprint('{}')\n"
     model = script(
@@ -135,7 +141,7 @@ async def test_a_data_file_that_runs_change_is_never_swept_away(tmp_path: Path) 
         ACCEPT,
     )
     await play(tmp_path, model, "iterate", rounds=2)
-    assert (project / "dev.db").read_text().startswith("row\nmore\n")
+    assert (project / "dev.db").read_text() == "row\n"
     assert not (project / "out.txt").exists()  # a run of version 1 created it
 
 
@@ -262,28 +268,12 @@ async def test_what_a_run_did_to_a_file_of_the_version_is_no_edit_by_hand(tmp_pa
     assert run.result.succeeded
 
 
-async def test_going_on_after_a_restore_begins_with_what_was_restored(tmp_path: Path) -> None:
-    project = fill(tmp_path / "project", {"hello.py": PRECIOUS})
-    turns = [PLAN, code({"hello.py": "print('ho')\n"}), code({"hello.py": "print('ho')\n"}), REVISE]
-    more = [code({"hello.py": NEW}, say=FIXED, expect="precious"), REVISE, ACCEPT]
-    model = script(tmp_path, *turns, *more)
-    await play(tmp_path, model, "iterate", lambda event: isinstance(event, ReviewGiven))
-    assert (project / "hello.py").read_text() == "print('ho')\n"
-    await restore(tmp_path, "s1")
-    played = await play(tmp_path, model, "iterate", lambda event: bool(event) and is_found(event))
-    assert (project / "hello.py").read_text() == PRECIOUS
-    assert len(played.found) == 1
-
-
-def is_found(event: Event) -> bool:
-    return isinstance(event, VersionWritten) and event.found
-
-
 def test_keepsakes_stay_out_of_repositories_and_folders_in_use(septet: Septet, tmp_path: Path) -> None:
     repository(tmp_path / "repo", {"README": "mine\n"})
     model = script(tmp_path, PLAN, code({"hello.py": NEW}), ACCEPT)
     for folder in ("repo", "repo/new"):
         done = septet("run", "greet", "-C", folder, "-n", folder[-3:], "--yes", "-m", model, "--rounds", "1")
+        septet("deliver", folder[-3:])
         kept = tmp_path / "home" / "keepsakes" / folder[-3:]
         assert str(kept) in done.stderr
         assert (kept / "script_v1.py").read_text() == NEW
@@ -379,5 +369,5 @@ async def test_the_assistant_runs_and_edits_scripts_of_the_person(tmp_path: Path
     played = await play(tmp_path, model, "assistant")
     assert played.ended.reason == "answered"
     assert (project / "mine.py").read_text() == "x = {  'a': 42 }\nprint('was', x['a'])\n"
-    await restore(tmp_path, "s1")
+    await undo(tmp_path)
     assert "41" in (project / "mine.py").read_text()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from cli.commands import Septet
-from scenarios.folders.chats import ACCEPT, call, fill, git, plan, play, repository, restore, script, send
+from scenarios.folders.chats import ACCEPT, call, fill, git, plan, play, repository, script, send, undo
 
-from septet.domain.events import RunFinished, SnapshotTaken
+from septet.domain.events import BaseSurveyed, RunFinished
 
 pytestmark = pytest.mark.anyio
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nQ0FOQVJZ\n-----END OPENSSH PRIVATE KEY-----\n"
@@ -42,7 +42,9 @@ def project_with_secrets(folder: Path, *, in_git: bool) -> Path:
 
 
 def stored(home: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    """All but the copy that programs work in, which has what git ignores."""
+    files = [path for path in home.rglob("*") if path.is_file() and home / "scratch" not in path.parents]
+    return b"".join(path.read_bytes() for path in files)
 
 
 def texts(folder: Path) -> Mapping[str, str]:
@@ -61,13 +63,14 @@ async def test_no_secret_is_told_or_stored(tmp_path: Path, in_git: bool) -> None
     assert "visible-log" in played.told  # tracked, so git does not ignore it
     assert "CANARY" not in played.told
     assert b"CANARY" not in stored(tmp_path / "home")
-    (taken, *_) = [event for event in played.events if isinstance(event, SnapshotTaken)]
-    assert taken.files == len(OPEN) + (1 if in_git else 0)
-    assert taken.ignored == (len(IGNORED) if in_git else 0)
-    assert sorted(taken.secrets) == sorted(SECRETS)
+    copy = tmp_path / "home" / "scratch" / "c" / "work"
+    assert sorted(texts(copy)) == sorted([*OPEN, *([*IGNORED, *RULES] if in_git else ())])
+    (base,) = [event for event in played.events if isinstance(event, BaseSurveyed)]
+    assert base.files == len(OPEN) + (1 if in_git else 0)
+    assert base.ignored == (len(IGNORED) if in_git else 0)
+    assert sorted(base.secrets) == sorted(SECRETS)
     before = texts(project)
-    fill(project, {".gitignore": "", "new.txt": "later"})  # what was left out stays left out
-    await restore(tmp_path, "s1")
+    await undo(tmp_path)
     after = texts(project)
     assert after["main.py"] == "print('hi')\n"
     for path in [*SECRETS, *(IGNORED if in_git else ())]:
@@ -80,8 +83,9 @@ def test_it_is_said_what_is_read(septet: Septet, tmp_path: Path) -> None:
     fill(project, {"a.db": "x", "b.db": "x", ".env": "x"})
     model = script(tmp_path, PLAN, EDIT, ACCEPT)
     done = septet("run", "g", "-t", "autocoder", "-C", "project", "--yes", "-m", model, "--rounds", "1")
-    said = f"reads 2 files of {project}; leaves out 2 ignored, 1 that looks like a secret (.env)"
+    said = f"works on 2 files of {project} (git"
     assert done.stderr.count(said) == 1, done.stderr
+    assert "; leaves out 2 ignored, 1 that looks like a secret (.env)" in done.stderr
 
 
 async def test_a_secret_that_a_run_touches_is_not_stored(tmp_path: Path) -> None:
@@ -91,7 +95,8 @@ async def test_a_secret_that_a_run_touches_is_not_stored(tmp_path: Path) -> None
     act = call("write_code", {"path": "main.py", "code": program})
     await play(tmp_path, script(tmp_path, PLAN, act, ACCEPT), "autocoder", rounds=1)
     assert b"CANARY" not in stored(tmp_path / "home")
-    assert (project / "dev.db").read_text().startswith("CANARY-2\nx")
+    assert (project / "dev.db").read_text() == "CANARY-2\n"
+    assert (project / ".env").read_text() == "CANARY-1\n"
 
 
 async def test_the_assistant_cannot_read_them_either(tmp_path: Path) -> None:

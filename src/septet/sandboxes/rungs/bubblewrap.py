@@ -68,7 +68,7 @@ class Bubblewrap:
         self, job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
     ) -> AsyncGenerator[RunningProgram]:
         """Starts the program of a job, which also gets the descriptors to inherit, under their numbers."""
-        user = await self.users.user_for(view.source_paths(workspace, job.readable))
+        user = await self.users.user_for(view.source_paths(workspace, job))
         shell = prestart(user, inherited) if inherited else self.shells.take(user)
         with closing(shell):
             _check_process_limit(shell.group, user)

@@ -8,7 +8,12 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from septet.agents.ask import ask_model
-from septet.agents.protection import check_overwrite, version_from_folder, with_folder_protection
+from septet.agents.protection import (
+    check_overwrite,
+    version_from_folder,
+    with_edits_merged,
+    with_folder_protection,
+)
 from septet.agents.records import record_through
 from septet.agents.replies import sources
 from septet.agents.runner import RunContext, run_and_check, waits
@@ -176,7 +181,9 @@ async def backup_snapshot(state: State, run_context: RunContext) -> SnapshotTake
     if run_context.mirror:
         await run_context.write_newest(state)
     number, hidden = len(state.work.snapshots) + 1, await run_context.hidden_paths(state)
-    return (await take_snapshot(run_context.workspace, hidden, run_context.blobs, number))[0]
+    taken = (await take_snapshot(run_context.workspace, hidden, run_context.blobs, number))[0]
+    told = replace(taken, files=0, ignored=0, secrets=())  # the survey of the base has told it
+    return taken if run_context.scratch is None else told
 
 
 async def project_found(state: State, run_context: RunContext) -> VersionWritten | None:
@@ -333,7 +340,7 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
     run_context = context.run_context
     match spec.role:
         case "runner":
-            return reasoning(spec, run_context)
+            return with_edits_merged(reasoning(spec, run_context), run_context, runs=True)
         case "coder":
             actions = {name: one for name, one in known_tools(file_actions()).items() if one.edits}
             return with_folder_protection(

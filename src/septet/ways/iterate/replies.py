@@ -13,6 +13,7 @@ from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model, Record
 from septet.team.evidence import remarks_in_turn, shortcomings
+from septet.team.layouts import deleted_after
 from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique
 from septet.team.small_form import evident_review, files_in_form, in_form, plan_in_form, review_in_form
 from septet.ways.iterate.briefing import briefing
@@ -64,7 +65,10 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
     ordered = tuple(files[path] for path in sorted(files))
     note = "" if small else text.split("```", 1)[0].strip()
     number, tree = len(state.work.versions) + 1, tree_of(ordered)
-    return VersionWritten(number=number, files=ordered, tree=tree, note=note, answers=answers)
+    deleted = deleted_after(state, ordered)
+    return VersionWritten(
+        number=number, files=ordered, deleted=deleted, tree=tree, note=note, answers=answers
+    )
 
 
 def unanswered_refusal(state: State, text: str, answers: tuple[FindingAnswer, ...]) -> Refusal | None:

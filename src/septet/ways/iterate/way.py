@@ -36,5 +36,6 @@ WAY = Way(
     may_have=("proxy", "exemplar"),
     rounds_used=versions_written,
     has_reviews=True,
+    delivers_only_checked=True,
     teams=(TEAM,),
 )

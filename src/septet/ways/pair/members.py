@@ -17,6 +17,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model, Record
 from septet.team.graph import Edges, choices, newest_run_failed
+from septet.team.layouts import deleted_after
 from septet.team.run_modes import mode_of_run
 from septet.ways.iterate.members import member as team_member
 from septet.ways.pair.briefing import FORGET, pair_briefing
@@ -78,7 +79,8 @@ def coder_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: b
         ordered = tuple(files[path] for path in sorted(files))
         number = len(state.work.versions) + 1
         moment = f"cell {number}" if state.team.run == "cells" else ""
-        return VersionWritten(number=number, files=ordered, tree=tree_of(ordered, moment))
+        deleted, tree = deleted_after(state, ordered), tree_of(ordered, moment)
+        return VersionWritten(number=number, files=ordered, deleted=deleted, tree=tree)
 
     return one_answer_agent(member, model, bus, pair_brief(member, blobs), settle)
 

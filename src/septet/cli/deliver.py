@@ -1,0 +1,183 @@
+"""`deliver`, `undo` and `try`: what a chat has made of the person's folder, and the folder itself."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from septet.cli.chats import in_session
+from septet.cli.completion import chat_names
+from septet.cli.output import confirm, notify, print_text, put_bytes
+
+if TYPE_CHECKING:
+    from septet.domain.events import Delivered
+    from septet.domain.state import State
+    from septet.wiring.session import Session
+
+CONFLICT = 3
+NOT_APPROVED = 4
+COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def coloured(diff: str) -> str:
+    """For a terminal; the text itself is made harmless first."""
+    from septet.common.text import printable
+
+    lines = printable(diff).splitlines(keepends=True)
+    return "".join(click.style(line, fg=COLOURS[line[0]]) if line[:1] in COLOURS else line for line in lines)
+
+
+def show_diff(diff: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(coloured(diff), err=True, nl=False)
+    else:
+        notify(diff)
+
+
+def tell(done: "Delivered | None", chat: str) -> int:
+    """What was done, and the exit code of it."""
+    from septet.chat.export import delivery_words
+
+    if done is None:
+        notify(f"septet: {chat} has nothing to deliver")
+        return 0
+    undo = "" if done.undoes or done.branch or not done.files else f"; septet undo {chat} takes that back"
+    notify(f"septet: {delivery_words(done)}{undo}")
+    return CONFLICT if done.patch else 0
+
+
+async def deliver_finished(session: "Session", state: "State", agreed: bool, asks: bool) -> int:
+    """At the end of a command: deliver what is finished if the person agrees, and say what is left to do otherwise."""
+    from septet.ways.endings import is_finished
+
+    if state.base is None or state.work.version is None:
+        return 0
+    diff = await (await session.delivery(state)).diff() if not is_delivered(state) else ""
+    if not diff:
+        return delivery_code(state)
+    if not is_finished(state):
+        notify(f"septet: not in your folder yet: septet diff {state.chat}, septet deliver {state.chat}")
+        return 0
+    if asks and not agreed:
+        show_diff(diff)
+        agreed = confirm(f"write this to {state.workspace}?")
+    if agreed:
+        return tell(await session.deliver(state.chat), state.chat)
+    notify(
+        f"septet: not written to {state.workspace}: septet deliver {state.chat} (septet diff {state.chat})"
+    )
+    return NOT_APPROVED
+
+
+def is_delivered(state: "State") -> bool:
+    """The newest version was, and nothing has come since."""
+    done = state.base.deliveries if state.base else ()
+    return (
+        bool(done)
+        and not done[-1].undoes
+        and state.work.version is not None
+        and done[-1].tree == state.work.version.tree
+    )
+
+
+def delivery_code(state: "State") -> int:
+    done = state.base.deliveries if state.base else ()
+    return CONFLICT if done and done[-1].patch else 0
+
+
+@click.command(epilog="Example: septet deliver mend-parser --branch")
+@click.argument("name", shell_complete=chat_names)
+@click.option("--yes", is_flag=True, help="Without showing the difference and asking.")
+@click.option(
+    "--branch",
+    metavar="[BRANCH]",
+    is_flag=False,
+    flag_value="",
+    help="Commit to a new branch (septet/NAME) instead; your checkout stays as it is.",
+)
+def deliver(name: str, yes: bool, branch: str | None) -> int:
+    """Write what chat NAME has made into its folder, proven or not.
+
+    Where you have changed the same file meanwhile, both changes are merged; where they disagree, the file stays
+    yours and the team's change is in septet-NAME.patch.
+    """
+    code = 0
+
+    async def work(session: "Session") -> str:
+        nonlocal code
+        chat = await session.find(name)
+        state = await session.state(chat)
+        diff = await (await session.delivery(state)).diff() if not is_delivered(state) else ""
+        if not diff:
+            tell(None, chat)
+            return ""
+        if not (yes or branch is not None) and sys.stdin.isatty():
+            show_diff(diff)
+            if not confirm(f"write this to {state.workspace}?"):
+                code = NOT_APPROVED
+                return ""
+        done = (
+            await session.deliver(chat)
+            if branch is None
+            else await session.deliver_to_branch(chat, branch or f"septet/{chat}")
+        )
+        code = tell(done, chat)
+        return ""
+
+    in_session(work)
+    return code
+
+
+@click.command(epilog="Example: septet undo mend-parser")
+@click.argument("name", shell_complete=chat_names)
+def undo(name: str) -> int:
+    """Take back what chat NAME has delivered last.
+
+    What you have changed in these files since stays, unless it is in the same lines.
+    """
+    code = 0
+
+    async def work(session: "Session") -> str:
+        nonlocal code
+        chat = await session.find(name)
+        code = tell(await session.undo(chat), chat)
+        return ""
+
+    in_session(work)
+    return code
+
+
+@click.command("try", epilog="Example: septet try mend-parser -- python -m parser example.txt")
+@click.argument("name", shell_complete=chat_names)
+@click.argument("command", nargs=-1)
+@click.option("--unsafe-local", is_flag=True, help="Without a sandbox.")
+def try_version(name: str, command: tuple[str, ...], unsafe_local: bool) -> int:
+    """Run the newest version of chat NAME as the runner would, before it is delivered.
+
+    COMMAND is what the plan runs, unless you say something else. Its exit status is that of this command.
+    """
+    code = 0
+
+    async def work(session: "Session") -> str:
+        nonlocal code
+        from septet.wiring.trial import try_newest
+
+        result = await try_newest(session, await session.find(name), command, unsafe_local)
+        put_bytes(result.stdout.encode())
+        if result.stderr:
+            notify(result.stderr.removesuffix("\n"))
+        code = result.exit_code
+        return ""
+
+    in_session(work)
+    return code
+
+
+def print_diff(diff: str) -> None:
+    """On a terminal in colours; else as it is, for `git apply`."""
+    if sys.stdout.isatty():
+        click.echo(coloured(diff), nl=False)
+    elif diff:
+        put_bytes(diff.encode())
+    else:
+        print_text("")

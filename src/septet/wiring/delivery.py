@@ -1,0 +1,191 @@
+"""A chat's work comes into the person's folder, and goes out of it again, as events say that it did."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from septet.domain.base import DeliveredFile, FileState
+from septet.domain.events import Delivered, DeliveryStarted
+from septet.domain.plans import FileExists, PictureExists
+from septet.domain.state import State
+from septet.errors import BadUsage
+from septet.ports import Blobs, Record
+from septet.ways.table import way_of
+from septet.workspace.branch import commit_to_branch
+from septet.workspace.delivery import deliver
+from septet.workspace.files import in_thread, path_and_parents
+from septet.workspace.git import repository_of
+from septet.workspace.handover import Contents, Wish, diff_of, hand_over, plan_handover
+from septet.workspace.scratch import Scratch, file_state
+
+
+class Delivery:
+    """What one chat has to deliver, and how."""
+
+    def __init__(self, state: State, scratch: Scratch, blobs: Blobs) -> None:
+        self.state = state
+        self.scratch = scratch
+        self.blobs = blobs
+        self.folder = scratch.origin
+        self.contents: Contents = {}
+
+    @property
+    def patch_name(self) -> str:
+        return f"septet-{self.state.chat}.patch"
+
+    async def wishes(self) -> list[Wish]:
+        """The version's files that differ from the base, and those that runs created and somebody wants."""
+        version = self.state.work.version
+        made = await self._made()
+        refs = {**made, **{file.path: file.sha256 for file in (version.files if version else ())}}
+        gone = set(version.deleted if version else ())
+        self.contents |= {sha256: await self.blobs.get(sha256) for sha256 in refs.values()}
+        base = await in_thread(lambda: {path: self._base(path) for path in (*refs, *gone)})
+        after = {
+            path: replace(base[path], sha256=sha256, size=len(self.contents[sha256]), path=path)
+            for path, sha256 in refs.items()
+        }
+        after = {
+            path: replace(one, kind="file") if one.kind == "link" else one for path, one in after.items()
+        }
+        wanted = {**after, **{path: FileState(path=path) for path in gone}}
+        changed = {path: one for path, one in wanted.items() if one.sha256 != base[path].sha256}
+        return [Wish(base=base[path], after=changed[path]) for path in sorted(changed)]
+
+    def _base(self, path: str) -> FileState:
+        state = file_state(self.scratch.base.root, path)
+        if state.sha256 and (content := self.scratch.base.read(path)) is not None and state.kind != "link":
+            self.contents[state.sha256] = content
+        return state
+
+    async def _made(self) -> dict[str, str]:
+        """Files that runs created: all of them, or where the way of working says so, those that a check names."""
+        state = self.state
+        hidden = await in_thread(self.scratch.hidden)
+        checks = [item.check for item in (state.plan.items)]
+        named = {check.path for check in checks if isinstance(check, FileExists | PictureExists)}
+        wanted = named if way_of(state.team).delivers_only_checked else named | state.work.created_paths
+        return {
+            path: sha256
+            for path, sha256 in state.work.artefacts.items()
+            if sha256 and path in wanted and not path_and_parents(path) & hidden and "__pycache__" not in path
+        }
+
+    async def diff(self) -> str:
+        """What delivering would change; after it, what was delivered."""
+        if wishes := await self.wishes():
+            return diff_of([(wish.base, wish.after) for wish in wishes], self.contents)
+        changes = delivered_changes(self.state)
+        for before, after in changes.values():
+            await self._recall(before, after)
+        return diff_of([pair for pair in changes.values() if pair[0] != pair[1]], self.contents)
+
+    async def _recall(self, *states: FileState) -> None:
+        for one in states:
+            if one.sha256 and one.sha256 not in self.contents:
+                self.contents[one.sha256] = await self.blobs.get(one.sha256)
+
+    async def deliver(self, record: Record) -> Delivered | None:
+        """Into the folder; None where there is nothing to deliver. One that was interrupted is finished first."""
+        await self.finish(record)
+        wishes = await self.wishes()
+        return await self._carry_out(wishes, record) if wishes else None
+
+    async def undo(self, record: Record) -> Delivered:
+        """Take the newest delivery back, as far as nobody has changed the same places since."""
+        await self.finish(record)
+        done = newest_delivery(self.state)
+        if done is None:
+            raise BadUsage(f"'{self.state.chat}' has delivered nothing", f"septet diff {self.state.chat}")
+        for one in done.files:
+            await self._recall(one.before, one.after)
+        wishes = [Wish(base=one.after, after=one.before) for one in done.files if one.how != "conflict"]
+        return await self._carry_out(wishes, record, undoes=done.number)
+
+    async def finish(self, record: Record) -> None:
+        """What an interrupted delivery still lacks."""
+        started = self.state.base.delivery if self.state.base else None
+        if started is None:
+            return
+        for one in started.files:
+            await self._recall(one.before, one.after)
+        await self._write(started, record)
+
+    async def _carry_out(self, wishes: list[Wish], record: Record, undoes: int = 0) -> Delivered:
+        files = await in_thread(lambda: plan_handover(self.folder, wishes, self.contents))
+        for sha256 in {
+            one.sha256 for file in files for one in (file.before, file.after)
+        } & self.contents.keys():
+            await self.blobs.put(self.contents[sha256])
+        number = 1 + len(self.state.base.deliveries if self.state.base else ())
+        tree = self.state.work.version.tree if self.state.work.version else ""
+        started = DeliveryStarted(number=number, tree=tree, files=tuple(files), undoes=undoes)
+        self.state = await record(started)
+        return await self._write(started, record)
+
+    async def _write(self, started: DeliveryStarted, record: Record) -> Delivered:
+        def work() -> list[DeliveredFile]:
+            return [hand_over(self.folder, one, self.contents) for one in started.files]
+
+        done = tuple(await in_thread(work))
+        patch = await self._patch([one for one in done if one.how == "conflict"])
+        event = Delivered(
+            number=started.number, tree=started.tree, files=done, undoes=started.undoes, patch=patch
+        )
+        self.state = await record(event)
+        fresh = [one.after for one in done if one.how != "conflict"]
+        await in_thread(lambda: [self.scratch.take_over(one) for one in fresh])
+        return event
+
+    async def _patch(self, conflicts: list[DeliveredFile]) -> str:
+        """What could not be merged, beside the files that it is about."""
+        if not conflicts:
+            return ""
+        bases = {one.path: self._base(one.path) for one in conflicts}
+        text = diff_of([(bases[one.path], one.after) for one in conflicts], self.contents)
+        path = self.folder / self.patch_name
+        await in_thread(lambda: deliver(path, text.encode()))
+        return str(path)
+
+
+def newest_delivery(state: State) -> Delivered | None:
+    """The newest that was not taken back."""
+    done = state.base.deliveries if state.base else ()
+    undone = {one.undoes for one in done}
+    return next(
+        (one for one in reversed(done) if not (one.undoes or one.branch) and one.number not in undone), None
+    )
+
+
+def delivered_changes(state: State) -> Mapping[str, tuple[FileState, FileState]]:
+    """What became of each file by all deliveries."""
+    changes: dict[str, tuple[FileState, FileState]] = {}
+    for delivery in state.base.deliveries if state.base else ():
+        for one in delivery.files:
+            if one.how != "conflict" and not delivery.branch:
+                first = changes[one.path][0] if one.path in changes else one.before
+                changes[one.path] = (first, one.after)
+    return changes
+
+
+async def deliver_to_branch(delivery: Delivery, name: str, message: str, record: Record) -> Delivered:
+    """A commit on a branch of its own; neither the files nor the index of the person's checkout are touched."""
+    state, wishes = delivery.state, await delivery.wishes()
+    survey = state.base.survey if state.base else None
+    top = repository_of(delivery.folder)
+    if survey is None or top is None or not survey.commit:
+        raise BadUsage(f"{delivery.folder} has no commit to branch from", f"septet deliver {state.chat}")
+    if not wishes:
+        raise BadUsage(f"'{state.chat}' has nothing to deliver", f"septet diff {state.chat}")
+    prefix = delivery.folder.resolve().relative_to(top)
+    files = {
+        str(prefix / wish.after.path): (wish.after, delivery.contents.get(wish.after.sha256, b""))
+        for wish in wishes
+    }
+    commit = await in_thread(lambda: commit_to_branch(top, name, survey.commit, message, files))
+    changed = tuple(DeliveredFile(path=one.after.path, before=one.base, after=one.after) for one in wishes)
+    number = 1 + len(state.base.deliveries if state.base else ())
+    tree = state.work.version.tree if state.work.version else ""
+    event = Delivered(number=number, tree=tree, files=changed, branch=name, commit=commit)
+    await record(event)
+    return event

@@ -1,0 +1,53 @@
+"""The scratch of a chat: made of its base and its log, and made anew whenever somebody goes on with it."""
+
+from pathlib import Path
+
+from septet.domain.state import State
+from septet.errors import LogDamaged
+from septet.ports import Blobs
+from septet.settings.home import Home
+from septet.team.layouts import delta_of
+from septet.workspace.base import read_manifest
+from septet.workspace.files import in_thread
+from septet.workspace.scratch import Scratch
+
+
+async def open_scratch(home: Home, state: State, blobs: Blobs) -> Scratch | None:
+    """The base, over it the newest version and what its runs have made; nothing for a chat that works in place."""
+    if state.base is None:
+        return None
+    scratch = await scratch_of(home, state, blobs)
+    moved = [(one, await content(one.sha256, blobs)) for one in state.base.moved.values()]
+    made = {
+        path: sha256
+        for path, sha256 in {**state.work.stale_artefacts, **state.work.artefacts}.items()
+        if sha256
+    }
+    contents = {path: await content(sha256, blobs) for path, sha256 in made.items()}
+    delta = delta_of(state)
+    files = {file.path: await blobs.get(file.sha256) for file in delta.files}
+
+    def work() -> None:
+        scratch.prepare([(one, kept) for one, kept in moved if kept is not None])
+        for path, kept in contents.items():
+            if kept is not None:
+                scratch.work.write(path, kept)
+        scratch.show(delta, files)
+
+    await in_thread(work)
+    return scratch
+
+
+async def scratch_of(home: Home, state: State, blobs: Blobs) -> Scratch:
+    assert state.base is not None, "only a chat with a base has a scratch"
+    address = state.base.survey.manifest
+    manifest = await read_manifest(address, blobs)
+    return Scratch(home.scratches / state.chat, Path(state.workspace), manifest, address)
+
+
+async def content(sha256: str, blobs: Blobs) -> bytes | None:
+    """What looks like a secret, or is too big, was not kept."""
+    try:
+        return await blobs.get(sha256) if sha256 else b""
+    except LogDamaged:
+        return None

@@ -1,0 +1,48 @@
+"""The newest version of a chat, run for the person: in a copy of its own that is gone afterwards."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from septet.agents.replies import sources
+from septet.agents.runner import evidence_job, mount_over_origin
+from septet.common.temporary import temporary_folder
+from septet.domain.events import RunStarted
+from septet.domain.files import Layout
+from septet.domain.runs import RunResult
+from septet.domain.state import State
+from septet.errors import BadUsage
+from septet.team.run_modes import mode_of_run
+from septet.wiring.session import Session
+from septet.workspace.files import Workspace, in_thread
+from septet.workspace.scratch import Scratch
+
+
+async def try_newest(session: Session, chat: str, words: Sequence[str], unsafe: bool) -> RunResult:
+    """Run the words, or what the plan runs."""
+    state = await session.state(chat)
+    command = shlex.join(words) or (state.plan.current.run if state.plan.current else "") or "python main.py"
+    run = RunStarted(id="by hand", purpose="run", command=command, tree="")
+    sandbox = await session.sandbox(unsafe)
+    mode = None if words else mode_of_run(state, await sources(state, session.blobs))
+    if state.base is None:
+        job = evidence_job(state, run, Workspace(Path(state.workspace)))
+        return await sandbox.run(replace(job, mode=mode))
+    scratch = (await session.delivery(state)).scratch
+    with temporary_folder("try") as folder:
+        await lay_out_version(session, state, scratch, folder)
+        job = replace(evidence_job(state, run, Workspace(folder)), mode=mode)
+        return await sandbox.run(mount_over_origin(job, scratch))
+
+
+async def lay_out_version(session: Session, state: State, scratch: Scratch, folder: Path) -> None:
+    """The base with the newest version over it."""
+    if state.work.version is None:
+        raise BadUsage(f"'{state.chat}' has no version yet", f"septet resume {state.chat}")
+    await in_thread(lambda: scratch.fill(folder))
+    workspace = Workspace(folder)
+    await workspace.write_layout(Layout(files=state.work.version.files), session.blobs)
+    for path in state.work.version.deleted:
+        await in_thread(lambda path=path: (folder / path).unlink(missing_ok=True))

@@ -1,0 +1,301 @@
+"""The scratch: a copy of the person's folder that the team works in. The folder itself stays as it is until delivery.
+
+    SEPTET_HOME/scratch/CHAT/base   the folder as the chat found it, and as the person has changed it since
+    SEPTET_HOME/scratch/CHAT/work   the base with the newest version over it: where programs run
+
+Nothing but Septet writes into `base`. Whatever programs do to `work` can be put right from it.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+from septet.common.secrets import is_secret_name
+from septet.domain.base import EntryKind, FileState, Manifest
+from septet.domain.files import Delta
+from septet.workspace.base import list_base, looks_secret
+from septet.workspace.copying import copy_entry
+from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder, path_and_parents
+from septet.workspace.git import git_folders, open_git, repository_of
+from septet.workspace.ignored import LIST
+from septet.workspace.listing import LEFT_ALONE, FolderEntry
+from septet.workspace.snapshots import put_entry
+
+SHARED = (".git", ".venv", "venv", "node_modules")
+"""Not copied: programs see the person's own, and cannot write there."""
+CACHES = LEFT_ALONE - set(SHARED)
+MOST_IGNORED = 2_000
+LARGEST_IGNORED = 64 << 20
+"""An ignored folder with more files, or a file with more bytes, is not copied either, but seen where it is."""
+
+Stamp = tuple[int, int, int, int]
+
+
+class Scratch:
+    """One chat's copies of `origin`, the person's folder. All of it is disk work, to be done in a thread."""
+
+    def __init__(self, home: Path, origin: Path, manifest: Manifest, name: str = "") -> None:
+        self.home = home
+        self.name = name
+        """What the manifest is known by: a base that was copied by another one is copied again."""
+        self.origin = origin
+        self.manifest = manifest
+        self.base = Workspace(home / "base")
+        self.work = Workspace(home / "work")
+        self.stamps: dict[str, Stamp | None] = {}
+        """What the files of the work that are the base's looked like when they were copied."""
+        self.shared: tuple[str, ...] = ()
+        """Paths of the person's folder that programs see in their place, read-only."""
+
+    def prepare(self, moved: Iterable[tuple[FileState, bytes]]) -> None:
+        """Have both copies: a base that is whole is kept, the work is made anew. `moved` is newer than the survey."""
+        make_folder(self.home)
+        if not self.has_base():
+            remove_tree(self.base.root)
+            self.base.root.mkdir()
+            for entry in self.manifest.entries:
+                with suppress(OSError):
+                    copy_entry(self.origin / entry.path, self.base.root / entry.path)
+            (self.home / "complete").write_text(self.name)
+        for one, content in moved:
+            self.take_over(one)
+            if file_state(self.base.root, one.path) != one:
+                put_state(self.base, one, content)
+        self.rebuild()
+
+    def has_base(self) -> bool:
+        """Whether the copy of the base is whole."""
+        done = self.home / "complete"
+        return done.is_file() and done.read_text() == self.name
+
+    def is_ready(self) -> bool:
+        return self.has_base() and self.work.root.is_dir()
+
+    def discard(self) -> None:
+        """Nobody needs the copies for now: folder and log have everything."""
+        (self.home / "complete").unlink(missing_ok=True)
+        remove_tree(self.home)
+
+    def rebuild(self) -> None:
+        remove_tree(self.work.root)
+        self.work.root.mkdir(parents=True)
+        self.fill(self.work.root)
+        self.stamps = {path: stamp_of(self.work.root / path) for path in files_below(self.base.root)}
+
+    def fill(self, folder: Path) -> None:
+        """An empty folder becomes a copy of the base, with what git ignores and the places for what is shared."""
+        for path in files_below(self.base.root):
+            copy_entry(self.base.root / path, folder / path)
+        self.shared = tuple(self._add_unlisted(folder))
+
+    def copy_to_work(self, path: str) -> None:
+        clear_way(self.work.root, path)
+        copy_entry(self.base.root / path, self.work.root / path)
+        self.stamps[path] = stamp_of(self.work.root / path)
+
+    def _add_unlisted(self, folder: Path) -> Iterator[str]:
+        """What git ignores is copied where that is cheap; the rest is seen where it is. Secrets are not there."""
+        shared = (name for name in SHARED if (self.origin / name).exists())
+        for path in dict.fromkeys([*self.manifest.unlisted, *shared]):
+            source = self.origin / path
+            name = path.rpartition("/")[2]
+            if name in CACHES or is_secret_name(path) or source.is_symlink() or not source.exists():
+                continue
+            if name in SHARED or not self._copy_ignored(path, folder):
+                make_mount_point(folder, path, source)
+                yield path
+
+    def _copy_ignored(self, path: str, folder: Path) -> bool:
+        """Whether it was small enough."""
+        names = list(islice(self._ignored_files(path), MOST_IGNORED + 1))
+        with suppress(OSError):
+            size = sum((self.origin / one).lstat().st_size for one in names)
+            if len(names) > MOST_IGNORED or size > LARGEST_IGNORED:
+                return False
+        for one in names:
+            with suppress(OSError):
+                copy_entry(self.origin / one, folder / one)
+        return True
+
+    def _ignored_files(self, path: str) -> Iterator[str]:
+        source = self.origin / path
+        inner = (f"{path}/{name}" for name in files_below(source)) if source.is_dir() else iter([path])
+        return (
+            one for one in inner if not path_and_parents(one) & CACHES and not looks_secret(self.origin, one)
+        )
+
+    def show(self, delta: Delta, contents: Mapping[str, bytes]) -> None:
+        """The base with the delta over it; what programs did to other files of the base is put right."""
+        make_folder(self.work.root)
+        self.reset(delta.paths)
+        for path in (*(one for one in delta.leftovers if self.base.digest(one) == ""), *delta.deleted):
+            self.remove(path)
+        for file in delta.files:
+            if self.work.digest(file.path) != file.sha256:
+                clear_way(self.work.root, file.path)
+                self.work.write(file.path, contents[file.path])
+                self._keep_mode(file.path)
+
+    def reset(self, changed: Iterable[str]) -> None:
+        """Every file of the base as it was, but for those that the version has changed."""
+        beside = set(changed)
+        for path in files_below(self.base.root):
+            if path not in beside and self.stamps.get(path) != stamp_of(self.work.root / path):
+                self.copy_to_work(path)
+
+    def _keep_mode(self, path: str) -> None:
+        """A file that was executable stays so."""
+        self.stamps.pop(path, None)
+        with suppress(OSError):
+            mode = (self.base.root / path).stat().st_mode & 0o777
+            (self.work.root / path).chmod(mode | 0o600)
+
+    def remove(self, path: str) -> None:
+        self.stamps.pop(path, None)
+        with suppress(OSError), self.work.folder_of(path) as (folder, name):
+            if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                remove_tree(self.work.root / path)
+            else:
+                os.unlink(name, dir_fd=folder)
+
+    def take_over(self, one: FileState) -> None:
+        """What stands in the person's folder becomes the base's, if it is still that."""
+        place = self.base.root / one.path
+        if file_state(self.origin, one.path) != one:
+            return
+        if one.sha256:
+            clear_way(self.base.root, one.path)
+            copy_entry(self.origin / one.path, place)
+        else:
+            place.unlink(missing_ok=True)
+
+    def edits(self) -> dict[str, FileState]:
+        """What the person has changed in the folder since the base: files, modes, links; not what git ignores."""
+        listing = list_base(self.origin)
+        tracked, known = set(listing.clean), set(files_below(self.base.root))
+        changed = {
+            path: file_state(self.origin, path)
+            for path in sorted(known.union(tracked, listing.others))
+            if quick_look(self.origin / path) != quick_look(self.base.root / path)
+            and (path in known or path in tracked or not looks_secret(self.origin, path))
+        }
+        return {path: one for path, one in changed.items() if one != file_state(self.base.root, path)}
+
+    def hidden(self) -> set[str]:
+        """What nobody is shown: git ignores it, now or when the chat began, or it looks like a secret."""
+        known = {*self.manifest.unlisted, *self.manifest.masked}
+        top = repository_of(self.origin)
+        if top is None or top != self.origin.resolve():
+            return known
+        with open_git(self.work.root, self.work.root, git_folders(top)) as git:
+            names = git(*LIST) if git else None
+        return known | {name.rstrip("/") for name in names or () if name != "./"}
+
+
+def content_of(root: Path, one: FileState) -> bytes | None:
+    """The content that the state tells of, if it still stands there."""
+    if not one.sha256:
+        return None
+    with suppress(OSError):
+        place = root / one.path
+        content = os.fsencode(place.readlink()) if one.kind == "link" else Workspace(root).read(one.path)
+        return content if content is not None and sha256(content).hexdigest() == one.sha256 else None
+    return None
+
+
+def put_state(workspace: Workspace, one: FileState, content: bytes) -> None:
+    """Make a path what the state says, in one move; a file keeps its other mode bits."""
+    if not one.sha256:
+        with suppress(OSError), workspace.folder_of(one.path) as (folder, name):
+            os.unlink(name, dir_fd=folder)
+            remove_empty_folders(workspace.root, one.path)
+        return
+    if one.kind == "link":
+        put_entry(workspace, FolderEntry(path=one.path, kind="link", target=os.fsdecode(content)), {})
+        return
+    entry = FolderEntry(path=one.path, kind="file", sha256=one.sha256, executable=one.kind == "program")
+    put_entry(workspace, entry, {one.sha256: content})
+
+
+def remove_empty_folders(root: Path, path: str) -> None:
+    """The folders on the way to a file that is gone, as git does it."""
+    with suppress(OSError):
+        for parent in (root / path).parents:
+            if parent == root:
+                return
+            parent.rmdir()
+
+
+def make_mount_point(root: Path, path: str, source: Path) -> None:
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        target.mkdir(exist_ok=True)
+    else:
+        target.touch()
+
+
+def remove_tree(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear_way(root: Path, path: str) -> None:
+    """Nothing but folders on the way, and no folder at its end: programs may have put something else there."""
+    place = root
+    for part in path.split("/")[:-1]:
+        place = place / part
+        if place.is_symlink() or (place.exists() and not place.is_dir()):
+            place.unlink()
+        place.mkdir(exist_ok=True)
+    last = root / path
+    if last.is_dir() and not last.is_symlink():
+        remove_tree(last)
+
+
+def files_below(root: Path, prefix: str = "") -> Iterator[str]:
+    """Every file and link, by its path from the root; no link is followed."""
+    with os.scandir(root / prefix if prefix else root) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        path = f"{prefix}{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            yield from files_below(root, f"{path}/")
+        else:
+            yield path
+
+
+def stamp_of(place: Path) -> Stamp | None:
+    with suppress(OSError):
+        status = place.lstat()
+        return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+    return None
+
+
+def quick_look(place: Path) -> tuple[int, int, int] | None:
+    """What tells without reading that two files may differ."""
+    with suppress(OSError):
+        status = place.lstat()
+        return status.st_size, status.st_mtime_ns, status.st_mode & 0o170100
+    return None
+
+
+def file_state(root: Path, path: str) -> FileState:
+    """What stands there; a big file is known by its size and time."""
+    place = root / path
+    with suppress(OSError):
+        if place.is_symlink():
+            target = os.fsencode(place.readlink())
+            return FileState(path=path, sha256=sha256(target).hexdigest(), size=len(target), kind="link")
+        status = place.stat()
+        kind: EntryKind = "program" if status.st_mode & 0o100 else "file"
+        content = (
+            Workspace(root).read(path) if status.st_size < MAX_FILE_BYTES else b"%d" % status.st_mtime_ns
+        )
+        if content is not None:
+            return FileState(path=path, sha256=sha256(content).hexdigest(), size=status.st_size, kind=kind)
+    return FileState(path=path)
