@@ -293,6 +293,7 @@ export interface VersionWritten {
   answers?: FindingAnswer[];
   found?: boolean;
   confirmation?: Confirmation | null;
+  deleted?: string[];
 }
 
 export interface RunStarted {

@@ -30,12 +30,17 @@ class FileState(Value):
 
 
 class DeliveredFile(Value):
-    """A file of the person's folder before and after a delivery; a `conflict` was left as it was."""
+    """A file of the person's folder before and after a delivery; a `conflict` was left as it was.
+
+    The base's file is told where it is not the folder's: a merge holds what the team has not seen yet.
+    """
 
     path: str
     before: FileState
     after: FileState
     how: Literal["written", "merged", "conflict"] = "written"
+    base_before: FileState | None = None
+    base_after: FileState | None = None
 
 
 class Manifest(Value):

@@ -98,8 +98,8 @@ class Base(Value):
     def after_delivery(self, event: DeliveryStarted | Delivered) -> "Base":
         if isinstance(event, DeliveryStarted):
             return replace(self, delivery=event)
-        news = {} if event.branch else {one.path: one.after for one in event.files if one.how != "conflict"}
-        moved = {**self.moved, **news}
+        done = [one for one in event.files if one.how != "conflict" and not event.branch]
+        moved = {**self.moved, **{one.path: one.base_after or one.after for one in done}}
         return replace(self, delivery=None, deliveries=(*self.deliveries, event), moved=moved)
 
 

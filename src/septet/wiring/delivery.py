@@ -11,6 +11,7 @@ from septet.domain.state import State
 from septet.errors import BadUsage
 from septet.ports import Blobs, Record
 from septet.ways.table import way_of
+from septet.wiring.scratches import move_base
 from septet.workspace.branch import commit_to_branch
 from septet.workspace.delivery import deliver
 from septet.workspace.files import in_thread, path_and_parents
@@ -87,9 +88,9 @@ class Delivery:
 
     async def deliver(self, record: Record) -> Delivered | None:
         """Into the folder; None where there is nothing to deliver. One that was interrupted is finished first."""
-        await self.finish(record)
+        finished = await self.finish(record)
         wishes = await self.wishes()
-        return await self._carry_out(wishes, record) if wishes else None
+        return await self._carry_out(wishes, record) if wishes else finished
 
     async def undo(self, record: Record) -> Delivered:
         """Take the newest delivery back, as far as nobody has changed the same places since."""
@@ -99,17 +100,21 @@ class Delivery:
             raise BadUsage(f"'{self.state.chat}' has delivered nothing", f"septet diff {self.state.chat}")
         for one in done.files:
             await self._recall(one.before, one.after)
-        wishes = [Wish(base=one.after, after=one.before) for one in done.files if one.how != "conflict"]
+        wishes = [
+            Wish(base=one.after, after=one.before, base_after=one.base_before)
+            for one in done.files
+            if one.how != "conflict"
+        ]
         return await self._carry_out(wishes, record, undoes=done.number)
 
-    async def finish(self, record: Record) -> None:
+    async def finish(self, record: Record) -> Delivered | None:
         """What an interrupted delivery still lacks."""
         started = self.state.base.delivery if self.state.base else None
         if started is None:
-            return
+            return None
         for one in started.files:
             await self._recall(one.before, one.after)
-        await self._write(started, record)
+        return await self._write(started, record)
 
     async def _carry_out(self, wishes: list[Wish], record: Record, undoes: int = 0) -> Delivered:
         files = await in_thread(lambda: plan_handover(self.folder, wishes, self.contents))
@@ -133,8 +138,7 @@ class Delivery:
             number=started.number, tree=started.tree, files=done, undoes=started.undoes, patch=patch
         )
         self.state = await record(event)
-        fresh = [one.after for one in done if one.how != "conflict"]
-        await in_thread(lambda: [self.scratch.take_over(one) for one in fresh])
+        await move_base(self.state, self.scratch, self.blobs)
         return event
 
     async def _patch(self, conflicts: list[DeliveredFile]) -> str:

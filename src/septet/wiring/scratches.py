@@ -17,7 +17,8 @@ async def open_scratch(home: Home, state: State, blobs: Blobs) -> Scratch | None
     if state.base is None:
         return None
     scratch = await scratch_of(home, state, blobs)
-    moved = [(one, await content(one.sha256, blobs)) for one in state.base.moved.values()]
+    await in_thread(scratch.copy_base)
+    await move_base(state, scratch, blobs)
     made = {
         path: sha256
         for path, sha256 in {**state.work.stale_artefacts, **state.work.artefacts}.items()
@@ -28,7 +29,7 @@ async def open_scratch(home: Home, state: State, blobs: Blobs) -> Scratch | None
     files = {file.path: await blobs.get(file.sha256) for file in delta.files}
 
     def work() -> None:
-        scratch.prepare([(one, kept) for one, kept in moved if kept is not None])
+        scratch.rebuild()
         for path, kept in contents.items():
             if kept is not None:
                 scratch.work.write(path, kept)
@@ -51,3 +52,11 @@ async def content(sha256: str, blobs: Blobs) -> bytes | None:
         return await blobs.get(sha256) if sha256 else b""
     except LogDamaged:
         return None
+
+
+async def move_base(state: State, scratch: Scratch, blobs: Blobs) -> None:
+    """Have in the base what the log says of it: edits of the person's, and what was delivered."""
+    for one in state.base.moved.values() if state.base else ():
+        if await in_thread(lambda one=one: scratch.is_behind(one)):
+            kept = await content(one.sha256, blobs)
+            await in_thread(lambda one=one, kept=kept: scratch.move_base(one, kept))

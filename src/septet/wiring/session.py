@@ -54,7 +54,7 @@ from septet.wiring.delivery import Delivery, deliver_to_branch
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
 from septet.wiring.sandbox import keep_checked, open_job_runner, packages_for
-from septet.wiring.scratches import open_scratch, scratch_of
+from septet.wiring.scratches import move_base, open_scratch, scratch_of
 from septet.workspace.base import survey_base
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
@@ -339,6 +339,7 @@ class Session:
         scratch = await scratch_of(self.home, state, self.blobs)
         if not await to_thread.run_sync(scratch.is_ready):
             await open_scratch(self.home, state, self.blobs)
+        await move_base(state, scratch, self.blobs)
         return Delivery(state, scratch, self.blobs)
 
     async def deliver(self, chat: str) -> Delivered | None:

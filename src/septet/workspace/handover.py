@@ -19,10 +19,14 @@ Contents = dict[str, bytes]
 
 
 class Wish(Value):
-    """What a file shall become, and what it was when that was decided."""
+    """What a file shall become, and what it was when that was decided.
+
+    `base_after` is what the base's file becomes, where that is something else.
+    """
 
     base: FileState
     after: FileState
+    base_after: FileState | None = None
 
 
 def plan_handover(folder: Path, wishes: Iterable[Wish], contents: Contents) -> list[DeliveredFile]:
@@ -47,9 +51,18 @@ def plan_file(folder: Path, wish: Wish, contents: Contents) -> DeliveredFile | N
     contents.update({now.sha256: current} if current is not None else {})
     if same(now, wish.base):
         kept = replace(after, kind=now.kind) if now.sha256 and after.sha256 and now.kind != "link" else after
-        return DeliveredFile(path=path, before=now, after=kept)
+        return DeliveredFile(path=path, before=now, after=kept, base_after=wish.base_after)
     merged = merge_states(wish.base, now, after, contents)
-    return DeliveredFile(path=path, before=now, after=merged, how="merged") if merged else conflict
+    if merged is None:
+        return conflict
+    return DeliveredFile(
+        path=path,
+        before=now,
+        after=merged,
+        how="merged",
+        base_before=wish.base,
+        base_after=wish.base_after or after,
+    )
 
 
 def same(one: FileState, other: FileState) -> bool:
@@ -73,13 +86,14 @@ def hand_over(folder: Path, one: DeliveredFile, contents: Contents) -> Delivered
     """Write one file, in one move. Who is interrupted does it again; an edit made since the plan is merged or stays."""
     if one.how == "conflict" or same(file_state(folder, one.path), one.after):
         return one
-    again = plan_file(folder, Wish(base=one.before, after=one.after), contents)
+    again = plan_file(folder, Wish(base=one.before, after=one.after, base_after=one.base_after), contents)
     if again is None or again.how == "conflict":
         return one if again is None else again
     make_folder(folder)
     put_state(Workspace(folder), again.after, contents.get(again.after.sha256, b""))
-    how = one.how if same(again.before, one.before) else "merged"
-    return replace(one, after=again.after, how=how)
+    if same(again.before, one.before):
+        return replace(one, after=again.after)
+    return replace(again, base_before=one.base_before or one.before)
 
 
 def diff_of(wishes: Iterable[tuple[FileState, FileState]], contents: Mapping[str, bytes]) -> str:

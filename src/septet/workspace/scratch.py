@@ -52,21 +52,27 @@ class Scratch:
         self.shared: tuple[str, ...] = ()
         """Paths of the person's folder that programs see in their place, read-only."""
 
-    def prepare(self, moved: Iterable[tuple[FileState, bytes]]) -> None:
-        """Have both copies: a base that is whole is kept, the work is made anew. `moved` is newer than the survey."""
+    def copy_base(self) -> None:
+        """Have the base, unless a copy of it is there and whole."""
         make_folder(self.home)
-        if not self.has_base():
-            remove_tree(self.base.root)
-            self.base.root.mkdir()
-            for entry in self.manifest.entries:
-                with suppress(OSError):
-                    copy_entry(self.origin / entry.path, self.base.root / entry.path)
-            (self.home / "complete").write_text(self.name)
-        for one, content in moved:
+        if self.has_base():
+            return
+        remove_tree(self.base.root)
+        self.base.root.mkdir()
+        for entry in self.manifest.entries:
+            with suppress(OSError):
+                copy_entry(self.origin / entry.path, self.base.root / entry.path)
+        (self.home / "complete").write_text(self.name)
+
+    def is_behind(self, one: FileState) -> bool:
+        return file_state(self.base.root, one.path) != one
+
+    def move_base(self, one: FileState, content: bytes | None) -> None:
+        """A newer state of one file. What was not kept is taken from the folder, if it still stands there."""
+        if content is None:
             self.take_over(one)
-            if file_state(self.base.root, one.path) != one:
-                put_state(self.base, one, content)
-        self.rebuild()
+        else:
+            put_state(self.base, one, content)
 
     def has_base(self) -> bool:
         """Whether the copy of the base is whole."""
@@ -143,9 +149,12 @@ class Scratch:
 
     def reset(self, changed: Iterable[str]) -> None:
         """Every file of the base as it was, but for those that the version has changed."""
-        beside = set(changed)
-        for path in files_below(self.base.root):
-            if path not in beside and self.stamps.get(path) != stamp_of(self.work.root / path):
+        beside, known = set(changed), set(files_below(self.base.root))
+        for path in self.stamps.keys() - known - beside:
+            self.remove(path)
+        for path in known - beside:
+            now = stamp_of(self.work.root / path)
+            if now is None or self.stamps.get(path) != now:
                 self.copy_to_work(path)
 
     def _keep_mode(self, path: str) -> None:
