@@ -72,7 +72,13 @@ class Scratch:
         if content is None:
             self.take_over(one)
         else:
+            self._outdate(one.path)
             put_state(self.base, one, content)
+
+    def _outdate(self, path: str) -> None:
+        """The file of the work is the base's no longer."""
+        if path in self.stamps:
+            self.stamps[path] = None
 
     def has_base(self) -> bool:
         """Whether the copy of the base is whole."""
@@ -177,6 +183,7 @@ class Scratch:
         place = self.base.root / one.path
         if file_state(self.origin, one.path) != one:
             return
+        self._outdate(one.path)
         if one.sha256:
             clear_way(self.base.root, one.path)
             copy_entry(self.origin / one.path, place)
