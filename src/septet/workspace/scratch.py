@@ -19,7 +19,7 @@ from septet.common.secrets import is_secret_name
 from septet.domain.base import EntryKind, FileState, Manifest
 from septet.domain.files import Delta
 from septet.workspace.base import list_base, looks_secret
-from septet.workspace.copying import copy_entry
+from septet.workspace.copying import copy_entry, copy_files
 from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder, path_and_parents
 from septet.workspace.git import git_folders, open_git, repository_of
 from septet.workspace.ignored import LIST
@@ -59,9 +59,7 @@ class Scratch:
             return
         remove_tree(self.base.root)
         self.base.root.mkdir()
-        for entry in self.manifest.entries:
-            with suppress(OSError):
-                copy_entry(self.origin / entry.path, self.base.root / entry.path)
+        copy_files(self.origin, self.base.root, (entry.path for entry in self.manifest.entries))
         (self.home / "complete").write_text(self.name)
 
     def is_behind(self, one: FileState) -> bool:
@@ -101,8 +99,7 @@ class Scratch:
 
     def fill(self, folder: Path) -> None:
         """An empty folder becomes a copy of the base, with what git ignores and the places for what is shared."""
-        for path in files_below(self.base.root):
-            copy_entry(self.base.root / path, folder / path)
+        copy_files(self.base.root, folder, files_below(self.base.root))
         self.shared = tuple(self._add_unlisted(folder))
 
     def copy_to_work(self, path: str) -> None:
@@ -129,9 +126,7 @@ class Scratch:
             size = sum((self.origin / one).lstat().st_size for one in names)
             if len(names) > MOST_IGNORED or size > LARGEST_IGNORED:
                 return False
-        for one in names:
-            with suppress(OSError):
-                copy_entry(self.origin / one, folder / one)
+        copy_files(self.origin, folder, names)
         return True
 
     def _ignored_files(self, path: str) -> Iterator[str]:
