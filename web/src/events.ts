@@ -189,6 +189,11 @@ export interface TestsPass {
   target: string;
 }
 
+export interface Mends {
+  type: 'mends';
+  target: string;
+}
+
 export interface CommandSucceeds {
   type: 'command';
   command: string;
@@ -298,7 +303,7 @@ export interface VersionWritten {
 
 export interface RunStarted {
   id: string;
-  purpose: 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone';
+  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone';
   command: string;
   tree: string;
   mode?: '' | 'cell' | 'screen' | 'server';
@@ -336,7 +341,7 @@ export interface RunResult {
 
 export interface RunFinished {
   id: string;
-  purpose: 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone';
+  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone';
   command: string;
   tree: string;
   result: RunResult;
@@ -498,6 +503,8 @@ export interface DeliveredFile {
   before: FileState;
   after: FileState;
   how?: 'conflict' | 'merged' | 'written';
+  base_before?: FileState | null;
+  base_after?: FileState | null;
 }
 
 export interface DeliveryStarted {
@@ -622,7 +629,7 @@ export interface Presence {
   chats?: string[];
 }
 
-export type Check = CommandSucceeds | CustomCheck | ExampleHolds | FileExists | Judged | PictureExists | Serves | ShowsWindow | TestsPass;
+export type Check = CommandSucceeds | CustomCheck | ExampleHolds | FileExists | Judged | Mends | PictureExists | Serves | ShowsWindow | TestsPass;
 
 export type Event =
   | Envelope<'septet.chat_started', ChatStarted>

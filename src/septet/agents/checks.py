@@ -18,6 +18,7 @@ from septet.domain.plans import (
     ExampleHolds,
     FileExists,
     Judged,
+    Mends,
     PictureExists,
     Requirement,
     Serves,
@@ -30,7 +31,16 @@ from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.ports import Blobs
 from septet.team.acceptance import is_as_wanted, outcome_of, outcome_text
-from septet.team.evidence import control_doubts, doubts, incomplete_reason, run_for, tests_of
+from septet.team.evidence import (
+    baseline_report,
+    control_doubts,
+    doubts,
+    incomplete_reason,
+    raw_tests_of,
+    run_for,
+    tests_command,
+    tests_of,
+)
 from septet.workspace.files import MAX_FILE_BYTES, Workspace
 
 
@@ -97,8 +107,8 @@ async def find_evidence(state: State, item: Requirement, contents: Contents) -> 
 
 async def look(state: State, item: Requirement, contents: Contents) -> Observation:
     match item.check:
-        case TestsPass(target=target):
-            return about_tests(state, target)
+        case TestsPass(target=target) | Mends(target=target):
+            return (about_mending if isinstance(item.check, Mends) else about_tests)(state, target)
         case CommandSucceeds() | Serves() | ExampleHolds():
             return about_run(state, item.id, item.check)
         case FileExists(path=path):
@@ -125,13 +135,28 @@ async def about_custom(check: CustomCheck, context: CheckContext) -> Observation
 def about_tests(state: State, target: str) -> Observation:
     """A test or a file that is named must pass whole; a folder may hold tests that are skipped, or known to fail."""
     run = run_for(state, "tests")
-    report = tests_of(state) if state.team.tests else tests_of(state).about(target)
+    own = bool(tests_command(state))
+    report = tests_of(state) if own else tests_of(state).about(target)
     where = run.id if run else ""
-    if trouble := about_report(report, run, is_folder(target) or bool(state.team.tests)):
+    if trouble := about_report(report, run, is_folder(target) or own):
         return Observation(holds=False, detail=trouble, run=where)
     if found := doubts(state) or control_doubts(state, target):
         return Observation(holds=False, detail=found[0], run=where)
     return Observation(holds=True, detail=report.counts, run=where)
+
+
+def about_mending(state: State, target: str) -> Observation:
+    """Red on the untouched base, green now: nothing else proves that a bug is mended."""
+    if state.base is None or state.base.baseline is None:
+        return Observation(holds=False, detail="there is no base on which it could have failed")
+    before = baseline_report(state).about(target)
+    if not before.failed:
+        detail = "it passed before anything was changed" if before.cases else "the base has no such test"
+        return Observation(holds=False, detail=detail, run=state.base.baseline.id)
+    run, report = run_for(state, "tests"), raw_tests_of(state).about(target)
+    trouble = about_report(report, run, is_folder(target))
+    detail = trouble or f"{before.counts} before, {report.counts} now"
+    return Observation(holds=not trouble, detail=detail, run=run.id if run else "")
 
 
 def about_report(report: TestReport, run: RunFinished | None, folder: bool) -> str:

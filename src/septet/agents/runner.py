@@ -44,7 +44,15 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.acceptance import example_driver
 from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
-from septet.team.evidence import control_of_tests, needs_mutant, open_runs, run_for, test_problems, tests_of
+from septet.team.evidence import (
+    control_of_tests,
+    needs_mutant,
+    open_runs,
+    run_for,
+    test_problems,
+    tests_command,
+    tests_of,
+)
 from septet.team.layouts import delta_of, first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
@@ -107,6 +115,7 @@ def waits(state: State) -> bool:
     return state.team.packages == "ask" and bool(state.work.provisions.to_ask)
 
 
+BASELINE_SECONDS = 600.0
 MOST_KEPT = 1_000
 MOST_BYTES = 256 << 20
 """What is kept of the files that one run makes."""
@@ -248,6 +257,7 @@ async def run_and_check(name: str, state: State, record: Record, run_context: Ru
     state = await provide(state, record, run_context.packages, texts)
     if waits(state):
         return state
+    state = await take_baseline(name, state, record, run_context)
     controls = possible_controls(texts)
     while (planned := next_run(state, controls)) is not None:
         state = await one_run(name, state, record, run_context, planned)
@@ -255,6 +265,38 @@ async def run_and_check(name: str, state: State, record: Record, run_context: Ru
         if item.id not in state.work.evidence and not isinstance(item.check, Judged):
             state = await record(await find_evidence(state, item, run_context))
     return state
+
+
+async def take_baseline(name: str, state: State, record: Record, run_context: RunContext) -> State:
+    """The project's own tests on the untouched base, once: what fails there is not the team's to answer for."""
+    base, scratch = state.base, run_context.scratch
+    if (
+        base is None
+        or scratch is None
+        or base.baseline is not None
+        or not (base.survey.tests or state.team.tests)
+    ):
+        return state
+    command = tests_command(state) or " ".join(PYTEST)
+    started = RunStarted(id="baseline", purpose="baseline", command=command, tree=base.survey.manifest)
+    state = await record(started)
+    with temporary_folder("baseline") as folder:
+        await in_thread(lambda: scratch.fill(folder))
+        job = run_context.mounted(evidence_job(state, started, Workspace(folder)))
+        result = replace(await run_context.run_live(job, state.chat, name), changes=(), others=())
+    return await record(
+        RunFinished(id=started.id, purpose="baseline", command=command, tree=started.tree, result=result)
+    )
+
+
+def suite_limits(state: State) -> Limits:
+    """A project's suite may take its time: minutes on the base, then twice what it took there."""
+    limits, base = state.team.limits, state.base
+    if base is None:
+        return limits
+    took = base.baseline.result.seconds if base.baseline else BASELINE_SECONDS / 2
+    seconds = max(limits.seconds, 2 * took)
+    return replace(limits, seconds=seconds, cpu_seconds=max(limits.cpu_seconds, seconds))
 
 
 def next_run(state: State, controls: Sequence[ControlName]) -> PlannedRun | None:
@@ -315,7 +357,7 @@ def command_for(state: State, planned: PlannedRun) -> str:
         return state.plan.current.run if state.plan.current else ""
     if isinstance(check, ExampleHolds):
         return "an example that is held back" if check.held else check.call
-    return check.command if isinstance(check, CommandSucceeds) else state.team.tests or " ".join(PYTEST)
+    return check.command if isinstance(check, CommandSucceeds) else tests_command(state) or " ".join(PYTEST)
 
 
 def check_for(state: State, planned: PlannedRun) -> Check | None:
@@ -370,7 +412,9 @@ async def show_delta(scratch: Scratch, delta: Delta, blobs: Blobs) -> None:
 
 def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
-    testing = started.purpose in ("tests", "tests alone") and not state.team.tests
+    testing = started.purpose in ("tests", "tests alone", "baseline") and not tests_command(state)
+    if started.purpose in ("tests", "baseline"):
+        limits = suite_limits(state)
     check = check_for(state, PlannedRun(purpose=started.purpose, about=started.about))
     words = command_words(started.command)
     return Job(

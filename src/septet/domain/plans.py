@@ -23,6 +23,12 @@ class TestsPass(Value, tag="tests"):
     target: str
 
 
+class Mends(Value, tag="mends"):
+    """The tests at `target` failed on the untouched base, and pass now."""
+
+    target: str
+
+
 class CommandSucceeds(Value, tag="command"):
     """The command exits with 0 and, where `prints` is given, its standard output contains that text."""
 
@@ -80,6 +86,7 @@ class CustomCheck(Value, tag="custom"):
 
 Check = (
     TestsPass
+    | Mends
     | CommandSucceeds
     | FileExists
     | PictureExists
@@ -167,7 +174,9 @@ def check_text(check: Check) -> str:
     match check:
         case CommandSucceeds(command=rest, prints=prints) | Serves(path=rest, prints=prints):
             return f"{word} {rest} => {prints}" if prints else f"{word} {rest}"
-        case TestsPass(target=rest) | FileExists(path=rest) | PictureExists(path=rest) | Judged(by=rest):
+        case TestsPass(target=rest) | Mends(target=rest):
+            return f"{word} {rest}"
+        case FileExists(path=rest) | PictureExists(path=rest) | Judged(by=rest):
             return f"{word} {rest}"
         case ShowsWindow():
             return f"{word}"
@@ -318,6 +327,7 @@ def without_backticks(text: str) -> str:
 NAMED: Mapping[str, Callable[[str], Check]] = {
     "test": lambda target: TestsPass(target=target),
     "tests": lambda target: TestsPass(target=target),
+    "mends": lambda target: Mends(target=target),
     "file": lambda path: FileExists(path=path),
     "picture": lambda path: PictureExists(path=path),
 }

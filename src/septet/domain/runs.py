@@ -63,8 +63,9 @@ Mode = Screen | Server | Cell
 
 ModeName = Literal["", "screen", "server", "cell"]
 
-Purpose = Literal["run", "tests", "tests alone", "check", "hollow check", "script"]
-"""What something is run for: the program, its tests, a requirement, a tool's script. `tests alone` and `hollow check`
+Purpose = Literal["run", "tests", "tests alone", "check", "hollow check", "script", "baseline"]
+"""What something is run for: the program, its tests, a requirement, a tool's script, or (`baseline`) the tests of the
+base before anything was changed. `tests alone` and `hollow check`
 repeat tests and checks without a working program: what still passes then proves nothing.
 """
 CONTROLS: frozenset[Purpose] = frozenset({"tests alone", "hollow check"})

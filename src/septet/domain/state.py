@@ -87,6 +87,8 @@ class Base(Value):
     """What stands in the person's folder now where it is not what the manifest says."""
     conflicts: tuple[str, ...] = ()
     """Files that the person changed in a way that could not be merged with the team's change."""
+    baseline: RunFinished | None = None
+    """What became of the project's own tests before anything was changed."""
     deliveries: tuple[Delivered, ...] = ()
     delivery: DeliveryStarted | None = None
     """One that has begun and not ended."""

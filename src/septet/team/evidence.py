@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
@@ -10,13 +12,14 @@ from septet.domain.plans import (
     CommandSucceeds,
     ExampleHolds,
     Judged,
+    Mends,
     Plan,
     Requirement,
     Serves,
     TestsPass,
     Wish,
 )
-from septet.domain.pytest_report import TestReport, one_case
+from septet.domain.pytest_report import FAILURES, TestReport, one_case
 from septet.domain.runs import HOLLOW, PlannedRun, Purpose, RunResult
 from septet.domain.state import State
 from septet.team.controls import MUTANTS
@@ -64,16 +67,46 @@ def is_examined(state: State) -> bool:
 
 
 def tests_of(state: State) -> TestReport:
-    """The newest version's test report; empty where there was none.
+    """The newest version's test report; empty where there was none. What failed on the base already is expected to."""
+    report, failed = raw_tests_of(state), frozenset(baseline_report(state).failed)
+    if failed.isdisjoint(report.failed):
+        return report
+    cases = [
+        replace(case, outcome="xfailed") if case.outcome in FAILURES and case.id in failed else case
+        for case in report.cases
+    ]
+    return replace(report, cases=tuple(cases))
 
-    Of tests that are not pytest's, only the exit code is known: they are one test.
-    """
+
+def raw_tests_of(state: State) -> TestReport:
+    """The same, whatever was known before."""
     run = run_for(state, "tests")
-    if run is None:
-        return TestReport()
-    if state.team.tests:
+    return TestReport() if run is None else report_of(state, run)
+
+
+def baseline_report(state: State) -> TestReport:
+    """What became of the tests of the untouched base."""
+    run = state.base.baseline if state.base else None
+    return TestReport() if run is None else report_of(state, run)
+
+
+def report_of(state: State, run: RunFinished) -> TestReport:
+    """Of tests that are not pytest's, only the exit code is known: they are one test."""
+    if tests_command(state):
         return one_case(run.command, run.result.succeeded, complete=run.result.stopped_by is None)
     return run.result.report
+
+
+def tests_command(state: State) -> str:
+    """How tests are run where it is not by pytest: as the team says, or as the project does."""
+    found = state.base.survey.tests if state.base else ""
+    return state.team.tests or ("" if "pytest" in found else found)
+
+
+def lost_tests(state: State) -> list[str]:
+    """Tests that passed on the base and are no longer there."""
+    now = {case.id for case in raw_tests_of(state).cases}
+    return [test for test in baseline_report(state).passed if test not in now]
 
 
 def tests_outcome(result: RunResult) -> ControlOutcome:
@@ -137,7 +170,7 @@ def survived(state: State, target: str) -> set[str]:
 
 def passes_as_before(state: State, run: RunFinished, target: str) -> bool:
     tests = run.result.tests
-    if tests is None or state.team.tests:
+    if tests is None or tests_command(state):
         return run.result.succeeded
     cases = tests.about(target) if target else tests
     return bool(cases.cases) and len(cases.passed) == len(cases.cases)
@@ -237,7 +270,11 @@ def test_problems(state: State) -> list[str]:
         return []
     if not tests.passed:
         return [f"no test passed ({tests.counts})" if tests.cases else "no test ran"]
-    if run is not None and not run.result.succeeded:
+    if lost := lost_tests(state):
+        return [
+            f"{pluralize(len(lost), 'test')} that passed before {'is' if len(lost) == 1 else 'are'} gone ({lost[0]})"
+        ]
+    if run is not None and not run.result.succeeded and not raw_tests_of(state).failed:
         return ["the test run did not end well"]
     return doubts(state)
 
@@ -246,7 +283,7 @@ def has_examples(state: State) -> bool:
     """Whether the plan says by examples what the program must do: tests of the coder's own are welcome, not needed."""
     checks = [item.check for item in state.plan.items]
     return any(isinstance(one, ExampleHolds) for one in checks) and not any(
-        isinstance(one, TestsPass) for one in checks
+        isinstance(one, TestsPass | Mends) for one in checks
     )
 
 
