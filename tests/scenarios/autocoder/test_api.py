@@ -215,7 +215,11 @@ def test_a_bad_dict_is_refused_before_anything_starts(
 def test_a_program_whose_last_line_it_is_waits_for_it(project: dict[str, object], tmp_path: Path) -> None:
     program = f"from septet import autocoder\nautocoder({project!r})\n"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path, timeout=120)
-    assert log_of(tmp_path)[-1].event.__class__.__name__ == "ChatEnded"
+    assert [one.event.__class__.__name__ for one in log_of(tmp_path)][-3:] == [
+        "ChatEnded",
+        "DeliveryStarted",
+        "Delivered",
+    ]
 
 
 def test_a_program_may_end_while_a_run_is_paused(project: dict[str, object], tmp_path: Path) -> None:
