@@ -245,6 +245,7 @@ def runner_agent(member: RoleSpec, run_context: RunContext) -> Agent:
     """The runner as an agent: what the newest version still lacks is run, then every check is looked at."""
 
     async def turn(state: State, record: Record) -> None:
+        state = await take_baseline(member.name, state, record, run_context)
         await run_and_check(member.name, state, record, run_context)
 
     return turn
@@ -257,7 +258,6 @@ async def run_and_check(name: str, state: State, record: Record, run_context: Ru
     state = await provide(state, record, run_context.packages, texts)
     if waits(state):
         return state
-    state = await take_baseline(name, state, record, run_context)
     controls = possible_controls(texts)
     while (planned := next_run(state, controls)) is not None:
         state = await one_run(name, state, record, run_context, planned)

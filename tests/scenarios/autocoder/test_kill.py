@@ -10,9 +10,9 @@ from septet.domain.codec import decode
 from septet.domain.events import ModelAnswered
 
 CASE = CASES["wrong code"]
-LAST = 52
+LAST = 50
 """The number of the last event; checked below."""
-TELLING = [9, 10, 23, 24, 26, 51]
+TELLING = [9, 10, 21, 22, 25, 49]
 
 
 def start(septet: Septet, folder: Path) -> list[str]:
