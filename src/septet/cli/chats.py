@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from septet.cli.completion import chat_names
-from septet.cli.output import notify, print_text, put_exactly
+from septet.cli.output import notify, print_diff, print_text, put_exactly
 
 if TYPE_CHECKING:
     from septet.wiring.session import Session
@@ -108,7 +108,6 @@ def diff(name: str, old: str | None, new: str | None) -> int:
 
     async def work(session: "Session") -> str:
         from septet.chat.versions import version_diff, version_named
-        from septet.cli.deliver import print_diff
 
         state = await session.state(await session.find(name))
         if state.base is not None and old is None:

@@ -7,7 +7,7 @@ import click
 
 from septet.cli.chats import in_session
 from septet.cli.completion import chat_names
-from septet.cli.output import confirm, notify, print_text, put_bytes
+from septet.cli.output import confirm, notify, put_bytes, show_diff
 
 if TYPE_CHECKING:
     from septet.domain.events import Delivered
@@ -16,22 +16,6 @@ if TYPE_CHECKING:
 
 CONFLICT = 3
 NOT_APPROVED = 4
-COLOURS = {"+": "green", "-": "red", "@": "cyan"}
-
-
-def coloured(diff: str) -> str:
-    """For a terminal; the text itself is made harmless first."""
-    from septet.common.text import printable
-
-    lines = printable(diff).splitlines(keepends=True)
-    return "".join(click.style(line, fg=COLOURS[line[0]]) if line[:1] in COLOURS else line for line in lines)
-
-
-def show_diff(diff: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(coloured(diff), err=True, nl=False)
-    else:
-        notify(diff)
 
 
 def tell(done: "Delivered | None", chat: str) -> int:
@@ -171,13 +155,3 @@ def try_version(name: str, command: tuple[str, ...], unsafe_local: bool) -> int:
 
     in_session(work)
     return code
-
-
-def print_diff(diff: str) -> None:
-    """On a terminal in colours; else as it is, for `git apply`."""
-    if sys.stdout.isatty():
-        click.echo(coloured(diff), nl=False)
-    elif diff:
-        put_bytes(diff.encode())
-    else:
-        print_text("")

@@ -38,6 +38,25 @@ def put_bytes(content: bytes) -> None:
     sys.stdout.flush()
 
 
+COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def coloured(diff: str) -> str:
+    """For a terminal; the text itself is made harmless first."""
+    lines = printable(diff).splitlines(keepends=True)
+    return "".join(click.style(line, fg=COLOURS[line[0]]) if line[:1] in COLOURS else line for line in lines)
+
+
+def show_diff(diff: str) -> None:
+    """To the person, before a question."""
+    click.echo(coloured(diff), err=True, nl=False) if sys.stderr.isatty() else notify(diff)
+
+
+def print_diff(diff: str) -> None:
+    """On a terminal in colours; else as it is, for `git apply`."""
+    click.echo(coloured(diff), nl=False) if sys.stdout.isatty() else put_bytes(diff.encode())
+
+
 def confirm(question: str) -> bool:
     """Ask for a yes; anything else is a no."""
     return click.confirm(printable(question), err=True)
