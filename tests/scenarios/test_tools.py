@@ -200,8 +200,15 @@ async def test_whatever_is_called_is_answered(repository: Path, tmp_path: Path) 
             ("write", {"path": "README.md", "text": "gone"}),
             ("write", {"path": "bad.py", "text": "def f(:"}),
             edit("shop/prices.py", "return", "return"),
+            ("delete", {"paths": ["README.md"]}),
         ),
-        calls("coder", ("delete", {"paths": ["README.md"]}), MEND, ADD),
+        calls(
+            "coder",
+            ("write", {"path": "new.py", "text": "x = 1\n"}),
+            MEND,
+            ADD,
+            ("delete", {"paths": ["new.py"]}),
+        ),
         says("coder", "done"),
         says("reviewer", "verdict: accept"),
     )
@@ -218,6 +225,7 @@ async def test_whatever_is_called_is_answered(repository: Path, tmp_path: Path) 
             "you have not read it whole",
             "nothing was written, for bad.py, line 1: SyntaxError",
             "are the same",
+            "README.md: a file of the person's, which only the person deletes",
         ],
         strict=False,
     ):
@@ -225,6 +233,7 @@ async def test_whatever_is_called_is_answered(repository: Path, tmp_path: Path) 
     assert isinstance(events[-1], ChatEnded)
     assert events[-1].reason == "done"
     assert (repository / "README.md").read_text() == "# Shop\n"
+    assert not (repository / "new.py").exists()
 
 
 async def test_findings_and_red_checks_are_told_in_the_same_thread(repository: Path, tmp_path: Path) -> None:

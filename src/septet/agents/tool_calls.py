@@ -59,7 +59,7 @@ async def tool_answer(
     """
     call, texts = context.call.id, context.texts
     own = None if isinstance(said, ToolResult) else texts.known.keys() - state.work.person_files
-    change = said if isinstance(said, Refusal) else await prepare_change(texts, context.wished, own)
+    change = said if isinstance(said, Refusal) else await possible_change(context, own)
     if isinstance(change, Refusal) or isinstance(said, Refusal):
         reason = said if isinstance(said, Refusal) else change
         assert isinstance(reason, Refusal)
@@ -75,6 +75,15 @@ async def tool_answer(
         await bounded(answer, run_context.blobs) if isinstance(said, ToolResult) else answer,
         shown=await file_refs(context, shown, run_context.blobs),
     )
+
+
+async def possible_change(context: CallContext, own: Collection[str] | None) -> Change | Refusal:
+    """What the call wishes, if it may be; a version can take away only what an earlier one has brought."""
+    texts = context.texts
+    kept = [path for path, text in context.wished.items() if text is None and path not in texts.known]
+    if kept:
+        return Refusal(reason=f"{', '.join(kept)}: a file of the person's, which only the person deletes")
+    return await prepare_change(texts, context.wished, own)
 
 
 def words_of(said: str | ToolResult, change: Change) -> ToolAnswered:

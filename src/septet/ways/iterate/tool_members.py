@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from septet.agents.protection import check_overwrite
-from septet.agents.replies import files_sent, keep_file, sources
+from septet.agents.replies import files_sent, sources
 from septet.agents.runner import RunContext
 from septet.agents.thread import member_messages, untold
-from septet.agents.tool_context import with_edits
+from septet.agents.tool_context import next_version, with_edits
 from septet.agents.tool_loop import ToolMember, complaints, tool_agent
 from septet.domain.events import Event, MemberBriefed, ToolAnswered, VersionWritten
-from septet.domain.files import FileRef, tree_of
+from septet.domain.files import FileChange, FileRef
 from septet.domain.plans import Refusal
 from septet.domain.replies import code_blocks
 from septet.domain.state import State
@@ -25,6 +27,7 @@ from septet.ways.iterate.replies import INTERPRETERS, unanswered_refusal
 from septet.ways.iterate.tool_briefing import tool_sections
 from septet.ways.prompts import prompt_text
 from septet.ways.way import MemberContext
+from septet.workspace.changes import file_changes
 
 UNCHANGED = "You have changed nothing. Use edit, write or delete; if nothing needs to be changed, say so again and why."
 
@@ -99,18 +102,19 @@ def shown_files(state: State) -> Iterator[FileRef]:
 async def write_edits(state: State, text: str, run_context: RunContext) -> Event | Refusal:
     """The version that a turn comes to: what its calls changed, and whole files that the last words hold."""
     edited = with_edits(state)
-    files = {file.path: file for file in edited.work.files}
+    changes: tuple[FileChange, ...] = ()
     if names_files(text) or (edited is state and "```" in text):
         sent = await files_sent(edited, text, run_context.blobs)
-        new = [] if isinstance(sent, Refusal) else [file.path for file in sent if file.path not in files]
         if isinstance(sent, Refusal):
             return sent
+        known = {file.path for file in edited.work.files}
+        new = [file.path for file in sent if file.path not in known]
         if await check_overwrite(state, new, run_context) is not None:
             return Refusal(
                 reason=f"{', '.join(new)}: there already, and not read by you; read it, or use edit"
             )
-        files |= {file.path: await keep_file(file, run_context.blobs) for file in sent}
-    return version_of(state, text, tuple(files[path] for path in sorted(files)))
+        changes = await file_changes({file.path: file.text for file in sent}, known, run_context.blobs)
+    return version_of(state, text, next_version(edited, changes, ""))
 
 
 def names_files(text: str) -> bool:
@@ -118,19 +122,16 @@ def names_files(text: str) -> bool:
     return isinstance(blocks, Refusal) or any(block.path for block in blocks)
 
 
-def version_of(state: State, text: str, files: tuple[FileRef, ...]) -> VersionWritten | Refusal:
+def version_of(state: State, text: str, version: VersionWritten) -> VersionWritten | Refusal:
     """What still lacks is asked for once; a coder that changes nothing again has said so."""
     answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, text)
-    tree, before = tree_of(files), state.work.version
-    unchanged = before is not None and before.tree == tree
+    before = state.work.version
     if not complaints(state):
         if silence := unanswered_refusal(state, text, answers) if text else None:
             return silence
-        if unchanged:
+        if before is not None and before.tree == version.tree:
             return Refusal(reason=UNCHANGED)
-    if not files:
+    if not version.files:
         return Refusal(reason=UNCHANGED)
     note = text.split("```", 1)[0].strip()
-    return VersionWritten(
-        number=len(state.work.versions) + 1, files=files, tree=tree, note=note, answers=answers
-    )
+    return replace(version, number=len(state.work.versions) + 1, note=note, answers=answers)
