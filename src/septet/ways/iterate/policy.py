@@ -2,7 +2,7 @@
 
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
-from septet.team.evidence import is_done, is_examined
+from septet.team.evidence import is_done, is_examined, shortcomings
 from septet.team.floor import (
     Floor,
     Move,
@@ -15,6 +15,9 @@ from septet.team.floor import (
     with_help,
 )
 
+RED_VERSIONS = 2
+"""How many versions whose checks fail a reviewer lets pass before it looks at one."""
+
 
 def plan_then_iterate(state: State) -> Move:
     """Plan until the person approves; then code, run and review, one version after the other."""
@@ -26,6 +29,8 @@ def plan_then_iterate(state: State) -> Move:
         return Speak(speaker="coder")
     if not is_examined(state):
         return Speak(speaker="runner")
+    if returns_to_coder(state):
+        return Speak(speaker="coder")
     if (
         state.work.review is None
         and state.team.consult
@@ -33,6 +38,15 @@ def plan_then_iterate(state: State) -> Move:
     ):
         return Speak(speaker=state.team.person)
     return Speak(speaker="reviewer" if state.work.review is None else "coder")
+
+
+def returns_to_coder(state: State) -> bool:
+    """Red checks go straight back to a coder with tools; the second red version in a row is reviewed."""
+    coder, version = state.team.member("coder"), state.work.version
+    if coder is None or coder.form != "tools" or version is None or state.work.review is not None:
+        return False
+    reviewed = state.work.reviews[-1].version if state.work.reviews else 0
+    return version.number - reviewed < RED_VERSIONS and bool(shortcomings(state))
 
 
 def iterate_floor(team: TeamSpec, budget: Budget) -> Floor:

@@ -29,14 +29,16 @@ MOST_CODE = 24_000
 """Characters of code in one message; more is read by tools."""
 
 
-def tool_sections(member: RoleSpec, state: State, sources: Sources, before: Sources) -> list[str]:
+def tool_sections(
+    member: RoleSpec, state: State, sources: Sources, before: Sources, *, first: bool
+) -> list[str]:
     """The sections of a turn; who was told one already, word for word, is not told it again.
 
-    `before` is what the newest version is compared with.
+    `before` is what the newest version is compared with; `first` is whether the member has been told nothing yet.
     """
     match member.role:
         case "coder":
-            parts = coder_news(state, sources)
+            parts = coder_news(state, sources, first=first)
         case "reviewer":
             parts = reviewer_news(state, sources, before)
         case _:
@@ -46,11 +48,16 @@ def tool_sections(member: RoleSpec, state: State, sources: Sources, before: Sour
     return [*parts, *environment_section(state), *facts_section(state), *last]
 
 
-def coder_news(state: State, sources: Sources) -> list[str]:
+def coder_news(state: State, sources: Sources, *, first: bool) -> list[str]:
     parts = [goal_section(state), plan_section(state), *wishes_section(state), *base_sections(state)]
     if state.work.version is not None:
         review = [review_section(state)] if state.work.reviews else []
-        parts += [*files_section(state, sources), *review, failures_section(state), *example_section(state)]
+        parts += [
+            *files_section(state, sources, first=first),
+            *review,
+            failures_section(state),
+            *example_section(state),
+        ]
     return parts + remarks(state, "# The person says")
 
 
@@ -72,14 +79,14 @@ def base_sections(state: State) -> list[str]:
     return parts
 
 
-def files_section(state: State, sources: Sources) -> list[str]:
+def files_section(state: State, sources: Sources, *, first: bool) -> list[str]:
     """The files of a version that the coder has not written itself: the person's, or a team's before it."""
     if changed := changed_by_hand(state):
         return [f"# The person changed by hand\n{', '.join(changed)}: read what you need of it"]
-    if len(state.work.versions) != 1:
+    if not first:
         return []
     lines = [f"- {path} ({sources[path].count(chr(10))} lines)" for path in sorted(sources)]
-    return ["\n".join([f"# Files of version {state.work.versions[0].number}", *lines])]
+    return ["\n".join([f"# Files of version {len(state.work.versions)}", *lines])]
 
 
 def failures_section(state: State) -> str:

@@ -62,7 +62,7 @@ async def briefing_event(spec: RoleSpec, state: State, blobs: Blobs) -> MemberBr
     """What is new to the member. The first time it is told its part, too."""
     told = member_messages(state, spec.name)
     texts, before = await sources(state, blobs), await earlier_texts(state, blobs)
-    sections = untold(told, tool_sections(spec, state, texts, before))
+    sections = untold(told, tool_sections(spec, state, texts, before, first=not told))
     seen = pictures(state) if spec.role == "reviewer" else {}
     new = {path: image for path, image in seen.items() if not any(image in one.images for one in told)}
     if new:
