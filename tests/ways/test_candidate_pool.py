@@ -13,6 +13,7 @@ from septet.domain.events import (
     DecisionRecorded,
     Event,
     ModelAnswered,
+    PersonSpoke,
     PlanApproved,
     PlanProposed,
     Recorded,
@@ -164,6 +165,20 @@ async def test_the_best_program_of_all_rounds_is_the_version(tmp_path: Path) -> 
     for events in (first, second):
         assert (await coder.files(events[-1]))["double.py"] == RIGHT
     assert coder.model.temperatures == [0.0, *[0.8] * 7]
+
+
+async def test_what_was_drawn_before_the_person_asked_for_something_else_does_not_count(
+    tmp_path: Path,
+) -> None:
+    wished = "def double(n):\n    return 2 * n if n > 0 else 0\n"
+    coder = Coder(tmp_path, [RIGHT, SUM, FLOAT, RIGHT, wished, wished, wished, wished])
+    state = began()
+    assert state.plan.current is not None
+    spoken = PersonSpoke(text="negative numbers give 0")
+    first = await coder.turn(state)
+    second = await coder.turn(told([*first, spoken, TurnOpened(speaker="coder")], state.plan.current))
+    assert (await coder.files(first[-1]))["double.py"] == RIGHT
+    assert (await coder.files(second[-1]))["double.py"] == wished
 
 
 async def test_after_so_many_draws_nobody_is_asked_and_the_best_stays(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from septet.domain.events import (
     Confirmation,
     DecisionRecorded,
     ModelAnswered,
+    PersonSpoke,
     ReplyRefused,
     VersionWritten,
 )
@@ -58,11 +59,7 @@ class CandidatePool:
         self._drawn = 0
         self._refused = "no candidate could be read"
         self.count = 0
-        of_turn = len(state.floor.turn.answers) if state.floor.turn else 0
-        said = [
-            one for one in state.talk.messages if isinstance(one, ModelAnswered) and one.role == member.name
-        ]
-        for answer in said[: len(said) - of_turn]:
+        for answer in earlier_answers(state, member.name):
             self._read(answer)
 
     def next_draws(self, member: RoleSpec) -> int:
@@ -172,3 +169,15 @@ class CandidatePool:
         near = [one.near for one in self._probes]
         question = open_question([one.call for one in self._probes], self._outcomes, choice, near)
         return Confirmation(verdict="contradicted" if question else "unconfirmed", detail=question)
+
+
+def earlier_answers(state: State, speaker: str) -> list[ModelAnswered]:
+    """What the speaker said before this turn; nothing from before the person spoke, who may want something else."""
+    now = state.floor.turn.answers if state.floor.turn else ()
+    found: list[ModelAnswered] = []
+    for one in state.talk.messages:
+        if isinstance(one, PersonSpoke):
+            found.clear()
+        elif isinstance(one, ModelAnswered) and one.role == speaker and one not in now:
+            found.append(one)
+    return found
