@@ -232,8 +232,8 @@ LISTED = re.compile(r"^\s*[-*+]\s+(?P<check>.+?)\s*$")
 BULLET = re.compile(r"^\s*[-*+•]\s+")
 RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
 CHECK_FORMS = (
-    "tests TARGET | command CMD [=> TEXT] | example MODULE.FUNCTION(LITERALS) => LITERAL | held (the same) | "
-    "file PATH | picture PATH | window | serves PATH | judged"
+    "tests TARGET | mends TARGET | command CMD [=> TEXT] | example MODULE.FUNCTION(LITERALS) => LITERAL | "
+    "held (the same) | file PATH | picture PATH | window | serves PATH | judged"
 )
 FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 

@@ -54,8 +54,29 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
     return (Message(role="system", text=head), said)
 
 
+def base_sections(state: State) -> list[str]:
+    """The person's project as it was found."""
+    if state.base is None or state.base.survey.kind == "empty":
+        return []
+    survey = state.base.survey
+    tests = f"\nIts tests: `{survey.tests}` ({survey.tests_source})" if survey.tests else ""
+    parts = [f"# The project in the workspace\n{survey.map.rstrip()}{tests}"] if survey.map else []
+    if survey.conventions:
+        parts.append(f"# Its conventions\n{survey.conventions.rstrip()}")
+    return parts
+
+
+MENDING = """\
+# Tests of this project as checks
+mends TARGET: a test that fails in the project as it is and must pass (`check: mends tests/test_x.py::test_y`).
+That no other test which passes now fails later is demanded anyway: no requirement is needed for it.
+"""
+
+
 def planner_sections(state: State, sources: Sources) -> list[str]:
-    parts = [f"# Goal\n{state.goal}", *check_section()]
+    parts = [f"# Goal\n{state.goal}", *check_section(), *base_sections(state)]
+    if state.base is not None and state.base.survey.tests:
+        parts.append(MENDING.rstrip())
     if state.plan.current is not None:
         parts.append(f"# The plan that the person saw\n{plan_text(state.plan.current)}")
     return parts + wishes_section(state) + remarks(state, "# The person wants it changed")

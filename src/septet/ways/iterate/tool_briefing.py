@@ -16,6 +16,7 @@ from septet.team.briefing import (
 from septet.team.evidence import report
 from septet.ways.iterate.briefing import (
     answer_section,
+    base_sections,
     facts_section,
     goal_section,
     plan_section,
@@ -42,7 +43,7 @@ def tool_sections(
         case "reviewer":
             parts = reviewer_news(state, sources, before)
         case _:
-            parts = [*planner_sections(state, sources), *base_sections(state)]
+            parts = planner_sections(state, sources)
     refused = state.talk.refusal_of(member.name)
     last = [f"# Your last reply could not be used\n{refused.reason}"] if refused else []
     return [*parts, *environment_section(state), *facts_section(state), *last]
@@ -65,18 +66,6 @@ def reviewer_news(state: State, sources: Sources, before: Sources) -> list[str]:
     asked = [goal_section(state), plan_section(state), *wishes_section(state), *base_sections(state)]
     parts = [*asked, changes_section(state, sources, before), *answer_section(state), seen_section(state)]
     return parts + remarks(state, "# The person tried it and says")
-
-
-def base_sections(state: State) -> list[str]:
-    """The person's project as it was found."""
-    if state.base is None or state.base.survey.kind == "empty":
-        return []
-    survey = state.base.survey
-    tests = f"\nIts tests: `{survey.tests}` ({survey.tests_source})" if survey.tests else ""
-    parts = [f"# The project in the workspace\n{survey.map.rstrip()}{tests}"] if survey.map else []
-    if survey.conventions:
-        parts.append(f"# Its conventions\n{survey.conventions.rstrip()}")
-    return parts
 
 
 def files_section(state: State, sources: Sources, *, first: bool) -> list[str]:
