@@ -62,8 +62,14 @@ def test_as_one_object(septet: Septet) -> None:
 @pytest.mark.parametrize(
     ("run", "complaint"),
     [
-        ("v9 run", "'loud' has no run 'v9 run': it has 'v1 run', 'v1 tests', 'v1 check P1'"),
-        ("v1", "'v1' fits 3 runs of 'loud': say which of 'v1 run', 'v1 tests', 'v1 check P1'"),
+        (
+            "v9 run",
+            "'loud' has no run 'v9 run': it has 'v1 run', 'v1 tests', 'v1 check P1', 'v1 hollow check P1'",
+        ),
+        (
+            "v1",
+            "'v1' fits 4 runs of 'loud': say which of 'v1 run', 'v1 tests', 'v1 check P1', 'v1 hollow check P1'",
+        ),
     ],
 )
 def test_a_run_that_is_not_there(septet: Septet, run: str, complaint: str) -> None:
@@ -74,7 +80,7 @@ def test_a_run_that_is_not_there(septet: Septet, run: str, complaint: str) -> No
 
 def test_show_names_the_runs(septet: Septet) -> None:
     assert (
-        "runs: v1 run, v1 tests, v1 check P1 (septet show loud --output 'v1 run')\n"
+        "runs: v1 run, v1 tests, v1 check P1, v1 hollow check P1 (septet show loud --output 'v1 run')\n"
         in septet("show", "loud").stdout
     )
 

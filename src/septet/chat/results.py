@@ -169,7 +169,7 @@ class RunOutcome(Value, omit_defaults=False):
 def run_outcome(run: RunFinished) -> RunOutcome:
     result, tests = run.result, run.result.tests
     if run.purpose in CONTROLS:
-        good = control_result(run) == "fail"
+        good = run.purpose != "tests alone" or control_result(run) == "fail"
         return RunOutcome(text=control_text(run), good=good)
     good = result.succeeded and (tests is None or (tests_outcome(result) == "pass" and not tests.hooks))
     return RunOutcome(
@@ -179,6 +179,8 @@ def run_outcome(run: RunFinished) -> RunOutcome:
 
 def control_text(run: RunFinished) -> str:
     """What became of a run without a working program, or with a changed one, and what that says."""
+    if run.purpose != "tests alone":  # what it has printed is judged with the check itself
+        return f"without a working program: {run.result.ending}"
     if title := MUTANT_TITLES.get(run.about):
         return f"{title} {MUTANT_OUTCOMES[control_result(run)]}"
     return f"without the program {WITHOUT_PROGRAM[control_result(run)]}"

@@ -1,12 +1,16 @@
 """`eval`: a team measured by tasks with hidden tests, beside one answer of the same model."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from septet.domain.teams import TeamSpec
     from septet.evaluation.report import Mode, Report
+    from septet.evaluation.suites import EvalTask
 
 MODES: "dict[str, tuple[Mode, ...]]" = {"single": ("single",), "team": ("team",), "both": ("single", "team")}
 
@@ -48,27 +52,45 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
     import anyio
     import msgspec
 
-    from septet.cli.output import notify, print_text, put_exactly
+    from septet.cli.output import print_text, put_exactly
     from septet.evaluation.report import report_text
-    from septet.evaluation.runs import Evaluation, Head, ResultFile, cpu_seconds
     from septet.evaluation.suites import read_suite, sample
     from septet.settings.team_files import complete, load_team
-    from septet.wiring.session import open_session
 
-    chosen = sample(read_suite(suite), tasks, seed)
-    loaded = complete(load_team(team))
+    chosen, loaded = sample(read_suite(suite), tasks, seed), complete(load_team(team))
 
     async def work() -> "Report":
-        before = cpu_seconds()
-        async with open_session() as session:
-            spec = await session.with_models(loaded, model)
-            head = Head(suite=Path(suite).name, model=model, team=spec.name)
-            file = ResultFile(out or session.home.data / "evaluations" / head.file_name, head)
-            notify(f"septet: {len(chosen)} tasks; results go to {file.path}")
-            evaluation = Evaluation(session, await session.sandbox(unsafe_local), spec, file)
-            await evaluation.run(chosen, MODES[mode], jobs, notify)
-            return evaluation.report(chosen, head, cpu_seconds() - before)
+        order = Order(Path(suite).name, chosen, model, loaded, MODES[mode], jobs, out)
+        return await measure(order, unsafe_local)
 
     report = anyio.run(work)
     put_exactly(msgspec.json.encode(report).decode()) if as_json else print_text(report_text(report))
     return 0
+
+
+class Order(NamedTuple):
+    """What is to be measured: tasks, who does them, how, how many at a time, and where the results go."""
+
+    suite: str
+    tasks: "Sequence[EvalTask]"
+    model: str
+    team: "TeamSpec"
+    modes: "Sequence[Mode]"
+    jobs: int
+    out: Path | None
+
+
+async def measure(order: Order, unsafe_local: bool) -> "Report":
+    from septet.cli.output import notify
+    from septet.evaluation.runs import Evaluation, Head, ResultFile, cpu_seconds
+    from septet.wiring.session import open_session
+
+    before = cpu_seconds()
+    async with open_session() as session:
+        spec = await session.with_models(order.team, order.model)
+        head = Head(suite=order.suite, model=order.model, team=spec.name)
+        file = ResultFile(order.out or session.home.data / "evaluations" / head.file_name, head)
+        notify(f"septet: {len(order.tasks)} tasks; results go to {file.path}")
+        evaluation = Evaluation(session, await session.sandbox(unsafe_local), spec, file)
+        await evaluation.run(order.tasks, order.modes, order.jobs, notify)
+        return evaluation.report(order.tasks, head, cpu_seconds() - before)

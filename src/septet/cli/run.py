@@ -12,7 +12,12 @@ from septet.common.demo_scripts import demo_names
 
 @click.command(epilog="Example: septet run 'an analog clock' -C clock --yes")
 @click.argument("goal", required=False)
-@click.option("-C", "workspace", type=Folder(), help="The folder to build in.")
+@click.option(
+    "-C",
+    "workspace",
+    type=Folder(),
+    help="The folder to build in; the repository that you are in, else a new one.",
+)
 @click.option("-t", "--team", help="A team's name or a team.yaml (iterate; assistant with --data).")
 @click.option("-n", "--name", default="", help="What to call the chat.")
 @click.option(
@@ -26,14 +31,14 @@ def run(
 
     GOAL is words, or - to read it from standard input. Without it, on a terminal, you are asked.
     """
-    from septet.cli.start import Start, begin
+    from septet.cli.start import Start, begin, repository_here
     from septet.cli.watch import run_chat
     from septet.settings.team_files import complete, load_team
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
         goal = sys.stdin.read(1 << 21)
     chosen = complete(load_team(team or ("assistant" if options.files.data else "iterate")))
-    return run_chat(begin(goal, chosen, Start(workspace, name, plan), options), options)
+    return run_chat(begin(goal, chosen, Start(workspace or repository_here(), name, plan), options), options)
 
 
 @click.command(epilog="Example: septet --project clock 'an analog clock' -C clock --yes")

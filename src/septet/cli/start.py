@@ -31,6 +31,7 @@ from septet.ways.endings import is_over
 from septet.ways.table import thinkers
 from septet.wiring.forks import bring_back
 from septet.wiring.session import Session, check_model, checked_goal, with_model
+from septet.workspace.git import repository_of
 
 DEMO = (
     "a demo: the members' answers were written beforehand; the code, tests and pictures are really run here"
@@ -43,6 +44,12 @@ class Start(NamedTuple):
     workspace: Path | None = None
     name: str = ""
     plan: Path | None = None
+
+
+def repository_here() -> Path | None:
+    """The repository that the person is in. A home folder that is one as a whole is not meant by that."""
+    found = repository_of(Path.cwd())
+    return None if found == Path.home().resolve() else found
 
 
 def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:

@@ -173,7 +173,7 @@ async def mirror_event(state: State, event: Event, blobs: Blobs) -> None:
     workspace = Workspace(Path(state.workspace))
     if isinstance(event, VersionWritten):
         layout = layout_of(state, sweep=True)
-        await workspace.write_layout(replace(layout, expected=all_contents(state)), blobs)
+        await workspace.write_layout(replace(layout, replaceable=all_contents(state)), blobs)
     elif isinstance(event, RunFinished):
         written = [change for change in event.result.changes if change.sha256 and change.kind != "deleted"]
         files = tuple(FileRef(path=one.path, sha256=one.sha256, size=one.size) for one in written)

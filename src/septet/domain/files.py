@@ -31,7 +31,7 @@ class FileChange(Value):
 class Layout(Value):
     """How a workspace shall look: the files of a version, and what may go where one of these contents stands.
 
-    Where `expected` is told, what stands at a path is replaced only if it is one of those.
+    Where `replaceable` is told, what stands at a path is replaced only if it is one of those.
     """
 
     files: tuple[FileRef, ...] = ()

@@ -13,7 +13,10 @@ import msgspec
 
 from septet.common.values import Value
 
-PYTEST_OPTIONS = ("-q", "-rA", "--tb=short", "--no-header", "--color=no")
+PYTEST_OPTIONS = (
+    *("-q", "-rA", "--tb=short", "--no-header", "--color=no"),
+    "--continue-on-collection-errors",  # one file that cannot be imported must not hide what becomes of the others
+)
 PYTEST = ("python", "-m", "pytest", *PYTEST_OPTIONS)
 
 SUMMARY = re.compile(r"^=+ short test summary info =+$", re.MULTILINE)

@@ -1,5 +1,6 @@
 """What members of every way are told, section by section: wishes, remarks, runs, examples, and where programs run."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from septet.common.text import cut_middle
@@ -60,10 +61,14 @@ def file_blocks(sources: Sources, paths: Iterable[str]) -> list[str]:
     return [f"```python {path}\n{sources.get(path, '')}```" for path in paths]
 
 
+PASSED = re.compile(r"^PASSED .*\n", re.MULTILINE)
+"""Tests that pass are counted in the last line; a list of hundreds would only hide those that fail."""
+
+
 def run_section(run: RunFinished) -> str:
     result = run.result
     ending = f"stopped: {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
-    streams = [("stdout", result.stdout), ("stderr", result.stderr)]
+    streams = [("stdout", PASSED.sub("", result.stdout)), ("stderr", result.stderr)]
     shown = [f"{name}:\n{head_and_tail(text)}" for name, text in streams if text.strip()]
     return "\n".join([f"## {run.title}: `{run.command}` → {ending}", *shown])
 
