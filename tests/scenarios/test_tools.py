@@ -114,6 +114,10 @@ def texts(events: list[Event]) -> list[str]:
     return [event.text for event in events if isinstance(event, ToolAnswered)]
 
 
+def ending(events: list[Event]) -> str:
+    return next(event.reason for event in reversed(events) if isinstance(event, ChatEnded))
+
+
 def size(request: Request, count: int | None = None) -> int:
     return len(msgspec.json.encode((request.messages[:count], request.tools)))
 
@@ -123,9 +127,7 @@ async def test_a_bug_is_mended_in_few_requests_that_share_their_beginning(
 ) -> None:
     requests: list[Request] = []
     events = await play(tmp_path, write(tmp_path / "s.yaml", *MENDED), requests=requests)
-    end = events[-1]
-    assert isinstance(end, ChatEnded)
-    assert end.reason == "done", end
+    assert ending(events) == "done"
     assert len(requests) <= 6
     assert (repository / "shop/prices.py").read_text().endswith("    return sum(prices)\n")
     versions = [event for event in events if isinstance(event, VersionWritten)]
@@ -220,20 +222,19 @@ async def test_whatever_is_called_is_answered(repository: Path, tmp_path: Path) 
         [
             "there is no tool 'nothing'; the tools are list_files, search,",
             "read cannot be called like that: Expected `str`",
-            "may not be read",
-            "may not be read",
+            "there is no '.env'",
+            "'debug.log' may not be read",
             "there is no '../secret'",
             "you have not read it whole",
             "nothing was written, for bad.py, line 1: SyntaxError",
             "are the same",
-            "README.md: a file of the person's, which only the person deletes",
+            "deleted: README.md",
         ],
         strict=False,
     ):
         assert reason in text
-    assert isinstance(events[-1], ChatEnded)
-    assert events[-1].reason == "done"
-    assert (repository / "README.md").read_text() == "# Shop\n"
+    assert ending(events) == "done"
+    assert not (repository / "README.md").exists()
     assert not (repository / "new.py").exists()
 
 
@@ -259,8 +260,7 @@ async def test_findings_and_red_checks_are_told_in_the_same_thread(repository: P
     )
     requests: list[Request] = []
     events = await play(tmp_path, model, requests=requests)
-    assert isinstance(events[-1], ChatEnded)
-    assert events[-1].reason == "done"
+    assert ending(events) == "done"
     for role in ("planner", "coder", "reviewer"):
         asked = [one for one in requests if one.role == role]
         for before, after in pairwise(asked):
@@ -288,8 +288,7 @@ async def test_a_coder_with_tools_may_also_send_whole_files(tmp_path: Path) -> N
         says("reviewer", "verdict: accept"),
     )
     events = await play(tmp_path, model)
-    assert isinstance(events[-1], ChatEnded)
-    assert events[-1].reason == "done", events[-1]
+    assert ending(events) == "done"
     version = next(event for event in events if isinstance(event, VersionWritten))
     assert [file.path for file in version.files] == ["add.py", "test_add.py"]
 
@@ -360,8 +359,7 @@ async def test_every_wire_carries_tools(repository: Path, tmp_path: Path, kind: 
             }
             await session.start("mend total", spec, repository, "c")
             events = [one.event async for one in session.perform("c", await session.sandbox())]
-    assert isinstance(events[-1], ChatEnded)
-    assert events[-1].reason == "done", events[-1]
+    assert ending(events) == "done"
     assert [event.summary for event in events if isinstance(event, ToolAnswered)][-1].endswith("2 passed")
     assert len(server.seen) <= 6 + 3 * (kind == "text"), (
         "each member of a server without tools asks for them once"
@@ -416,5 +414,24 @@ async def test_what_must_not_be_repeated_is_answered_as_interrupted(tmp_path: Pa
     events = await play(tmp_path, model)
     assert before <= 1
     assert paid[before:] == [2]
-    assert isinstance(events[-1], ChatEnded)
-    assert events[-1].reason == "done"
+    assert ending(events) == "done"
+
+
+@pytest.mark.usefixtures("registered", "repository")
+async def test_a_long_answer_is_told_in_part_and_kept_whole(tmp_path: Path) -> None:
+    noise = "".join(f"line {number}\n" for number in range(9_000))
+
+    @registry.tool
+    def measure(context: registry.ToolContext) -> str:
+        """Measure everything."""
+        return noise
+
+    model = write(tmp_path / "s.yaml", says("planner", PLAN), calls("coder", (measure.__name__, {}), MEND))
+    await play(tmp_path, model, until=lambda event: isinstance(event, ToolAnswered))
+    async with open_session(home_in(tmp_path)) as session:
+        events = [one.event for one in await session.log("c")]
+        answered = next(event for event in events if isinstance(event, ToolAnswered))
+        assert (await session.blobs.get(answered.whole)).decode() == noise
+    assert len(answered.text.encode()) <= 8_000
+    assert answered.text.startswith("line 0\n")
+    assert answered.text.endswith("line 8999\n")

@@ -17,7 +17,7 @@ from septet.tools.registry import Outcome, Toolbox, ToolResult
 from septet.workspace.changes import Change, file_changes, prepare_change
 
 LONGEST_ANSWER = 8_000
-"""Bytes of a tool's own words that a model is told; the whole of more is a blob."""
+"""Bytes of an answer that a model is told, unless it is a whole file; the whole of a longer one is a blob."""
 
 
 async def answer_call(
@@ -70,18 +70,17 @@ async def tool_answer(
         return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown_files)
     changes = await file_changes(change.texts, texts, run_context.blobs)
     answer = replace(words_of(said, change), id=call, changes=changes)
-    shown = {*edited, *(said.shown if isinstance(said, ToolResult) else told_whole(context, answer.text))}
-    return replace(
-        await bounded(answer, run_context.blobs) if isinstance(said, ToolResult) else answer,
-        shown=await file_refs(context, shown, run_context.blobs),
-    )
+    whole = () if isinstance(said, ToolResult) else told_whole(context, answer.text)
+    shown = {*edited, *whole, *(said.shown if isinstance(said, ToolResult) else ())}
+    told = answer if whole else await bounded(answer, run_context.blobs)
+    return replace(told, shown=await file_refs(context, shown, run_context.blobs))
 
 
 async def possible_change(context: CallContext, own: Collection[str] | None) -> Change | Refusal:
-    """What the call wishes, if it may be; a version can take away only what an earlier one has brought."""
+    """What the call wishes, if it may be; without a base a version takes away only what an earlier one brought."""
     texts = context.texts
     kept = [path for path, text in context.wished.items() if text is None and path not in texts.known]
-    if kept:
+    if kept and not context.has_base:
         return Refusal(reason=f"{', '.join(kept)}: a file of the person's, which only the person deletes")
     return await prepare_change(texts, context.wished, own)
 

@@ -85,6 +85,11 @@ class CallContext:
     def root(self) -> Path:
         return self._run_context.workspace.root
 
+    @property
+    def has_base(self) -> bool:
+        """Whether versions are told as what differs from the person's folder, of which there is a copy."""
+        return self._run_context.scratch is not None
+
     def write(self, path: str, text: str | None) -> None:
         self.wished[path] = text
 

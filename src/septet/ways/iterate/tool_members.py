@@ -129,9 +129,9 @@ def version_of(state: State, text: str, version: VersionWritten) -> VersionWritt
     if not complaints(state):
         if silence := unanswered_refusal(state, text, answers) if text else None:
             return silence
-        if before is not None and before.tree == version.tree:
+        if before is not None and (before.tree, before.deleted) == (version.tree, version.deleted):
             return Refusal(reason=UNCHANGED)
-    if not version.files:
+    if not version.files and not version.deleted:
         return Refusal(reason=UNCHANGED)
     note = text.split("```", 1)[0].strip()
     return replace(version, number=len(state.work.versions) + 1, note=note, answers=answers)
