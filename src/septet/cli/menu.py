@@ -117,12 +117,13 @@ def resume_selected(chat: str, message: str | None, options: Options) -> int:
 async def run_program(chat: str, options: Options) -> None:
     """Run the program as the runner would, and show what it says."""
     from septet.wiring.session import open_session
-    from septet.wiring.trial import try_newest
+    from septet.wiring.trial import planned_command, try_newest
 
     async with open_session() as session:
         result = await try_newest(session, chat, (), options.programs.unsafe_local)
+        command = planned_command(await session.state(chat))
     put_bytes(result.stdout.encode())
-    notify(f"{result.stderr}{result.ending}")
+    notify(f"{result.stderr}{command}: {result.ending}")
 
 
 def delete(chat: str) -> None:

@@ -23,7 +23,7 @@ from septet.workspace.scratch import Scratch
 async def try_newest(session: Session, chat: str, words: Sequence[str], unsafe: bool) -> RunResult:
     """Run the words, or what the plan runs."""
     state = await session.state(chat)
-    command = shlex.join(words) or (state.plan.current.run if state.plan.current else "") or "python main.py"
+    command = shlex.join(words) or planned_command(state)
     run = RunStarted(id="by hand", purpose="run", command=command, tree="")
     sandbox = await session.sandbox(unsafe)
     mode = None if words else mode_of_run(state, await sources(state, session.blobs))
@@ -35,6 +35,11 @@ async def try_newest(session: Session, chat: str, words: Sequence[str], unsafe: 
         await lay_out_version(session, state, scratch, folder)
         job = replace(evidence_job(state, run, Workspace(folder)), mode=mode)
         return await sandbox.run(mount_over_origin(job, scratch))
+
+
+def planned_command(state: State) -> str:
+    """What starts the program."""
+    return (state.plan.current.run if state.plan.current else "") or "python main.py"
 
 
 async def lay_out_version(session: Session, state: State, scratch: Scratch, folder: Path) -> None:
