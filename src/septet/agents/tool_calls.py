@@ -59,12 +59,14 @@ async def tool_answer(
     """
     call, texts = context.call.id, context.texts
     own = None if isinstance(said, ToolResult) else texts.known.keys() - state.work.person_files
+    edited = (
+        context.wished.keys() & texts.read.keys()
+    )  # what is read below, for the difference, the tool has not seen
     change = said if isinstance(said, Refusal) else await possible_change(context, own)
     if isinstance(change, Refusal) or isinstance(said, Refusal):
         reason = said if isinstance(said, Refusal) else change
         assert isinstance(reason, Refusal)
         return ToolAnswered(id=call, text=reason.reason, failed=True)
-    edited = context.wished.keys() & texts.read.keys()
     replaced = change.texts.keys() - texts.known.keys() - edited
     if (refused := await check_overwrite(state, replaced, run_context)) is not None:
         return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown_files)

@@ -24,6 +24,7 @@ DENIED = (f"{API}.STREAM.DELETE.>", f"{API}.STREAM.PURGE.{LOG_STREAM}", f"{API}.
 
 OWN_EVENTS = (
     "model_answered",
+    "member_briefed",
     "reply_refused",
     "facts_changed",
     "decision_recorded",

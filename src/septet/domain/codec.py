@@ -64,7 +64,7 @@ EVENTS: tuple[type[Event], ...] = get_args(Event)
 KINDS = {event: re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower() for event in EVENTS}
 """`RunFinished` is stored as `run_finished`."""
 ACTORS = {
-    event: tuple(field for field in ("role", "speaker", "by") if field in event.__struct_fields__)
+    event: tuple(field for field in ("role", "speaker", "by", "member") if field in event.__struct_fields__)
     for event in EVENTS
 }
 """Fields that say who acted, the best one first."""

@@ -177,7 +177,7 @@ async def test_what_the_person_changes_in_between_is_a_version_of_its_own(tmp_pa
 
 async def test_main_is_run_although_the_plan_does_not_say_so(tmp_path: Path) -> None:
     plan = PLAN.replace("run: python main.py\n", "").replace(
-        "python main.py =>", "python -c 'import main; print(\"hello, world\")' =>"
+        "python main.py =>", "python -c 'import main; print(main.greet(\"world\"))' =>"
     )
     broken = MAIN + "    raise SystemExit(4)\n"
     turns: list[Arguments] = [

@@ -68,10 +68,7 @@ async def test_a_file_is_replaced_only_after_it_was_shown_and_comes_back(tmp_pat
     project = fill(tmp_path / "project", {"hello.py": PRECIOUS, "notes/todo.txt": "buy milk"})
     (project / "hello.py").chmod(0o755)
     played = await play(tmp_path, script(tmp_path, *SCRIPTS[name]), name, rounds=12)
-    if name in (
-        "iterate",
-        "pair",
-    ):  # the autocoder is shown all texts beforehand, a tool tells the difference
+    if name != "autocoder":  # which is shown all texts beforehand
         assert "hello.py" in played.refusals[0]
         assert "precious" in played.refusals[0]
     assert (project / "hello.py").read_text() == NEW
