@@ -9,7 +9,7 @@ from cli.commands import PATIENCE, SMALL, Septet, kinds
 from septet.domain.codec import decode
 from septet.domain.events import Event, ModelAnswered, RunStarted
 
-EVENTS = 39
+EVENTS = 45
 """How many events an uninterrupted run has: checked below, so that none is left out."""
 
 RUN = ["run", "add two numbers", "-m", SMALL, "--yes", "--json", "-n", "adding"]

@@ -45,6 +45,7 @@ def test_the_newest_pull_request_is_fetched_through_the_allow_list(septet: Septe
         model = f"scripted:{SCRIPTS / 'pull_request_http.yaml'}"
         done = septet(*RUN, "-m", model, "--network", place)
     assert done.returncode == CLAIMED, done.stderr
+    assert septet("deliver", "pull").returncode == 0
     assert (tmp_path / "w" / "pr.txt").read_text() == "#42 Add a clock\n"
     assert f"network for programs: only {place}" in done.stderr
     assert "elsewhere: HTTP Error 403: Forbidden" in history(septet)
@@ -70,6 +71,8 @@ def test_the_newest_pull_request_is_written_and_a_marker_in_the_output_ends_noth
     assert log.index("TERMINATE") < log.index("septet.terminated")
     assert kinds(log).count("terminated") == 1
     assert envelopes(log)[-1]["status"] == "claimed"
+    assert not (workspace / "pr.txt").exists(), "what is only claimed waits for the person"
+    assert septet("deliver", "pull").returncode == 0
     assert (workspace / "pr.txt").read_text() == "#42 Add a clock\n"
     claim = "claimed, not proven: the manager says it is done, nothing was checked"
     listed = septet("list").stdout
