@@ -120,7 +120,8 @@ def without_bubblewrap(septet: Septet, **variables: str) -> subprocess.Completed
     run = f"exec {sys.executable} -m septet run add -m {SMALL} --yes -n adding"
     command = ["unshare", "--mount", "sh", "-c", f"{hide} && {run}"]
     environment = {**septet.environment, **variables}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    folder = septet.home.parent
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     if "Operation not permitted" in done.stderr:
         pytest.skip("a mount namespace is not permitted here")
     return done
