@@ -12,12 +12,10 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from septet.agents.person import agreeing_to_work, always_agree, away
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadUsage
 from septet.ports import Agent
-from septet.ways.table import TEAMS, as_much_again
 
 if TYPE_CHECKING:
     from septet.domain.messages import Price
@@ -321,6 +319,8 @@ def budget_with(budget: Budget, bounds: Bounds) -> Budget:
 
 def more_budget(state: State, bounds: Bounds) -> Budget:
     """As much again as the chat had, or what the command line says, on top of what is used up."""
+    from septet.ways.table import as_much_again
+
     return as_much_again(state, budget_with(state.team.budget, bounds))
 
 
@@ -329,6 +329,8 @@ def with_questions(team: TeamSpec, consent: Consent, here: bool) -> TeamSpec:
 
     One whose team takes plans as they come asks before reviews only where the team says so.
     """
+    from septet.ways.table import TEAMS
+
     asks = here and not consent.to_all and consent.approve != "never"
     policy = "ask" if asks and team in TEAMS.values() else team.packages
     if consent.approve == "never":
@@ -352,6 +354,8 @@ def stand_in(consent: Consent, person: Agent | None, command: str) -> Agent | No
 
     `command` is what a person who is away can type later.
     """
+    from septet.agents.person import agreeing_to_work, always_agree, away
+
     if consent.to_all:
         return always_agree
     if consent.approve == "edits":
