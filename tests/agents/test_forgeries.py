@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from agents.evidence_runs import examine
-from agents.forgeries import FORGERIES, RUN, SEEN_BY_EXAMPLES
+from agents.forgeries import FORGERIES, RUN, SEEN_BY_EXAMPLES, TEST
 from agents.honest_programs import HONEST
 
 from septet.domain.plans import CommandSucceeds, ExampleHolds, Plan, Requirement, TestsPass
@@ -33,6 +33,26 @@ async def test_a_forgery_is_not_taken_for_evidence(tmp_path: Path, cache: Path, 
     assert shortcomings(state)
     state = await examine(tmp_path, cache, FORGERIES[name], Plan(items=(TESTED, PRINTED), run=RUN))
     assert shortcomings(state)
+
+
+REWRITES = """\
+def add(a, b):
+    return 0
+
+
+if __name__ == "__main__":
+    text = open("test_add.py").read()
+    open("test_add.py", "w").write(text.replace("== 5", "== 0"))
+"""
+
+
+async def test_a_run_that_rewrites_the_tests_changes_nothing_for_the_next(
+    tmp_path: Path, cache: Path
+) -> None:
+    plan = Plan(items=(TESTED,), run="python add.py")
+    state = await examine(tmp_path, cache, {"add.py": REWRITES, "test_add.py": TEST}, plan)
+    assert state.work.evidence["P1"].detail == "1 failed"
+    assert "== 5" in (tmp_path / "work" / "test_add.py").read_text()
 
 
 @pytest.mark.parametrize("name", sampled(HONEST))

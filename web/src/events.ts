@@ -303,7 +303,7 @@ export interface VersionWritten {
 
 export interface RunStarted {
   id: string;
-  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone';
+  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone' | 'tests as found';
   command: string;
   tree: string;
   mode?: '' | 'cell' | 'screen' | 'server';
@@ -341,7 +341,7 @@ export interface RunResult {
 
 export interface RunFinished {
   id: string;
-  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone';
+  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone' | 'tests as found';
   command: string;
   tree: string;
   result: RunResult;

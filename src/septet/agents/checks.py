@@ -35,6 +35,7 @@ from septet.team.evidence import (
     baseline_report,
     control_doubts,
     doubts,
+    found_tests_of,
     incomplete_reason,
     raw_tests_of,
     run_for,
@@ -142,7 +143,15 @@ def about_tests(state: State, target: str) -> Observation:
         return Observation(holds=False, detail=trouble, run=where)
     if found := doubts(state) or control_doubts(state, target):
         return Observation(holds=False, detail=found[0], run=where)
-    return Observation(holds=True, detail=report.counts, run=where)
+    as_found = found_tests_of(state)
+    before = as_found.about(target) if as_found else TestReport()
+    if not before.failed:
+        return Observation(holds=True, detail=report.counts, run=where)
+    if baseline_report(state).about(target).failed:
+        return Observation(
+            holds=False, detail=f"{before.counts} with the tests as they were found", run=where
+        )
+    return Observation(holds=True, detail=f"{report.counts}; as it was found: {before.counts}", run=where)
 
 
 def about_mending(state: State, target: str) -> Observation:
@@ -155,6 +164,9 @@ def about_mending(state: State, target: str) -> Observation:
         return Observation(holds=False, detail=detail, run=state.base.baseline.id)
     run, report = run_for(state, "tests"), raw_tests_of(state).about(target)
     trouble = about_report(report, run, is_folder(target))
+    as_found = found_tests_of(state)
+    if not trouble and as_found and (why := about_report(as_found.about(target), run, is_folder(target))):
+        trouble = f"{why} with the tests as they were found"
     detail = trouble or f"{before.counts} before, {report.counts} now"
     return Observation(holds=not trouble, detail=detail, run=run.id if run else "")
 

@@ -23,7 +23,7 @@ from septet.domain.events import (
     RunStarted,
     VersionWritten,
 )
-from septet.domain.files import Delta, FileChange, Layout, is_test
+from septet.domain.files import Delta, FileChange, Layout, belongs_to_tests, is_test
 from septet.domain.packages import MissingPackages
 from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Serves
 from septet.domain.pytest_report import PYTEST
@@ -46,6 +46,7 @@ from septet.team.acceptance import example_driver
 from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
 from septet.team.evidence import (
     control_of_tests,
+    needs_found_tests,
     needs_mutant,
     open_runs,
     run_for,
@@ -164,8 +165,14 @@ class RunContext:
                     reached = await folder.content(REACHED) or b""
                     tests = only_reached(result.tests, reached.decode(errors="replace"))
                     result = replace(result, tests=tests)
+        elif started.purpose == "tests as found":
+            async with found_tests_folder(state, self) as folder:
+                job = replace(self.mounted(evidence_job(state, started, folder)), mode=mode)
+                result = replace(await self.run_live(job, state.chat, speaker), changes=(), others=())
         else:
             await in_thread(lambda: make_folder(self.workspace.root))  # the run before may have shut it
+            if started.purpose in ("run", "tests", "check"):  # or have rewritten what it is judged by
+                await self.write_newest(state)
             job = replace(self.mounted(evidence_job(state, started, self.workspace)), mode=mode)
             result = await self.run_live(job, state.chat, speaker)
             old = any(change.kind == "changed" for change in result.changes)
@@ -303,6 +310,8 @@ def next_run(state: State, controls: Sequence[ControlName]) -> PlannedRun | None
     """What to run next: what the plan asks for, then what passed once more without a working program."""
     if planned := open_runs(state):
         return planned[0]
+    if needs_found_tests(state):
+        return PlannedRun(purpose="tests as found")
     if needs_doubt(state):
         return PlannedRun(purpose="tests alone", about=HOLLOW if HOLLOW in controls else "")
     if planned := open_controls(state):
@@ -401,6 +410,22 @@ async def control_folder(
         yield workspace
 
 
+@asynccontextmanager
+async def found_tests_folder(state: State, run_context: RunContext) -> AsyncGenerator[Workspace, None]:
+    """A temporary copy of the base with the newest program in it, and the tests as the base has them."""
+    version, scratch = state.work.version, run_context.scratch
+    assert version is not None, "there is something to test"
+    assert scratch is not None, "who has a baseline has a copy of the base"
+    with temporary_folder("tests") as folder:
+        workspace = Workspace(folder)
+        await in_thread(lambda: scratch.fill(folder))
+        program = tuple(file for file in version.files if not belongs_to_tests(file.path))
+        await workspace.write_layout(Layout(files=program), run_context.blobs)
+        gone = [folder / path for path in version.deleted if not belongs_to_tests(path)]
+        await in_thread(lambda: [path.unlink(missing_ok=True) for path in gone])
+        yield workspace
+
+
 def mount_over_origin(job: Job, scratch: Scratch) -> Job:
     return replace(job, mounted_at=os.path.realpath(scratch.origin), shared=scratch.shared)
 
@@ -412,8 +437,9 @@ async def show_delta(scratch: Scratch, delta: Delta, blobs: Blobs) -> None:
 
 def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
-    testing = started.purpose in ("tests", "tests alone", "baseline") and not tests_command(state)
-    if started.purpose in ("tests", "baseline"):
+    suites = ("tests", "tests as found", "baseline")
+    testing = started.purpose in (*suites, "tests alone") and not tests_command(state)
+    if started.purpose in suites:
         limits = suite_limits(state)
     check = check_for(state, PlannedRun(purpose=started.purpose, about=started.about))
     words = command_words(started.command)

@@ -241,12 +241,12 @@ def run_line(event: RunFinished) -> Words:
     if event.purpose in CONTROLS:
         what = "tests" if event.purpose == "tests alone" else f"check {event.about}"
         return "runner", f"{what} {control_text(event)}"
-    report = result.report if event.purpose == "tests" else None
+    report = result.report if event.purpose in ("tests", "tests as found") else None
     counts = [report.counts] if report and report.cases else []
     made = [change.path for change in result.changes if change.kind != "deleted"]
     facts = [result.ending, f"{result.seconds:.2f} s", *counts, *made]
     shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)
-    what = "tests" if report else f"{event.title}: {event.command}{MODES[event.mode]}"
+    what = event.title if report else f"{event.title}: {event.command}{MODES[event.mode]}"
     return "runner", f"{what} → {' · '.join(facts)}{shown}"
 
 

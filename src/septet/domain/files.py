@@ -79,6 +79,11 @@ def is_test(path: str) -> bool:
     return name == "conftest.py" or stem.startswith("test_") or stem.endswith("_test") or ".test." in name
 
 
+def belongs_to_tests(path: str) -> bool:
+    """A test, or something beside the tests that may decide what becomes of them."""
+    return is_test(path) or not {"test", "tests"}.isdisjoint(path.split("/")[:-1])
+
+
 def tree_of(files: Iterable[FileRef], moment: str = "") -> str:
     """One hash for a set of files: evidence counts only for the tree that it was found on.
 

@@ -63,10 +63,12 @@ Mode = Screen | Server | Cell
 
 ModeName = Literal["", "screen", "server", "cell"]
 
-Purpose = Literal["run", "tests", "tests alone", "check", "hollow check", "script", "baseline"]
+Purpose = Literal[
+    "run", "tests", "tests alone", "tests as found", "check", "hollow check", "script", "baseline"
+]
 """What something is run for: the program, its tests, a requirement, a tool's script, or (`baseline`) the tests of the
-base before anything was changed. `tests alone` and `hollow check`
-repeat tests and checks without a working program: what still passes then proves nothing.
+base before anything was changed. `tests as found` are the base's own, over the newest program. `tests alone` and
+`hollow check` repeat tests and checks without a working program: what still passes then proves nothing.
 """
 CONTROLS: frozenset[Purpose] = frozenset({"tests alone", "hollow check"})
 ControlName = Literal["hollow", "results", "operators", "constants"]

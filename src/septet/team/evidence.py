@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
-from septet.domain.files import is_test
+from septet.domain.files import belongs_to_tests, is_test
 from septet.domain.plans import (
     CommandSucceeds,
     ExampleHolds,
@@ -19,7 +19,7 @@ from septet.domain.plans import (
     TestsPass,
     Wish,
 )
-from septet.domain.pytest_report import FAILURES, TestReport, one_case
+from septet.domain.pytest_report import FAILURES, TestReport, covers, one_case
 from septet.domain.runs import HOLLOW, PlannedRun, Purpose, RunResult
 from septet.domain.state import State
 from septet.team.controls import MUTANTS
@@ -101,6 +101,34 @@ def tests_command(state: State) -> str:
     """How tests are run where it is not by pytest: as the team says, or as the project does."""
     found = state.base.survey.tests if state.base else ""
     return state.team.tests or ("" if "pytest" in found else found)
+
+
+def found_tests_of(state: State) -> TestReport | None:
+    """What became of the project's own tests, as they were found, over the newest program; None where nobody touched
+    them: then the newest tests are these.
+    """
+    run = run_for(state, "tests as found")
+    return None if run is None else report_of(state, run)
+
+
+def needs_found_tests(state: State) -> bool:
+    """The team's tests may pass because it has changed or patched them: the project's are run as they were."""
+    version = state.work.version
+    if version is None or state.base is None or state.base.baseline is None or test_problems(state):
+        return False
+    paths = [*(file.path for file in version.files), *version.deleted]
+    return any(map(belongs_to_tests, paths)) and run_for(state, "tests as found") is None
+
+
+def broken_tests(state: State) -> list[str]:
+    """Tests that passed on the base and fail as they were found. Those that the plan names may change."""
+    found = found_tests_of(state)
+    if found is None:
+        return []
+    named = [item.check.target for item in state.plan.items if isinstance(item.check, TestsPass)]
+    passed = set(found.passed)
+    lost = [test for test in baseline_report(state).passed if test not in passed]
+    return [test for test in lost if not any(covers(target, test) for target in named)]
 
 
 def lost_tests(state: State) -> list[str]:
@@ -274,6 +302,9 @@ def test_problems(state: State) -> list[str]:
         return [
             f"{pluralize(len(lost), 'test')} that passed before {'is' if len(lost) == 1 else 'are'} gone ({lost[0]})"
         ]
+    if broken := broken_tests(state):
+        words = "fails as it was" if len(broken) == 1 else "fail as they were"
+        return [f"{pluralize(len(broken), 'test')} that passed before {words} found ({broken[0]})"]
     if run is not None and not run.result.succeeded and not raw_tests_of(state).failed:
         return ["the test run did not end well"]
     return doubts(state)
