@@ -16,6 +16,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import tree_of
+from septet.domain.messages import Answer
 from septet.domain.plans import FileExists, Refusal
 from septet.domain.replies import CodeFile
 from septet.domain.state import State
@@ -151,3 +152,17 @@ async def test_what_was_there_before_is_not_called_left_out() -> None:
 async def test_a_single_unnamed_block_is_the_only_file_there_is() -> None:
     assert await written("```python\nx = 2\n```", MemoryBlobs(), tool="x = 1\n") == {"tool.py": "x = 2\n"}
     assert await written("```python\nx = 2\n```", MemoryBlobs()) == {"main.py": "x = 2\n"}
+
+
+@pytest.mark.parametrize("form", ["", "text", "small"])
+async def test_a_cut_answer_is_never_taken_as_whole(form: str) -> None:
+    coder = RoleSpec(name="coder", role="coder", form=form)  # pyright: ignore[reportArgumentType]
+    answer = Answer(text="```python main.py\nprint(1)\n```\nand now the tes", stop="length")
+    cut = ModelAnswered(role="coder", answer=answer)
+    state = chat([*planned(), TurnOpened(speaker="coder"), cut])
+    (event,) = await events_of(agent_of(coder, ScriptedTurn(role="coder")), state)
+    if form == "small":  # it is stopped on purpose, where it repeats or explains itself
+        assert isinstance(event, VersionWritten)
+    else:
+        assert isinstance(event, ReplyRefused)
+        assert "was cut; it ends with:\n```python main.py" in event.reason

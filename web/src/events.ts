@@ -153,6 +153,7 @@ export interface Answer {
   model?: string;
   calls?: ToolCall[];
   reasoning?: string;
+  replay?: string;
   stop?: 'calls' | 'filtered' | 'finished' | 'length';
   usage?: Usage;
   cost?: number | null;

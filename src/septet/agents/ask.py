@@ -67,6 +67,7 @@ def request_of(
         timeout=member.timeout,
         purse=purse_for(state, member.name),
         price=state.budget.price,
+        thread=f"{state.chat}.{member.name}",
     )
 
 

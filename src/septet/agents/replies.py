@@ -17,6 +17,8 @@ from septet.workspace.files import path_problem
 from septet.workspace.validation import elision_of, fault_text
 
 MAIN = "main.py"
+LAST_WORDS = 200
+"""Characters of a cut answer that are shown back."""
 
 
 Brief = Callable[[State], Awaitable[tuple[Message, ...]]]
@@ -31,7 +33,9 @@ def one_answer_agent(member: RoleSpec, model: Model, bus: Bus, brief: Brief, set
             return None
         known = state.floor.turn.answers[-1:]
         said = known[0] if known else await ask_model(member, model, bus, state, await brief(state))
-        trouble = misplaced_call(said.answer) or (None if settle else empty_message(said.answer))
+        trouble = misplaced_call(said.answer) or (
+            cut_answer(member, said.answer) if settle else empty_message(said.answer)
+        )
         news: list[Event] = [] if known else [said]
         if trouble is None and (change := change_in(said.answer.text)):
             news.append(FactsChanged(by=member.name, change=change))
@@ -55,6 +59,16 @@ def misplaced_call(answer: Answer) -> Refusal | None:
     were = "was" if len(names) == 1 else "were"
     reason = f"you have no tools here: {join_words(names)} {were} not called; reply in text"
     return Refusal(reason=reason) if names else None
+
+
+def cut_answer(member: RoleSpec, answer: Answer) -> Refusal | None:
+    """An answer that is not whole is none, whatever stands in it; a small model is stopped on purpose."""
+    if answer.stop != "length" or answer.calls or member.form == "small":
+        return None
+    end = answer.text.rstrip()[-LAST_WORDS:]
+    said = f"it ends with:\n{end}\n" if end else ""
+    reason = f"your answer reached the longest length and was cut; {said}say it shorter, or in smaller steps"
+    return Refusal(reason=reason)
 
 
 def empty_message(answer: Answer) -> Refusal | None:

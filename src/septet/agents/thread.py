@@ -7,7 +7,7 @@ nearly all of it, and nothing that a member was told changes afterwards.
 from collections.abc import Sequence
 
 from septet.domain.events import MemberBriefed, ModelAnswered, ToolAnswered, ToolCalled
-from septet.domain.messages import Message, ToolCall
+from septet.domain.messages import Answer, Message, ToolCall
 from septet.domain.state import State
 
 LOST = "(not carried out: the turn was ended before)"
@@ -25,7 +25,7 @@ def member_messages(state: State, member: str) -> tuple[Message, ...]:
                 messages.append(Message(role="user", text=said.text, images=said.images))
             case ModelAnswered(role=name, answer=answer) if name == member and messages:
                 messages += lost_answers(open_calls)
-                messages.append(Message(role="assistant", text=answer.text, calls=answer.calls))
+                messages.append(assistant_message(answer))
                 open_calls = {call.id: call for call in answer.calls}
             case ToolCalled(id=number, by=name, call=call) if name == member:
                 calls[number] = call
@@ -35,6 +35,12 @@ def member_messages(state: State, member: str) -> tuple[Message, ...]:
             case _:
                 continue
     return tuple(messages)
+
+
+def assistant_message(answer: Answer) -> Message:
+    """What the member said; reasoning goes with the calls that it led to."""
+    replay = answer.replay if answer.calls else ""
+    return Message(role="assistant", text=answer.text, calls=answer.calls, replay=replay)
 
 
 def system_message(text: str) -> Message:

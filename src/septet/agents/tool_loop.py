@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from septet.agents.ask import ask_model
-from septet.agents.replies import refused_by
+from septet.agents.replies import cut_answer, refused_by
 from septet.agents.runner import RunContext
 from septet.agents.thread import member_messages
 from septet.agents.tool_calls import answer_call
@@ -70,7 +70,8 @@ async def work(member: ToolMember, state: State, record: Record) -> Event | None
                 return await end_early(member, state)
             complaint = ENOUGH if calls_made(state) >= MOST_CALLS else ""
         else:
-            event = await member.settle(state, said.answer.text)
+            cut = cut_answer(member.spec, said.answer)
+            event = cut or await member.settle(state, said.answer.text)
             if not (complaint := complaint_about(state, event)):
                 return refused_by(member.spec, event)
         if complaint:

@@ -43,13 +43,17 @@ class ToolCall(Value):
 
 
 class Message(Value):
-    """One message of a request. `images` are blob addresses; `call` ties a tool's result to its call."""
+    """One message of a request. `images` are blob addresses; `call` ties a tool's result to its call.
+
+    `replay` is what the answer that it repeats says of its reasoning.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
     images: tuple[str, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     call: str = ""
+    replay: str = ""
 
 
 class ToolOffer(Value):
@@ -81,7 +85,8 @@ class Request(Value):
     """One question to a model: the `step`-th of its role in the chat, so that scripts and replays find it.
 
     Who knows a model's price holds the question back where the `purse` would not do for it; `price` is that of
-    a model whose price nobody else knows. `timeout` is how many seconds one try may take.
+    a model whose price nobody else knows. `timeout` is how many seconds one try may take. `thread` names the history
+    that the request goes on with, so that a service finds what it has kept of it.
     """
 
     role: str
@@ -94,6 +99,7 @@ class Request(Value):
     timeout: float | None = None
     purse: Purse | None = None
     price: Price | None = None
+    thread: str = ""
 
 
 class Delta(Value):
@@ -108,12 +114,16 @@ class Delta(Value):
 
 
 class Answer(Value):
-    """A whole answer. `cost` in US dollars, None where no price is known."""
+    """A whole answer. `cost` in US dollars, None where no price is known.
+
+    `replay` is reasoning in the words of the wire, which wants it back with the results of the calls.
+    """
 
     text: str
     model: str = ""
     calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
+    replay: str = ""
     stop: StopReason = "finished"
     usage: Usage = Usage()
     cost: float | None = None

@@ -82,7 +82,7 @@ class AnswerParts:
 
     def answer(self, text: str, model: str, calls: tuple[ToolCall, ...], stop: StopReason) -> Answer:
         """The whole answer. Raises InvalidAnswer where it says nothing although it ended as usual."""
-        stop = "calls" if calls else stop
+        stop = "calls" if calls and stop != "length" else stop
         if not text and not calls and stop == "finished":
             raise InvalidAnswer("the answer was empty")
         return Answer(text=text, model=model, calls=calls, reasoning="".join(self.reasons), stop=stop)

@@ -33,7 +33,7 @@ def anthropic_events(reply: Reply) -> Iterator[bytes]:
     )
     for index, block in enumerate(content_blocks(reply)):
         yield from block_events(index, block, reply.piece)
-    stop = FINISH["calls" if reply.calls else reply.stop]
+    stop = FINISH[reply.ending]
     yield event("message_delta", delta={"stop_reason": stop}, usage={"output_tokens": reply.usage.completion})
     yield event("message_stop")
 
@@ -41,7 +41,7 @@ def anthropic_events(reply: Reply) -> Iterator[bytes]:
 def content_blocks(reply: Reply) -> Iterator[tuple[Fields, str, str]]:
     """The opening of a content block, the kind of its deltas, and its text."""
     if reply.reasoning:
-        yield {"type": "thinking", "thinking": ""}, "thinking", reply.reasoning
+        yield {"type": "thinking", "thinking": "", "signature": ""}, "thinking", reply.reasoning
     if reply.text:
         yield {"type": "text", "text": ""}, "text", reply.text
     for call in reply.calls:
@@ -58,6 +58,9 @@ def block_events(index: int, block: tuple[Fields, str, str], length: int) -> Ite
     yield event("content_block_start", index=index, content_block=opening)
     for part in cut(text, length):
         yield event("content_block_delta", index=index, delta={"type": kind, field: part})
+    if field == "thinking":
+        signed = {"type": "signature_delta", "signature": "signed"}
+        yield event("content_block_delta", index=index, delta=signed)
     yield event("content_block_stop", index=index)
 
 
@@ -71,7 +74,7 @@ def anthropic_answer(reply: Reply) -> Fields:
         "role": "assistant",
         "model": "mock",
         "content": content,
-        "stop_reason": FINISH["calls" if reply.calls else reply.stop],
+        "stop_reason": FINISH[reply.ending],
         "usage": {"input_tokens": reply.usage.prompt, "output_tokens": reply.usage.completion},
     }
 

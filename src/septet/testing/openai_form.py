@@ -48,7 +48,7 @@ def openai_events(reply: Reply) -> Iterator[bytes]:
         yield delta({"tool_calls": [{**head, "function": {"name": call.name, "arguments": ""}}]})
         for part in cut(call.arguments, reply.piece):
             yield delta({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
-    yield delta({}, FINISH["calls" if reply.calls else reply.stop])
+    yield delta({}, FINISH[reply.ending])
     yield chunk([], reply.usage)
     yield b"data: [DONE]\n\n"
 
@@ -64,7 +64,7 @@ def openai_answer(reply: Reply) -> Fields:
         message["reasoning_content"] = reply.reasoning
     if calls:
         message["tool_calls"] = calls
-    finish = FINISH["calls" if reply.calls else reply.stop]
+    finish = FINISH[reply.ending]
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",

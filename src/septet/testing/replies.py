@@ -43,6 +43,11 @@ class Reply(Value):
     piece: int = 8
     pause: float = 0.0
 
+    @property
+    def ending(self) -> StopReason:
+        """What it says of its end; calls may be cut, too."""
+        return "calls" if self.calls and self.stop == "finished" else self.stop
+
 
 class SeenRequest(Value):
     """A request as it came over the socket; header names are in lower case."""

@@ -54,6 +54,10 @@ class MockServer:
         self.embed: Embed = bag_of_words
         self.words = ""
         """What it says when it is asked for a feature that it does not have; its own words unless these are set."""
+        self.refused = ""
+        """A parameter that it does not take."""
+        self.longest = 0
+        """How many tokens an answer may be asked to have at most; 0 for any."""
         self.connections = 0
         self.url = ""
         self._script = script
@@ -96,12 +100,26 @@ class MockServer:
             return model_list(seen)
         if feature := missing_feature(seen, self._features):
             return unsupported_response(seen, feature, self.words)
+        if problem := self._problem(seen):
+            return api_error_response(form, 400, problem, "invalid_request_error")
         if seen.path.endswith("/embeddings"):
             return embeddings(seen, self.embed)
         reply: Reply = self._script(seen)
         if fault := self._faults.get(seen.number):
             return faulty(fault, seen, reply, self._retry_after)
         return plain_response(seen, reply)
+
+    def _problem(self, seen: SeenRequest) -> str:
+        """What is wrong with a parameter, in the words of the services."""
+        wanted = seen.fields.get("max_tokens")
+        if self.longest and isinstance(wanted, int) and wanted > self.longest:
+            return (
+                f"max_tokens: {wanted} > {self.longest}, which is the maximum allowed number of output tokens"
+            )
+        name = self.refused
+        return (
+            f"Unrecognized request argument supplied: {name}" if name and name.encode() in seen.body else ""
+        )
 
 
 def sent_credentials(seen: SeenRequest) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The Anthropic messages wire, from the client's side: requests to bytes, events to an answer."""
 
+import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -11,7 +12,14 @@ from msgspec.structs import replace
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, Usage
 from septet.models.credentials import Credentials, header
 from septet.models.encoding import EncodedImage, HistoryCache, Loader, encoded_images
-from septet.models.faults import DECODE_ERRORS, ContentFiltered, ErrorBody, InvalidAnswer, fault_in_stream
+from septet.models.faults import (
+    DECODE_ERRORS,
+    ContentFiltered,
+    ErrorBody,
+    InvalidAnswer,
+    RequestRejected,
+    fault_in_stream,
+)
 from septet.models.http import HttpClient
 from septet.models.providers.provider import (
     Connections,
@@ -26,7 +34,9 @@ from septet.models.sse import AnswerParts, read_deltas
 ENCODER = msgspec.json.Encoder()
 REPLY_TOOL = "reply"
 """The tool that a model must use to answer by a schema: its input is the answer."""
-MAX_TOKENS = 8192
+MAX_TOKENS = 64_000
+"""How long an answer may be, for this wire wants a figure; a model whose longest is shorter says so."""
+MAXIMUM = re.compile(r"max_tokens: \d+ > (\d+)")
 CACHE_CONTROL = {"type": "ephemeral"}
 STOPS: dict[str, StopReason] = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 
@@ -50,6 +60,7 @@ class ContentBlock(Struct):
     id: str = ""
     name: str = ""
     text: str = ""
+    data: str = ""
 
 
 class AnthropicDelta(Struct):
@@ -57,6 +68,7 @@ class AnthropicDelta(Struct):
 
     text: str = ""
     thinking: str = ""
+    signature: str = ""
     partial_json: str = ""
     stop_reason: str | None = None
 
@@ -81,6 +93,7 @@ class AnthropicReader:
         self.is_complete = False
         self.parts = AnswerParts()
         self._calls: dict[int, tuple[ContentBlock, list[str]]] = {}
+        self._thoughts: dict[int, Fields] = {}
         self._stop: str | None = None
         self._usage = AnthropicUsage()
         self._model = ""
@@ -106,6 +119,8 @@ class AnthropicReader:
     def _take_block(self, index: int, block: ContentBlock) -> None:
         if block.type == "tool_use":
             self._calls[index] = (block, [])
+        elif block.type == "redacted_thinking":
+            self._thoughts[index] = {"type": block.type, "data": block.data}
         elif block.text:
             self.parts.add(self.parts.texts, block.text)
 
@@ -114,9 +129,21 @@ class AnthropicReader:
             self.parts.add(self.parts.texts, change.text)
         if change.thinking:
             self.parts.add(self.parts.reasons, change.thinking)
+        if change.thinking or change.signature:
+            self._take_thought(index, change)
         if change.partial_json and index in self._calls:
             self.parts.add(self._calls[index][1], change.partial_json)
         self._stop = change.stop_reason or self._stop
+
+    def _take_thought(self, index: int, change: AnthropicDelta) -> None:
+        block = self._thoughts.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
+        block["thinking"] = f"{block['thinking']}{change.thinking}"
+        block["signature"] = f"{block['signature']}{change.signature}"
+
+    def _replay(self) -> str:
+        """The thoughts as they came; one without a signature would not be taken back."""
+        blocks = [block for _, block in sorted(self._thoughts.items()) if block.get("signature", True)]
+        return ENCODER.encode(blocks).decode() if blocks else ""
 
     def _take_usage(self, raw: msgspec.Raw) -> None:
         """Later figures replace earlier ones, field by field; for nonsense no answer is lost."""
@@ -142,7 +169,8 @@ class AnthropicReader:
         text = replies[0] if replies else "".join(self.parts.texts)
         others = tuple(call for call in calls if call.name != REPLY_TOOL)
         answer = self.parts.answer(text, self._model or model, others, STOPS.get(self._stop, "finished"))
-        return replace(answer, usage=anthropic_usage(self._usage), seconds=seconds)
+        replay = self._replay() if others else ""
+        return replace(answer, usage=anthropic_usage(self._usage), seconds=seconds, replay=replay)
 
 
 def anthropic_usage(piece: AnthropicUsage) -> Usage:
@@ -165,7 +193,15 @@ def blocks_of(message: Message, images: Sequence[EncodedImage]) -> list[Fields]:
         {"type": "tool_use", "id": call.id, "name": call.name, "input": parse_arguments(call.arguments)}
         for call in message.calls
     ]
-    return (texts + pictures + uses) or [{"type": "text", "text": "(nothing)"}]
+    return (thoughts_of(message) + texts + pictures + uses) or [{"type": "text", "text": "(nothing)"}]
+
+
+def thoughts_of(message: Message) -> list[Fields]:
+    """The thinking that led to the calls, as it came; nothing of another wire."""
+    try:
+        return msgspec.json.decode(message.replay, type=list[Fields]) if message.replay else []
+    except DECODE_ERRORS:
+        return []
 
 
 def parse_arguments(arguments: str) -> Fields:
@@ -182,7 +218,7 @@ def wire_role(message: Message) -> str:
 
 def anthropic_options(request: Request, model: str, max_tokens: int) -> Fields:
     """Everything of a request but its messages; the system text is marked as worth keeping in the cache."""
-    fields: Fields = {"model": model, "stream": True, "max_tokens": request.max_tokens or max_tokens}
+    fields: Fields = {"model": model, "stream": True, "max_tokens": max_tokens}
     system = [message.text for message in request.messages if message.role == "system" and message.text]
     if system:
         fields["system"] = [{"type": "text", "text": "\n\n".join(system), "cache_control": CACHE_CONTROL}]
@@ -201,6 +237,16 @@ def anthropic_options(request: Request, model: str, max_tokens: int) -> Fields:
     return fields
 
 
+def cache_marks(said: Sequence[Message]) -> set[int]:
+    """The ends of this request and of the one before it.
+
+    The service looks for what it has kept only a few blocks back from a mark, and parallel calls are many blocks.
+    """
+    answers = [place for place, message in enumerate(said[:-1]) if message.role == "assistant"]
+    before = {answers[-1] - 1} if answers and answers[-1] else set[int]()
+    return before | {len(said) - 1} if said else set()
+
+
 API_VERSION = "2023-06-01"
 
 
@@ -215,9 +261,30 @@ class AnthropicModel:
         self._credentials = credentials
         self._http = http
         self._load = load
+        self._maximum = 0
+        """The model's longest answer, once it has said so."""
         self._history = HistoryCache(self._encode)
 
     async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
+        while True:
+            try:
+                async with aclosing(self._ask(request)) as items:
+                    async for item in items:
+                        yield item
+                return
+            except RequestRejected as refused:
+                refusal = refused
+            # Outside of the handler: nothing has been yielded yet, so asking again repeats nothing.
+            self._learn_maximum(refusal)
+
+    def _learn_maximum(self, refusal: RequestRejected) -> None:
+        """Remember how long the model's answers may be, or give up."""
+        found = MAXIMUM.search(refusal.cause)
+        if found is None or self._maximum:
+            raise refusal
+        self._maximum = int(found[1])
+
+    async def _ask(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
         body = await self._body(request)
         headers = {"anthropic-version": API_VERSION, **await self._credentials()}
         started = time.monotonic()
@@ -232,14 +299,15 @@ class AnthropicModel:
 
     async def _body(self, request: Request) -> bytes:
         said = tuple(message for message in request.messages if message.role != "system")
-        head = ENCODER.encode(anthropic_options(request, self._model, MAX_TOKENS))[:-1] + b',"messages":['
-        match said:
-            case (*earlier, last):
-                before = earlier[-1] if earlier else None
-                history = await self._history.encode(request.role, tuple(earlier))
-                return b"".join((head, history, await self._content(before, last, kept=True), b"]}]}"))
-            case _:
-                return head + b"]}"
+        wanted = request.max_tokens or MAX_TOKENS
+        longest = min(wanted, self._maximum or wanted)
+        head = ENCODER.encode(anthropic_options(request, self._model, longest))[:-1] + b',"messages":['
+        marks = cache_marks(said)
+        parts = [head, await self._history.encode(request.role, said[: min(marks, default=0)])]
+        for place in range(min(marks, default=0), len(said)):
+            before = said[place - 1] if place else None
+            parts.append(await self._content(before, said[place], kept=place in marks))
+        return b"".join((*parts, b"]}]}" if said else b"]}"))
 
     async def _encode(self, before: Message | None, message: Message) -> bytes:
         return await self._content(before, message, kept=False)

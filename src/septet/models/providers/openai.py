@@ -95,6 +95,7 @@ class OpenAIReader:
         self._calls: dict[int, CallParts] = {}
         self._finish: str | None = None
         self._usage: OpenAIUsage | None = None
+        self._reasoning_field = ""
         self._model: str | None = None
 
     def feed(self, data: bytes) -> None:
@@ -127,6 +128,7 @@ class OpenAIReader:
                 self.parts.texts, text if isinstance(text, str) else "".join(part.text for part in text)
             )
         if thought := piece.reasoning_content or piece.reasoning:
+            self._reasoning_field = "reasoning_content" if piece.reasoning_content else "reasoning"
             self.parts.add(self.parts.reasons, thought)
         if piece.refusal:
             self.parts.add(self.parts.texts, piece.refusal)
@@ -154,7 +156,13 @@ class OpenAIReader:
         )
         text = "".join(self.parts.texts)
         answer = self.parts.answer(text, self._model or model, calls, STOPS.get(self._finish, "finished"))
-        return replace(answer, usage=openai_usage(self._usage), seconds=seconds)
+        replay = reasoning_replay(self._reasoning_field, answer)
+        return replace(answer, usage=openai_usage(self._usage), seconds=seconds, replay=replay)
+
+
+def reasoning_replay(field: str, answer: Answer) -> str:
+    """Servers that tell their reasoning want it back, under the same name, beside the calls that it led to."""
+    return ENCODER.encode({field: answer.reasoning}).decode() if field and answer.calls else ""
 
 
 class CallParts:
@@ -198,9 +206,30 @@ class MessageForm(Struct):
     content: str | list[dict[str, object]] | None
     tool_calls: list[CallForm] | UnsetType = UNSET
     tool_call_id: str | UnsetType = UNSET
+    reasoning_content: str | UnsetType = UNSET
+    reasoning: str | UnsetType = UNSET
 
 
-def message_bytes(message: Message, images: list[EncodedImage]) -> bytes:
+class Reasoning(Struct, forbid_unknown_fields=True):
+    """Reasoning as this wire tells it, by either of its names."""
+
+    reasoning_content: str | UnsetType = UNSET
+    reasoning: str | UnsetType = UNSET
+
+
+def reasoning_of(message: Message, quirks: frozenset[str]) -> Reasoning:
+    """What is told again; nothing of another wire, and nothing to a server that does not take it."""
+    try:
+        told = msgspec.json.decode(message.replay, type=Reasoning) if message.replay else Reasoning()
+    except DECODE_ERRORS:
+        return Reasoning()
+    return Reasoning() if REPLAYED & quirks else told
+
+
+def message_bytes(
+    message: Message, images: list[EncodedImage], quirks: frozenset[str] = frozenset()
+) -> bytes:
+    told = reasoning_of(message, quirks)
     calls = [
         CallForm(id=call.id, function=FunctionForm(name=call.name, arguments=call.arguments or "{}"))
         for call in message.calls
@@ -210,6 +239,8 @@ def message_bytes(message: Message, images: list[EncodedImage]) -> bytes:
         content=content_form(message, images),
         tool_calls=calls or UNSET,
         tool_call_id=message.call or UNSET,
+        reasoning_content=told.reasoning_content,
+        reasoning=told.reasoning,
     )
     return ENCODER.encode(form)
 
@@ -233,6 +264,8 @@ def openai_options(request: Request, model: str, quirks: frozenset[str]) -> dict
         fields["temperature"] = request.temperature
     if request.max_tokens is not None:
         fields["max_completion_tokens" if "max_tokens" in quirks else "max_tokens"] = request.max_tokens
+    if request.thread and CACHE_KEY not in quirks:
+        fields[CACHE_KEY] = request.thread
     if request.tools:
         fields["tools"] = [offer_form(offer) for offer in request.tools]
     if request.schema is not None:
@@ -264,22 +297,33 @@ def is_closed(fields: dict[str, object]) -> bool:
     return fields.get("additionalProperties") is False and set(properties) == set(required)
 
 
-OPTIONAL = ("stream_options", "temperature", "max_tokens")
+CACHE_KEY = "prompt_cache_key"
+REPLAYED = frozenset({"reasoning_content", "reasoning"})
+OPTIONAL = ("stream_options", "temperature", "max_tokens", CACHE_KEY, *sorted(REPLAYED, reverse=True))
 """Parameters that some servers refuse by name and an answer does not depend on."""
 
 
 class OpenAIModel:
-    """`url` is the whole address of the chat completions; `load` gives images by their blob address."""
+    """`url` is the whole address of the chat completions; `load` gives images by their blob address.
+
+    `quirks` are parameters that the server is known not to take.
+    """
 
     def __init__(
-        self, url: str, model: str, credentials: Credentials, http: HttpClient, load: Loader | None = None
+        self,
+        url: str,
+        model: str,
+        credentials: Credentials,
+        http: HttpClient,
+        load: Loader | None = None,
+        quirks: frozenset[str] = frozenset(),
     ) -> None:
         self._url = url
         self._model = model
         self._credentials = credentials
         self._http = http
         self._load = load
-        self._quirks: frozenset[str] = frozenset()
+        self._quirks = quirks
         self._history = HistoryCache(self._encode)
 
     async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
@@ -300,6 +344,7 @@ class OpenAIModel:
         if quirk is None:
             raise refusal
         self._quirks |= {quirk}
+        self._history = HistoryCache(self._encode)
 
     async def _ask(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
         body = await self._body(request)
@@ -320,7 +365,7 @@ class OpenAIModel:
         return b"".join((fields[:-1], b',"messages":[', messages, b"]}"))
 
     async def _encode(self, before: Message | None, message: Message) -> bytes:
-        encoded = message_bytes(message, await encoded_images(self._load, message))
+        encoded = message_bytes(message, await encoded_images(self._load, message), self._quirks)
         return encoded if before is None else b"," + encoded
 
 

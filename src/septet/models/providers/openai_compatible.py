@@ -4,9 +4,11 @@ from urllib.parse import urlsplit
 
 from septet.common.hosts import is_loopback
 from septet.errors import BadConfig
-from septet.models.providers.openai import open_openai
+from septet.models.credentials import bearer
+from septet.models.providers.openai import CACHE_KEY, OpenAIModel
 from septet.models.providers.provider import (
     Billing,
+    Connections,
     Endpoint,
     Provider,
     ProviderSettings,
@@ -15,6 +17,13 @@ from septet.models.providers.provider import (
 )
 
 OLLAMA_ADDRESS = "http://127.0.0.1:11434"
+
+
+def open_compatible(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
+    """Their caches find a prefix by themselves; a parameter of OpenAI's own may be refused."""
+    url, key = f"{endpoint.url}/chat/completions", bearer(endpoint.key)
+    quirks = frozenset({CACHE_KEY})
+    return OpenAIModel(url, endpoint.model, key, connections.http, connections.load_image, quirks)
 
 
 def ollama_address(settings: ProviderSettings) -> str:
@@ -44,7 +53,7 @@ def url_billing(name: str) -> Billing:
 OLLAMA = Provider(
     form="ollama/NAME",
     about="Ollama at OLLAMA_HOST",
-    open=open_openai,
+    open=open_compatible,
     endpoint=ollama_endpoint,
     variables=(Variable(setting="url", name="OLLAMA_HOST", default=OLLAMA_ADDRESS),),
     billing=free,
@@ -54,7 +63,7 @@ URL = Provider(
     form="url:http://…#NAME",
     has_tools=True,
     about="any other server of the OpenAI wire",
-    open=open_openai,
+    open=open_compatible,
     endpoint=url_endpoint,
     key_variable="SEPTET_URL_KEY",
     billing=url_billing,

@@ -278,7 +278,7 @@ def answer_of(response: ModelResponse, seconds: float) -> Answer:
         model=response.model_name or "",
         calls=calls,
         reasoning="".join(part.content for part in response.parts if isinstance(part, ThinkingPart)),
-        stop="calls" if calls else cut,
+        stop="calls" if calls and cut != "length" else cut,
         usage=Usage(
             prompt=response.usage.input_tokens,
             cached=response.usage.cache_read_tokens,

@@ -11,6 +11,10 @@ from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
 BROKEN = "The arguments of this call are not a JSON object ({}). Nothing was done. Send the whole call again."
+CUT = (
+    "Your answer reached the longest length inside this call and was cut. Nothing was done. Send less in one call: "
+    "a long file in several steps, its beginning first."
+)
 SOUND = "Nothing was done, because another call was broken. Send this call again too."
 
 
@@ -52,13 +56,14 @@ def argument_repair_request(request: Request, answer: Answer) -> Request:
     said = Message(
         role="assistant", text=answer.text, calls=tuple(quote_broken(call) for call in answer.calls)
     )
-    results = [
-        Message(
-            role="tool", text=BROKEN.format(why) if (why := arguments_error(call)) else SOUND, call=call.id
-        )
-        for call in answer.calls
-    ]
+    cut = answer.stop == "length"
+    results = [Message(role="tool", text=complaint(call, cut), call=call.id) for call in answer.calls]
     return replace(request, messages=(*request.messages, said, *results))
+
+
+def complaint(call: ToolCall, cut: bool) -> str:
+    why = arguments_error(call)
+    return (CUT if cut else BROKEN.format(why)) if why else SOUND
 
 
 def quote_broken(call: ToolCall) -> ToolCall:

@@ -9,10 +9,12 @@ from septet.models.providers.provider import Billing
 from septet.models.wrappers.argument_repair import ArgumentRepair
 from septet.models.wrappers.ask import Item, open_answer
 from septet.models.wrappers.context_limit import ContextLimit
+from septet.models.wrappers.continuation import Continuation
 from septet.models.wrappers.fallback import Fallback, Notify
 from septet.models.wrappers.pricing import Pricing
 from septet.models.wrappers.retry import RequestTimeout, Retry, RetryPolicy
 from septet.models.wrappers.text_protocol import TextProtocol
+from septet.models.wrappers.thinking import ThinkTags
 from septet.models.wrappers.usage import UsageCheck
 from septet.ports import Model
 
@@ -38,7 +40,8 @@ def make_resilient(candidates: Sequence[Candidate], policy: RetryPolicy, notify:
 
 def wrap(candidate: Candidate, policy: RetryPolicy, notify: Notify) -> Model:
     """From the inside out."""
-    model = TextProtocol(UsageCheck(candidate.model))
+    # What is said in words is read from a whole answer, without the thoughts about it.
+    model = TextProtocol(Continuation(ThinkTags(UsageCheck(candidate.model))))
     model = Retry(RequestTimeout(model), policy, notify)
     model = ArgumentRepair(ContextLimit(model))
     return Pricing(model, candidate.name, candidate.billing)
