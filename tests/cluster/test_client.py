@@ -1,14 +1,17 @@
 """The NATS client: headers on their way to a real server and back, subscriptions, and waiting for news."""
 
+import asyncio
 from pathlib import Path
+from urllib.parse import urlparse
 
 import anyio
+import anyio.abc
 import nats.errors
 import pytest
 from cluster.serving import served_client
 from nats.aio.msg import Msg
 
-from septet.cluster.client import Signal, subscribe
+from septet.cluster.client import Signal, Transport, subscribe
 
 pytestmark = pytest.mark.anyio
 
@@ -156,3 +159,17 @@ async def test_of_a_queue_each_message_goes_to_one(tmp_path: Path) -> None:
             await last.wait()
 
     assert heard == list(range(31))
+
+
+async def test_one_who_gives_up_waiting_for_the_end_of_a_connection_takes_nobody_along() -> None:
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        transport = Transport()
+        await transport.connect(urlparse(f"nats://127.0.0.1:{port}"), buffer_size=1024, connect_timeout=10)
+        first, second = (asyncio.create_task(transport.wait_closed()) for _ in "12")
+        await asyncio.sleep(0)  # both wait now
+        first.cancel()
+        await asyncio.wait([first, second])
+        transport.close()
+    assert first.cancelled()
+    assert not second.cancelled()

@@ -61,6 +61,13 @@ def page(browser: Browser) -> Generator[Page]:
     assert not troubles
 
 
+def scroll_up(page: Page, by: str = "box.scrollTop") -> None:
+    """As a person does, with a wheel: what only moves by itself does not end the following of a talk."""
+    page.locator(".talk .scroll").evaluate(
+        f"box => {{ box.dispatchEvent(new WheelEvent('wheel')); box.scrollTop = Math.max(0, box.scrollTop - {by}) }}"
+    )
+
+
 def enter(page: Page, web: Web, path: str = "/") -> None:
     """A browser that has shown the token before."""
     name, _, value = web.cookie.partition("=")

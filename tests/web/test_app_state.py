@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from polling import poll
 
 from septet.cluster.connection import connect_nats
 from septet.cluster.server import ServerConfig, serve
@@ -30,6 +31,20 @@ async def told(frames: Frames, chat: str) -> None:
         pass
 
 
+async def suspend(pid: int) -> None:
+    """The signal is heard by one thread first: the others answer until they have stopped too."""
+    os.kill(pid, signal.SIGSTOP)
+
+    async def is_stopped() -> bool:
+        states = [
+            task.joinpath("stat").read_text().rpartition(")")[2]
+            for task in Path(f"/proc/{pid}/task").iterdir()
+        ]
+        return all(state.split()[0] == "T" for state in states)
+
+    await poll(is_stopped)
+
+
 async def test_the_list_goes_on_after_the_server_was_away_for_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,10 +62,8 @@ async def test_the_list_goes_on_after_the_server_was_away_for_too_long(
             async with overview.listen() as frames:
                 await start(writer, "before")
                 await told(frames, "before")
-                os.kill(server.pid, signal.SIGSTOP)
-                for _ in range(
-                    2
-                ):  # what the page asked before the first of these is given up before the second
+                await suspend(server.pid)
+                for _ in "12":  # what the page asked before the first is given up before the second
                     with pytest.raises(StoreFailed):
                         await impatient.chats()
                 os.kill(server.pid, signal.SIGCONT)

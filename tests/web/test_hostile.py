@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
-from web.conftest import enter
+from web.conftest import enter, scroll_up
 from web.seeding import over, said, seed, started
 from web.serving import Web
 
@@ -97,7 +97,7 @@ def walk_through(page: Page) -> None:
         if set(ids) <= seen:
             return
         seen |= set(ids)
-        feed.evaluate("box => { box.scrollTop = Math.max(0, box.scrollTop - box.clientHeight / 2) }")
+        scroll_up(page, "box.clientHeight / 2")
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, ViewportSize, expect
-from web.conftest import SLOW, enter, listen
+from web.conftest import SLOW, enter, listen, scroll_up
 from web.seeding import group_talk, over, said, seed, started
 from web.serving import Web
 
@@ -146,7 +146,7 @@ def test_what_a_group_does_reads_as_a_talk(page: Page, clock: tuple[Web, str], a
     seed(web.home, "group", group_talk(web.home))
     enter(page, web, "/chat/group")
     expect(page.get_by_text("✗ Stopped unfinished, a bound was reached")).to_be_visible()
-    page.locator(".talk .scroll").evaluate("box => { box.scrollTop = 0 }")
+    scroll_up(page)
     talk = page.get_by_role("feed")
     for line in LINES:
         talk.get_by_text(line.split(":")[0]).first.scroll_into_view_if_needed()
@@ -160,13 +160,43 @@ def test_what_a_group_does_reads_as_a_talk(page: Page, clock: tuple[Web, str], a
     check_access(page, axe)
 
 
+def test_a_talk_is_followed_while_what_is_at_its_end_shrinks_and_grows(
+    page: Page, clock: tuple[Web, str]
+) -> None:
+    """A bubble goes and another comes before the page hears that it was moved: nobody has gone up."""
+    web, _ = clock
+    seed(web.home, "follow", group_talk(web.home))
+    enter(page, web, "/chat/follow")
+    expect(page.get_by_text("✗ Stopped unfinished, a bound was reached")).to_be_visible()
+    page.locator(".talk .scroll").evaluate(
+        """async box => {
+            const tail = (height) => {
+                const bubble = document.createElement('p');
+                bubble.style.height = `${height}px`;
+                box.append(bubble);
+                return bubble;
+            };
+            const heard = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+            const first = tail(400);
+            box.scrollTop = box.scrollHeight;
+            await heard();
+            first.remove();
+            box.scrollTop;  // the browser moves the box up
+            tail(200);
+            await heard();
+        }"""
+    )
+    seed(web.home, "follow", said("coder", "the very last words"))
+    expect(page.get_by_text("the very last words")).to_be_visible()
+
+
 def test_a_tool_is_shown_with_what_it_was_given_and_what_it_changed(
     page: Page, clock: tuple[Web, str]
 ) -> None:
     web, _ = clock
     seed(web.home, "tools", group_talk(web.home))
     enter(page, web, "/chat/tools")
-    page.locator(".talk .scroll").evaluate("box => { box.scrollTop = 0 }")
+    scroll_up(page)
     tools = page.locator("article.tools")
     expect(tools).to_contain_text("✓ write_file mean.py, def mean(numbers): return sum(numbers), 2")
     expect(tools).to_contain_text("new mean.py 64 B")
@@ -250,7 +280,7 @@ def test_thousands_of_events_open_at_once_and_draw_a_few(page: Page, tmp_path: P
         print(f"{count} events were open after {took:.0f} ms")  # noqa: T201  # a figure for docs/web.md
         expect(page.get_by_text(f"message {last} word")).to_be_attached()
         assert page.get_by_role("article").count() < 100
-        page.locator(".talk .scroll").evaluate("box => { box.scrollTop = 0 }")
+        scroll_up(page)
         expect(page.get_by_text("message 0 word")).to_be_visible()
         page.keyboard.press("7")
         expect(page.get_by_text(f"{count} of {count}")).to_be_visible()

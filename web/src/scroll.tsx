@@ -55,6 +55,7 @@ export function Scroll({ count, guess, name, role, follow, target, entry, tail }
   const heights = useRef(new Heights(guess)).current;
   const sticking = useRef(Boolean(follow));
   const lowest = useRef(0);
+  const moving = useRef(false);
   const sought = useRef<number | undefined>(undefined);
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const sizes = useRef<ResizeObserver | undefined>(undefined);
@@ -109,16 +110,27 @@ export function Scroll({ count, guess, name, role, follow, target, entry, tail }
   const scrolled = () => {
     const now = box.current!;
     const near = now.scrollHeight - now.scrollTop - now.clientHeight < NEAR;
-    // What grows below does not end following; only going up does.
-    if (near || now.scrollTop < lowest.current - 1) sticking.current = Boolean(follow) && near;
+    // Neither what grows below nor what vanishes there ends following; only a person who goes up does.
+    if (near) {
+      sticking.current = Boolean(follow);
+      moving.current = false;
+    } else if (moving.current && now.scrollTop < lowest.current - 1) sticking.current = false;
     lowest.current = now.scrollTop;
     redraw(0);
+  };
+  const moves = () => {
+    moving.current = true;
   };
   return (
     <div
       class="scroll"
       ref={box}
       onScroll={scrolled}
+      onWheel={moves}
+      onTouchMove={moves}
+      onKeyDown={moves}
+      onFocusIn={moves}
+      onPointerDown={(event) => event.target === box.current && moves()}
       tabIndex={0}
       role={role === 'feed' ? undefined : 'region'}
       aria-label={role === 'feed' ? undefined : name}

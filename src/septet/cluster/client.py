@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable
 from urllib.parse import ParseResult
 
-import anyio
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -96,8 +95,14 @@ class Transport(TcpTransport):
         await super().connect(uri, buffer_size, connect_timeout)
 
     async def wait_closed(self) -> None:
-        with anyio.move_on_after(CLOSE_TIMEOUT):
-            await super().wait_closed()
+        """Several may wait for one end, on one future: whoever of them is cancelled must not cancel the others."""
+        closing = asyncio.ensure_future(super().wait_closed())
+        try:
+            done, _ = await asyncio.wait([closing], timeout=CLOSE_TIMEOUT)
+        finally:
+            closing.cancel()
+        if done and not closing.cancelled():
+            closing.result()
 
     def __bool__(self) -> bool:
         return True
