@@ -304,11 +304,12 @@ export interface VersionWritten {
 
 export interface RunStarted {
   id: string;
-  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone' | 'tests as found';
+  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
   command: string;
   tree: string;
   mode?: '' | 'cell' | 'screen' | 'server';
   about?: string;
+  only?: string[];
 }
 
 export interface FileChange {
@@ -318,12 +319,13 @@ export interface FileChange {
   sha256?: string;
 }
 
-export type TestCase = [id: string, outcome: 'error' | 'failed' | 'not run' | 'passed' | 'skipped' | 'xfailed' | 'xpassed', phase: 'call' | 'collect' | 'setup' | 'teardown', seconds: number];
+export type TestCase = [id: string, outcome: 'error' | 'failed' | 'not run' | 'passed' | 'skipped' | 'unstable' | 'xfailed' | 'xpassed', phase: 'call' | 'collect' | 'setup' | 'teardown', seconds: number];
 
 export interface TestReport {
   cases?: TestCase[];
   complete?: boolean;
   hooks?: string[];
+  foreign?: string[];
 }
 
 export interface RunResult {
@@ -342,12 +344,13 @@ export interface RunResult {
 
 export interface RunFinished {
   id: string;
-  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests alone' | 'tests as found';
+  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
   command: string;
   tree: string;
   result: RunResult;
   mode?: '' | 'cell' | 'screen' | 'server';
   about?: string;
+  only?: string[];
 }
 
 export interface EvidenceFound {

@@ -31,17 +31,16 @@ from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.ports import Blobs
 from septet.team.acceptance import is_as_wanted, outcome_of, outcome_text
-from septet.team.evidence import (
+from septet.team.baseline import (
     baseline_report,
-    control_doubts,
-    doubts,
     found_tests_of,
-    incomplete_reason,
     raw_tests_of,
     run_for,
     tests_command,
     tests_of,
+    unchanged_by_version,
 )
+from septet.team.evidence import control_doubts, control_of_tests, doubts, foreign_text, incomplete_reason
 from septet.workspace.files import MAX_FILE_BYTES, Workspace
 
 
@@ -141,17 +140,33 @@ def about_tests(state: State, target: str) -> Observation:
     where = run.id if run else ""
     if trouble := about_report(report, run, is_folder(target) or own):
         return Observation(holds=False, detail=trouble, run=where)
-    if found := doubts(state) or control_doubts(state, target):
-        return Observation(holds=False, detail=found[0], run=where)
     as_found = found_tests_of(state)
     before = as_found.about(target) if as_found else TestReport()
-    if not before.failed:
-        return Observation(holds=True, detail=report.counts, run=where)
-    if baseline_report(state).about(target).failed:
+    if before.failed and baseline_report(state).about(target).failed:
         return Observation(
             holds=False, detail=f"{before.counts} with the tests as they were found", run=where
         )
-    return Observation(holds=True, detail=f"{report.counts}; as it was found: {before.counts}", run=where)
+    if found := doubts(state) or control_doubts(state, target):
+        return Observation(holds=False, detail=found[0], run=where)
+    detail = f"{report.counts}; as it was found: {before.counts}" if before.failed else report.counts
+    return about_change(state, report, detail, where)
+
+
+def about_change(state: State, report: TestReport, detail: str, where: str) -> Observation:
+    """New tests that pass without the change are named; where nothing shows that they can fail, they prove nothing."""
+    same = unchanged_by_version(state).intersection(report.passed)
+    if not same:
+        return Observation(holds=True, detail=detail, run=where)
+    detail = f"{detail}; {unchanged_text(len(same), len(report.passed))} without the change too"
+    if len(same) < len(report.passed) or control_of_tests(state) is not None:
+        return Observation(holds=True, detail=detail, run=where)
+    return Observation(holds=False, detail=f"{detail}, and nothing shows that they can fail", run=where)
+
+
+def unchanged_text(same: int, passed: int) -> str:
+    if same == passed:
+        return "passes" if same == 1 else "all pass"
+    return f"{same} of them {'passes' if same == 1 else 'pass'}"
 
 
 def about_mending(state: State, target: str) -> Observation:
@@ -159,6 +174,8 @@ def about_mending(state: State, target: str) -> Observation:
     if state.base is None or state.base.baseline is None:
         return Observation(holds=False, detail="there is no base on which it could have failed")
     before = baseline_report(state).about(target)
+    if before.foreign:
+        return Observation(holds=False, detail=foreign_text(before), run=state.base.baseline.id)
     if not before.failed:
         detail = "it passed before anything was changed" if before.cases else "the base has no such test"
         return Observation(holds=False, detail=detail, run=state.base.baseline.id)
@@ -173,6 +190,8 @@ def about_mending(state: State, target: str) -> Observation:
 
 def about_report(report: TestReport, run: RunFinished | None, folder: bool) -> str:
     """Why what was reported is no evidence; nothing where it is."""
+    if report.foreign:
+        return foreign_text(report)
     if report.failed or run is None:
         return report.counts or "was not run"
     if why := incomplete_reason(report, run):

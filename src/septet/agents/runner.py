@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -43,21 +43,23 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.acceptance import example_driver
-from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
-from septet.team.evidence import (
-    control_of_tests,
-    needs_found_tests,
-    needs_mutant,
-    open_runs,
+from septet.team.baseline import (
+    chosen_tests,
+    has_baseline,
+    needs_base_run,
+    open_repeats,
     run_for,
-    test_problems,
     tests_command,
     tests_of,
+    touches_tests,
 )
+from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
+from septet.team.evidence import control_of_tests, needs_found_tests, needs_mutant, open_runs, test_problems
 from septet.team.layouts import delta_of, first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
+from septet.workspace.modules import tested_modules
 from septet.workspace.scratch import Scratch
 from septet.workspace.snapshots import hidden_in
 
@@ -165,8 +167,8 @@ class RunContext:
                     reached = await folder.content(REACHED) or b""
                     tests = only_reached(result.tests, reached.decode(errors="replace"))
                     result = replace(result, tests=tests)
-        elif started.purpose == "tests as found":
-            async with found_tests_folder(state, self) as folder:
+        elif (takes := part_of_version(started)) is not None:
+            async with tree_folder(state, self, takes) as folder:
                 job = replace(self.mounted(evidence_job(state, started, folder)), mode=mode)
                 result = replace(await self.run_live(job, state.chat, speaker), changes=(), others=())
         else:
@@ -186,6 +188,7 @@ class RunContext:
             result=result,
             mode=started.mode,
             about=started.about,
+            only=started.only,
         )
 
     async def content(self, path: str) -> bytes | None:
@@ -265,7 +268,7 @@ async def run_and_check(name: str, state: State, record: Record, run_context: Ru
     state = await provide(state, record, run_context.packages, texts)
     if waits(state):
         return state
-    controls = possible_controls(texts)
+    controls = possible_controls(await program_of(state, run_context))
     while (planned := next_run(state, controls)) is not None:
         state = await one_run(name, state, record, run_context, planned)
     for item in state.plan.items:
@@ -287,13 +290,7 @@ async def take_baseline(name: str, state: State, record: Record, run_context: Ru
     command = tests_command(state) or " ".join(PYTEST)
     started = RunStarted(id="baseline", purpose="baseline", command=command, tree=base.survey.manifest)
     state = await record(started)
-    with temporary_folder("baseline") as folder:
-        await in_thread(lambda: scratch.fill(folder))
-        job = run_context.mounted(evidence_job(state, started, Workspace(folder)))
-        result = replace(await run_context.run_live(job, state.chat, name), changes=(), others=())
-    return await record(
-        RunFinished(id=started.id, purpose="baseline", command=command, tree=started.tree, result=result)
-    )
+    return await record(await run_context.run(state, name, started))
 
 
 def suite_limits(state: State) -> Limits:
@@ -308,11 +305,13 @@ def suite_limits(state: State) -> Limits:
 
 def next_run(state: State, controls: Sequence[ControlName]) -> PlannedRun | None:
     """What to run next: what the plan asks for, then what passed once more without a working program."""
-    if planned := open_runs(state):
+    if planned := open_runs(state) or open_repeats(state):
         return planned[0]
     if needs_found_tests(state):
         return PlannedRun(purpose="tests as found")
-    if needs_doubt(state):
+    if not test_problems(state) and needs_base_run(state):
+        return PlannedRun(purpose="tests on base")
+    if needs_doubt(state) and (HOLLOW in controls or not has_baseline(state)):
         return PlannedRun(purpose="tests alone", about=HOLLOW if HOLLOW in controls else "")
     if planned := open_controls(state):
         return planned[0]
@@ -332,10 +331,20 @@ def open_controls(state: State) -> list[PlannedRun]:
     ]
 
 
-def possible_controls(texts: Mapping[str, str]) -> list[ControlName]:
+def possible_controls(program: Mapping[str, str]) -> list[ControlName]:
     """Those that change something in the program."""
-    program = {path: text for path, text in texts.items() if not is_test(path)}
     return [one for one in (HOLLOW, *MUTANTS) if changed_program(program, one)]
+
+
+async def program_of(state: State, run_context: RunContext) -> dict[str, str]:
+    """What controls change: the version's program, or what its tests use of the base where it holds only tests."""
+    texts = await sources(state, run_context.blobs)
+    program = {path: text for path, text in texts.items() if not is_test(path)}
+    scratch = run_context.scratch
+    if scratch is None or not touches_tests(state) or changed_program(program, HOLLOW):
+        return program
+    tests = [text for path, text in texts.items() if is_test(path) and path.endswith(".py")]
+    return await in_thread(lambda: tested_modules(scratch.base.root, tests))
 
 
 def went_well(state: State, item: str) -> bool:
@@ -355,6 +364,7 @@ async def one_run(
         command=command_for(state, planned),
         tree=state.work.version.tree,
         mode=name_of(mode),
+        only=chosen_tests(state, planned),
     )
     state = await record(started)
     return await record(await run_context.run(state, speaker, started, mode))
@@ -388,7 +398,9 @@ def needs_doubt(state: State) -> bool:
     """Tests that pass are run once more without the program, unless there is nothing to leave out."""
     version = state.work.version
     program = version is not None and any(not is_test(file.path) for file in version.files)
-    return program and bool(tests_of(state).passed) and control_of_tests(state) is None
+    return (
+        (program or has_baseline(state)) and bool(tests_of(state).passed) and control_of_tests(state) is None
+    )
 
 
 @asynccontextmanager
@@ -402,26 +414,43 @@ async def control_folder(
         if scratch is not None:
             await in_thread(lambda: scratch.fill(folder))
         files = state.work.version.files if state.work.version else ()
-        texts = {path: text for path, text in (await sources(state, blobs)).items() if not is_test(path)}
-        program = changed_program(texts, control)
+        program = changed_program(await program_of(state, run_context), control)
         kept = tuple(file for file in files if is_test(file.path) or (program and file.path not in program))
         await workspace.write_layout(Layout(files=kept), blobs)
         await in_thread(lambda: [workspace.create(path, text.encode()) for path, text in program.items()])
         yield workspace
 
 
+Takes = Callable[[str], bool]
+"""Which of a version's files, by their paths, lie over the base."""
+
+
+def part_of_version(started: RunStarted) -> Takes | None:
+    """What a run that has a folder of its own takes of the newest version; None for a run in the workspace."""
+    match started.purpose, started.about.partition(" ")[0]:
+        case ("baseline", _) | ("tests again", "base"):
+            return lambda path: False
+        case "tests again", "now":
+            return lambda path: True
+        case ("tests as found", _) | ("tests again", "found"):
+            return lambda path: not belongs_to_tests(path)
+        case "tests on base", _:
+            return belongs_to_tests
+        case _:
+            return None
+
+
 @asynccontextmanager
-async def found_tests_folder(state: State, run_context: RunContext) -> AsyncGenerator[Workspace, None]:
-    """A temporary copy of the base with the newest program in it, and the tests as the base has them."""
+async def tree_folder(state: State, run_context: RunContext, takes: Takes) -> AsyncGenerator[Workspace, None]:
+    """A temporary copy of the base with a part of the newest version in it."""
     version, scratch = state.work.version, run_context.scratch
-    assert version is not None, "there is something to test"
     assert scratch is not None, "who has a baseline has a copy of the base"
     with temporary_folder("tests") as folder:
         workspace = Workspace(folder)
         await in_thread(lambda: scratch.fill(folder))
-        program = tuple(file for file in version.files if not belongs_to_tests(file.path))
-        await workspace.write_layout(Layout(files=program), run_context.blobs)
-        gone = [folder / path for path in version.deleted if not belongs_to_tests(path)]
+        files = tuple(file for file in (version.files if version else ()) if takes(file.path))
+        await workspace.write_layout(Layout(files=files), run_context.blobs)
+        gone = [folder / path for path in (version.deleted if version else ()) if takes(path)]
         await in_thread(lambda: [path.unlink(missing_ok=True) for path in gone])
         yield workspace
 
@@ -437,7 +466,7 @@ async def show_delta(scratch: Scratch, delta: Delta, blobs: Blobs) -> None:
 
 def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
-    suites = ("tests", "tests as found", "baseline")
+    suites = ("tests", "tests as found", "tests again", "tests on base", "baseline")
     testing = started.purpose in (*suites, "tests alone") and not tests_command(state)
     if started.purpose in suites:
         limits = suite_limits(state)
@@ -448,6 +477,7 @@ def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job
         workspace=folder,
         limits=limits,
         tests=testing,
+        only=started.only,
         readable=state.work.data,
         network=state.team.network,
         home=state.workspace,

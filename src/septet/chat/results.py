@@ -10,6 +10,7 @@ from septet.domain.plans import check_text
 from septet.domain.runs import CONTROLS, Network
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
+from septet.team.baseline import suite_notes
 from septet.team.budgets import allowance, own_spending
 from septet.team.evidence import EvidenceLine, control_result, report, shortcomings, tests_outcome
 from septet.team.questions import Question, question
@@ -171,7 +172,7 @@ def run_outcome(run: RunFinished) -> RunOutcome:
     if run.purpose in CONTROLS:
         good = run.purpose != "tests alone" or control_result(run) == "fail"
         return RunOutcome(text=control_text(run), good=good)
-    good = result.succeeded and (tests is None or (tests_outcome(result) == "pass" and not tests.hooks))
+    good = result.succeeded and (tests is None or (tests_outcome(result) == "pass" and tests.trustworthy))
     return RunOutcome(
         text=" · ".join(filter(None, [result.ending, tests.counts if tests else ""])), good=good
     )
@@ -235,7 +236,8 @@ def report_table(state: State, width: int = 120) -> str:
         for share, column in zip(shares, zip(*rows, strict=True), strict=True)
     ]
     rule = tuple("─" * width for width in widths)
-    return "\n".join(columns(cells, widths) for cells in [rows[0], rule, *rows[1:]])
+    table = [columns(cells, widths) for cells in [rows[0], rule, *rows[1:]]]
+    return "\n".join([*table, *suite_notes(state)])
 
 
 def columns(cells: tuple[str, ...], widths: list[int]) -> str:

@@ -241,7 +241,7 @@ def run_line(event: RunFinished) -> Words:
     if event.purpose in CONTROLS:
         what = "tests" if event.purpose == "tests alone" else f"check {event.about}"
         return "runner", f"{what} {control_text(event)}"
-    report = result.report if event.purpose in ("tests", "tests as found") else None
+    report = result.report if event.purpose.startswith("tests") else None
     counts = [report.counts] if report and report.cases else []
     made = [change.path for change in result.changes if change.kind != "deleted"]
     facts = [result.ending, f"{result.seconds:.2f} s", *counts, *made]

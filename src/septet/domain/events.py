@@ -180,6 +180,8 @@ class RunStarted(Value):
     tree: str
     mode: ModeName = ""
     about: str = ""
+    only: tuple[str, ...] = ()
+    """The tests that it is confined to."""
 
 
 class RunFinished(Value):
@@ -192,6 +194,7 @@ class RunFinished(Value):
     result: RunResult
     mode: ModeName = ""
     about: str = ""
+    only: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

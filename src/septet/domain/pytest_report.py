@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from septet.common.values import Value
 
@@ -24,7 +25,7 @@ LINE = re.compile(r"^(PASSED|FAILED|ERROR|XFAIL|XPASS) (.+?)(?: - .*)?$", re.MUL
 MOST_CASES = 30_000
 """More than that is no report that a log could hold."""
 
-Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "not run"]
+Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "not run", "unstable"]
 Phase = Literal["collect", "setup", "call", "teardown"]
 WORDS: dict[Outcome, str] = {
     "failed": "failed",
@@ -34,6 +35,7 @@ WORDS: dict[Outcome, str] = {
     "xfailed": "expected to fail",
     "xpassed": "passed unexpectedly",
     "not run": "not run",
+    "unstable": "unstable",
 }
 """In the order in which they are told."""
 WORST: tuple[Outcome, ...] = ("error", "failed", "xfailed", "skipped", "xpassed", "passed")
@@ -53,13 +55,15 @@ class TestCase(Value, array_like=True):
 
 class TestReport(Value):
     """`complete` tells whether the run came to its end and nothing in the report is missing; `hooks` are those of the
-    workspace that take part in how tests are run, so that nobody knows whether they were."""
+    workspace that take part in how tests are run, so that nobody knows whether they were; `foreign` are packages of
+    the workspace that were loaded from elsewhere, so that something else was tested."""
 
     __test__: ClassVar[bool] = False
 
     cases: tuple[TestCase, ...] = ()
     complete: bool = True
     hooks: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
 
     @property
     def passed(self) -> tuple[str, ...]:
@@ -71,12 +75,12 @@ class TestReport(Value):
 
     @property
     def trustworthy(self) -> bool:
-        return self.complete and not self.hooks
+        return self.complete and not self.hooks and not self.foreign
 
     def about(self, target: str) -> "TestReport":
         """The part of it that a path or node id names."""
         cases = tuple(case for case in self.cases if covers(target, case.id))
-        return TestReport(cases=cases, complete=self.complete, hooks=self.hooks)
+        return replace(self, cases=cases)
 
     @property
     def counts(self) -> str:
@@ -113,6 +117,13 @@ class HookFound(Value, tag="hook"):
     where: str
 
 
+class ForeignModule(Value, tag="foreign"):
+    """A package that the workspace has, loaded from elsewhere."""
+
+    name: str
+    where: str
+
+
 class RunEnded(Value, tag="end"):
     """The last line; `whole` tells whether pytest itself was as it had been at the start."""
 
@@ -120,7 +131,7 @@ class RunEnded(Value, tag="end"):
     whole: bool
 
 
-Record = ItemCollected | CollectionFailed | PhaseEnded | HookFound | RunEnded
+Record = ItemCollected | CollectionFailed | PhaseEnded | HookFound | ForeignModule | RunEnded
 RECORDS = msgspec.json.Decoder(Record)
 
 
@@ -144,6 +155,7 @@ def report_of(records: Iterable[Record], complete: bool) -> TestReport:
     """Every test that was collected has an outcome, if only that it was not run."""
     cases: dict[str, list[TestCase]] = {}
     hooks: dict[str, None] = {}
+    foreign: dict[str, None] = {}
     for record in records:
         match record:
             case ItemCollected(id=test):
@@ -155,11 +167,15 @@ def report_of(records: Iterable[Record], complete: bool) -> TestReport:
                 cases.setdefault(test, []).append(phase_case(record))
             case HookFound(name=name, where=where):
                 hooks[f"{where}: {name}"] = None
+            case ForeignModule(name=name, where=where):
+                foreign[f"{name} was loaded from {where}"] = None
             case RunEnded():
                 continue
     found = [decided_case(test, phases) for test, phases in cases.items()]
     whole = complete and len(found) <= MOST_CASES
-    return TestReport(cases=tuple(found[:MOST_CASES]), complete=whole, hooks=tuple(hooks))
+    return TestReport(
+        cases=tuple(found[:MOST_CASES]), complete=whole, hooks=tuple(hooks), foreign=tuple(foreign)
+    )
 
 
 def phase_case(record: PhaseEnded) -> TestCase:

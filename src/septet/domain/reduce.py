@@ -59,7 +59,7 @@ from septet.domain.examples import signature
 from septet.domain.facts import apply_change
 from septet.domain.files import ANY, FileRef
 from septet.domain.plans import Wish, plan_digest
-from septet.domain.runs import CONTROLS
+from septet.domain.runs import NO_FAILURES
 from septet.domain.state import Base, FloorState, Spending, SpendingState, State, Turn, WorkState
 from septet.domain.teams import Budget
 
@@ -454,7 +454,7 @@ def note_failure(work: WorkState, run: RunFinished) -> WorkState:
 
 
 def note_signature(work: WorkState, run: RunFinished) -> WorkState:
-    if run.result.succeeded or run.purpose in (*CONTROLS, "script") or work.failure:
+    if run.result.succeeded or run.purpose in (*NO_FAILURES, "script") or work.failure:
         return work
     failure = signature(run.result)
     same = work.same_failures + 1 if failure == work.last_failure else 1

@@ -64,13 +64,25 @@ Mode = Screen | Server | Cell
 ModeName = Literal["", "screen", "server", "cell"]
 
 Purpose = Literal[
-    "run", "tests", "tests alone", "tests as found", "check", "hollow check", "script", "baseline"
+    "run",
+    "tests",
+    "tests alone",
+    "tests as found",
+    "tests again",
+    "tests on base",
+    "check",
+    "hollow check",
+    "script",
+    "baseline",
 ]
 """What something is run for: the program, its tests, a requirement, a tool's script, or (`baseline`) the tests of the
-base before anything was changed. `tests as found` are the base's own, over the newest program. `tests alone` and
+base before anything was changed. `tests as found` are the base's own, over the newest program, `tests on base` the
+version's over the base's program, and `tests again` those that are newly red, once more. `tests alone` and
 `hollow check` repeat tests and checks without a working program: what still passes then proves nothing.
 """
 CONTROLS: frozenset[Purpose] = frozenset({"tests alone", "hollow check"})
+NO_FAILURES: frozenset[Purpose] = frozenset({*CONTROLS, "tests again", "tests on base"})
+"""Runs that tell something about tests: what fails in them is no failure of the version."""
 ControlName = Literal["hollow", "results", "operators", "constants"]
 """What takes the program's place in a control: functions without bodies, or with something changed in each. It is what
 `tests alone` are about; where nothing could take its place, the program is left out.
@@ -111,6 +123,8 @@ class Job(Value):
     """Paths below `mounted_at` that the program sees there as they are on the machine, read-only."""
     tests: bool = False
     """Run the workspace's tests by pytest and report what became of each; the command is not used."""
+    only: tuple[str, ...] = ()
+    """The tests to run, by path or id; without any, all of them."""
     warm: tuple[str, ...] = ()
     """Modules that a plain Python program may find imported already; the next run is prepared after this one."""
 

@@ -76,7 +76,7 @@ class Interpreters:
             **job.environment,
         }
         seen = (pytest, *(own.visible_paths if own else ()))
-        command = ("python", str(modules_folder() / "septet_pytest.py"), *PYTEST_OPTIONS)
+        command = ("python", str(modules_folder() / "septet_pytest.py"), *PYTEST_OPTIONS, *job.only)
         return replace(
             job,
             command=command if job.tests else job.command,

@@ -2,12 +2,10 @@
 
 from typing import Literal
 
-from msgspec.structs import replace
-
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
-from septet.domain.files import belongs_to_tests, is_test
+from septet.domain.files import is_test
 from septet.domain.plans import (
     CommandSucceeds,
     ExampleHolds,
@@ -19,12 +17,24 @@ from septet.domain.plans import (
     TestsPass,
     Wish,
 )
-from septet.domain.pytest_report import FAILURES, TestReport, covers, one_case
-from septet.domain.runs import HOLLOW, PlannedRun, Purpose, RunResult
+from septet.domain.pytest_report import TestReport
+from septet.domain.runs import HOLLOW, PlannedRun, RunResult
 from septet.domain.state import State
+from septet.team.baseline import (
+    broken_tests,
+    has_baseline,
+    lost_tests,
+    raw_tests_of,
+    run_for,
+    tests_command,
+    tests_of,
+    touches_tests,
+)
 from septet.team.controls import MUTANTS
 
 ControlOutcome = Literal["pass", "fail", "unknown"]
+
+FOREIGN_REMEDY = "install it with pip install -e, or name its folder as pythonpath in pytest's settings"
 
 
 class EvidenceLine(Value):
@@ -33,11 +43,6 @@ class EvidenceLine(Value):
     item: Requirement
     is_met: bool
     detail: str
-
-
-def run_for(state: State, purpose: Purpose, about: str = "") -> RunFinished | None:
-    """The newest version's run for that purpose."""
-    return next((run for run in state.work.runs if (run.purpose, run.about) == (purpose, about)), None)
 
 
 def planned_runs(state: State) -> list[PlannedRun]:
@@ -66,75 +71,11 @@ def is_examined(state: State) -> bool:
     )
 
 
-def tests_of(state: State) -> TestReport:
-    """The newest version's test report; empty where there was none. What failed on the base already is expected to."""
-    report, failed = raw_tests_of(state), frozenset(baseline_report(state).failed)
-    if failed.isdisjoint(report.failed):
-        return report
-    cases = [
-        replace(case, outcome="xfailed") if case.outcome in FAILURES and case.id in failed else case
-        for case in report.cases
-    ]
-    return replace(report, cases=tuple(cases))
-
-
-def raw_tests_of(state: State) -> TestReport:
-    """The same, whatever was known before."""
-    run = run_for(state, "tests")
-    return TestReport() if run is None else report_of(state, run)
-
-
-def baseline_report(state: State) -> TestReport:
-    """What became of the tests of the untouched base."""
-    run = state.base.baseline if state.base else None
-    return TestReport() if run is None else report_of(state, run)
-
-
-def report_of(state: State, run: RunFinished) -> TestReport:
-    """Of tests that are not pytest's, only the exit code is known: they are one test."""
-    if tests_command(state):
-        return one_case(run.command, run.result.succeeded, complete=run.result.stopped_by is None)
-    return run.result.report
-
-
-def tests_command(state: State) -> str:
-    """How tests are run where it is not by pytest: as the team says, or as the project does."""
-    found = state.base.survey.tests if state.base else ""
-    return state.team.tests or ("" if "pytest" in found else found)
-
-
-def found_tests_of(state: State) -> TestReport | None:
-    """What became of the project's own tests, as they were found, over the newest program; None where nobody touched
-    them: then the newest tests are these.
-    """
-    run = run_for(state, "tests as found")
-    return None if run is None else report_of(state, run)
-
-
 def needs_found_tests(state: State) -> bool:
     """The team's tests may pass because it has changed or patched them: the project's are run as they were."""
-    version = state.work.version
-    if version is None or state.base is None or state.base.baseline is None or test_problems(state):
+    if not has_baseline(state) or test_problems(state):
         return False
-    paths = [*(file.path for file in version.files), *version.deleted]
-    return any(map(belongs_to_tests, paths)) and run_for(state, "tests as found") is None
-
-
-def broken_tests(state: State) -> list[str]:
-    """Tests that passed on the base and fail as they were found. Those that the plan names may change."""
-    found = found_tests_of(state)
-    if found is None:
-        return []
-    named = [item.check.target for item in state.plan.items if isinstance(item.check, TestsPass)]
-    passed = set(found.passed)
-    lost = [test for test in baseline_report(state).passed if test not in passed]
-    return [test for test in lost if not any(covers(target, test) for target in named)]
-
-
-def lost_tests(state: State) -> list[str]:
-    """Tests that passed on the base and are no longer there."""
-    now = {case.id for case in raw_tests_of(state).cases}
-    return [test for test in baseline_report(state).passed if test not in now]
+    return touches_tests(state) and run_for(state, "tests as found") is None
 
 
 def tests_outcome(result: RunResult) -> ControlOutcome:
@@ -233,6 +174,11 @@ def incomplete_reason(tests: TestReport, run: RunFinished) -> str:
     return f"unknown, {tests.hooks[0]} decides how tests are run" if tests.hooks else ""
 
 
+def foreign_text(tests: TestReport) -> str:
+    """What was tested in place of the workspace, and what helps."""
+    return f"{tests.foreign[0]} and not from the workspace ({FOREIGN_REMEDY})"
+
+
 def is_accepted(state: State) -> bool:
     return state.work.review is not None and state.work.review.verdict == "accept"
 
@@ -288,6 +234,8 @@ def run_problems(state: State) -> list[str]:
 
 def test_problems(state: State) -> list[str]:
     tests, run = tests_of(state), run_for(state, "tests")
+    if tests.foreign:
+        return [f"the tests prove nothing: {foreign_text(tests)}"]
     if tests.failed:
         failed = len(tests.failed)
         total = pluralize(len(tests.cases), "test")
@@ -298,6 +246,15 @@ def test_problems(state: State) -> list[str]:
         return []
     if not tests.passed:
         return [f"no test passed ({tests.counts})" if tests.cases else "no test ran"]
+    if worse := baseline_problems(state):
+        return worse
+    if run is not None and not run.result.succeeded and not raw_tests_of(state).failed:
+        return ["the test run did not end well"]
+    return doubts(state)
+
+
+def baseline_problems(state: State) -> list[str]:
+    """What has become worse with tests that passed on the base."""
     if lost := lost_tests(state):
         return [
             f"{pluralize(len(lost), 'test')} that passed before {'is' if len(lost) == 1 else 'are'} gone ({lost[0]})"
@@ -305,9 +262,7 @@ def test_problems(state: State) -> list[str]:
     if broken := broken_tests(state):
         words = "fails as it was" if len(broken) == 1 else "fail as they were"
         return [f"{pluralize(len(broken), 'test')} that passed before {words} found ({broken[0]})"]
-    if run is not None and not run.result.succeeded and not raw_tests_of(state).failed:
-        return ["the test run did not end well"]
-    return doubts(state)
+    return []
 
 
 def has_examples(state: State) -> bool:

@@ -7,7 +7,8 @@ from septet.domain.events import ReviewGiven
 from septet.domain.plans import Refusal
 from septet.domain.reviews import Finding, FindingAnswer, Severity, Verdict
 from septet.domain.state import State
-from septet.team.evidence import regressions, report, shortcomings, tests_of
+from septet.team.baseline import tests_of
+from septet.team.evidence import regressions, report, shortcomings
 
 VERDICT = re.compile(r"^\W*verdict\W*:\W*(accept|revise)", re.IGNORECASE | re.MULTILINE)
 FINDING = re.compile(

@@ -88,10 +88,11 @@ async def play(
     name: str,
     meanwhile: Callable[[Event], bool | None] = lambda _: None,
     rounds: int = 20,
+    unsafe: bool = False,
 ) -> Played:
     """Start or resume the chat `c` in folder/project; `meanwhile` hears each event, and True leaves the chat.
 
-    What it has come to is delivered, proven or not.
+    What it has come to is delivered, proven or not. An `unsafe` chat's programs can leave something behind.
     """
     requests: list[Request] = []
     async with open_session(home_in(folder)) as session:
@@ -99,7 +100,7 @@ async def play(
         if not await session.log("c"):
             await session.start("do it", with_model(crew(name, rounds), model), folder / "project", "c")
         with said_all():
-            async with aclosing(session.perform("c", await session.sandbox())) as performance:
+            async with aclosing(session.perform("c", await session.sandbox(unsafe))) as performance:
                 async for recorded in performance:
                     if meanwhile(recorded.event):
                         break

@@ -1,12 +1,25 @@
 """The project's own tests before and after: what was red may stay red, what was green may not become so."""
 
+import venv
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from scenarios.folders.chats import ACCEPT, REVISE, code, fill, git, plan, play, repository, script
+from scenarios.folders.chats import (
+    ACCEPT,
+    REVISE,
+    Played,
+    code,
+    fill,
+    git,
+    plan,
+    play,
+    repository,
+    script,
+)
 
-from septet.domain.events import Delivered, Event, EvidenceFound, Recorded, RunFinished
+from septet.chat.results import report_table
+from septet.domain.events import Delivered, Event, EvidenceFound, Recorded, ReviewGiven, RunFinished
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.team.evidence import shortcomings
@@ -131,3 +144,152 @@ async def test_a_test_that_the_plan_names_may_change_with_what_it_tests(tmp_path
     assert played.ended.reason == "done"
     (found,) = [event for event in played.events if isinstance(event, EvidenceFound)]
     assert found.detail == "1 passed; as it was found: 1 failed"
+
+
+def runs(played: Played, purpose: str) -> list[RunFinished]:
+    return [event for event in played.events if isinstance(event, RunFinished) and event.purpose == purpose]
+
+
+CHANCE = """\
+import os
+
+def test_chance():
+    tries = len(os.listdir({folder!r}))
+    open(os.path.join({folder!r}, str(tries)), "w").close()
+    assert tries not in {red}
+"""
+
+
+@pytest.mark.parametrize(
+    ("red", "excused", "words"),
+    [
+        ([1], True, "passed 2 of 3 times now and 3 of 3 times on the base"),
+        ([1, 2, 3], False, ""),
+    ],
+)
+async def test_a_test_that_fails_by_chance_blocks_nothing_and_is_named(
+    tmp_path: Path, red: list[int], excused: bool, words: str
+) -> None:
+    """Its runs are counted: the first is the base's, the second the version's, then two on each."""
+    counts = tmp_path / "counts"
+    counts.mkdir()
+    chance = CHANCE.format(folder=str(counts), red=red)
+    repository(tmp_path / "project", {**FILES, "tests/test_chance.py": chance})
+    model = script(tmp_path, MENDS, code(SHOWN), code(SHOWN), ACCEPT)
+    played = await play(
+        tmp_path, model, "iterate", lambda event: isinstance(event, ReviewGiven), rounds=2, unsafe=True
+    )
+    state = fold_events(played.events)
+    again = runs(played, "tests again")
+    assert [run.about for run in again] == ["now 1", "now 2", "base 1", "base 2"]
+    assert {run.only for run in again} == {("tests/test_chance.py::test_chance",)}
+    assert shortcomings(state) == ([] if excused else ["1 of 4 tests fails"])
+    assert words in report_table(state)
+    assert ("unstable" in report_table(state)) == excused
+
+
+CLAMP = "\n\ndef clamp(a):\n    return min(a, 9)\n"
+CLAMPED = {"src/calc/__init__.py": BUG + CLAMP}
+NEW = """\
+import calc
+
+
+def test_clamp():
+    assert calc.clamp(12) == 9
+
+
+def test_double_of_zero():
+    assert calc.double(0) == 0
+"""
+
+
+async def test_what_a_new_test_shows_without_the_change_is_said(tmp_path: Path) -> None:
+    repository(tmp_path / "project", FILES)
+    files = {**CLAMPED, "tests/test_clamp.py": NEW}
+    wanted = plan("", "tests tests/test_clamp.py::test_clamp", "tests tests/test_clamp.py")
+    played = await play(
+        tmp_path, script(tmp_path, wanted, code(files), code(files), ACCEPT), "iterate", rounds=2
+    )
+    assert played.ended.reason == "done"
+    found = [event.detail for event in played.events if isinstance(event, EvidenceFound)]
+    assert found == ["1 passed", "2 passed; 1 of them passes without the change too"]
+    (over_base,) = runs(played, "tests on base")
+    assert (over_base.only, over_base.result.report.counts) == (
+        ("tests/test_clamp.py",),
+        "1 failed, 1 passed",
+    )
+    assert "passes without the change too: tests/test_clamp.py::test_double_of_zero" in report_table(
+        fold_events(played.events)
+    )
+
+
+ONLY_TESTS = {
+    "of what the base does": ("import calc\n\n\ndef test_new():\n    assert calc.double(3) == 6\n", True),
+    "of nothing": ("import calc\n\n\ndef test_new():\n    assert calc.double\n", False),
+}
+
+
+@pytest.mark.parametrize("kind", ONLY_TESTS)
+async def test_a_version_of_tests_only_is_tried_on_a_hollow_base(tmp_path: Path, kind: str) -> None:
+    repository(tmp_path / "project", FILES)
+    text, proves = ONLY_TESTS[kind]
+    model = script(
+        tmp_path, plan("", "tests tests/test_new.py"), *[code({"tests/test_new.py": text})] * 2, ACCEPT
+    )
+    played = await play(tmp_path, model, "iterate", lambda event: isinstance(event, EvidenceFound), rounds=2)
+    (found,) = [event for event in played.events if isinstance(event, EvidenceFound)]
+    assert (found.passed, found.detail) == (
+        (True, "1 passed; passes without the change too")
+        if proves
+        else (False, "they pass with functions that do nothing, so they prove nothing")
+    )
+
+
+MAKE = {
+    "Makefile": "test:\n\tsh check.sh\n\tfor one in tests/*.sh; do sh $$one || exit 1; done\n",
+    "check.sh": "test -f program.sh\n",
+    "program.sh": "echo 1\n",
+    "tests/a.sh": "test $(sh program.sh) = 1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "holds", "detail"),
+    [
+        ({"program.sh": "echo $((0 + 1))\n"}, True, "1 passed"),
+        ({"program.sh": "echo 1; true\n", "tests/b.sh": "true\n"}, False, "nothing shows that they can fail"),
+        ({"program.sh": "echo 1 >&1\n", "tests/b.sh": "grep -q '>&1' program.sh\n"}, True, "1 passed"),
+    ],
+)
+async def test_where_no_control_can_be_made_new_tests_must_fail_on_the_base(
+    tmp_path: Path, files: dict[str, str], holds: bool, detail: str
+) -> None:
+    repository(tmp_path / "project", MAKE)
+    model = script(tmp_path, plan("", "tests tests/"), code(files), code(files), ACCEPT)
+    played = await play(tmp_path, model, "iterate", lambda event: isinstance(event, EvidenceFound), rounds=2)
+    (found,) = [event for event in played.events if isinstance(event, EvidenceFound)]
+    assert found.passed == holds
+    assert detail in found.detail
+
+
+async def test_tests_of_an_installed_copy_prove_nothing(tmp_path: Path) -> None:
+    """The package stands in a folder that nobody looks in, and the project's environment has a copy of it."""
+    files = {
+        "lib/calc/__init__.py": BUG,
+        **{path: text for path, text in FILES.items() if "src/" not in path},
+    }
+    files[".gitignore"] += ".venv/\n"
+    project = repository(tmp_path / "project", files)
+    venv.create(project / ".venv", symlinks=True)
+    (site,) = (project / ".venv").glob("lib/python3*/site-packages")
+    fill(site, {"calc/__init__.py": BUG})
+    mended = {"lib/calc/__init__.py": MENDED}
+    model = script(tmp_path, MENDS, code(mended), code(mended), REVISE, ACCEPT)
+    played = await play(tmp_path, model, "iterate", lambda event: isinstance(event, EvidenceFound), rounds=2)
+    (found,) = [event for event in played.events if isinstance(event, EvidenceFound)]
+    cause = (
+        f"calc was loaded from {site}/calc and not from the workspace (install it with pip install -e, or "
+    )
+    assert not found.passed
+    assert found.detail.startswith(cause)
+    assert shortcomings(fold_events(played.events))[0].startswith(f"the tests prove nothing: {cause}")

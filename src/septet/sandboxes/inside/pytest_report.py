@@ -3,7 +3,8 @@
 Run as `python septet_pytest.py OPTION…` in the workspace, by any Python that a project has. SEPTET_REPORT names the
 channel, a descriptor or a path; a nonce comes first on stdin. Each line is `NONCE NUMBER RECORD`, the record as in
 `septet.domain.pytest_report`. What a test's own code raised is noted where pytest catches it, before any hook sees it;
-hooks of the workspace that could keep a test from being run, or from raising, are named.
+hooks of the workspace that could keep a test from being run, or from raising, are named, and so are packages of the
+workspace that were loaded from elsewhere.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ TAKE_OVER = (
 WRAP = ("pytest_runtest_call",)
 """Hooks that can keep what a test raises to themselves where they wrap the others."""
 LINES = ("markers",)
+SOURCE_FOLDERS = ("", "src", "lib", "python")
+NO_PROGRAM = {"test", "tests", "docs", "examples", "benchmarks"}
 PROJECT_SETTINGS = (
     *(
         "pythonpath",
@@ -140,6 +143,8 @@ class Reporter:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Again: a test may have registered some."""
         self.look_at_hooks(session.config)
+        for name, where in foreign_modules(Path.cwd()):
+            self._send("foreign", name=name, where=where)
 
     def look_at_hooks(self, config: pytest.Config) -> None:
         for found in hooks_of_workspace(config, self):
@@ -154,6 +159,25 @@ def hooks_of_workspace(config: pytest.Config, own: object) -> Iterator[tuple[str
             wraps = hook.hookwrapper or getattr(hook, "wrapper", False)
             if hook.plugin is not own and (wraps or name not in WRAP) and not is_installed(hook.function):
                 yield name, place_of(hook.function)
+
+
+def foreign_modules(folder: Path) -> Iterator[tuple[str, str]]:
+    """Packages that the workspace has and that tests got from elsewhere: an installed copy was tested."""
+    root = folder.resolve()
+    for name in sorted(package_names(root)):
+        path = Path(getattr(sys.modules.get(name), "__file__", None) or root / name).resolve()
+        if root not in path.parents or any(
+            part.endswith("-packages") for part in path.relative_to(root).parts
+        ):
+            yield name, str(path.parent)
+
+
+def package_names(root: Path) -> set[str]:
+    """Those that stand where packages are kept, of the project itself or of one within it."""
+    projects = [root, *(one.parent for depth in ("*", "*/*") for one in root.glob(f"{depth}/pyproject.toml"))]
+    folders = [project / name if name else project for project in projects for name in SOURCE_FOLDERS]
+    found = {one.parent.name for folder in folders for one in folder.glob("*/__init__.py")}
+    return found - set(getattr(sys, "stdlib_module_names", ())) - NO_PROGRAM
 
 
 def file_of(function: Theirs) -> str:

@@ -6,7 +6,8 @@ from septet.common.text import pluralize
 from septet.domain.events import DecisionRecorded
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
-from septet.team.evidence import is_done, shortcomings, tests_of
+from septet.team.baseline import tests_of
+from septet.team.evidence import is_done, shortcomings
 from septet.team.floor import End, Floor, Move, Speak, at_most, unless_stuck, until_done
 
 DISAGREEMENT = "disagreement"

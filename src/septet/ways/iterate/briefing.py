@@ -7,8 +7,10 @@ review and the newest run results; and whatever the person has asked for since, 
 from septet.domain.events import RunFinished
 from septet.domain.messages import Message
 from septet.domain.plans import custom_checks, is_held, open_plan_text, plan_text
+from septet.domain.runs import CONTROLS, NO_FAILURES
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
+from septet.team.baseline import suite_notes
 from septet.team.briefing import (
     Sources,
     changed_by_hand,
@@ -196,13 +198,19 @@ def review_section(state: State) -> str:
 
 
 def told_runs(state: State) -> list[RunFinished]:
-    """What the runs of examples that are held back print would give them away."""
+    """What the runs of examples that are held back print would give them away; what repeats tests says nothing new."""
     held = {item.id for item in state.plan.items if is_held(item.check)}
-    return [run for run in state.work.runs if run.about not in held]
+    silent = NO_FAILURES - CONTROLS
+    return [run for run in state.work.runs if run.about not in held and run.purpose not in silent]
 
 
 def runs_section(state: State) -> str:
-    checks = [
+    return "\n\n".join(["# What the runner saw", *map(run_section, told_runs(state)), check_lines(state)])
+
+
+def check_lines(state: State) -> str:
+    """The requirements, and what is to be known about the project's own tests."""
+    lines = [
         f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}" for line in report(state)
     ]
-    return "\n\n".join(["# What the runner saw", *map(run_section, told_runs(state)), "\n".join(checks)])
+    return "\n".join([*lines, *(f"- {note}" for note in suite_notes(state))])

@@ -1,6 +1,6 @@
 """What members with tools are told each turn: only what may be new to them, for they have the rest in their thread."""
 
-from septet.domain.runs import CONTROLS
+from septet.domain.runs import NO_FAILURES
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.team.briefing import (
@@ -13,10 +13,10 @@ from septet.team.briefing import (
     run_section,
     wishes_section,
 )
-from septet.team.evidence import report
 from septet.ways.iterate.briefing import (
     answer_section,
     base_sections,
+    check_lines,
     facts_section,
     goal_section,
     plan_section,
@@ -80,7 +80,7 @@ def files_section(state: State, sources: Sources, *, first: bool) -> list[str]:
 
 def failures_section(state: State) -> str:
     """The checks, and what the runs that failed have printed; what went well is told in a line."""
-    runs = [run for run in told_runs(state) if run.purpose not in (*CONTROLS, "script")]
+    runs = [run for run in told_runs(state) if run.purpose not in (*NO_FAILURES, "script")]
     failed = [run_section(run) for run in runs if not run.result.succeeded]
     number = state.work.version.number if state.work.version else 0
     return "\n\n".join([f"# What the runner saw of version {number}", *failed, check_lines(state)])
@@ -88,15 +88,9 @@ def failures_section(state: State) -> str:
 
 def seen_section(state: State) -> str:
     """All that was run, for who judges it."""
-    runs = [run_section(run) for run in told_runs(state) if run.purpose not in (*CONTROLS, "script")]
+    runs = [run_section(run) for run in told_runs(state) if run.purpose not in (*NO_FAILURES, "script")]
     number = state.work.version.number if state.work.version else 0
     return "\n\n".join([f"# What the runner saw of version {number}", *runs, check_lines(state)])
-
-
-def check_lines(state: State) -> str:
-    return "\n".join(
-        f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}" for line in report(state)
-    )
 
 
 def changes_section(state: State, sources: Sources, before: Sources) -> str:

@@ -1,0 +1,223 @@
+"""The project's own tests before and after: what was red on the base, what is new, and what is unstable."""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, get_args
+
+from msgspec.structs import replace
+
+from septet.common.text import join_words, pluralize
+from septet.domain.events import RunFinished
+from septet.domain.files import belongs_to_tests
+from septet.domain.plans import TestsPass
+from septet.domain.pytest_report import FAILURES, Outcome, TestReport, covers, one_case
+from septet.domain.runs import PlannedRun, Purpose
+from septet.domain.state import State
+
+Tree = Literal["now", "found", "base"]
+"""Where tests are repeated: the newest version, the same with the tests as they were found, the untouched base."""
+REPEATS = ("1", "2")
+MOST_REPEATED = 20
+"""More tests than that do not become red by chance."""
+LONG_SUITE = 30.0
+"""Seconds from which a suite is not run as a whole without need."""
+MOST_NAMED = 10
+
+
+def run_for(state: State, purpose: Purpose, about: str = "") -> RunFinished | None:
+    """The newest version's run for that purpose."""
+    return next((run for run in state.work.runs if (run.purpose, run.about) == (purpose, about)), None)
+
+
+def has_baseline(state: State) -> bool:
+    return state.base is not None and state.base.baseline is not None
+
+
+def baseline_report(state: State) -> TestReport:
+    """What became of the tests of the untouched base."""
+    run = state.base.baseline if state.base else None
+    return TestReport() if run is None else report_of(state, run)
+
+
+def raw_tests_of(state: State) -> TestReport:
+    """The newest version's test report as it is, whatever was known before."""
+    run = run_for(state, "tests")
+    return TestReport() if run is None else report_of(state, run)
+
+
+def tests_of(state: State) -> TestReport:
+    """The newest version's test report; empty where there was none.
+
+    What failed on the base already is expected to, and what passes only now and then is unstable.
+    """
+    report, failed = raw_tests_of(state), frozenset(baseline_report(state).failed)
+    unstable = unstable_tests(state)
+    if (failed | unstable).isdisjoint(report.failed):
+        return report
+    known: dict[str, Outcome] = {**dict.fromkeys(failed, "xfailed"), **dict.fromkeys(unstable, "unstable")}
+    cases = [
+        replace(case, outcome=known[case.id]) if case.outcome in FAILURES and case.id in known else case
+        for case in report.cases
+    ]
+    return replace(report, cases=tuple(cases))
+
+
+def report_of(state: State, run: RunFinished) -> TestReport:
+    """Of tests that are not pytest's, only the exit code is known: they are one test."""
+    if tests_command(state):
+        return one_case(run.command, run.result.succeeded, complete=run.result.stopped_by is None)
+    return run.result.report
+
+
+def tests_command(state: State) -> str:
+    """How tests are run where it is not by pytest: as the team says, or as the project does."""
+    found = state.base.survey.tests if state.base else ""
+    return state.team.tests or ("" if "pytest" in found else found)
+
+
+def found_tests_of(state: State) -> TestReport | None:
+    """What became of the project's own tests, as they were found, over the newest program; None where nobody touched
+    them: then the newest tests are these.
+    """
+    run = run_for(state, "tests as found")
+    return None if run is None else report_of(state, run)
+
+
+def touches_tests(state: State) -> bool:
+    """Whether the newest version has changed anything that may decide what becomes of the tests."""
+    version = state.work.version
+    return version is not None and any(
+        map(belongs_to_tests, (*(file.path for file in version.files), *version.deleted))
+    )
+
+
+def newly_red(state: State, tree: Tree) -> tuple[str, ...]:
+    """Tests that passed on the base and fail there now, unless they are so many that chance explains nothing."""
+    if tree == "base":
+        red = (*newly_red(state, "now"), *newly_red(state, "found"))
+    else:
+        report = (raw_tests_of(state) if tree == "now" else found_tests_of(state)) or TestReport()
+        passed = frozenset(baseline_report(state).passed)
+        red = tuple(test for test in report.failed if test in passed) if report.trustworthy else ()
+    return tuple(dict.fromkeys(red)) if len(red) <= MOST_REPEATED else ()
+
+
+def open_repeats(state: State) -> list[PlannedRun]:
+    """Tests that are newly red run twice more on each tree. A suite that cannot be run in parts must be short."""
+    baseline = state.base.baseline if state.base else None
+    if baseline is None or (tests_command(state) and baseline.result.seconds > LONG_SUITE):
+        return []
+    return [
+        PlannedRun(purpose="tests again", about=f"{tree} {number}")
+        for tree in get_args(Tree)
+        if newly_red(state, tree)
+        for number in REPEATS
+        if run_for(state, "tests again", f"{tree} {number}") is None
+    ]
+
+
+def unstable_tests(state: State) -> frozenset[str]:
+    """Newly red tests that passed and failed on the same tree."""
+    return frozenset(
+        test
+        for tree in get_args(Tree)
+        for test in newly_red(state, tree)
+        if len({case == "passed" for case in outcomes(state, tree, test)}) > 1
+    )
+
+
+def outcomes(state: State, tree: Tree, test: str) -> list[Outcome]:
+    """What became of one test each time that it ran on a tree."""
+    return [case.outcome for report in reports(state, tree) for case in report.cases if case.id == test]
+
+
+def reports(state: State, tree: Tree) -> Iterator[TestReport]:
+    first = {"now": raw_tests_of(state), "found": found_tests_of(state), "base": baseline_report(state)}
+    again = (run_for(state, "tests again", f"{tree} {number}") for number in REPEATS)
+    yield first[tree] or TestReport()
+    yield from (report_of(state, run) for run in again if run is not None)
+
+
+def new_tests(state: State) -> tuple[str, ...]:
+    """Tests that pass now and that the base does not have. Of a suite that is known by its exit code, all of it."""
+    passed = raw_tests_of(state).passed
+    if tests_command(state):
+        return passed if touches_tests(state) else ()
+    known = {case.id for case in baseline_report(state).cases}
+    return tuple(test for test in passed if test not in known)
+
+
+def needs_base_run(state: State) -> bool:
+    """New tests run over the base's program too: those that pass there show nothing that has changed."""
+    return (
+        has_baseline(state)
+        and touches_tests(state)
+        and bool(new_tests(state))
+        and run_for(state, "tests on base") is None
+    )
+
+
+def unchanged_by_version(state: State) -> frozenset[str]:
+    """New tests that pass without the change too."""
+    run = run_for(state, "tests on base")
+    return frozenset(report_of(state, run).passed).intersection(new_tests(state)) if run else frozenset()
+
+
+def chosen_tests(state: State, planned: PlannedRun) -> tuple[str, ...]:
+    """What a run of tests is confined to; nothing where it is all of them. A whole file can always be collected."""
+    if tests_command(state):
+        return ()
+    if planned.purpose == "tests again":
+        tree = next(tree for tree in get_args(Tree) if planned.about.startswith(tree))
+        return newly_red(state, tree)
+    if planned.purpose == "tests on base":
+        return tuple(dict.fromkeys(test.partition("::")[0] for test in new_tests(state)))
+    return ()
+
+
+def lost_tests(state: State) -> list[str]:
+    """Tests that passed on the base and are no longer there."""
+    now = {case.id for case in raw_tests_of(state).cases}
+    return [test for test in baseline_report(state).passed if test not in now]
+
+
+def broken_tests(state: State) -> list[str]:
+    """Tests that passed on the base and fail as they were found. Those that the plan names may change."""
+    found = found_tests_of(state)
+    if found is None:
+        return []
+    named = [item.check.target for item in state.plan.items if isinstance(item.check, TestsPass)]
+    excused = {*found.passed, *unstable_tests(state)}
+    lost = [test for test in baseline_report(state).passed if test not in excused]
+    return [test for test in lost if not any(covers(target, test) for target in named)]
+
+
+def suite_notes(state: State) -> list[str]:
+    """What the report says of the project's tests beside the requirements."""
+    if not has_baseline(state) or run_for(state, "tests") is None:
+        return []
+    known = set(baseline_report(state).failed)
+    failed = [test for test in raw_tests_of(state).failed if test in known]
+    same = unchanged_by_version(state)
+    return [
+        *(unstable_note(state, test) for test in sorted(unstable_tests(state))),
+        *([f"failed before too: {named(failed)}"] if failed else []),
+        *([f"passes without the change too: {named(sorted(same))}"] if same else []),
+    ]
+
+
+def unstable_note(state: State, test: str) -> str:
+    """How often it passed where; `passed 1 of 3 times now, 3 of 3 on the base`."""
+    words = {"now": "now", "found": "as it was found", "base": "on the base"}
+    seen = {tree: outcomes(state, tree, test) for tree in get_args(Tree)}
+    parts = [
+        f"{found.count('passed')} of {pluralize(len(found), 'time')} {words[tree]}"
+        for tree, found in seen.items()
+        if len(found) > 1
+    ]
+    return f"{test} is unstable and counts for nothing: it passed {join_words(parts)}"
+
+
+def named(tests: Iterable[str]) -> str:
+    found = list(tests)
+    more = [pluralize(len(found) - MOST_NAMED, "other test")] if len(found) > MOST_NAMED else []
+    return join_words([*found[:MOST_NAMED], *more])
