@@ -12,16 +12,15 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from septet.domain.state import State
-from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadUsage
-from septet.ports import Agent
 
 if TYPE_CHECKING:
     from septet.domain.messages import Price
     from septet.domain.packages import Policy
     from septet.domain.runs import Network
-    from septet.domain.teams import RunAs
+    from septet.domain.state import State
+    from septet.domain.teams import Budget, RunAs, TeamSpec
+    from septet.ports import Agent
 
 P = ParamSpec("P")
 Approval = Literal["ask", "edits", "all", "never"]
@@ -291,7 +290,7 @@ def run_options(command: Callable[P, int]) -> Callable[..., int]:
     return with_options
 
 
-def with_options(team: TeamSpec, options: Options) -> TeamSpec:
+def with_options(team: "TeamSpec", options: Options) -> "TeamSpec":
     """The team as the command line wants it."""
     consent, programs = options.consent, options.programs
     approve = "auto" if consent.to_all else "ask" if consent.step or consent.approve else team.approve
@@ -306,7 +305,7 @@ def with_options(team: TeamSpec, options: Options) -> TeamSpec:
     )
 
 
-def budget_with(budget: Budget, bounds: Bounds) -> Budget:
+def budget_with(budget: "Budget", bounds: Bounds) -> "Budget":
     given = {
         "rounds": bounds.rounds,
         "cost": bounds.max_cost,
@@ -317,14 +316,14 @@ def budget_with(budget: Budget, bounds: Bounds) -> Budget:
     return replace(budget, **{name: value for name, value in given.items() if value is not None})
 
 
-def more_budget(state: State, bounds: Bounds) -> Budget:
+def more_budget(state: "State", bounds: Bounds) -> "Budget":
     """As much again as the chat had, or what the command line says, on top of what is used up."""
     from septet.ways.table import as_much_again
 
     return as_much_again(state, budget_with(state.team.budget, bounds))
 
 
-def with_questions(team: TeamSpec, consent: Consent, here: bool) -> TeamSpec:
+def with_questions(team: "TeamSpec", consent: Consent, here: bool) -> "TeamSpec":
     """Whether a new chat asks its person before reviews and for packages; `here` is a person at the terminal.
 
     One whose team takes plans as they come asks before reviews only where the team says so.
@@ -339,7 +338,7 @@ def with_questions(team: TeamSpec, consent: Consent, here: bool) -> TeamSpec:
     return replace(team, consult=team.consult or looks, packages=policy)
 
 
-def check_questions(team: TeamSpec, consent: Consent) -> None:
+def check_questions(team: "TeamSpec", consent: Consent) -> None:
     """A team that asks at each turn or review cannot be answered beforehand."""
     answered = "--yes" if consent.to_all else "--approve edits" if consent.approve == "edits" else ""
     asks = "before each turn (stepwise: true)" if team.stepwise else "before each review (consult: true)"
@@ -349,7 +348,7 @@ def check_questions(team: TeamSpec, consent: Consent) -> None:
         )
 
 
-def stand_in(consent: Consent, person: Agent | None, command: str) -> Agent | None:
+def stand_in(consent: Consent, person: "Agent | None", command: str) -> "Agent | None":
     """Who answers for the person now: nobody, the person, or what was said beforehand.
 
     `command` is what a person who is away can type later.

@@ -1,13 +1,14 @@
 """What installed packages bring along, by the group of their entry points."""
 
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 
 from septet.errors import BadConfig
 
 
 def plugins(group: str) -> Iterator[object]:
     """Everything of that group; a package that cannot be loaded is named."""
+    from importlib.metadata import entry_points  # 20 ms, and most commands need none
+
     for point in entry_points(group=group):
         try:
             yield point.load()
