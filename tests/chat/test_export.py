@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.chat.export_file import document, pack_zip
-from septet.chat.export_html import html_page
+from septet.chat.export_file import document, html_page, pack_zip
 from septet.domain.events import ChatStarted, Event, ModelAnswered, PersonSpoke, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
 from septet.domain.messages import Answer

@@ -2,14 +2,19 @@
 
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
 
 from anyio import to_thread
 
 from septet.chat.export import FORMATS as TEXTS
-from septet.chat.export import export_chat
-from septet.chat.export_html import html_page
+from septet.chat.export import event_in_words, export_chat
 from septet.chat.redaction import Redaction
+from septet.chat.results import result_of, spending_text, status
+from septet.common.pictures import recognise
+from septet.common.text import printable
 from septet.domain.events import Recorded
 from septet.domain.files import FileRef
 from septet.domain.reduce import fold
@@ -71,3 +76,101 @@ def pack_zip(contents: Mapping[str, bytes]) -> bytes:
         for name, content in sorted(named.items()):
             archive.writestr(zipfile.ZipInfo(name, ZIP_TIME), content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
+
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WebP": "image/webp"}
+LARGEST_PICTURE = 8 << 20
+ROLES = ("person", "planner", "coder", "runner", "reviewer", "manager", "exemplar", "septet")
+STYLE = """
+:root { color-scheme: light dark; --line: #8886; --soft: #8882 }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif }
+pre, .said { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0 }
+pre { background: var(--soft); padding: .6rem; border-radius: .4rem; font-size: .875rem }
+article { border-left: .25rem solid var(--line); padding: .1rem 0 .1rem .8rem; margin: 1rem 0 }
+header time, article time { color: GrayText; font-size: .8rem }
+table { border-collapse: collapse } td, th { border: 1px solid var(--line); padding: .3rem .6rem; text-align: left }
+img { max-width: 100%; background: #fff }
+.person { border-color: #36c } .planner { border-color: #a3a } .coder { border-color: #088 }
+.runner { border-color: #b80 } .reviewer { border-color: #383 } .manager { border-color: #a44 }
+"""
+
+
+def html_page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping[str, bytes]) -> str:
+    """The whole chat, the newest version's files, and the pictures among what its runs made."""
+    state = fold(log)
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{safe(state.chat)}</title>',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>',
+        f"<header><h1>{safe(state.chat)}</h1><p class=said>{safe(state.goal)}</p>",
+        f"<p>{safe(status(state))} · {safe(spending_text(state))}</p></header>",
+        *evidence_section(state),
+        *(picture for path, content in made.items() if (picture := figure(path, content))),
+        "<main><h2>Conversation</h2>",
+        *(article(one) for one in log),
+        "</main>",
+        *file_section(files),
+        "</body></html>\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def safe(text: str) -> str:
+    """Text for a page: nothing in it is markup, and nothing reorders what is read."""
+    return escape(printable(text))
+
+
+def evidence_section(state: State) -> Iterator[str]:
+    lines = result_of(state).evidence
+    if not lines:
+        return
+    yield "<h2>Requirements</h2><table><tr><th><th>requirement<th>check<th>evidence"
+    for line in lines:
+        mark = "✓" if line.met else "✗"
+        cells = (f"{line.item} {line.requirement}", line.check, line.evidence)
+        yield f"<tr><td>{mark}" + "".join(f"<td>{safe(cell)}" for cell in cells)
+    yield "</table>"
+
+
+def article(recorded: Recorded) -> str:
+    who, text = event_in_words(recorded)
+    if not text:
+        return ""
+    moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    role = who if who in ROLES else "other"
+    head = f"<strong>{safe(who)}</strong> <time>{moment}</time>"
+    return f'<article class="{role}" id="e{recorded.seq}">{head}{"".join(message_html(text))}</article>'
+
+
+def message_html(text: str) -> Iterator[str]:
+    """Code between fences in a box, the rest as it was said."""
+    parts: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        if line.startswith("```"):
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    for number, part in enumerate(map("\n".join, parts)):
+        if part.strip():
+            yield f"<pre>{safe(part)}</pre>" if number % 2 else f"<div class=said>{safe(part.strip())}</div>"
+
+
+def file_section(files: Mapping[str, bytes]) -> Iterator[str]:
+    if files:
+        yield "<h2>Files of the newest version</h2>"
+    for path, content in files.items():
+        text = content.decode(errors="replace")
+        yield f"<details><summary>{safe(path)}</summary><pre>{safe(text)}</pre></details>"
+
+
+def figure(path: str, content: bytes) -> str:
+    """A picture as a picture; drawings that are programs (SVG) are not shown."""
+    kind = recognise(content).kind.rpartition(" ")[2] if len(content) <= LARGEST_PICTURE else ""
+    if kind not in TYPES:
+        return ""
+    data = b64encode(content).decode()
+    name = safe(path)
+    image = f'<img src="data:{TYPES[kind]};base64,{data}" alt="{name}">'
+    return f"<figure>{image}<figcaption>{name}</figcaption></figure>"

@@ -17,13 +17,15 @@ from septet.common.values import Value
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
 from septet.errors import BadConfig
-from septet.tools.mcp import mcp_tool
 from septet.tools.registry import Tool
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult
     from mcp.types import Tool as ListedTool
+from collections.abc import Awaitable
+
+from septet.tools.registry import Outcome, ToolContext, misfit, read_arguments
 
 SECONDS = 60.0
 INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
@@ -151,3 +153,21 @@ def tool_result_text(result: "CallToolResult") -> str | Refusal:
 def error_line(error: BaseException) -> str:
     inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
     return error_line(inner[0]) if inner else f"{type(error).__name__}: {error}"[:300]
+
+
+Call = Callable[[Mapping[str, object]], Awaitable[Outcome]]
+Check = Callable[[Mapping[str, object]], str]
+"""What is wrong with the arguments; nothing where they fit."""
+
+
+def mcp_tool(offered: ToolOffer, check: Check, call: Call) -> Tool:
+    """Never used twice for one call: what it does is not known here."""
+
+    async def use(context: ToolContext, arguments: str) -> Outcome:
+        wanted = read_arguments(arguments)
+        if isinstance(wanted, Refusal):
+            return wanted
+        trouble = check(wanted)
+        return misfit(offered.name, trouble) if trouble else await call(wanted)
+
+    return Tool(offered.name, offered.description, offered.parameters, use, repeatable=False)

@@ -13,7 +13,7 @@ from septet.domain.codec import decode
 from septet.domain.events import AnswerGiven, ToolAnswered
 from septet.domain.messages import ToolOffer
 from septet.domain.plans import Refusal
-from septet.tools.mcp import mcp_tool
+from septet.wiring.mcp import mcp_tool
 
 SERVER = Path(__file__).parent / "mcp_server.py"
 

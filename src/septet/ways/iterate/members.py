@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
-from septet.agents.exemplar import exemplar_agent, with_stronger_model
+from msgspec.structs import replace
+
 from septet.agents.protection import refuse_overwrite, with_folder_protection
 from septet.agents.runner import runner_agent, try_version
 from septet.agents.trials import Questions, try_programs
-from septet.domain.events import VersionWritten
+from septet.domain.events import Event, ExampleGiven, VersionWritten
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.ports import Agent
+from septet.ports import Agent, Examples, Record
 from septet.team.agreement import Outcomes
+from septet.team.floor import tries
 from septet.ways.iterate.best_of_n import Trials, best_of_n_agent
 from septet.ways.iterate.replies import role_agent
 from septet.ways.iterate.tool_members import tool_role_agent
@@ -82,3 +84,27 @@ def trials(context: MemberContext) -> Trials:
             return await try_programs(state, programs, questions, run_context.sandbox, folder)
 
     return Trials(rehearse=rehearse, observe=observe)
+
+
+def exemplar_agent(examples: Examples) -> Agent:
+    """Looks the newest failure up; says so where it knows nothing that fits."""
+
+    async def turn(state: State, record: Record) -> Event | None:
+        if state.floor.turn is None or state.floor.turn.closed:
+            return None
+        found = await examples.find(state.work.failure)
+        given = ExampleGiven(failure=state.work.failure)
+        if found is None:
+            return given
+        return replace(given, code=found.code, source=found.source, title=found.title)
+
+    return turn
+
+
+def with_stronger_model(usual: Agent, stronger: Agent, after: int) -> Agent:
+    """The usual member until the same code or failure has come `after` times, then a stronger one in its place."""
+
+    async def turn(state: State, record: Record) -> Event | None:
+        return await (stronger if tries(state) > after else usual)(state, record)
+
+    return turn
