@@ -38,6 +38,7 @@ from septet.team.baseline import (
     run_for,
     tests_command,
     tests_of,
+    tests_run,
     unchanged_by_version,
 )
 from septet.team.evidence import control_doubts, control_of_tests, doubts, foreign_text, incomplete_reason
@@ -134,7 +135,7 @@ async def about_custom(check: CustomCheck, context: CheckContext) -> Observation
 
 def about_tests(state: State, target: str) -> Observation:
     """A test or a file that is named must pass whole; a folder may hold tests that are skipped, or known to fail."""
-    run = run_for(state, "tests")
+    run = tests_run(state)
     own = bool(tests_command(state))
     report = tests_of(state) if own else tests_of(state).about(target)
     where = run.id if run else ""
@@ -179,7 +180,7 @@ def about_mending(state: State, target: str) -> Observation:
     if not before.failed:
         detail = "it passed before anything was changed" if before.cases else "the base has no such test"
         return Observation(holds=False, detail=detail, run=state.base.baseline.id)
-    run, report = run_for(state, "tests"), raw_tests_of(state).about(target)
+    run, report = tests_run(state), raw_tests_of(state).about(target)
     trouble = about_report(report, run, is_folder(target))
     as_found = found_tests_of(state)
     if not trouble and as_found and (why := about_report(as_found.about(target), run, is_folder(target))):

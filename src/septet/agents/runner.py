@@ -25,8 +25,8 @@ from septet.domain.events import (
 )
 from septet.domain.files import Delta, FileChange, Layout, belongs_to_tests, is_test
 from septet.domain.packages import MissingPackages
-from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Serves
-from septet.domain.pytest_report import PYTEST
+from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Mends, Serves, TestsPass
+from septet.domain.pytest_report import PYTEST, covers
 from septet.domain.runs import (
     CONTROLS,
     HOLLOW,
@@ -44,8 +44,12 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Packages, Record, Sandbox
 from septet.team.acceptance import example_driver
 from septet.team.baseline import (
+    AFFECTED,
+    WHOLE_SUITE,
     chosen_tests,
     has_baseline,
+    is_long,
+    known_to_end,
     needs_base_run,
     open_repeats,
     run_for,
@@ -59,8 +63,8 @@ from septet.team.layouts import delta_of, first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
-from septet.workspace.modules import tested_modules
-from septet.workspace.scratch import Scratch
+from septet.workspace.modules import affected_tests, modules_under_test
+from septet.workspace.scratch import Scratch, files_below
 from septet.workspace.snapshots import hidden_in
 
 Stream = Literal["stdout", "stderr"]
@@ -261,7 +265,10 @@ def runner_agent(member: RoleSpec, run_context: RunContext) -> Agent:
     return turn
 
 
-async def run_and_check(name: str, state: State, record: Record, run_context: RunContext) -> State:
+async def run_and_check(
+    name: str, state: State, record: Record, run_context: RunContext, *, whole: bool = True
+) -> State:
+    """Without the `whole`, a long suite is left to the tests that the version may affect."""
     assert state.work.version is not None, "the floor gives the runner a version to run"
     await run_context.write_newest(state, sweep=True)  # the newest version must make its own
     texts = await sources(state, run_context.blobs)
@@ -269,7 +276,7 @@ async def run_and_check(name: str, state: State, record: Record, run_context: Ru
     if waits(state):
         return state
     controls = possible_controls(await program_of(state, run_context))
-    while (planned := next_run(state, controls)) is not None:
+    while (planned := next_run(state, controls, whole=whole)) is not None:
         state = await one_run(name, state, record, run_context, planned)
     for item in state.plan.items:
         if item.id not in state.work.evidence and not isinstance(item.check, Judged):
@@ -303,9 +310,10 @@ def suite_limits(state: State) -> Limits:
     return replace(limits, seconds=seconds, cpu_seconds=max(limits.cpu_seconds, seconds))
 
 
-def next_run(state: State, controls: Sequence[ControlName]) -> PlannedRun | None:
+def next_run(state: State, controls: Sequence[ControlName], *, whole: bool = True) -> PlannedRun | None:
     """What to run next: what the plan asks for, then what passed once more without a working program."""
-    if planned := open_runs(state) or open_repeats(state):
+    due = [one for one in open_runs(state) if whole or one != WHOLE_SUITE or not is_long(state)]
+    if planned := due or open_repeats(state):
         return planned[0]
     if needs_found_tests(state):
         return PlannedRun(purpose="tests as found")
@@ -344,7 +352,7 @@ async def program_of(state: State, run_context: RunContext) -> dict[str, str]:
     if scratch is None or not touches_tests(state) or changed_program(program, HOLLOW):
         return program
     tests = [text for path, text in texts.items() if is_test(path) and path.endswith(".py")]
-    return await in_thread(lambda: tested_modules(scratch.base.root, tests))
+    return await in_thread(lambda: modules_under_test(scratch.base.root, tests))
 
 
 def went_well(state: State, item: str) -> bool:
@@ -364,10 +372,24 @@ async def one_run(
         command=command_for(state, planned),
         tree=state.work.version.tree,
         mode=name_of(mode),
-        only=chosen_tests(state, planned),
+        only=await tests_for(state, run_context, planned),
     )
     state = await record(started)
     return await record(await run_context.run(state, speaker, started, mode))
+
+
+async def tests_for(state: State, run_context: RunContext, planned: PlannedRun) -> tuple[str, ...]:
+    """What the run is confined to; nothing where it is not."""
+    version, scratch = state.work.version, run_context.scratch
+    if (planned.purpose, planned.about) != ("tests", AFFECTED) or version is None or scratch is None:
+        return chosen_tests(state, planned)
+    changed = [*(file.path for file in version.files), *version.deleted]
+    named = [one.check.target for one in state.plan.items if isinstance(one.check, TestsPass | Mends)]
+    found = await in_thread(
+        lambda: affected_tests(scratch.work.root, files_below(scratch.base.root), changed)
+    )
+    there = [one for one in named if ".py" in one and not any(covers(file, one) for file in found)]
+    return (*found, *there) or known_to_end(state)
 
 
 def command_for(state: State, planned: PlannedRun) -> str:

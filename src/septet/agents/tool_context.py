@@ -152,7 +152,7 @@ class CallContext:
                 await self._record(replace(event, id=number, purpose="script", about=event.title))
             return seen
 
-        seen = await run_and_check(self.call.by, seen, observe, self._run_context)
+        seen = await run_and_check(self.call.by, seen, observe, self._run_context, whole=False)
         return checked(seen)
 
     async def _provide(self) -> None:

@@ -384,7 +384,7 @@ def reduce_run(state: State, event: RunFinished) -> State:
     spending = replace(state.spending, seconds=state.spending.seconds + seconds)
     if turn is not None:  # a program's time is that of the member whose turn it is
         spending = add_spending(spending, turn.speaker, Spending(seconds=seconds))
-    if event.purpose == "baseline":
+    if event.purpose == "baseline" and not event.about:
         return replace(state, base=state.base and replace(state.base, baseline=event), spending=spending)
     return replace(
         state,

@@ -81,7 +81,7 @@ version's over the base's program, and `tests again` those that are newly red, o
 `hollow check` repeat tests and checks without a working program: what still passes then proves nothing.
 """
 CONTROLS: frozenset[Purpose] = frozenset({"tests alone", "hollow check"})
-NO_FAILURES: frozenset[Purpose] = frozenset({*CONTROLS, "tests again", "tests on base"})
+NO_FAILURES: frozenset[Purpose] = frozenset({*CONTROLS, "tests again", "tests on base", "baseline"})
 """Runs that tell something about tests: what fails in them is no failure of the version."""
 ControlName = Literal["hollow", "results", "operators", "constants"]
 """What takes the program's place in a control: functions without bodies, or with something changed in each. It is what

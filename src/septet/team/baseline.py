@@ -21,6 +21,9 @@ MOST_REPEATED = 20
 LONG_SUITE = 30.0
 """Seconds from which a suite is not run as a whole without need."""
 MOST_NAMED = 10
+AFFECTED = "affected"
+"""What a run is about that is confined to tests which the version may affect, and to those that the plan names."""
+WHOLE_SUITE = PlannedRun(purpose="tests")
 
 
 def run_for(state: State, purpose: Purpose, about: str = "") -> RunFinished | None:
@@ -33,14 +36,54 @@ def has_baseline(state: State) -> bool:
 
 
 def baseline_report(state: State) -> TestReport:
-    """What became of the tests of the untouched base."""
+    """What became of the tests of the untouched base; of a suite that takes too long, as far as they were run."""
     run = state.base.baseline if state.base else None
-    return TestReport() if run is None else report_of(state, run)
+    if run is None:
+        return TestReport()
+    report, more = report_of(state, run), run_for(state, "baseline", AFFECTED)
+    if more is None:
+        return report
+    known = {case.id: case for case in (*report.cases, *report_of(state, more).cases)}
+    return replace(report, cases=tuple(known.values()))
+
+
+def is_long(state: State) -> bool:
+    """Whether the suite takes so long that only the affected tests run while there is work to do."""
+    baseline = state.base.baseline if state.base else None
+    if baseline is None or tests_command(state):
+        return False
+    return baseline.result.seconds > LONG_SUITE or is_endless(state)
+
+
+def is_endless(state: State) -> bool:
+    """Whether the suite did not come to its end in the time that it may take."""
+    baseline = state.base.baseline if state.base else None
+    return baseline is not None and not tests_command(state) and baseline.result.stopped_by in ("time", "cpu")
+
+
+def suite_runs(state: State) -> list[PlannedRun]:
+    """A long suite runs as a whole only after the tests that the version may affect have passed."""
+    if not is_long(state):
+        return [WHOLE_SUITE]
+    affected = run_for(state, "tests", AFFECTED)
+    first = [PlannedRun(purpose="tests", about=AFFECTED)]
+    if is_endless(state):
+        again = affected is not None and bool(
+            chosen_tests(state, PlannedRun(purpose="baseline", about=AFFECTED))
+        )
+        return [*first, *([PlannedRun(purpose="baseline", about=AFFECTED)] if again else [])]
+    passed = affected is not None and bool(affected.only) and not tests_of(state).failed
+    return [*first, *([WHOLE_SUITE] if passed else [])]
+
+
+def tests_run(state: State) -> RunFinished | None:
+    """The newest version's run of the suite, or of the part of it that was run."""
+    return run_for(state, "tests") or run_for(state, "tests", AFFECTED)
 
 
 def raw_tests_of(state: State) -> TestReport:
     """The newest version's test report as it is, whatever was known before."""
-    run = run_for(state, "tests")
+    run = tests_run(state)
     return TestReport() if run is None else report_of(state, run)
 
 
@@ -164,20 +207,46 @@ def unchanged_by_version(state: State) -> frozenset[str]:
 
 def chosen_tests(state: State, planned: PlannedRun) -> tuple[str, ...]:
     """What a run of tests is confined to; nothing where it is all of them. A whole file can always be collected."""
-    if tests_command(state):
-        return ()
-    if planned.purpose == "tests again":
-        tree = next(tree for tree in get_args(Tree) if planned.about.startswith(tree))
-        return newly_red(state, tree)
-    if planned.purpose == "tests on base":
-        return tuple(dict.fromkeys(test.partition("::")[0] for test in new_tests(state)))
-    return ()
+    affected = run_for(state, "tests", AFFECTED)
+    chosen = affected.only if affected and is_long(state) else ()
+    match planned.purpose:
+        case _ if tests_command(state):
+            return ()
+        case "tests again":
+            return newly_red(state, next(tree for tree in get_args(Tree) if planned.about.startswith(tree)))
+        case "tests on base":
+            return files_of(new_tests(state))
+        case "tests as found" | "baseline":
+            base = files_of(case.id for case in baseline_report(state).cases)
+            return tuple(one for one in chosen if one.partition("::")[0] in base)
+        case "tests alone":
+            return chosen
+        case _:
+            return ()
+
+
+def files_of(tests: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
+
+
+def known_to_end(state: State) -> tuple[str, ...]:
+    """Files of a suite without an end whose tests all came to theirs: what to run where nothing is affected."""
+    cases = baseline_report(state).cases if is_endless(state) else ()
+    waiting = files_of(case.id for case in cases if case.outcome == "not run")
+    return tuple(one for one in files_of(case.id for case in cases) if one not in waiting)
+
+
+def passed_before(state: State, run: RunFinished | None) -> list[str]:
+    """Tests that passed on the base, as far as the run was to hold them."""
+    only = run.only if run else ()
+    passed = baseline_report(state).passed
+    return [test for test in passed if not only or any(covers(one, test) for one in only)]
 
 
 def lost_tests(state: State) -> list[str]:
     """Tests that passed on the base and are no longer there."""
     now = {case.id for case in raw_tests_of(state).cases}
-    return [test for test in baseline_report(state).passed if test not in now]
+    return [test for test in passed_before(state, tests_run(state)) if test not in now]
 
 
 def broken_tests(state: State) -> list[str]:
@@ -187,13 +256,15 @@ def broken_tests(state: State) -> list[str]:
         return []
     named = [item.check.target for item in state.plan.items if isinstance(item.check, TestsPass)]
     excused = {*found.passed, *unstable_tests(state)}
-    lost = [test for test in baseline_report(state).passed if test not in excused]
+    before = passed_before(state, run_for(state, "tests as found"))
+    lost = [test for test in before if test not in excused]
     return [test for test in lost if not any(covers(target, test) for target in named)]
 
 
 def suite_notes(state: State) -> list[str]:
     """What the report says of the project's tests beside the requirements."""
-    if not has_baseline(state) or run_for(state, "tests") is None:
+    run = tests_run(state)
+    if not has_baseline(state) or run is None:
         return []
     known = set(baseline_report(state).failed)
     failed = [test for test in raw_tests_of(state).failed if test in known]
@@ -202,7 +273,14 @@ def suite_notes(state: State) -> list[str]:
         *(unstable_note(state, test) for test in sorted(unstable_tests(state))),
         *([f"failed before too: {named(failed)}"] if failed else []),
         *([f"passes without the change too: {named(sorted(same))}"] if same else []),
+        *([part_note(state, run)] if run.only else []),
     ]
+
+
+def part_note(state: State, run: RunFinished) -> str:
+    """That not all tests have been run, and why."""
+    cause = "did not end in its time" if is_endless(state) else "takes long"
+    return f"only a part of the suite was run, as it {cause} on the base: {named(run.only)}"
 
 
 def unstable_note(state: State, test: str) -> str:

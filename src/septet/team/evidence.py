@@ -26,8 +26,10 @@ from septet.team.baseline import (
     lost_tests,
     raw_tests_of,
     run_for,
+    suite_runs,
     tests_command,
     tests_of,
+    tests_run,
     touches_tests,
 )
 from septet.team.controls import MUTANTS
@@ -51,10 +53,12 @@ def planned_runs(state: State) -> list[PlannedRun]:
     commands = [
         item.id for item in plan.items if isinstance(item.check, CommandSucceeds | ExampleHolds | Serves)
     ]
+    first, *whole = suite_runs(state)
     return [
         *([PlannedRun(purpose="run")] if plan.run else []),
-        PlannedRun(purpose="tests"),
+        first,
         *(PlannedRun(purpose="check", about=item) for item in commands),
+        *whole,
     ]
 
 
@@ -233,7 +237,7 @@ def run_problems(state: State) -> list[str]:
 
 
 def test_problems(state: State) -> list[str]:
-    tests, run = tests_of(state), run_for(state, "tests")
+    tests, run = tests_of(state), tests_run(state)
     if tests.foreign:
         return [f"the tests prove nothing: {foreign_text(tests)}"]
     if tests.failed:

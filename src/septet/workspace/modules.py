@@ -1,22 +1,24 @@
 """The Python modules of a project: what each is called, and which of them tests use."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from septet.domain.files import belongs_to_tests
+from septet.domain.files import belongs_to_tests, is_test
 from septet.workspace.project import project_text
 from septet.workspace.scratch import files_below
 
 IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import\b|import[ \t]+([\w.]+(?:[ \t]*,[ \t]*[\w.]+)*))", re.MULTILINE
+    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]*))", re.MULTILINE
 )
+NAME = re.compile(r"[\w.]+")
 MOST_MODULES = 400
 LARGEST_PROGRAM = 4 << 20
 """What a control changes of a base, at most."""
 
 
-def tested_modules(root: Path, tests: Iterable[str]) -> dict[str, str]:
+def modules_under_test(root: Path, tests: Iterable[str]) -> dict[str, str]:
     """The program that these tests import, all of it where they import none: they may start it as a command."""
     paths = [path for path in files_below(root) if path.endswith(".py") and not belongs_to_tests(path)]
     wanted = {name.partition(".")[0] for text in tests for name in imported_names(text)}
@@ -34,10 +36,64 @@ def bounded_texts(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, str]]
         yield path, text
 
 
-def imported_names(text: str) -> set[str]:
-    """By the look of its lines: a file that cannot be parsed has imports too."""
-    found = IMPORT.findall(text)
-    return {name.strip() for one in found for name in (one[0] or one[1]).split(",")} - {""}
+def imported_names(text: str, package: str = "") -> set[str]:
+    """What a module may load, by the look of its lines: a file that cannot be parsed has imports too."""
+    names: set[str] = set()
+    for origin, members, modules in IMPORT.findall(text):
+        home = absolute_name(origin, package)
+        names |= {home, *(f"{home}.{member}" for member in NAME.findall(members))} if origin else set()
+        names |= set(NAME.findall(modules))
+    return {name.strip(".") for name in names} - {""}
+
+
+def absolute_name(name: str, package: str) -> str:
+    """`.x` in the package `a.b` is `a.b.x`, `..x` is `a.x`."""
+    inner = name.lstrip(".")
+    if not (dots := len(name) - len(inner)):
+        return name
+    parents = package.split(".")
+    return ".".join([*parents[: len(parents) - dots + 1], *([inner] if inner else [])])
+
+
+def affected_tests(root: Path, paths: Iterable[str], changed: Sequence[str]) -> tuple[str, ...]:
+    """Test files that are changed, whose imports lead to a changed module, or whose name is that of one."""
+    known = sorted({path for path in (*paths, *changed) if path.endswith(".py") and (root / path).is_file()})
+    names = {path: module_name(root, path) for path in known}
+    users = importers(root, names)
+    reached, waiting = set[str](), {names.get(path, "") for path in changed} - {""}
+    while waiting:
+        reached |= waiting
+        waiting = {user for name in waiting for user in users.get(name, ())} - reached
+    stems = {Path(path).stem for path in changed}
+    shared = [path for path in known if path.endswith("conftest.py")]
+    folders = tuple(
+        one.removesuffix("conftest.py") for one in shared if one in changed or names[one] in reached
+    )
+    return tuple(
+        path
+        for path in known
+        if is_test(path)
+        and not path.endswith("conftest.py")
+        and (names[path] in reached or mirrored(path) in stems or path.startswith(folders))
+    )
+
+
+def importers(root: Path, names: Mapping[str, str]) -> dict[str, set[str]]:
+    """Which modules import a module, or something within it, by its name."""
+    modules, users = set(names.values()), defaultdict[str, set[str]](set)
+    for path, name in names.items():
+        package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
+        for imported in imported_names(project_text(root, path), package):
+            parts = imported.split(".")
+            for used in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):
+                if used in modules and used != name:
+                    users[used].add(name)
+    return users
+
+
+def mirrored(path: str) -> str:
+    """The name of the module that a test is called after."""
+    return Path(path).stem.removeprefix("test_").removesuffix("_test")
 
 
 def module_name(root: Path, path: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from scenarios.folders.chats import (
     ACCEPT,
+    FIXED,
     REVISE,
     Played,
     code,
@@ -293,3 +294,44 @@ async def test_tests_of_an_installed_copy_prove_nothing(tmp_path: Path) -> None:
     assert not found.passed
     assert found.detail.startswith(cause)
     assert shortcomings(fold_events(played.events))[0].startswith(f"the tests prove nothing: {cause}")
+
+
+OTHERS = {"src/other.py": "def one():\n    return 1\n"}
+TEST_OTHERS = {"tests/test_other.py": "import other\n\n\ndef test_one():\n    assert other.one() == 1\n"}
+
+
+async def test_of_a_long_suite_only_affected_tests_run_until_they_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("septet.team.baseline.LONG_SUITE", 0.0)
+    repository(tmp_path / "project", {**FILES, **OTHERS, **TEST_OTHERS})
+    harm = {"src/calc/__init__.py": HARMFUL}
+    model = script(tmp_path, MENDS, code(harm), code(harm), REVISE, code(SHOWN, FIXED), ACCEPT)
+    played = await play(tmp_path, model, "iterate", rounds=3)
+    assert played.ended.reason == "done"
+    suites = [(run.id, run.only) for run in runs(played, "tests")]
+    assert suites == [
+        ("v1 tests affected", ("tests/test_calc.py",)),
+        ("v2 tests affected", ("tests/test_calc.py",)),
+        ("v2 tests", ()),
+    ]
+    assert all(run.only == ("tests/test_calc.py",) for run in runs(played, "tests alone"))
+
+
+async def test_of_a_suite_without_an_end_the_affected_tests_run_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests that the base did not come to run there too: what was red before is not demanded."""
+    monkeypatch.setattr("septet.agents.runner.BASELINE_SECONDS", 1.0)
+    sleep = {"tests/test_a.py": "import time\n\n\ndef test_sleep():\n    time.sleep(60)\n"}
+    repository(tmp_path / "project", {**FILES, **sleep})
+    played = await play(
+        tmp_path, script(tmp_path, MENDS, code(SHOWN), code(SHOWN), ACCEPT), "iterate", rounds=2
+    )
+    assert played.ended.reason == "done"
+    (found,) = [event for event in played.events if isinstance(event, EvidenceFound)]
+    assert found.detail == "1 failed before, 1 passed now"
+    assert (
+        "only a part of the suite was run, as it did not end in its time on the base: tests/test_calc.py"
+        in (report_table(fold_events(played.events)))
+    )
