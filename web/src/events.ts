@@ -253,7 +253,7 @@ export interface Plan {
 
 export interface PlanProposed {
   plan: Plan;
-  by?: 'person' | 'planner';
+  by?: 'person' | 'planner' | 'septet';
 }
 
 export interface PlanApproved {

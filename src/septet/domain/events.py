@@ -129,10 +129,11 @@ class WorkAccepted(Value):
 
 
 class PlanProposed(Value):
-    """`by` the planner, whose words are in the log, or by the person, who wrote or edited it."""
+    """`by` the planner, whose words are in the log, by the person, who wrote or edited it, or by Septet, where the goal
+    says it all."""
 
     plan: Plan
-    by: Literal["planner", "person"] = "planner"
+    by: Literal["planner", "person", "septet"] = "planner"
 
 
 class PlanApproved(Value):

@@ -1,5 +1,6 @@
 """The project's own tests before and after: what was red on the base, what is new, and what is unstable."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, get_args
 
@@ -7,8 +8,8 @@ from msgspec.structs import replace
 
 from septet.common.text import join_words, pluralize
 from septet.domain.events import RunFinished
-from septet.domain.files import belongs_to_tests
-from septet.domain.plans import TestsPass
+from septet.domain.files import belongs_to_tests, is_test
+from septet.domain.plans import Mends, Plan, Requirement, TestsPass
 from septet.domain.pytest_report import FAILURES, Outcome, TestReport, covers, one_case
 from septet.domain.runs import PlannedRun, Purpose
 from septet.domain.state import State
@@ -21,6 +22,13 @@ MOST_REPEATED = 20
 LONG_SUITE = 30.0
 """Seconds from which a suite is not run as a whole without need."""
 MOST_NAMED = 10
+TEST_ID = re.compile(r"[\w./-]+\.py(?:::\w+)*(?:\[[^]\s]*])?")
+MENDING_WORDS = frozenset(
+    """a again all and are bug broken code does error errors fail failed failing fails fix for get green has have in is
+    it its make mend must now of pass passes passing please program red repair should so still test tests that the
+    them then they this to which with work works""".split()  # a list reads worse
+)
+"""A goal of nothing but these and tests says no more than that the tests must pass."""
 AFFECTED = "affected"
 """What a run is about that is confined to tests which the version may affect, and to those that the plan names."""
 WHOLE_SUITE = PlannedRun(purpose="tests")
@@ -123,6 +131,25 @@ def found_tests_of(state: State) -> TestReport | None:
     """
     run = run_for(state, "tests as found")
     return None if run is None else report_of(state, run)
+
+
+def tests_to_mend(state: State) -> tuple[str, ...]:
+    """The tests that the goal names, where it wants no more than that they pass (`tests/test_a.py fails, fix it`)."""
+    if state.base is None or not state.base.survey.tests or tests_command(state):
+        return ()
+    tests = tuple(dict.fromkeys(TEST_ID.findall(state.goal)))
+    words = re.findall(r"[\w'-]+", TEST_ID.sub(" ", state.goal).lower())
+    plain = MENDING_WORDS.issuperset(words) and all(is_test(test.partition("::")[0]) for test in tests)
+    return tests if plain else ()
+
+
+def mending_plan(tests: Iterable[str]) -> Plan:
+    """What nobody needs to think about; that nothing else breaks is demanded anyway."""
+    items = [
+        Requirement(id=f"P{number}", text=f"{test} passes", check=Mends(target=test))
+        for number, test in enumerate(tests, start=1)
+    ]
+    return Plan(items=tuple(items))
 
 
 def touches_tests(state: State) -> bool:

@@ -89,6 +89,7 @@ async def play(
     meanwhile: Callable[[Event], bool | None] = lambda _: None,
     rounds: int = 20,
     unsafe: bool = False,
+    goal: str = "do it",
 ) -> Played:
     """Start or resume the chat `c` in folder/project; `meanwhile` hears each event, and True leaves the chat.
 
@@ -98,7 +99,7 @@ async def play(
     async with open_session(home_in(folder)) as session:
         session.models.debug_listener = requests.append
         if not await session.log("c"):
-            await session.start("do it", with_model(crew(name, rounds), model), folder / "project", "c")
+            await session.start(goal, with_model(crew(name, rounds), model), folder / "project", "c")
         with said_all():
             async with aclosing(session.perform("c", await session.sandbox(unsafe))) as performance:
                 async for recorded in performance:

@@ -20,7 +20,16 @@ from scenarios.folders.chats import (
 )
 
 from septet.chat.results import report_table
-from septet.domain.events import Delivered, Event, EvidenceFound, Recorded, ReviewGiven, RunFinished
+from septet.domain.events import (
+    Delivered,
+    Event,
+    EvidenceFound,
+    PlanProposed,
+    Recorded,
+    ReviewGiven,
+    RunFinished,
+)
+from septet.domain.plans import plan_text
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.team.evidence import shortcomings
@@ -335,3 +344,37 @@ async def test_of_a_suite_without_an_end_the_affected_tests_run_and_it_is_said(
         "only a part of the suite was run, as it did not end in its time on the base: tests/test_calc.py"
         in (report_table(fold_events(played.events)))
     )
+
+
+async def test_a_goal_that_names_a_red_test_needs_no_planner(tmp_path: Path) -> None:
+    project = repository(tmp_path / "project", FILES)
+    model = script(tmp_path, code(SHOWN), code(SHOWN), ACCEPT)
+    goal = "`tests/test_calc.py::test_add` fails, please fix it."
+    played = await play(tmp_path, model, "iterate", rounds=2, goal=goal)
+    assert played.ended.reason == "done"
+    (proposed,) = [event for event in played.events if isinstance(event, PlanProposed)]
+    assert (proposed.by, plan_text(proposed.plan)) == (
+        "septet",
+        "1. tests/test_calc.py::test_add passes\n   check: mends tests/test_calc.py::test_add\n",
+    )
+    assert (project / "src/calc/__init__.py").read_text() == MENDED
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "tests/test_calc.py::test_add fails, fix it and add a --json option",
+        "tests/test_calc.py::test_subtract fails, fix it",
+        "src/calc/__init__.py fails, fix it",
+    ],
+)
+async def test_a_goal_that_says_more_is_the_planners(tmp_path: Path, goal: str) -> None:
+    repository(tmp_path / "project", FILES)
+    played = await play(
+        tmp_path,
+        script(tmp_path, MENDS, code(SHOWN)),
+        "iterate",
+        lambda event: isinstance(event, PlanProposed),
+        goal=goal,
+    )
+    assert [event.by for event in played.events if isinstance(event, PlanProposed)] == ["planner"]

@@ -1,22 +1,25 @@
 """The members of a software team: planner, coder and reviewer with a model, the runner with the sandbox."""
 
+import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from septet.agents.protection import refuse_overwrite, with_folder_protection
-from septet.agents.runner import runner_agent, try_version
+from septet.agents.runner import RunContext, runner_agent, try_version
 from septet.agents.trials import Questions, try_programs
-from septet.domain.events import Event, ExampleGiven, VersionWritten
+from septet.domain.events import Event, ExampleGiven, PlanProposed, VersionWritten
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Examples, Record
 from septet.team.agreement import Outcomes
+from septet.team.baseline import mending_plan, tests_to_mend
 from septet.team.floor import tries
 from septet.ways.iterate.best_of_n import Trials, best_of_n_agent
 from septet.ways.iterate.replies import role_agent
 from septet.ways.iterate.tool_members import tool_role_agent
 from septet.ways.way import MemberContext
+from septet.workspace.files import Workspace
 
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:
@@ -32,10 +35,35 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
             )
         case "coder":
             return with_folder_protection(coder(spec, context), context.run_context)
+        case "planner":
+            return with_evident_plan(speaker(spec, context), context.run_context)
         case "reviewer":
             return with_folder_protection(speaker(spec, context), context.run_context)
         case _:
             return speaker(spec, context)
+
+
+def with_evident_plan(usual: Agent, run_context: RunContext) -> Agent:
+    """A goal that only names tests of the base to mend needs no model's plan; the person is shown this one as any."""
+
+    async def turn(state: State, record: Record) -> Event | None:
+        wanted = state.floor.turn is not None and not state.floor.turn.closed and state.plan.current is None
+        tests = tests_to_mend(state) if wanted and not state.talk.remarks else ()
+        if tests and run_context.scratch is not None and await has_tests(run_context.scratch.base, tests):
+            return PlanProposed(plan=mending_plan(tests), by="septet")
+        return await usual(state, record)
+
+    return turn
+
+
+async def has_tests(base: Workspace, tests: Sequence[str]) -> bool:
+    """Whether each of them can be found by its name."""
+    for test in tests:
+        path, *names = test.partition("[")[0].split("::")
+        text = (await base.content(path) or b"").decode(errors="replace")
+        if not text or not all(re.search(rf"\b(?:def|class)\s+{name}\b", text) for name in names):
+            return False
+    return True
 
 
 def speaker(spec: RoleSpec, context: MemberContext) -> Agent:
