@@ -26,7 +26,8 @@ from septet.agents.trials import Questions, try_programs
 from septet.common.values import Value
 from septet.domain.state import State
 from septet.evaluation.runs import judge
-from septet.evaluation.suites import MODULE, EvalTask, read_suite
+from septet.evaluation.suites import read_suite
+from septet.evaluation.tasks import MODULE, EvalTask
 from septet.ports import Sandbox
 from septet.settings.home import find_home
 from septet.team.agreement import Choice, Outcomes, choose

@@ -2,7 +2,17 @@
 
 import pytest
 
-from septet.evaluation.report import Mode, TaskResult, compare, interval, report_of, report_text, sign_test
+from septet.evaluation.report import (
+    Mode,
+    TaskResult,
+    compare,
+    compare_with,
+    interval,
+    report_html,
+    report_of,
+    report_text,
+    sign_test,
+)
 
 
 def result(task: str, mode: Mode, passed: bool, status: str = "") -> TaskResult:
@@ -59,3 +69,18 @@ def test_the_interval_is_wilsons() -> None:
     assert interval(0, 0) == (0.0, 1.0)
     assert interval(91, 164) == pytest.approx((0.4784, 0.6286), abs=1e-3)
     assert interval(10, 10)[1] == 1.0
+
+
+def test_results_are_compared_task_by_task_with_earlier_ones() -> None:
+    earlier = [result("a", "team", False), result("b", "team", False), result("d", "team", True)]
+    (found,) = compare_with(RESULTS, earlier)
+    assert (found.mode, found.tasks, found.only_here, found.only_there) == ("team", 2, 2, 0)
+    assert found.p == sign_test(2, 0)
+
+
+def test_a_page_shows_every_task_and_nothing_of_it_acts() -> None:
+    hostile = result("<script>x</script>", "team", False, "done")
+    page = report_html(report_of("s", "m", "t", [*RESULTS, hostile], 1.0), [*RESULTS, hostile])
+    assert "<script" not in page
+    assert page.count("<tr><td>") == len(RESULTS) + 1
+    assert page.count("<rect") == 2

@@ -8,12 +8,14 @@ import anyio
 import msgspec
 import pytest
 from evaluation.oracle import TEAM, oracle
+from evaluation.test_suites import write_broken_program, write_repository_task
 from msgspec.structs import replace
 
 from septet.errors import BadUsage
 from septet.evaluation.report import Report
 from septet.evaluation.runs import Head, ResultFile, judge
-from septet.evaluation.suites import EvalTask, read_suite
+from septet.evaluation.suites import read_suite
+from septet.evaluation.tasks import EvalTask
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
@@ -66,7 +68,22 @@ async def test_what_is_wrong_and_called_done_is_counted_and_a_second_call_asks_n
         assert b"test_hidden" not in sent
         assert asked == 2
         asked = len(server.seen)
-        assert (await evaluate(server, tmp_path)).modes == report.modes
+        again = await evaluate(
+            server,
+            tmp_path,
+            "--against",
+            str(tmp_path / "out.jsonl"),
+            "--html",
+            str(tmp_path / "report.html"),
+        )
+        assert again.modes == report.modes
+        assert [(one.mode, one.tasks, one.only_here, one.p) for one in again.against] == [
+            ("single", 2, 0, 1.0),
+            ("team", 2, 0, 1.0),
+        ]
+        page = (tmp_path / "report.html").read_text()
+        assert page.count("<tr><td>median<td>") == 2
+        assert "<svg" in page
         assert len(server.seen) == asked
 
 
@@ -79,6 +96,23 @@ async def test_a_judge_that_cannot_run_says_so(tmp_path: Path) -> None:
     passed, detail = await judge(replace(task, tests={"hidden.txt": ""}), {"solution.py": "x = 1\n"}, sandbox)
     assert not passed
     assert detail.startswith("no test ran")
+
+
+MENDED = {"pkg/__init__.py": "def inc(n):\n    return n + 1\n"}
+
+
+async def test_hidden_tests_decide_over_a_repository_and_over_a_broken_program(tmp_path: Path) -> None:
+    sandbox = JobRunner(UnsafeLocal(), (Interpreters(tmp_path / "cache").prepare,))
+    write_repository_task(tmp_path / "repositories")
+    write_broken_program(tmp_path / "programs")
+    (repository,) = read_suite(str(tmp_path / "repositories"))
+    (program,) = read_suite(str(tmp_path / "programs"))
+    assert (await judge(repository, repository.files, sandbox))[0] is False
+    assert (await judge(repository, {**repository.files, **MENDED}, sandbox))[0] is True
+    patched = {**repository.files, "tests/test_old.py": "def test_other(): ...\n", **MENDED}
+    assert (await judge(repository, patched, sandbox))[0] is True, "the result's own tests do not take part"
+    assert (await judge(program, program.files, sandbox))[0] is False
+    assert (await judge(program, {"inc.py": program.solution}, sandbox))[0] is True
 
 
 def test_results_of_something_else_are_not_mixed_in(tmp_path: Path) -> None:

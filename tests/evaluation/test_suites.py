@@ -1,14 +1,17 @@
 """Suites are data: the forms that are read, and the one that comes with Septet."""
 
 import gzip
+import io
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from septet.errors import BadUsage
 from septet.evaluation.runs import judged_files
-from septet.evaluation.suites import EvalTask, read_suite, sample
+from septet.evaluation.suites import read_suite, sample
+from septet.evaluation.tasks import EvalTask
 
 
 def passes(task: EvalTask, program: str) -> bool:
@@ -105,6 +108,87 @@ def test_a_folder_of_folders_is_a_suite(tmp_path: Path) -> None:
     assert (found.id, found.goal) == ("inc", "Mend it.")
     assert found.files == {"pkg/a.py": "x = 1\n"}
     assert list(found.tests) == ["test_a.py"]
+
+
+def test_exercises_are_a_suite(tmp_path: Path) -> None:
+    task = tmp_path / "two-fer"
+    (task / ".docs").mkdir(parents=True)
+    (task / ".meta").mkdir()
+    (task / ".docs" / "instructions.md").write_text("Say to whom it is given.\n")
+    (task / ".meta" / "example.py").write_text("def two_fer(name='you'):\n    return name\n")
+    (task / "two_fer.py").write_text("def two_fer(name):\n    pass\n")
+    (task / "two_fer_test.py").write_text("from two_fer import two_fer\n")
+    (found,) = read_suite(str(tmp_path))
+    assert found.goal.startswith("Say to whom it is given.")
+    assert "two_fer.py" in found.goal
+    assert list(found.files) == ["two_fer.py"]
+    assert list(found.tests) == ["two_fer_test.py"]
+    assert "example" not in found.goal
+    assert "return name" in found.solution
+
+
+def write_broken_program(root: Path) -> None:
+    for name, text in {
+        "python_programs/inc.py": 'def inc(n):\n    return n\n\n\n"""\nAdds one.\n"""\n',
+        "correct_python_programs/inc.py": "def inc(n):\n    return n + 1\n",
+        "json_testcases/inc.json": "[[1], 2]\n[[-1], 0]\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def test_broken_programs_are_a_suite(tmp_path: Path) -> None:
+    write_broken_program(tmp_path)
+    (found,) = read_suite(str(tmp_path))
+    assert (found.id, list(found.files)) == ("inc", ["inc.py"])
+    assert "Mend it" in found.goal
+    assert "n + 1" in found.solution
+
+
+SDIST = {"pkg/__init__.py": "def inc(n):\n    return n\n", "tests/test_old.py": "def test_old(): ...\n"}
+PATCH = """\
+--- /dev/null
++++ b/tests/test_new.py
+@@ -0,0 +1,4 @@
++from pkg import inc
++
++def test_inc():
++    assert inc(1) == 2
+"""
+
+
+def write_repository_task(root: Path) -> None:
+    folder = root / "pkg-1"
+    folder.mkdir(parents=True)
+    with tarfile.open(folder / "pkg.tar.gz", "w:gz") as packed:
+        for name, text in SDIST.items():
+            member = tarfile.TarInfo(f"pkg-1.0/{name}")
+            member.size = len(text)
+            packed.addfile(member, io.BytesIO(text.encode()))
+    task = {
+        "problem_statement": "inc does not add one.",
+        "archive": "pkg.tar.gz",
+        "test_patch": PATCH,
+        "FAIL_TO_PASS": ["tests/test_new.py::test_inc"],
+        "PASS_TO_PASS": ["tests/test_old.py::test_old"],
+    }
+    (folder / "task.json").write_text(json.dumps(task))
+
+
+def test_a_repository_with_a_failing_test_is_a_task(tmp_path: Path) -> None:
+    write_repository_task(tmp_path)
+    (found,) = read_suite(str(tmp_path))
+    assert found.files == SDIST
+    assert set(found.tests) == {"tests/test_new.py", "tests/test_old.py"}
+    assert found.targets == ("tests/test_new.py::test_inc", "tests/test_old.py::test_old")
+    (tmp_path / "pkg-1" / "task.json").write_text("{}")
+    with pytest.raises(BadUsage, match="pkg-1"):
+        read_suite(str(tmp_path))
+
+
+def test_a_folder_without_tasks_is_no_suite(tmp_path: Path) -> None:
+    with pytest.raises(BadUsage, match="holds no tasks"):
+        read_suite(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from septet.domain.teams import TeamSpec
     from septet.evaluation.report import Mode, Report
-    from septet.evaluation.suites import EvalTask
+    from septet.evaluation.tasks import EvalTask
 
 MODES: "dict[str, tuple[Mode, ...]]" = {"single": ("single",), "team": ("team",), "both": ("single", "team")}
 
@@ -30,6 +30,14 @@ MODES: "dict[str, tuple[Mode, ...]]" = {"single": ("single",), "team": ("team",)
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file of results; a second call goes on with it.",
 )
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Compare with these earlier results, task by task.",
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as a page to this file."
+)
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 @click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights.")
 def evaluate(  # noqa: PLR0913  # one parameter an option
@@ -42,6 +50,8 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
     seed: int,
     jobs: int,
     out: Path | None,
+    against: Path | None,
+    html: Path | None,
     as_json: bool,
     unsafe_local: bool,
 ) -> int:
@@ -60,7 +70,7 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
     chosen, loaded = sample(read_suite(suite), tasks, seed), complete(load_team(team))
 
     async def work() -> "Report":
-        order = Order(Path(suite).name, chosen, model, loaded, MODES[mode], jobs, out)
+        order = Order(Path(suite).name, chosen, model, loaded, MODES[mode], jobs, out, against, html)
         return await measure(order, unsafe_local)
 
     report = anyio.run(work)
@@ -78,14 +88,19 @@ class Order(NamedTuple):
     modes: "Sequence[Mode]"
     jobs: int
     out: Path | None
+    against: Path | None
+    html: Path | None
 
 
 async def measure(order: Order, unsafe_local: bool) -> "Report":
+    from msgspec.structs import replace
+
     from septet.cli.output import notify
-    from septet.evaluation.runs import Evaluation, Head, ResultFile, cpu_seconds
+    from septet.evaluation.report import compare_with, report_html, report_of
+    from septet.evaluation.runs import Evaluation, Head, ResultFile, cpu_seconds, read_results
     from septet.wiring.session import open_session
 
-    before = cpu_seconds()
+    before, earlier = cpu_seconds(), read_results(order.against) if order.against else []
     async with open_session() as session:
         spec = await session.with_models(order.team, order.model)
         head = Head(suite=order.suite, model=order.model, team=spec.name)
@@ -93,4 +108,10 @@ async def measure(order: Order, unsafe_local: bool) -> "Report":
         notify(f"septet: {len(order.tasks)} tasks; results go to {file.path}")
         evaluation = Evaluation(session, await session.sandbox(unsafe_local), spec, file)
         await evaluation.run(order.tasks, order.modes, order.jobs, notify)
-        return evaluation.report(order.tasks, head, cpu_seconds() - before)
+    results = evaluation.results(order.tasks)
+    report = report_of(head.suite, head.model, head.team, results, cpu_seconds() - before)
+    report = replace(report, against=compare_with(results, earlier))
+    if order.html:
+        order.html.write_text(report_html(report, results))
+        notify(f"septet: the report is in {order.html}")
+    return report

@@ -1,5 +1,6 @@
 """What an evaluation found: pass rates with their uncertainty, what it cost, and where *done* was wrong. Pure."""
 
+import html
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,7 @@ from typing import Literal
 from septet.common.values import Value
 
 Mode = Literal["single", "team"]
+MODES: tuple[Mode, ...] = ("single", "team")
 Z = 1.96
 """For an interval that holds the true rate in 95 of 100 cases."""
 
@@ -53,11 +55,21 @@ class ModeSummary(Value, omit_defaults=False):
 
 
 class Comparison(Value, omit_defaults=False):
-    """The same tasks in two modes; `p` is how likely a difference of this size is by chance (exact test)."""
+    """The same tasks done twice; `p` is how likely a difference of this size is by chance (exact test)."""
 
     tasks: int
     only_single: int
     only_team: int
+    p: float
+
+
+class Against(Value, omit_defaults=False):
+    """The same tasks in the same mode, here and in other results."""
+
+    mode: str
+    tasks: int
+    only_here: int
+    only_there: int
     p: float
 
 
@@ -67,6 +79,8 @@ class Report(Value, omit_defaults=False):
     team: str
     modes: Mapping[str, ModeSummary]
     comparison: Comparison | None = None
+    against: Sequence[Against] = ()
+    """Beside the results that `--against` names."""
     cpu_seconds: float = 0.0
     """Of Septet and the programs that it ran, in this call; not of the model."""
 
@@ -108,17 +122,32 @@ def interval(passed: int, total: int) -> tuple[float, float]:
 
 
 def compare(single: Sequence[TaskResult], team: Sequence[TaskResult]) -> Comparison | None:
-    """Only tasks that were done in both modes count (McNemar's exact test)."""
-    first = {one.task: one.passed for one in single}
-    second = {one.task: one.passed for one in team}
-    both = first.keys() & second.keys()
-    if not both:
-        return None
-    only_single = sum(first[task] and not second[task] for task in both)
-    only_team = sum(second[task] and not first[task] for task in both)
-    return Comparison(
-        tasks=len(both), only_single=only_single, only_team=only_team, p=sign_test(only_single, only_team)
-    )
+    tasks, only_single, only_team = count_pairs(single, team)
+    p = sign_test(only_single, only_team)
+    return Comparison(tasks=tasks, only_single=only_single, only_team=only_team, p=p) if tasks else None
+
+
+def compare_with(here: Sequence[TaskResult], there: Sequence[TaskResult]) -> list[Against]:
+    """Each mode that both have."""
+    found: list[Against] = []
+    for mode in MODES:
+        tasks, only_here, only_there = count_pairs(
+            [one for one in here if one.mode == mode], [one for one in there if one.mode == mode]
+        )
+        if tasks:
+            p = sign_test(only_here, only_there)
+            found.append(Against(mode=mode, tasks=tasks, only_here=only_here, only_there=only_there, p=p))
+    return found
+
+
+def count_pairs(first: Sequence[TaskResult], second: Sequence[TaskResult]) -> tuple[int, int, int]:
+    """Tasks that both did, and those that only one of them passed (for McNemar's exact test)."""
+    one = {result.task: result.passed for result in first}
+    other = {result.task: result.passed for result in second}
+    both = one.keys() & other.keys()
+    only_one = sum(one[task] and not other[task] for task in both)
+    only_other = sum(other[task] and not one[task] for task in both)
+    return len(both), only_one, only_other
 
 
 def sign_test(one: int, other: int) -> float:
@@ -129,8 +158,7 @@ def sign_test(one: int, other: int) -> float:
 
 
 def report_of(suite: str, model: str, team: str, results: Sequence[TaskResult], cpu_seconds: float) -> Report:
-    modes: tuple[Mode, ...] = ("single", "team")
-    by_mode = {mode: [one for one in results if one.mode == mode] for mode in modes}
+    by_mode = {mode: [one for one in results if one.mode == mode] for mode in MODES}
     return Report(
         suite=suite,
         model=model,
@@ -165,5 +193,52 @@ def report_text(report: Report) -> str:
         both = report.comparison
         only = f"only single passes {both.only_single}, only team {both.only_team}"
         lines.append(f"both    {both.tasks} tasks: {only} (p = {both.p:.3f})")
+    for one in report.against:
+        only = f"only here passes {one.only_here}, only there {one.only_there}"
+        lines.append(f"against {one.mode}, {one.tasks} tasks: {only} (p = {one.p:.3f})")
     lines.append(f"cpu     {report.cpu_seconds:.1f} s for Septet and the programs that it ran")
     return "\n".join(lines)
+
+
+PAGE = """\
+<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1f24; }}
+table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }}
+td, th {{ padding: .2rem .5rem; border-bottom: 1px solid #d8dee4; text-align: left; vertical-align: top; }}
+.yes {{ color: #116329; }} .no {{ color: #a40e26; }} pre {{ white-space: pre-wrap; }} svg text {{ font-size: 12px; }}
+</style><h1>{title}</h1><pre>{summary}</pre>{chart}
+<table><tr><th>task<th>mode<th>hidden tests<th>ended<th>calls<th>tokens<th>seconds<th>chat</tr>{rows}</table></html>
+"""
+BAR = 420
+"""Pixels of a rate of 100 %."""
+
+
+def report_html(report: Report, results: Sequence[TaskResult]) -> str:
+    """One file: the summary, the rates with their intervals as a picture, and every task."""
+    title = html.escape(f"{report.suite} · {report.model} · team {report.team}")
+    rows = "".join(result_row(one) for one in sorted(results, key=lambda one: (one.task, one.mode)))
+    summary = html.escape(report_text(report).partition("\n")[2])
+    return PAGE.format(title=title, summary=summary, chart=rate_chart(report.modes), rows=rows)
+
+
+def result_row(one: TaskResult) -> str:
+    verdict = '<td class="yes">✓ pass' if one.passed else f'<td class="no">✗ {html.escape(one.detail[:200])}'
+    cells = [one.status, one.calls, one.tokens, f"{one.seconds:.1f}", one.chat]
+    rest = "".join(f"<td>{html.escape(str(cell))}" for cell in cells)
+    return f"<tr><td>{html.escape(one.task)}<td>{one.mode}{verdict}{rest}</tr>"
+
+
+def rate_chart(modes: Mapping[str, ModeSummary]) -> str:
+    """A bar a mode; the line over it is the interval."""
+    parts: list[str] = []
+    for place, (mode, one) in enumerate(modes.items()):
+        top = 8 + 34 * place
+        low, high = 70 + BAR * one.low, 70 + BAR * one.high
+        parts.append(
+            f'<text x="0" y="{top + 15}">{mode}</text>'
+            f'<rect x="70" y="{top}" width="{BAR * one.rate:.1f}" height="20" fill="#218bff"/>'
+            f'<path d="M{low:.1f} {top + 10}H{high:.1f}" stroke="#1b1f24" stroke-width="2"/>'
+            f'<text x="{high + 8:.1f}" y="{top + 15}">{100 * one.rate:.1f} %</text>'
+        )
+    label = "Pass rates with their 95 % intervals"
+    return f'<svg role="img" aria-label="{label}" width="600" height="{16 + 34 * len(modes)}">{"".join(parts)}</svg>'

@@ -29,8 +29,9 @@ from septet.domain.runs import Job, Limits, RunResult
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, SeptetError
-from septet.evaluation.report import Mode, Report, TaskResult, report_of
-from septet.evaluation.suites import MODULE, EvalTask
+from septet.evaluation.folders import git
+from septet.evaluation.report import Mode, TaskResult
+from septet.evaluation.tasks import MODULE, EvalTask
 from septet.ports import Model, Sandbox
 from septet.team.goal_examples import wanted_names
 from septet.team.small_form import functions_of
@@ -42,6 +43,8 @@ SINGLE = """\
 You write Python. Answer with one Python code block that defines what is asked for, and nothing else: no tests, no
 examples, no explanation."""
 LONGEST_ANSWER = 1024
+LONGEST_GIVEN = 60_000
+"""Characters of files that one answer is shown."""
 JUDGE_SECONDS = 60.0
 JUDGE_MEMORY = 4 << 30
 SETTINGS = frozenset({"pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"})
@@ -79,8 +82,7 @@ class ResultFile:
         try:
             if msgspec.json.decode(first, type=Head) != head:
                 raise BadUsage(f"{self.path} holds results of something else", "name another file with --out")
-            whole = [line for line in rest if line.endswith(b"}")]
-            self.results = [msgspec.json.decode(line, type=TaskResult) for line in whole]
+            self.results = results_in(rest)
         except msgspec.MsgspecError as error:
             raise BadUsage(
                 f"{self.path} holds no results ({error})", "name another file with --out"
@@ -93,6 +95,19 @@ class ResultFile:
 
     def has(self, task: EvalTask, mode: Mode) -> bool:
         return any((one.task, one.mode) == (task.id, mode) for one in self.results)
+
+
+def results_in(lines: Sequence[bytes]) -> list[TaskResult]:
+    """A line that a kill has cut is none."""
+    return [msgspec.json.decode(line, type=TaskResult) for line in lines if line.endswith(b"}")]
+
+
+def read_results(path: Path) -> list[TaskResult]:
+    """Results of an earlier call, whatever they are results of."""
+    try:
+        return results_in(path.read_bytes().splitlines()[1:])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise BadUsage(f"{path} holds no results ({error})", "name a file that --out wrote") from error
 
 
 class Evaluation:
@@ -162,7 +177,7 @@ class Evaluation:
         except SeptetError as failed:
             error = str(failed)
         state = await self._session.state(chat)
-        passed, detail = await judge(task, await self._texts(state), self._sandbox)
+        passed, detail = await judge(task, await self._texts(task, state), self._sandbox)
         replies, unreadable = unreadable_replies(state)
         return TaskResult(
             task=task.id,
@@ -185,17 +200,22 @@ class Evaluation:
             return None
         folder = self._file.path.parent / "folders" / chat
         await anyio.to_thread.run_sync(write_files, folder, task.files)
+        if task.targets:  # about a repository, as the person has it
+            await anyio.to_thread.run_sync(commit_all, folder)
         return folder.absolute()
 
-    async def _texts(self, state: State) -> dict[str, str]:
-        files = state.work.version.files if state.work.version else ()
-        contents = {file.path: await self._session.blobs.get(file.sha256) for file in files}
-        return {path: content.decode(errors="replace") for path, content in contents.items()}
+    async def _texts(self, task: EvalTask, state: State) -> dict[str, str]:
+        """The newest version over what was given."""
+        version = state.work.version
+        if version is None:
+            return {}
+        contents = {file.path: await self._session.blobs.get(file.sha256) for file in version.files}
+        texts = {path: content.decode(errors="replace") for path, content in contents.items()}
+        return {path: text for path, text in {**task.files, **texts}.items() if path not in version.deleted}
 
-    def report(self, tasks: Sequence[EvalTask], head: Head, cpu_seconds: float) -> Report:
+    def results(self, tasks: Sequence[EvalTask]) -> list[TaskResult]:
         chosen = {task.id for task in tasks}
-        results = [one for one in self._file.results if one.task in chosen]
-        return report_of(head.suite, head.model, head.team, results, cpu_seconds)
+        return [one for one in self._file.results if one.task in chosen]
 
 
 async def answer_of(model: Model, request: Request) -> Answer:
@@ -205,8 +225,20 @@ async def answer_of(model: Model, request: Request) -> Answer:
     raise AssertionError("a model ends with its answer or raises")
 
 
+def commit_all(folder: Path) -> None:
+    who = ("-c", "user.name=Septet", "-c", "user.email=septet@example.org")
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, *who, "commit", "-q", "--no-verify", "-m", "As given")
+
+
 def goal_text(task: EvalTask) -> str:
-    given = [f"{path}:\n```python\n{text}```" for path, text in task.files.items()]
+    """What is asked with the files that it is about: those that it names, or all, as far as they fit."""
+    named = {path: text for path, text in task.files.items() if path in task.goal}
+    given: list[str] = []
+    for path, text in (named or task.files).items():
+        if sum(map(len, given)) + len(text) < LONGEST_GIVEN:
+            given.append(f"{path}:\n```python\n{text}```")
     return "\n\n".join([task.goal, *given])
 
 
@@ -235,10 +267,13 @@ async def judge(task: EvalTask, files: Mapping[str, str], sandbox: Sandbox) -> t
     with temporary_folder("evaluation") as folder:
         await anyio.to_thread.run_sync(write_files, folder, {**judged_files(task, files), **task.tests})
         limits = Limits(seconds=JUDGE_SECONDS, memory=JUDGE_MEMORY)
-        job = Job(command=tuple(PYTEST), workspace=str(folder), limits=limits, tests=True)
+        job = Job(command=(*PYTEST, *task.targets), workspace=str(folder), limits=limits, tests=True)
         result = await sandbox.run(job)
     report = result.report
-    passed = result.succeeded and report.complete and bool(report.passed) and not report.failed
+    missing = [target for target in task.targets if not report.about(target).passed]
+    passed = (
+        result.succeeded and report.complete and bool(report.passed) and not report.failed and not missing
+    )
     return passed, "" if passed else failure_text(result)
 
 
@@ -252,7 +287,7 @@ def failure_text(result: RunResult) -> str:
 
 def judged_files(task: EvalTask, files: Mapping[str, str]) -> dict[str, str]:
     """The result without tests and settings of its own; what defines the entry can be imported by a known name."""
-    given = task.files.keys()
+    given = task.files.keys() - task.tests.keys()
     kept = {
         path: text
         for path, text in files.items()

@@ -1,37 +1,24 @@
 """Suites of tasks with hidden tests, as data: what is asked, what the folder holds, and what the result must pass.
 
 Forms that are read: our own JSONL (`id`, `goal`, `files`, `tests`, `entry`), HumanEval's (`prompt`, `test`,
-`entry_point`), EvalPlus's (`canonical_solution` with `base_input` and `plus_input`), MBPP's (`test_list`), and a folder
-with a folder for each task (`goal.md`, `files/`, `tests/`).
+`entry_point`), EvalPlus's (`canonical_solution` with `base_input` and `plus_input`), MBPP's (`test_list`), and folders
+(`folders.py`).
 """
 
 import gzip
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
 
-from septet.common.values import Value
 from septet.errors import BadUsage
+from septet.evaluation.folders import read_folders
+from septet.evaluation.tasks import MODULE, EvalTask
 
 BUNDLED = {"small": "small.jsonl"}
-MODULE = "solution"
-"""What hidden tests import, where a task is about a function: the file that defines it is found."""
-
-
-class EvalTask(Value):
-    """One task. `tests` are hidden from whoever solves it; `entry` is the function that it is about."""
-
-    id: str
-    goal: str
-    tests: Mapping[str, str]
-    files: Mapping[str, str] = {}
-    entry: str = ""
-    solution: str = ""
-    """A right program, where one is known: nobody is shown it."""
 
 
 class Row(msgspec.Struct):
@@ -63,7 +50,7 @@ def read_suite(name: str) -> list[EvalTask]:
     if name in BUNDLED and not path.exists():
         return read_lines(files("septet.evaluation").joinpath(BUNDLED[name]).read_text(), name)
     if path.is_dir():
-        return [read_folder(one) for one in sorted(path.iterdir()) if (one / "goal.md").is_file()]
+        return read_folders(path)
     if not path.is_file():
         raise BadUsage(
             f"'{name}' is no suite", f"name a .jsonl file, a folder of tasks, or one of {', '.join(BUNDLED)}"
@@ -153,19 +140,6 @@ def compared_with_solution(row: Row, entry: str) -> str:
     return COMPARISON.format(
         module=MODULE, solution=solution, inputs=inputs, atol=row.atol, entry=entry, assertion=row.assertion
     )
-
-
-def read_folder(folder: Path) -> EvalTask:
-    tests, given = folder_texts(folder / "tests"), folder_texts(folder / "files")
-    if not tests:
-        raise BadUsage(f"{folder} has no tests", "put the hidden tests into its folder tests/")
-    goal = (folder / "goal.md").read_text().strip()
-    return EvalTask(id=folder.name, goal=goal, tests=tests, files=given)
-
-
-def folder_texts(folder: Path) -> dict[str, str]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
 
 
 def sample(tasks: Sequence[EvalTask], count: int | None, seed: int) -> list[EvalTask]:
