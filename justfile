@@ -38,3 +38,7 @@ torture *args:
 bench:
     python bench/fold.py
     python bench/startup.py
+
+# Work on real repositories (pinned packages of the index, in a cache outside of this one), by hand.
+repos *args:
+    python bench/repos.py {{args}}
