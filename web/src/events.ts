@@ -516,6 +516,7 @@ export interface DeliveryStarted {
   tree: string;
   files: DeliveredFile[];
   undoes?: number;
+  unproven?: string[];
 }
 
 export interface Delivered {
@@ -526,6 +527,7 @@ export interface Delivered {
   patch?: string;
   branch?: string;
   commit?: string;
+  unproven?: string[];
 }
 
 export interface Summary {

@@ -143,7 +143,8 @@ def delivery_words(event: Delivered) -> str:
         return f"committed to the branch {event.branch}: {', '.join(done)}"
     verb = "taken back" if event.undoes else "delivered"
     patch = f"; what could not be merged is in {event.patch}" if event.patch else ""
-    return f"{verb}: {', '.join(done) or 'nothing had changed'}{patch}"
+    doubt = f"; the folder as it is now is not proven: {'; '.join(event.unproven)}" if event.unproven else ""
+    return f"{verb}: {', '.join(done) or 'nothing had changed'}{patch}{doubt}"
 
 
 def package_text(event: PackageEvent) -> tuple[str, str]:

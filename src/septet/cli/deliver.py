@@ -8,6 +8,7 @@ import click
 from septet.cli.chats import in_session
 from septet.cli.completion import chat_names
 from septet.cli.output import confirm, notify, put_bytes, show_diff
+from septet.errors import BadUsage
 
 if TYPE_CHECKING:
     from septet.domain.events import Delivered
@@ -27,7 +28,7 @@ def tell(done: "Delivered | None", chat: str) -> int:
         return 0
     undo = "" if done.undoes or done.branch or not done.files else f"; septet undo {chat} takes that back"
     notify(f"septet: {delivery_words(done)}{undo}")
-    return CONFLICT if done.patch else 0
+    return CONFLICT if done.patch or done.unproven else 0
 
 
 async def deliver_finished(session: "Session", state: "State", agreed: bool, asks: bool) -> int:
@@ -66,11 +67,12 @@ def is_delivered(state: "State") -> bool:
 
 def delivery_code(state: "State") -> int:
     done = state.base.deliveries if state.base else ()
-    return CONFLICT if done and done[-1].patch else 0
+    return CONFLICT if done and (done[-1].patch or done[-1].unproven) else 0
 
 
 @click.command(epilog="Example: septet deliver mend-parser --branch")
 @click.argument("name", shell_complete=chat_names)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--yes", is_flag=True, help="Without showing the difference and asking.")
 @click.option(
     "--branch",
@@ -79,19 +81,22 @@ def delivery_code(state: "State") -> int:
     flag_value="",
     help="Commit to a new branch (septet/NAME) instead; your checkout stays as it is.",
 )
-def deliver(name: str, yes: bool, branch: str | None) -> int:
-    """Write what chat NAME has made into its folder, proven or not.
+def deliver(name: str, files: tuple[str, ...], yes: bool, branch: str | None) -> int:
+    """Write what chat NAME has made into its folder, proven or not: all of it, or only FILEs.
 
     Where you have changed the same file meanwhile, both changes are merged; where they disagree, the file stays
-    yours and the team's change is in septet-NAME.patch.
+    yours and the team's change is in septet-NAME.patch. What becomes another state than the one that was checked,
+    by a merge or by a choice of files, is checked again.
     """
     code = 0
+    if files and branch is not None:
+        raise BadUsage("a branch gets all files", "leave out --branch, or the files")
 
     async def work(session: "Session") -> str:
         nonlocal code
         chat = await session.find(name)
         state = await session.state(chat)
-        diff = await (await session.delivery(state)).diff() if not is_delivered(state) else ""
+        diff = await (await session.delivery(state)).diff(files) if not is_delivered(state) else ""
         if not diff:
             tell(None, chat)
             return ""
@@ -101,7 +106,7 @@ def deliver(name: str, yes: bool, branch: str | None) -> int:
                 code = NOT_APPROVED
                 return ""
         done = (
-            await session.deliver(chat)
+            await session.deliver(chat, files or None)
             if branch is None
             else await session.deliver_to_branch(chat, branch or f"septet/{chat}")
         )

@@ -344,13 +344,15 @@ class BaseMoved(Value):
 class DeliveryStarted(Value):
     """The intent, recorded before the first file of the person's is touched: what each was and shall be.
 
-    `undoes` is the number of the delivery that is taken back.
+    `undoes` is the number of the delivery that is taken back. Where the folder becomes another tree than the one that
+    was checked, by a merge or a choice of files, it was checked before: `unproven` says what does not hold there.
     """
 
     number: int
     tree: str
     files: tuple[DeliveredFile, ...]
     undoes: int = 0
+    unproven: tuple[str, ...] = ()
 
 
 class Delivered(Value):
@@ -363,6 +365,7 @@ class Delivered(Value):
     patch: str = ""
     branch: str = ""
     commit: str = ""
+    unproven: tuple[str, ...] = ()
 
 
 class DataDescribed(Value):

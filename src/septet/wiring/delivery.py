@@ -1,17 +1,26 @@
 """A chat's work comes into the person's folder, and goes out of it again, as events say that it did."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from septet.agents.base_moves import apply_move, merge_edits
+from septet.agents.runner import RunContext, try_version
+from septet.common.temporary import temporary_folder
 from septet.domain.base import DeliveredFile, FileState
-from septet.domain.events import Delivered, DeliveryStarted
+from septet.domain.events import BaseMoved, ChatContinued, Delivered, DeliveryStarted, VersionWritten
+from septet.domain.files import FileRef, tree_of
 from septet.domain.plans import FileExists, PictureExists
 from septet.domain.state import State
-from septet.errors import BadUsage
-from septet.ports import Blobs, Record
+from septet.errors import BadUsage, NoSandbox
+from septet.ports import Blobs, Record, Sandbox
+from septet.runtime.bus import MemoryBus
+from septet.runtime.log import Log
+from septet.team.evidence import shortcomings
+from septet.ways.endings import ending
 from septet.ways.table import way_of
 from septet.wiring.scratches import move_base
+from septet.workspace.base import look_through
 from septet.workspace.branch import commit_to_branch
 from septet.workspace.delivery import deliver
 from septet.workspace.files import in_thread, path_and_parents
@@ -23,12 +32,17 @@ from septet.workspace.scratch import Scratch, file_state
 class Delivery:
     """What one chat has to deliver, and how."""
 
-    def __init__(self, state: State, scratch: Scratch, blobs: Blobs) -> None:
+    def __init__(
+        self, state: State, scratch: Scratch, blobs: Blobs, sandbox: Callable[[], Awaitable[Sandbox]]
+    ) -> None:
         self.state = state
         self.scratch = scratch
         self.blobs = blobs
+        self.sandbox = sandbox
         self.folder = scratch.origin
         self.contents: Contents = {}
+        self.examined: dict[str, tuple[str, ...]] = {}
+        """What does not hold of trees that were examined for this delivery."""
 
     @property
     def patch_name(self) -> str:
@@ -72,10 +86,12 @@ class Delivery:
             if sha256 and path in wanted and not path_and_parents(path) & hidden and "__pycache__" not in path
         }
 
-    async def diff(self) -> str:
-        """What delivering would change; after it, what was delivered."""
+    async def diff(self, only: Collection[str] = ()) -> str:
+        """What delivering would change, in all files or `only` these; after it, what was delivered."""
         if wishes := await self.wishes():
-            return diff_of([(wish.base, wish.after) for wish in wishes], self.contents)
+            check_paths(only, wishes)
+            chosen = [wish for wish in wishes if not only or wish.after.path in only]
+            return diff_of([(wish.base, wish.after) for wish in chosen], self.contents)
         changes = delivered_changes(self.state)
         for before, after in changes.values():
             await self._recall(before, after)
@@ -86,11 +102,72 @@ class Delivery:
             if one.sha256 and one.sha256 not in self.contents:
                 self.contents[one.sha256] = await self.blobs.get(one.sha256)
 
-    async def deliver(self, record: Record) -> Delivered | None:
-        """Into the folder; None where there is nothing to deliver. One that was interrupted is finished first."""
+    async def deliver(self, record: Record, only: Collection[str] | None = None) -> Delivered | None:
+        """Into the folder, all or `only` these files; None where there is nothing to deliver.
+
+        One that was interrupted is finished first.
+        """
         finished = await self.finish(record)
         wishes = await self.wishes()
-        return await self._carry_out(wishes, record) if wishes else finished
+        check_paths(only or (), wishes)
+        chosen = [wish for wish in wishes if only is None or wish.after.path in only]
+        if not chosen:
+            return finished
+        files = await self._plan(chosen)
+        tree = self.state.work.version.tree if self.state.work.version and chosen == wishes else ""
+        unproven = await self._problems(files, chosen == wishes)
+        number = 1 + len(self.state.base.deliveries if self.state.base else ())
+        started = DeliveryStarted(number=number, tree=tree, files=tuple(files), unproven=unproven)
+        return await self._carry_out(started, record)
+
+    async def problems(self) -> tuple[str, ...]:
+        """What would not hold in the folder after all of it was delivered; nothing if it becomes what was checked."""
+        return await self._problems(await self._plan(await self.wishes()), whole=True)
+
+    async def _problems(self, files: Sequence[DeliveredFile], whole: bool) -> tuple[str, ...]:
+        """A merge, a choice of files, or an edit elsewhere makes another tree: what was seen says nothing of it."""
+        ended = ending(self.state)
+        if ended is None or ended.reason != "done" or not files:
+            return ()
+        plain = whole and all(one.how == "written" for one in files)
+        if plain and not await in_thread(self.scratch.edits):
+            return ()
+        version = await self._version_in_folder([one for one in files if one.how != "conflict"])
+        if version.tree not in self.examined:
+            self.examined[version.tree] = await self._examine(version)
+        return self.examined[version.tree]
+
+    async def _version_in_folder(self, files: Sequence[DeliveredFile]) -> VersionWritten:
+        """What the delivery makes of the folder, as a version on the folder as it is now."""
+        for one in files:
+            if one.after.sha256:
+                await self.blobs.put(self.contents[one.after.sha256])
+        refs = [
+            FileRef(path=one.path, sha256=one.after.sha256, size=one.after.size)
+            for one in files
+            if one.after.sha256
+        ]
+        edits = await in_thread(self.scratch.edits)
+        moment = "".join(f"{one.path}\0{one.sha256}\n" for one in edits.values())
+        return VersionWritten(
+            number=len(self.state.work.versions) + 1,
+            files=tuple(refs),
+            tree=tree_of(refs, f"folder {moment}"),
+            deleted=tuple(one.path for one in files if not one.after.sha256),
+            found=True,
+        )
+
+    async def _examine(self, version: VersionWritten) -> tuple[str, ...]:
+        """Run the plan's checks on a copy of the folder with the delivered files in it."""
+        try:
+            sandbox = await self.sandbox()
+        except NoSandbox as error:
+            return (f"it could not be run here ({error.cause})",)
+        with temporary_folder("delivery") as made:
+            scratch = Scratch(made, self.folder, (await in_thread(lambda: look_through(self.folder)))[1])
+            await in_thread(lambda: (scratch.copy_base(), scratch.rebuild()))
+            context = RunContext(scratch, sandbox, self.blobs, MemoryBus())
+            return tuple(shortcomings(await try_version(self.state, version, context)))
 
     async def undo(self, record: Record) -> Delivered:
         """Take the newest delivery back, as far as nobody has changed the same places since."""
@@ -105,7 +182,11 @@ class Delivery:
             for one in done.files
             if one.how != "conflict"
         ]
-        return await self._carry_out(wishes, record, undoes=done.number)
+        number = 1 + len(self.state.base.deliveries if self.state.base else ())
+        tree = self.state.work.version.tree if self.state.work.version else ""
+        files = tuple(await self._plan(wishes))
+        started = DeliveryStarted(number=number, tree=tree, files=files, undoes=done.number)
+        return await self._carry_out(started, record)
 
     async def finish(self, record: Record) -> Delivered | None:
         """What an interrupted delivery still lacks."""
@@ -116,15 +197,14 @@ class Delivery:
             await self._recall(one.before, one.after)
         return await self._write(started, record)
 
-    async def _carry_out(self, wishes: list[Wish], record: Record, undoes: int = 0) -> Delivered:
-        files = await in_thread(lambda: plan_handover(self.folder, wishes, self.contents))
+    async def _plan(self, wishes: list[Wish]) -> list[DeliveredFile]:
+        return await in_thread(lambda: plan_handover(self.folder, wishes, self.contents))
+
+    async def _carry_out(self, started: DeliveryStarted, record: Record) -> Delivered:
         for sha256 in {
-            one.sha256 for file in files for one in (file.before, file.after)
+            one.sha256 for file in started.files for one in (file.before, file.after)
         } & self.contents.keys():
             await self.blobs.put(self.contents[sha256])
-        number = 1 + len(self.state.base.deliveries if self.state.base else ())
-        tree = self.state.work.version.tree if self.state.work.version else ""
-        started = DeliveryStarted(number=number, tree=tree, files=tuple(files), undoes=undoes)
         self.state = await record(started)
         return await self._write(started, record)
 
@@ -135,7 +215,12 @@ class Delivery:
         done = tuple(await in_thread(work))
         patch = await self._patch([one for one in done if one.how == "conflict"])
         event = Delivered(
-            number=started.number, tree=started.tree, files=done, undoes=started.undoes, patch=patch
+            number=started.number,
+            tree=started.tree,
+            files=done,
+            undoes=started.undoes,
+            patch=patch,
+            unproven=started.unproven,
         )
         self.state = await record(event)
         await move_base(self.state, self.scratch, self.blobs)
@@ -150,6 +235,13 @@ class Delivery:
         path = self.folder / self.patch_name
         await in_thread(lambda: deliver(path, text.encode()))
         return str(path)
+
+
+def check_paths(only: Collection[str], wishes: Sequence[Wish]) -> None:
+    known = [wish.after.path for wish in wishes]
+    for path in only:
+        if path not in known:
+            raise BadUsage(f"'{path}' is not to be delivered", f"name one of {', '.join(known)}")
 
 
 def newest_delivery(state: State) -> Delivered | None:
@@ -193,3 +285,17 @@ async def deliver_to_branch(delivery: Delivery, name: str, message: str, record:
     event = Delivered(number=number, tree=tree, files=changed, branch=name, commit=commit)
     await record(event)
     return event
+
+
+async def reopen_if_broken(log: Log, delivery: Delivery) -> bool:
+    """Whether a chat that ended done goes on, for its work does not hold together with the person's newest edits."""
+    delivery.state = log.state
+    if not await delivery.problems():
+        return False
+    state = await log.record(ChatContinued(budget=log.state.budget))
+    while (event := await merge_edits(state, delivery.scratch, delivery.blobs)) is not None:
+        state = await log.record(event)
+        if isinstance(event, BaseMoved):
+            await apply_move(event, delivery.scratch)
+    delivery.state = state
+    return True

@@ -68,3 +68,9 @@ async def run_cells(
     finally:
         await runner.release(job.workspace)
     return results
+
+
+async def release_sandbox(sandbox: Sandbox, workspace: str) -> None:
+    """Nobody works there for now: nothing of the sandbox waits there any longer."""
+    if isinstance(sandbox, JobRunner):
+        await sandbox.release(workspace)

@@ -1,7 +1,7 @@
 """The composition root: ports meet their adapters here, and nowhere else."""
 
 import os
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -39,7 +39,6 @@ from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, S
 from septet.runtime.bus import MemoryBus
 from septet.runtime.deployment import Deployment
 from septet.runtime.log import Listen, Log, stream
-from septet.sandboxes.job_runner import JobRunner
 from septet.settings.home import Home, find_home
 from septet.stores.blobs import FolderBlobs
 from septet.stores.chat_locks import ChatLocks
@@ -50,10 +49,10 @@ from septet.tools.registry import Toolbox
 from septet.ways.endings import is_finished
 from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import MemberContext
-from septet.wiring.delivery import Delivery, deliver_to_branch
+from septet.wiring.delivery import Delivery, deliver_to_branch, reopen_if_broken
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
-from septet.wiring.sandbox import keep_checked, open_job_runner, packages_for
+from septet.wiring.sandbox import keep_checked, open_job_runner, packages_for, release_sandbox
 from septet.wiring.scratches import move_base, open_scratch, scratch_of
 from septet.workspace.base import survey_base
 from septet.workspace.facts_file import Memory
@@ -290,6 +289,9 @@ class Session:
             self.update_facts(log.state, recorded)
             await listen(recorded)
 
+        async def open_sandbox() -> Sandbox:
+            return sandbox
+
         await keep_checked(self.home)
         log = await Log.open(self.store, chat, keep)
         floor = floor_for(log.state.team, log.state.budget)
@@ -297,11 +299,15 @@ class Session:
         agents = self.agents(log.state, sandbox, person, scratch)
         artefacts = ArtefactFiles(self.artefact_folders(log.state), self.blobs)
         await artefacts.catch_up(log.state, await self.log(chat))
+        delivery = scratch and Delivery(log.state, scratch, self.blobs, open_sandbox)
         try:
             await self.deployment.play(log, floor, agents)
+            if delivery and await reopen_if_broken(log, delivery):
+                await self.deployment.play(log, floor, agents)
         finally:
             await release_sandbox(sandbox, str(scratch.work.root) if scratch else log.state.workspace)
-        await self.hand_over(log, scratch)
+        if delivery:
+            await self.hand_over(log, delivery)
         await self.learn_from(chat)
 
     async def halt(self, chat: str, error: Exception) -> Sequence[Recorded]:
@@ -320,16 +326,14 @@ class Session:
         apart = Workspace(self.home.artefacts / state.chat)
         return (apart,) if state.existing else (Workspace(Path(state.workspace)), apart)
 
-    async def hand_over(self, log: Log, scratch: Scratch | None) -> None:
+    async def hand_over(self, log: Log, delivery: Delivery) -> None:
         """Deliver what is finished where nobody wants to be asked; one that was interrupted is finished anyway."""
-        if scratch is None:
-            return
-        delivery = Delivery(log.state, scratch, self.blobs)
+        delivery.state = log.state
         await delivery.finish(log.record)
         if is_finished(log.state) and (self.delivers or log.state.team.approve == "auto"):
             done = await delivery.deliver(log.record)
             if done is None or not done.patch:
-                await to_thread.run_sync(scratch.discard)
+                await to_thread.run_sync(delivery.scratch.discard)
 
     async def delivery(self, state: State) -> Delivery:
         """What a chat that nobody conducts now has to deliver."""
@@ -340,13 +344,13 @@ class Session:
         if not await to_thread.run_sync(scratch.is_ready):
             await open_scratch(self.home, state, self.blobs)
         await move_base(state, scratch, self.blobs)
-        return Delivery(state, scratch, self.blobs)
+        return Delivery(state, scratch, self.blobs, self.sandbox)
 
-    async def deliver(self, chat: str) -> Delivered | None:
-        """Bring the newest version into the person's folder, whatever is known of it; None if it is there already."""
+    async def deliver(self, chat: str, only: Collection[str] | None = None) -> Delivered | None:
+        """Bring the newest version into the person's folder, or `only` these files of it, whatever is known of it."""
         with self.holding(chat):
             state = await self.state(chat)
-            return await (await self.delivery(state)).deliver(Log(self.store, state).record)
+            return await (await self.delivery(state)).deliver(Log(self.store, state).record, only)
 
     async def undo(self, chat: str) -> Delivered:
         """Take the newest delivery back."""
@@ -453,12 +457,6 @@ async def open_session(
                 closing(McpServers(home.config / "mcp.json")) as session.mcp_servers,
             ):
                 yield session
-
-
-async def release_sandbox(sandbox: Sandbox, workspace: str) -> None:
-    """Nobody works there for now: nothing of the sandbox waits there any longer."""
-    if isinstance(sandbox, JobRunner):
-        await sandbox.release(workspace)
 
 
 def with_own_models(team: TeamSpec, is_here: Callable[[RoleSpec], bool]) -> TeamSpec:

@@ -18,7 +18,16 @@ from scenarios.folders.chats import (
     script,
 )
 
-from septet.domain.events import BaseMoved, Event, ReviewGiven, RunFinished, VersionWritten
+from septet.domain.events import (
+    BaseMoved,
+    ChatContinued,
+    ChatEnded,
+    Delivered,
+    Event,
+    ReviewGiven,
+    RunFinished,
+    VersionWritten,
+)
 
 pytestmark = pytest.mark.anyio
 BODY = "".join(f"\n\ndef f{number}():\n    return {number}\n" for number in range(1, 6))
@@ -77,6 +86,70 @@ async def test_an_edit_of_the_same_line_is_marked_for_the_coder_and_never_lost(t
     assert (project / "say.py").read_text() == mine
     assert "'worse'" in (project / "septet-c.patch").read_text()
     assert "<<<<<<< the folder" in (project / "septet-c.patch").read_text()
+
+
+async def test_an_edit_after_the_last_turn_is_checked_with_the_work_before_it_is_delivered(
+    tmp_path: Path,
+) -> None:
+    project = repository(tmp_path / "project", FILES)
+    edited = SAY.replace("return 5", "return 55")
+
+    def edit(event: Event) -> None:
+        if isinstance(event, ChatEnded):
+            fill(project, {"say.py": edited, "brought.py": "x = 1\n"})
+
+    turns = [PLAN, code({"say.py": GOOD}), code({"say.py": GOOD}), ACCEPT]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", edit)
+    (done,) = [event for event in played.events if isinstance(event, Delivered)]
+    assert ([one.how for one in done.files], done.unproven) == (["merged"], ())
+    assert (project / "say.py").read_text() == GOOD.replace("return 5", "return 55")
+    assert not [event for event in played.events if isinstance(event, ChatContinued)]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [{"say.py": SAY.replace("return 5", "return 0")}, {"test_say.py": TEST + "    assert f5() == 6\n"}],
+)
+async def test_work_that_fails_together_with_such_an_edit_is_not_done(
+    tmp_path: Path, edit: dict[str, str]
+) -> None:
+    project = repository(tmp_path / "project", FILES)
+    broken: list[str] = []
+
+    def work(event: Event) -> bool:
+        if isinstance(event, ChatEnded):
+            fill(project, edit)
+        if isinstance(event, RunFinished) and event.purpose == "tests":
+            broken.extend(event.result.report.failed)
+        return bool(broken)
+
+    turns = [PLAN, code({"say.py": GOOD}), code({"say.py": GOOD}), ACCEPT]
+    played = await play(tmp_path, script(tmp_path, *turns), "iterate", work)
+    assert broken == ["test_say.py::test_f5"]
+    kinds = [type(event) for event in played.events]
+    assert kinds.index(ChatEnded) < kinds.index(ChatContinued) < kinds.index(BaseMoved)
+    assert played.found
+    assert Delivered not in kinds[: kinds.index(BaseMoved)]
+
+
+def test_a_choice_of_files_is_checked_again(septet: Septet, tmp_path: Path) -> None:
+    project = repository(tmp_path / "project", FILES)
+    both = {
+        "say.py": GOOD.replace("return 'good'", "return __import__('word').WORD"),
+        "word.py": "WORD = 'good'\n",
+    }
+    model = script(tmp_path, PLAN, code(both), code(both), ACCEPT)
+    made = septet("run", "good", "-n", "c", "-C", "project", "-m", model, "--approve", "never")
+    made = septet("resume", "c", "sounds good")
+    assert made.returncode == 4, made.stderr
+    assert "other.txt" in septet("deliver", "c", "other.txt").stderr
+    part = septet("deliver", "c", "say.py")
+    assert part.returncode == 3, part.stderr
+    assert "not proven: P1 is not met" in part.stderr
+    assert git(project, "status", "--porcelain") == " M say.py\n"
+    rest = septet("deliver", "c", "--yes")
+    assert rest.returncode == 0, rest.stderr
+    assert git(project, "status", "--porcelain") == " M say.py\n?? word.py\n"
 
 
 def test_without_a_yes_the_difference_is_kept_and_the_exit_code_says_so(
