@@ -78,7 +78,7 @@ def ask_by(line: Line = ask_line, handed_over: HandedOver = nullcontext):
     async def ask(question: Question) -> str:
         if question.kind == "review":
             async with handed_over():
-                notify(f"septet: the program is in {question.text}")
+                notify(f"septet: {question.text}")
         while True:
             said = await line(PROMPTS[question.kind])
             if question.kind != "plan" or said.strip().lower() not in ("e", "edit"):

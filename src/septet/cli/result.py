@@ -8,6 +8,7 @@ from septet.cli.output import notify, print_text, put_exactly
 from septet.domain.codec import ENCODER
 from septet.domain.state import State
 from septet.settings.home import find_home
+from septet.team.questions import place_of_program
 from septet.ways.endings import is_over
 from septet.ways.table import way_of
 from septet.workspace.delivery import deliver
@@ -42,7 +43,7 @@ def result_text(state: State, width: int) -> str:
     """The plan, the answer, the talk's last words, or the report: whatever the chat was for."""
     way = way_of(state.team)
     words = way.result_text(state)
-    program = f"the program is in {state.workspace}" if state.work.versions else ""
+    program = place_of_program(state) if state.work.versions else ""
     if way.is_talk:
         parts = [words or status(state), program]
     elif words:

@@ -49,8 +49,15 @@ def question(state: State) -> Question | None:
         and turn.speaker == state.team.person
         and not turn.closed
     ):
-        return Question(kind="review", text=state.workspace)
+        return Question(kind="review", text=place_of_program(state))
     return None
+
+
+def place_of_program(state: State) -> str:
+    """Where the person finds what the team has made: a copy of the person's folder is not to be looked for."""
+    if state.base is None or state.base.deliveries:
+        return f"the program is in {state.workspace}"
+    return f"septet try {state.chat} runs the program, septet diff {state.chat} shows what it changes"
 
 
 def read_answer(state: State, asked: Question | None, text: str) -> tuple[Event, ...]:

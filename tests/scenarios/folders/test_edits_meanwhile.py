@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands import Septet
+from cli.terminals import needs_terminal, on_terminal
 from scenarios.folders.chats import (
     ACCEPT,
     FIXED,
@@ -175,4 +176,25 @@ def test_approved_edits_are_delivered_at_the_end(septet: Septet, tmp_path: Path)
     done = septet("run", "good", "-n", "c", "-C", "project", "-m", model, "--approve", "edits")
     assert done.returncode == 0, done.stderr
     assert "septet undo c takes that back" in done.stderr
+    assert (project / "say.py").read_text() == GOOD
+
+
+@needs_terminal
+def test_at_a_terminal_the_difference_is_shown_and_asked_about(septet: Septet, tmp_path: Path) -> None:
+    project = repository(tmp_path / "project", FILES)
+    model = script(tmp_path, PLAN, code({"say.py": GOOD}), code({"say.py": GOOD}), ACCEPT)
+    run = ("run", "good", "-n", "c", "-C", "project", "-m", model)
+    with on_terminal(septet, *run) as terminal:
+        terminal.wait_for("1 requirement")
+        terminal.type("sounds good")
+        terminal.wait_for("septet try c runs the program")
+        terminal.type("")
+        assert "+    return 'good'" in terminal.wait_for(f"write this to {project}?")
+        terminal.type("n")
+        assert "exit code 4" in terminal.wait_for("terminal as before")
+    assert git(project, "status", "--porcelain") == ""
+    with on_terminal(septet, "deliver", "c") as terminal:
+        terminal.wait_for(f"write this to {project}?")
+        terminal.type("y")
+        assert "exit code 0" in terminal.wait_for("terminal as before")
     assert (project / "say.py").read_text() == GOOD
