@@ -7,8 +7,10 @@ from pathlib import Path
 
 import anyio.from_thread
 import pytest
+from cli.commands import Septet
 from msgspec.structs import replace
 from playwright.sync_api import Page, expect
+from scenarios.folders.chats import ACCEPT, code, git, plan, repository, script
 from team.states import planned, version
 from web.conftest import SLOW, enter, listen
 from web.seeding import over, said, seed, started
@@ -297,3 +299,28 @@ def test_a_talk_ends_without_a_word_of_checks_and_a_wish_has_its_line(page: Page
         expect(asked).to_contain_text("no version since")
     finally:
         web.stop()
+
+
+def test_a_delivery_is_shown_and_approved_file_by_file(page: Page, web: Web, tmp_path: Path) -> None:
+    files = {"say.py": "def say():\n    return 'bad'\n", "other.py": "x = 1\n"}
+    test = "from say import say\n\n\ndef test_say():\n    assert say() == 'good'\n"
+    project = repository(tmp_path / "project", {**files, "test_say.py": test})
+    written = {"say.py": files["say.py"].replace("bad", "good"), "other.py": "x = 2\n"}
+    turns = (plan("", "tests test_say.py::test_say"), code(written), code(written))
+    septet = Septet(web.home)
+    septet("run", "good", "-n", "c", "-C", str(project), "-m", script(tmp_path, *turns, ACCEPT))
+    enter(page, web, "/chat/c")
+    approve(page)
+    question = page.get_by_role("region", name="Delivery")
+    expect(question).to_contain_text(f"Write this to {project}?")
+    assert git(project, "status", "--porcelain", "-uno") == ""
+    question.get_by_role("button", name="Show the change").nth(1).click()
+    expect(page.get_by_role("region", name="Change of say.py").locator("ins").first).to_contain_text("good")
+    question.get_by_label("other.py").uncheck()
+    question.get_by_role("button", name="Write 1 of 2").click()
+    expect(question.get_by_role("button", name="Write 0 of 1")).to_be_disabled()
+    assert git(project, "status", "--porcelain", "-uno") == " M say.py\n"
+    question.get_by_label("other.py").check()
+    question.get_by_role("button", name="Write 1 of 1").click()
+    expect(question).to_have_count(0)
+    assert git(project, "status", "--porcelain", "-uno") == " M other.py\n M say.py\n"

@@ -133,7 +133,7 @@ function Changes({ old, new: fresh, split }: { old: number; new: number; split: 
     if (wanted)
       void import('./diff').then(({ drawn, loadStyle }) => {
         loadStyle();
-        if (wanted && text) setHtml(drawn(text, [old, fresh], split, dark));
+        if (wanted && text) setHtml(drawn(text, [`v${old}`, `v${fresh}`], split, dark));
       });
     return () => {
       wanted = false;

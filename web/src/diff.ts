@@ -6,12 +6,12 @@ import { cut, visible } from './text';
 
 const LONGEST = 400_000;
 
-export function drawn(text: string, [old, fresh]: [number, number], split: boolean, dark: boolean): string {
+export function drawn(text: string, [old, fresh]: [string, string], split: boolean, dark: boolean): string {
   const page = html(cut(visible(text), LONGEST), {
     outputFormat: split ? 'side-by-side' : 'line-by-line',
     drawFileList: false,
-    srcPrefix: `v${old}/`,
-    dstPrefix: `v${fresh}/`,
+    srcPrefix: `${old}/`,
+    dstPrefix: `${fresh}/`,
     matching: 'lines',
     colorScheme: (dark ? 'dark' : 'light') as never,
   });

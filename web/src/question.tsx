@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import { Delivery } from './delivery';
 import type { Question } from './events';
 import { act, link, standing, tab, trouble, view } from './state';
 import { visible } from './text';
@@ -32,6 +33,7 @@ export function Questions() {
         </p>
       )}
       {state.question ? <Asked question={state.question} /> : idle && <Idle />}
+      {ended > 0 && now && !now.conducted && <Delivery />}
     </div>
   );
 }

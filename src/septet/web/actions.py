@@ -34,6 +34,7 @@ from septet.web.requests import (
     NEW_CHATS,
     Accept,
     Approve,
+    Deliver,
     EditPlan,
     Fork,
     NewChat,
@@ -113,8 +114,8 @@ class Actions:
         match act:
             case Fork(version=version, seq=seq):
                 return json_response({"chat": await self.fork_chat(state, version, seq)}, 201)
-            case Restore(version=version):
-                await self.restore_version(state, version)
+            case Restore() | Deliver():
+                await self.change_files(state, act)
             case Pause():
                 self.runner.pause(state.chat)
             case Stop():
@@ -126,6 +127,12 @@ class Actions:
             case _:
                 assert_never(act)
         return json_response({"chat": state.chat})
+
+    async def change_files(self, state: State, act: Restore | Deliver) -> None:
+        if isinstance(act, Deliver):
+            await self.app.session.deliver(state.chat, act.files)
+        else:
+            await self.restore_version(state, act.version)
 
     async def go_on(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
         """Acts that let the team go on: after an end with as much room again."""

@@ -43,6 +43,7 @@ def api(app: AppState) -> list[Route | WebSocketRoute]:
         ("/chats/{chat}", queries.chat),
         ("/chats/{chat}/events", queries.events),
         ("/chats/{chat}/diff", queries.difference),
+        ("/chats/{chat}/delivery", queries.delivery),
         ("/chats/{chat}/versions/{version}.zip", queries.archive),
         ("/chats/{chat}/export/{form}", queries.export),
     ]

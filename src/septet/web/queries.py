@@ -15,6 +15,7 @@ from septet.common.demo_scripts import demo_names
 from septet.domain.codec import encode
 from septet.errors import BadUsage, LogDamaged, NoModel
 from septet.ports import Blobs
+from septet.ways.endings import is_finished
 from septet.web.app_state import AppState
 from septet.web.requests import NotFound, json_response, number_in_address
 
@@ -44,6 +45,14 @@ class Queries:
         old = version_named(state, request.query_params.get("old", str(max(1, new.number - 1))))
         text = await version_diff(old, new, self.app.session.blobs)
         return Response(text, media_type="text/plain")
+
+    async def delivery(self, request: Request) -> Response:
+        """What a finished chat would change in the person's folder, file by file."""
+        state = await self.app.chats.state(request.path_params["chat"])
+        waits = state.base is not None and state.work.version is not None and is_finished(state)
+        diffs = await (await self.app.session.delivery(state)).file_diffs() if waits else {}
+        files = [{"path": path, "diff": diff} for path, diff in diffs.items()]
+        return json_response({"folder": state.workspace, "files": files})
 
     async def archive(self, request: Request) -> Response:
         """A version's files and, for the newest one, what its runs made, as a zip."""

@@ -103,7 +103,13 @@ class Restore(PersonAction):
     version: Name
 
 
-Act = Say | Approve | Accept | EditPlan | Pause | Resume | Step | Stop | Fork | Restore
+class Deliver(PersonAction):
+    """Write these files of the newest version to the person's folder."""
+
+    files: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=10_000)]
+
+
+Act = Say | Approve | Accept | EditPlan | Pause | Resume | Step | Stop | Fork | Restore | Deliver
 
 NEW_CHATS: Decoder[NewChat] = Decoder(NewChat)
 ACTS: Decoder[Act] = Decoder(Act)

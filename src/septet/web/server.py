@@ -62,7 +62,6 @@ async def serve_web(
         raise BadUsage("the page is not built", "run npm ci && npm run build in web/")
     with open_listener(address) as listener:
         async with opening() as session:
-            session.delivers = True  # the page has no question for it yet
             return await serve_session(session, listener, address, model, open_browser)
 
 

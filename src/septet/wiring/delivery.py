@@ -97,6 +97,11 @@ class Delivery:
             await self._recall(before, after)
         return diff_of([pair for pair in changes.values() if pair[0] != pair[1]], self.contents)
 
+    async def file_diffs(self) -> dict[str, str]:
+        """What delivering would change, by file."""
+        wishes = await self.wishes()
+        return {wish.after.path: diff_of([(wish.base, wish.after)], self.contents) for wish in wishes}
+
     async def _recall(self, *states: FileState) -> None:
         for one in states:
             if one.sha256 and one.sha256 not in self.contents:
