@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Protocol, assert_never
 
 from msgspec.structs import replace
@@ -137,7 +138,9 @@ def about_tests(state: State, target: str) -> Observation:
     """A test or a file that is named must pass whole; a folder may hold tests that are skipped, or known to fail."""
     run = tests_run(state)
     own = bool(tests_command(state))
-    report = tests_of(state) if own else tests_of(state).about(target)
+    report = (
+        tests_of(state) if own and not names_files(tests_of(state), target) else tests_of(state).about(target)
+    )
     where = run.id if run else ""
     if trouble := about_report(report, run, is_folder(target) or own):
         return Observation(holds=False, detail=trouble, run=where)
@@ -162,6 +165,12 @@ def about_change(state: State, report: TestReport, detail: str, where: str) -> O
     if len(same) < len(report.passed) or control_of_tests(state) is not None:
         return Observation(holds=True, detail=detail, run=where)
     return Observation(holds=False, detail=f"{detail}, and nothing shows that they can fail", run=where)
+
+
+def names_files(report: TestReport, target: str) -> bool:
+    """Whether the tests are known by files of the target's kind: then the target means some of them."""
+    kind = PurePosixPath(target.partition("::")[0]).suffix
+    return bool(kind) and any(case.id.partition("::")[0].endswith(kind) for case in report.cases)
 
 
 def unchanged_text(same: int, passed: int) -> str:

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Literal
 
 from anyio import create_memory_object_stream, create_task_group
@@ -35,6 +36,7 @@ from septet.domain.runs import (
     Limits,
     Mode,
     PlannedRun,
+    Purpose,
     RunResult,
     Server,
     name_of,
@@ -61,6 +63,7 @@ from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
 from septet.team.evidence import control_of_tests, needs_found_tests, needs_mutant, open_runs, test_problems
 from septet.team.layouts import delta_of, first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
+from septet.team.test_runners import read_report, reporting_command, script_of_package
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
 from septet.workspace.modules import affected_tests, modules_under_test
@@ -126,6 +129,9 @@ BASELINE_SECONDS = 600.0
 MOST_KEPT = 1_000
 MOST_BYTES = 256 << 20
 """What is kept of the files that one run makes."""
+SUITES: frozenset[Purpose] = frozenset(
+    {"tests", "tests alone", "tests as found", "tests again", "tests on base", "baseline"}
+)
 PLAIN_WORDS = re.compile(r"[\w ./=:@%+,-]+")
 
 
@@ -166,7 +172,7 @@ class RunContext:
             control = started.about if started.about in MUTANTS else HOLLOW
             async with control_folder(state, self, control) as folder:
                 job = replace(self.mounted(control_job(state, started, folder)), mode=mode)
-                result = replace(await self.run_live(job, state.chat, speaker), changes=())
+                result = replace(await self.run_reported(job, state.chat, speaker, started), changes=())
                 if control == "results" and result.tests is not None:
                     reached = await folder.content(REACHED) or b""
                     tests = only_reached(result.tests, reached.decode(errors="replace"))
@@ -174,13 +180,15 @@ class RunContext:
         elif (takes := part_of_version(started)) is not None:
             async with tree_folder(state, self, takes) as folder:
                 job = replace(self.mounted(evidence_job(state, started, folder)), mode=mode)
-                result = replace(await self.run_live(job, state.chat, speaker), changes=(), others=())
+                result = replace(
+                    await self.run_reported(job, state.chat, speaker, started), changes=(), others=()
+                )
         else:
             await in_thread(lambda: make_folder(self.workspace.root))  # the run before may have shut it
             if started.purpose in ("run", "tests", "check"):  # or have rewritten what it is judged by
                 await self.write_newest(state)
             job = replace(self.mounted(evidence_job(state, started, self.workspace)), mode=mode)
-            result = await self.run_live(job, state.chat, speaker)
+            result = await self.run_reported(job, state.chat, speaker, started)
             old = any(change.kind == "changed" for change in result.changes)
             hidden = await self.hidden_paths(state) if old else set[str]()
             result = replace(result, changes=await self.keep_changes(result.changes, hidden))
@@ -194,6 +202,16 @@ class RunContext:
             about=started.about,
             only=started.only,
         )
+
+    async def run_reported(self, job: Job, chat: str, speaker: str, started: RunStarted) -> RunResult:
+        """The run, with what became of each test where the project's own runner tells it."""
+        result = await self.run_live(job, chat, speaker)
+        if job.tests or started.purpose not in SUITES:
+            return result
+        whole = await self.blobs.get(result.stdout_blob) if result.stdout_blob else result.stdout.encode()
+        script = await in_thread(lambda: script_of(job.workspace))
+        output = whole.decode(errors="replace")
+        return replace(result, tests=read_report(started.command, script, output, job.place))
 
     async def content(self, path: str) -> bytes | None:
         """What stands there, also where the team's copy leaves out what the person's folder has."""
@@ -488,12 +506,12 @@ async def show_delta(scratch: Scratch, delta: Delta, blobs: Blobs) -> None:
 
 def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
     folder, limits = str(workspace.root), state.team.limits
-    suites = ("tests", "tests as found", "tests again", "tests on base", "baseline")
-    testing = started.purpose in (*suites, "tests alone") and not tests_command(state)
-    if started.purpose in suites:
+    testing = started.purpose in SUITES and not tests_command(state)
+    if started.purpose in SUITES and started.purpose != "tests alone":
         limits = suite_limits(state)
     check = check_for(state, PlannedRun(purpose=started.purpose, about=started.about))
-    words = command_words(started.command)
+    typed = started.purpose in SUITES and not testing
+    words = command_words(reporting_command(started.command, script_of(folder)) if typed else started.command)
     return Job(
         command=("python", "-c", example_driver(check.call)) if isinstance(check, ExampleHolds) else words,
         workspace=folder,
@@ -505,6 +523,11 @@ def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job
         home=state.workspace,
         warm=state.team.warm,
     )
+
+
+def script_of(folder: str) -> str:
+    """What `npm test` calls there."""
+    return script_of_package(Workspace(Path(folder)).read("package.json"))
 
 
 def control_job(state: State, started: RunStarted, workspace: Workspace) -> Job:

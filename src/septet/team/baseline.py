@@ -113,8 +113,8 @@ def tests_of(state: State) -> TestReport:
 
 
 def report_of(state: State, run: RunFinished) -> TestReport:
-    """Of tests that are not pytest's, only the exit code is known: they are one test."""
-    if tests_command(state):
+    """Of tests that report nothing, only the exit code is known: they are one test."""
+    if tests_command(state) and run.result.tests is None:
         return one_case(run.command, run.result.succeeded, complete=run.result.stopped_by is None)
     return run.result.report
 
@@ -209,8 +209,8 @@ def reports(state: State, tree: Tree) -> Iterator[TestReport]:
 
 def new_tests(state: State) -> tuple[str, ...]:
     """Tests that pass now and that the base does not have. Of a suite that is known by its exit code, all of it."""
-    passed = raw_tests_of(state).passed
-    if tests_command(state):
+    run, passed = tests_run(state), raw_tests_of(state).passed
+    if run is not None and run.result.tests is None:
         return passed if touches_tests(state) else ()
     known = {case.id for case in baseline_report(state).cases}
     return tuple(test for test in passed if test not in known)

@@ -1,5 +1,6 @@
 """The project's own tests before and after: what was red may stay red, what was green may not become so."""
 
+import shutil
 import venv
 from collections.abc import Sequence
 from pathlib import Path
@@ -378,3 +379,31 @@ async def test_a_goal_that_says_more_is_the_planners(tmp_path: Path, goal: str) 
         goal=goal,
     )
     assert [event.by for event in played.events if isinstance(event, PlanProposed)] == ["planner"]
+
+
+NODE = {
+    "package.json": '{"name": "calc", "scripts": {"test": "node --test test/"}}\n',
+    "calc.js": "exports.add = (a, b) => a - b;\nexports.double = (a) => a * 2;\n",
+    "test/calc.test.js": """\
+const test = require('node:test');
+const assert = require('assert');
+const calc = require('../calc.js');
+test('adds', () => assert.equal(calc.add(2, 3), 5));
+test('doubles', () => assert.equal(calc.double(4), 8));
+test('of old', () => assert.ok(calc.version));
+""",
+}
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+async def test_tests_of_another_language_are_known_one_by_one(tmp_path: Path) -> None:
+    repository(tmp_path / "project", NODE)
+    mended = {"calc.js": NODE["calc.js"].replace("a - b", "a + b")}
+    wanted = plan("", "mends test/calc.test.js::adds", "tests test/calc.test.js::doubles")
+    played = await play(
+        tmp_path, script(tmp_path, wanted, code(mended), code(mended), ACCEPT), "iterate", rounds=2
+    )
+    found = [event.detail for event in played.events if isinstance(event, EvidenceFound)]
+    assert found == ["1 failed before, 1 passed now", "1 passed"]
+    assert played.ended.reason == "done"
+    assert "failed before too: test/calc.test.js::of old" in report_table(fold_events(played.events))

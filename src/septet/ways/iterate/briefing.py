@@ -70,7 +70,8 @@ def base_sections(state: State) -> list[str]:
 
 MENDING = """\
 # Tests of this project as checks
-mends TARGET: a test that fails in the project as it is and must pass (`check: mends tests/test_x.py::test_y`).
+mends TARGET: a test that fails in the project as it is and must pass (`check: mends tests/test_x.py::test_y`;
+of JavaScript, `test/x.test.js::group > name`; of Rust, `src/lib.rs::tests::name`).
 That no other test which passes now fails later is demanded anyway: no requirement is needed for it.
 """
 

@@ -1,0 +1,186 @@
+"""Test runners of other languages: how each is asked for a report of every test, and how that is read.
+
+A command that is none of these, or whose output holds no report, is known by its exit code alone.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from septet.common.values import Value
+from septet.domain.pytest_report import MOST_CASES, Outcome, TestCase, TestReport
+
+REPORTER = """
+export default async function* (source) {
+  const names = [];
+  const comment = (text) => String(text).trimEnd().split('\\n').map((line) => '# ' + line + '\\n').join('');
+  for await (const { type, data } of source) {
+    if (type === 'test:start') names[data.nesting] = data.name;
+    if (type === 'test:stdout' || type === 'test:stderr') yield comment(data.message);
+    if (type !== 'test:pass' && type !== 'test:fail') continue;
+    const passed = type === 'test:pass';
+    if (passed && data.details.type === 'suite') continue;
+    const path = data.file ? data.file.replace(process.cwd() + '/', '') : '';
+    const name = [...names.slice(0, data.nesting), data.name].join(' > ');
+    const id = path && name.endsWith(path) ? path : [path, name].filter(Boolean).join('::');
+    const skipped = data.skip !== undefined || data.todo !== undefined;
+    yield (skipped ? 'skipped ' : passed ? 'passed ' : 'failed ') + JSON.stringify(id) + '\\n';
+    const error = data.details.error;
+    if (!passed && error) yield comment((error.cause && error.cause.stack) || error.stack || error);
+  }
+}
+"""
+"""Node's own reporters do not say which file a test is in."""
+REPORTER_URL = f"data:text/javascript,{quote(' '.join(map(str.strip, REPORTER.splitlines())), safe='')}"
+NODE_OPTIONS = f"--test-reporter={REPORTER_URL} --test-reporter-destination=stdout"
+SHELL = re.compile(r"[&|;<>$`\n]")
+"""Signs of a command that is more than one call."""
+NODE_LINE = re.compile(r'^(passed|failed|skipped) (".*")$', re.MULTILINE)
+CARGO_LINE = re.compile(
+    r"^ +Running (?:unittests )?(?P<file>\S+) \(|^ +(?P<doc>Doc-tests) |^(?P<ended>test result:)"
+    r"|^running (?P<count>\d+) tests?$|^test (?P<test>.+?) \.\.\. (?P<outcome>ok|FAILED|ignored)",
+    re.MULTILINE,
+)
+OUTCOMES: dict[str, Outcome] = {
+    "passed": "passed",
+    "pass": "passed",
+    "ok": "passed",
+    "failed": "failed",
+    "fail": "failed",
+    "FAILED": "failed",
+}
+"""What is none of these was skipped."""
+
+
+class JestCase(Value, rename="camel"):
+    title: str
+    status: str
+    ancestor_titles: tuple[str, ...] = ()
+
+
+class JestFile(Value, rename="camel"):
+    name: str
+    status: str = ""
+    assertion_results: tuple[JestCase, ...] = ()
+
+
+class JestReport(Value, rename="camel"):
+    test_results: tuple[JestFile, ...]
+
+
+class GoEvent(Value, rename="pascal"):
+    action: str
+    package: str = ""
+    test: str = ""
+
+
+class TestRunner(NamedTuple):
+    """`command` is what the runner is called by, `{}`, in the form that makes it report."""
+
+    __test__ = False
+
+    name: re.Pattern[str]
+    command: str
+    npm: str
+    read: Callable[[str, str], Iterable[TestCase]]
+
+
+def node_cases(output: str, folder: str) -> Iterator[TestCase]:
+    for word, name in NODE_LINE.findall(output):
+        yield TestCase(id=json.loads(name), outcome=OUTCOMES.get(word, "skipped"))
+
+
+def jest_cases(output: str, folder: str) -> Iterator[TestCase]:
+    """Jest and Vitest print the same report as one line among others."""
+    decoder = msgspec.json.Decoder(JestReport)
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    for file in decoder.decode(lines[-1]).test_results if lines else ():
+        path = file.name.removeprefix(f"{folder}/")
+        if file.status == "failed" and not file.assertion_results:
+            yield TestCase(id=path, outcome="error", phase="collect")
+        for case in file.assertion_results:
+            name = " > ".join([*case.ancestor_titles, case.title])
+            yield TestCase(id=f"{path}::{name}", outcome=OUTCOMES.get(case.status, "skipped"))
+
+
+def go_cases(output: str, folder: str) -> Iterator[TestCase]:
+    decoder = msgspec.json.Decoder(GoEvent)
+    events = [decoder.decode(line) for line in output.splitlines() if line.startswith("{")]
+    tested = {event.package for event in events if event.test}
+    for event in events:
+        if event.action in ("pass", "fail", "skip") and event.test:
+            yield TestCase(id=f"{event.package}::{event.test}", outcome=OUTCOMES.get(event.action, "skipped"))
+        elif event.action == "fail" and event.package and event.package not in tested:
+            yield TestCase(id=event.package, outcome="error", phase="collect")
+
+
+def cargo_cases(output: str, folder: str) -> Iterator[TestCase]:
+    """Test lines count only as far as the runner announced them: a failed test's own output comes after these."""
+    path, room = "", 0
+    for found in CARGO_LINE.finditer(output):
+        path = found["file"] or found["doc"] or path
+        room = int(found["count"]) if found["count"] else 0 if found["ended"] else room
+        if found["test"] and room > 0:
+            room -= 1
+            yield TestCase(id=f"{path}::{found['test']}", outcome=OUTCOMES.get(found["outcome"], "skipped"))
+
+
+RUNNERS = (
+    TestRunner(
+        re.compile(r"node\s+(?=.*--test\b)"),
+        "NODE_OPTIONS={options} {}",
+        "NODE_OPTIONS={options} {}",
+        node_cases,
+    ),
+    TestRunner(re.compile(r"(npx\s+)?jest\b"), "{} --json", "{} -- --json", jest_cases),
+    TestRunner(
+        re.compile(r"(npx\s+)?vitest\b"),
+        "{} --run --reporter=json",
+        "{} -- --run --reporter=json",
+        jest_cases,
+    ),
+    TestRunner(re.compile(r"go test\b(?!.*-json)"), "{} -json", "", go_cases),
+    TestRunner(re.compile(r"cargo test\b(?!.* -- )"), "{} --no-fail-fast 2>&1", "", cargo_cases),
+)
+
+
+def runner_of(command: str, script: str) -> TestRunner | None:
+    """The runner that a command calls, or the project's `test` script where that is what the command calls."""
+    text = script if is_npm(command) else command
+    plain = "" if SHELL.search(text) else text.strip()
+    return next((one for one in RUNNERS if one.name.match(plain)), None)
+
+
+def is_npm(command: str) -> bool:
+    return command.split() in (["npm", "test"], ["npm", "run", "test"])
+
+
+def reporting_command(command: str, script: str) -> str:
+    """The command in the form that makes its runner report; as it is where nobody knows how."""
+    runner = runner_of(command, script)
+    if runner is None:
+        return command
+    form = runner.npm if is_npm(command) else runner.command
+    return form.format(command, options=f"'{NODE_OPTIONS}'") if form else command
+
+
+def read_report(command: str, script: str, output: str, folder: str) -> TestReport | None:
+    """What became of each test; nothing where the output does not say so. `folder` is where it ran."""
+    runner = runner_of(command, script)
+    try:
+        cases = tuple(runner.read(output, folder)) if runner else ()
+    except (msgspec.MsgspecError, ValueError):
+        return None
+    return TestReport(cases=cases[:MOST_CASES], complete=len(cases) <= MOST_CASES) if cases else None
+
+
+def script_of_package(package: bytes | None) -> str:
+    """What `npm test` calls, by the project's package.json."""
+    try:
+        return str(json.loads(package or b"{}").get("scripts", {}).get("test", ""))
+    except (ValueError, AttributeError):
+        return ""
