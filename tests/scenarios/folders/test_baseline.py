@@ -407,3 +407,22 @@ async def test_tests_of_another_language_are_known_one_by_one(tmp_path: Path) ->
     assert found == ["1 failed before, 1 passed now", "1 passed"]
     assert played.ended.reason == "done"
     assert "failed before too: test/calc.test.js::of old" in report_table(fold_events(played.events))
+
+
+async def test_a_check_that_nothing_can_run_is_refused_while_the_plan_can_change(tmp_path: Path) -> None:
+    repository(tmp_path / "project", FILES)
+    wrong = plan(
+        "",
+        "command lint-of-nobody src => ok",
+        "command python -m xgboost src => ok",
+        "command A=1 python -m calc.of_tomorrow => ok",
+        "mends tests/test_none.py::test_add",
+    )
+    model = script(tmp_path, wrong, MENDS, code(SHOWN))
+    played = await play(tmp_path, model, "iterate", lambda event: isinstance(event, PlanProposed))
+    (refusal,) = played.refusals
+    assert refusal == (
+        "there is no command lint-of-nobody, there is no module xgboost and the base has no tests/test_none.py: "
+        "name checks that can run in this project as it is"
+    )
+    assert any(isinstance(event, PlanProposed) for event in played.events)

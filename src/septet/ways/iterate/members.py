@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from septet.agents.plan_probe import with_runnable_checks
 from septet.agents.protection import refuse_overwrite, with_folder_protection
 from septet.agents.runner import RunContext, runner_agent, try_version
 from septet.agents.trials import Questions, try_programs
@@ -36,7 +37,8 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
         case "coder":
             return with_folder_protection(coder(spec, context), context.run_context)
         case "planner":
-            return with_evident_plan(speaker(spec, context), context.run_context)
+            usual = with_runnable_checks(spec, speaker(spec, context), context.run_context)
+            return with_evident_plan(usual, context.run_context)
         case "reviewer":
             return with_folder_protection(speaker(spec, context), context.run_context)
         case _:

@@ -1,0 +1,103 @@
+"""Whether the checks of a plan can run in a project at all: found out while the plan can still be changed."""
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from septet.agents.runner import RunContext
+from septet.common.text import join_words
+from septet.domain.events import Event, PlanProposed, ReplyRefused
+from septet.domain.plans import CommandSucceeds, Mends, Plan
+from septet.domain.runs import Job
+from septet.domain.state import State
+from septet.domain.teams import RoleSpec
+from septet.ports import Agent, Record
+from septet.workspace.files import Workspace
+
+MODULE = re.compile(r"\bpython3?\s+-m\s+(\w+)|\bimport\s+(\w+)|\bfrom\s+(\w+)[\w.]*\s+import\b")
+ASSIGNMENT = re.compile(r"\w+=")
+PROBE = """\
+for one in {commands}; do command -v "$one" >/dev/null || echo "command $one"; done
+python -c 'import sys; from importlib.util import find_spec
+for one in sys.argv[1:]:
+    if find_spec(one) is None: print("module", one)' {modules}
+"""
+
+
+def with_runnable_checks(spec: RoleSpec, usual: Agent, run_context: RunContext) -> Agent:
+    """A plan with a check that nothing here can run is refused, and the planner is told what is missing."""
+
+    async def turn(state: State, record: Record) -> Event | None:
+        event = await usual(state, record)
+        if not isinstance(event, PlanProposed) or event.by != "planner":
+            return event
+        faults = await missing_things(state, event.plan, run_context)
+        reason = f"{join_words(faults)}: name checks that can run in this project as it is"
+        return ReplyRefused(role=spec.name, reason=reason) if faults else event
+
+    return turn
+
+
+async def missing_things(state: State, plan: Plan, run_context: RunContext) -> list[str]:
+    """Commands, modules of others and tests of the base that its checks need and nobody has."""
+    scratch = run_context.scratch
+    if scratch is None or state.base is None or state.base.survey.kind == "empty":
+        return []
+    commands = [item.check.command for item in plan.items if isinstance(item.check, CommandSucceeds)]
+    targets = [item.check.target for item in plan.items if isinstance(item.check, Mends)]
+    return [
+        *await missing_programs(state, commands, run_context),
+        *[f"the base has no {path}" for path in await missing_files(scratch.base, targets)],
+    ]
+
+
+async def missing_files(base: Workspace, targets: Iterable[str]) -> list[str]:
+    paths = dict.fromkeys(target.partition("::")[0] for target in targets)
+    return [path for path in paths if path.endswith(".py") and await base.content(path) is None]
+
+
+async def missing_programs(state: State, commands: Sequence[str], run_context: RunContext) -> list[str]:
+    """By the sandbox that will run them. A module that no distribution is known for may be one yet to be written."""
+    words = first_words(commands)
+    modules = await modules_of_others(state, commands, run_context)
+    if not words and not modules:
+        return []
+    script = PROBE.format(commands=shlex.join(words), modules=shlex.join(modules))
+    job = Job(
+        command=("sh", "-c", script),
+        workspace=str(run_context.workspace.root),
+        limits=state.team.limits,
+        home=state.workspace,
+    )
+    result = await run_context.sandbox.run(run_context.mounted(job))
+    known = {*(f"command {one}" for one in words), *(f"module {one}" for one in modules)}
+    return [f"there is no {line}" for line in result.stdout.splitlines() if line in known]
+
+
+def first_words(commands: Iterable[str]) -> list[str]:
+    """What each command calls; a path is the project's own."""
+    found: dict[str, None] = {}
+    for command in commands:
+        words = [word for word in words_of(command) if not ASSIGNMENT.match(word)]
+        if words and re.fullmatch(r"[\w.+-]+", words[0]):
+            found[words[0]] = None
+    return list(found)
+
+
+def words_of(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+async def modules_of_others(state: State, commands: Iterable[str], run_context: RunContext) -> list[str]:
+    """Modules that the commands name and that a distribution is known for, which nobody has installed."""
+    named = {name for command in commands for found in MODULE.findall(command) for name in found if name}
+    if run_context.packages is None:
+        return []
+    missing = {
+        name: await run_context.packages.find_missing(state.workspace, {"check.py": f"import {name}\n"})
+        for name in sorted(named)
+    }
+    return [name for name, found in missing.items() if found.distributions]
