@@ -1,5 +1,7 @@
 """What a chat delivers, how it meets the person's own edits, and how it is taken back; over real repositories."""
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -169,6 +171,194 @@ async def test_two_chats_in_one_folder_deliver_one_after_the_other(tmp_path: Pat
         await session.deliver("c")
         both = LINES.replace("line 2\n", "LINE 2\n").replace("line 15\n", "LINE 15\n")
         assert (project / "a.txt").read_text() == both
+
+
+def lose_copies(session: Session) -> None:
+    shutil.rmtree(session.home.scratches)
+
+
+async def test_a_lost_copy_is_made_anew_of_the_base_and_not_of_the_persons_edits(
+    tmp_path: Path, project: Path
+) -> None:
+    fill(project, {"dirty.txt": LINES})
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, {**CHANGED, "dirty.txt": CHANGED["a.txt"]})
+        await session.delivery(await session.state("c"))
+        lose_copies(session)
+        mine = LINES.replace("line 18\n", "my line 18\n")
+        fill(project, {"a.txt": mine, "dirty.txt": mine})
+        done = await session.deliver("c")
+        assert hows(done) == {
+            "a.txt": "merged",
+            "b.py": "written",
+            "dirty.txt": "merged",
+            "new/c.py": "written",
+        }
+        assert (project / "a.txt").read_text() == mine.replace("line 2\n", "LINE 2\n")
+        assert (project / "dirty.txt").read_text() == mine.replace("line 2\n", "LINE 2\n")
+
+
+async def test_what_nobody_has_of_the_base_any_more_is_not_overwritten(tmp_path: Path, project: Path) -> None:
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, CHANGED)
+        await session.delivery(await session.state("c"))
+        lose_copies(session)
+        shutil.rmtree(project / ".git")
+        git(project, "init", "-q")
+        mine = LINES.replace("line 18\n", "my line 18\n")
+        fill(project, {"a.txt": mine})
+        done = await session.deliver("c")
+        assert hows(done) == {"a.txt": "conflict", "b.py": "written", "new/c.py": "written"}
+        assert (project / "a.txt").read_text() == mine
+        assert "+LINE 2\n" in (project / "septet-c.patch").read_text()
+        with pytest.raises(BadUsage, match="no commit"):
+            await session.deliver_to_branch("c", "septet/c")
+
+
+async def test_links_modes_and_bytes_stay_what_they_were(tmp_path: Path, project: Path) -> None:
+    crlf = LINES.replace("\n", "\r\n").encode()
+    latin = "".join(f"Käse {number}\n" for number in range(20)).encode("latin-1")
+    (project / "dos.txt").write_bytes(crlf)
+    (project / "latin.txt").write_bytes(latin)
+    (project / "link").symlink_to("a.txt")
+    (project / os.fsdecode(b"k\xe4se.txt")).write_bytes(b"odd name\n")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "more")
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        team = {
+            "dos.txt": crlf.replace(b"line 2\r", b"LINE 2\r"),
+            "latin.txt": latin.replace(b" 2\n", b" II\n"),
+        }
+        await write_version(session, {"a.txt": CHANGED["a.txt"], **team}, "link")
+        await session.delivery(await session.state("c"))
+        (project / "dos.txt").write_bytes(crlf + b"mine\r\n")
+        (project / "latin.txt").write_bytes(latin + "Mäh\n".encode("latin-1"))
+        (project / "a.txt").chmod(0o755)
+        done = await session.deliver("c")
+        assert done is not None
+        assert not done.patch
+        assert (project / "dos.txt").read_bytes() == team["dos.txt"] + b"mine\r\n"
+        assert (project / "latin.txt").read_bytes() == team["latin.txt"] + "Mäh\n".encode("latin-1")
+        assert (project / "a.txt").stat().st_mode & 0o777 == 0o755
+        assert not (project / "link").is_symlink()
+        assert git(project, "status", "--porcelain", "-z").count("\0") == 4
+        await session.undo("c")
+        assert (project / "link").readlink() == Path("a.txt")
+        assert (project / "a.txt").read_text() == LINES
+        assert (project / "latin.txt").read_bytes() == latin + "Mäh\n".encode("latin-1")
+
+
+async def test_repositories_within_are_left_alone(tmp_path: Path, project: Path) -> None:
+    other = repository(tmp_path / "other", {"x.py": "x = 1\n"})
+    git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
+    git(project, "commit", "-qm", "sub")
+    repository(project / "nested", {"y.py": "y = 1\n"})
+    before = git(project, "status", "--porcelain")
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, {"b.py": "b = 2\n", "sub/x.py": "x = 2\n", "nested/y.py": "y = 2\n"})
+        await session.delivery(await session.state("c"))
+        done = await session.deliver("c")
+        assert hows(done) == {"b.py": "written", "nested/y.py": "conflict", "sub/x.py": "conflict"}
+        (project / "septet-c.patch").unlink()
+        assert git(project, "status", "--porcelain") == " M b.py\n" + before
+        assert git(project / "sub", "status", "--porcelain") == ""
+        assert git(project / "nested", "status", "--porcelain") == ""
+
+
+async def test_a_worktree_gets_its_own_delivery(tmp_path: Path, project: Path) -> None:
+    tree = tmp_path / "tree"
+    git(project, "worktree", "add", "-q", "-b", "other", str(tree))
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, tree)
+        await write_version(session, CHANGED, "gone.txt")
+        await session.deliver("c")
+        assert git(tree, "status", "--porcelain") == " M a.txt\n M b.py\n D gone.txt\n?? new/\n"
+        assert git(project, "status", "--porcelain") == ""
+        await session.undo("c")
+        assert git(tree, "status", "--porcelain") == ""
+
+
+async def test_a_folder_without_git_is_delivered_to_and_merged(tmp_path: Path) -> None:
+    project = fill(tmp_path / "plain", FILES)
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, CHANGED, "gone.txt")
+        await session.delivery(await session.state("c"))
+        lose_copies(session)
+        mine = LINES.replace("line 18\n", "my line 18\n")
+        fill(project, {"a.txt": mine})
+        assert hows(await session.deliver("c"))["a.txt"] == "merged"
+        assert (project / "a.txt").read_text() == mine.replace("line 2\n", "LINE 2\n")
+        with pytest.raises(BadUsage, match="no commit"):
+            await session.deliver_to_branch("c", "septet/c")
+        await session.undo("c")
+        assert {path: (project / path).read_bytes().decode() for path in FILES} == {**FILES, "a.txt": mine}
+
+
+async def test_an_undo_leaves_what_was_changed_in_the_same_lines(tmp_path: Path, project: Path) -> None:
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, CHANGED, "gone.txt")
+        await session.deliver("c")
+        fill(project, {"a.txt": LINES.replace("line 2\n", "my own line 2\n"), "gone.txt": "mine again\n"})
+        undone = await session.undo("c")
+        assert hows(undone) == {
+            "a.txt": "conflict",
+            "b.py": "written",
+            "gone.txt": "conflict",
+            "new/c.py": "written",
+        }
+        assert (project / "a.txt").read_text() == LINES.replace("line 2\n", "my own line 2\n")
+        assert (project / "gone.txt").read_text() == "mine again\n"
+        assert (project / "b.py").read_text() == "b = 1\n"
+
+
+DELIVER = """
+import sys
+import anyio
+from pathlib import Path
+from septet.errors import SeptetError
+from septet.settings.home import Home
+from septet.wiring.session import open_session
+
+async def main():
+    root = Path(sys.argv[1])
+    async with open_session(Home(data=root, config=root / "config", cache=root / "cache")) as session:
+        try:
+            await session.deliver("c")
+        except SeptetError as error:
+            print(error.cause)
+
+anyio.run(main)
+"""
+
+
+def deliver_read_only(project: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    view = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", str(project), str(project)]
+    command = [*view, sys.executable, "-c", DELIVER, str(home)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.skipif(
+    shutil.which("bwrap") is None, reason="nothing here makes a folder read-only for root too"
+)
+async def test_a_folder_that_cannot_be_written_is_said_and_delivered_to_later(
+    tmp_path: Path, project: Path
+) -> None:
+    home = home_in(tmp_path)
+    async with open_session(home) as session:
+        await begin(session, project)
+        await write_version(session, CHANGED, "gone.txt")
+    tried = deliver_read_only(project, home.data)
+    assert f"{project} is not writable" in tried.stdout, tried.stderr
+    assert git(project, "status", "--porcelain") == ""
+    async with open_session(home) as session:
+        assert set(hows(await session.deliver("c")).values()) == {"written"}
+        assert git(project, "status", "--porcelain") == " M a.txt\n M b.py\n D gone.txt\n?? new/\n"
 
 
 KILLED = """

@@ -23,7 +23,7 @@ from septet.wiring.scratches import move_base
 from septet.workspace.base import look_through
 from septet.workspace.branch import commit_to_branch
 from septet.workspace.delivery import deliver
-from septet.workspace.files import in_thread, path_and_parents
+from septet.workspace.files import Workspace, in_thread, path_and_parents
 from septet.workspace.git import repository_of
 from septet.workspace.handover import Contents, Wish, diff_of, hand_over, plan_handover
 from septet.workspace.scratch import Scratch, file_state
@@ -206,6 +206,7 @@ class Delivery:
         return await in_thread(lambda: plan_handover(self.folder, wishes, self.contents))
 
     async def _carry_out(self, started: DeliveryStarted, record: Record) -> Delivered:
+        await Workspace(self.folder).check()  # nothing has been promised yet
         for sha256 in {
             one.sha256 for file in started.files for one in (file.before, file.after)
         } & self.contents.keys():

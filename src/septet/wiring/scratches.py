@@ -7,7 +7,7 @@ from septet.errors import LogDamaged
 from septet.ports import Blobs
 from septet.settings.home import Home
 from septet.team.layouts import delta_of
-from septet.workspace.base import read_manifest
+from septet.workspace.base import base_content, changed_entries, read_manifest
 from septet.workspace.files import in_thread
 from septet.workspace.scratch import Scratch
 
@@ -17,7 +17,7 @@ async def open_scratch(home: Home, state: State, blobs: Blobs) -> Scratch | None
     if state.base is None:
         return None
     scratch = await scratch_of(home, state, blobs)
-    await in_thread(scratch.copy_base)
+    await copy_base(state, scratch, blobs)
     await move_base(state, scratch, blobs)
     made = {
         path: sha256
@@ -37,6 +37,17 @@ async def open_scratch(home: Home, state: State, blobs: Blobs) -> Scratch | None
 
     await in_thread(work)
     return scratch
+
+
+async def copy_base(state: State, scratch: Scratch, blobs: Blobs) -> None:
+    """As the survey found it: who makes the copy anew after the first version must not take later edits for it."""
+    if await in_thread(scratch.has_base):
+        return
+    begun = bool(state.work.versions or (state.base and state.base.moved))
+    folder, manifest = scratch.origin, scratch.manifest
+    changed = await in_thread(lambda: changed_entries(folder, manifest)) if begun else []
+    contents = {entry.path: await base_content(folder, entry, blobs) for entry in changed}
+    await in_thread(lambda: scratch.copy_base(contents))
 
 
 async def scratch_of(home: Home, state: State, blobs: Blobs) -> Scratch:

@@ -16,11 +16,13 @@ from septet.domain.events import BaseSurveyed
 from septet.errors import LogDamaged
 from septet.ports import Blobs
 from septet.workspace.files import FILE_FLAGS, MAX_FILE_BYTES, Workspace, in_thread
-from septet.workspace.git import Git, blob_id, git_folders, open_git, repository_of
+from septet.workspace.git import Git, blob_content, blob_id, git_folders, open_git, repository_of
 from septet.workspace.ignored import ignored_paths
 from septet.workspace.listing import LEFT_ALONE, LOOKED_INTO, is_secret, list_folder
 from septet.workspace.project import conventions, interpreter, map_text, test_command
 
+MOST_KEPT, LARGEST_KEPT = 16 << 20, 1 << 20
+"""Bytes of all files, and of one, that are kept of a base where git does not keep them."""
 MOST_NAMES = 100
 """Paths that the event names; the manifest has all."""
 SUBMODULE = "160000"
@@ -43,7 +45,52 @@ async def survey_base(folder: Path, blobs: Blobs) -> BaseSurveyed:
     survey, manifest = await in_thread(lambda: look_through(folder))
     if not manifest.entries:
         return survey
+    await keep_contents(folder, manifest, blobs)
     return msgspec.structs.replace(survey, manifest=await blobs.put(msgspec.json.encode(manifest)))
+
+
+async def keep_contents(folder: Path, manifest: Manifest, blobs: Blobs) -> None:
+    """What git does not keep of the base, as far as there is room: a lost copy of it can be made anew."""
+    room = MOST_KEPT
+    for entry in manifest.entries:
+        if entry.kind == "link" or entry.digest.startswith(GIT) or entry.size > min(LARGEST_KEPT, room):
+            continue
+        content = await in_thread(lambda entry=entry: Workspace(folder).read(entry.path, LARGEST_KEPT))
+        if content is not None and has_digest(entry.digest, content):
+            room -= len(content)
+            await blobs.put(content)
+
+
+async def base_content(folder: Path, entry: BaseEntry, blobs: Blobs) -> bytes | None:
+    """An entry's content as the survey found it, from git or the blobs; None where nobody has it any more."""
+    if not entry.digest.startswith(GIT):
+        with suppress(LogDamaged):
+            return await blobs.get(entry.digest)
+        return None
+    content = await in_thread(lambda: blob_content(folder, entry.digest.removeprefix(GIT)))
+    if content is not None and len(content) != entry.size:  # git keeps its lines without carriage returns
+        content = content.replace(b"\n", b"\r\n")
+    return content if content is not None and len(content) == entry.size else None
+
+
+def changed_entries(folder: Path, manifest: Manifest) -> list[BaseEntry]:
+    """Entries that the folder does not have any more, or not as the survey found them."""
+    clean = list_base(folder).clean
+    return [
+        entry
+        for entry in manifest.entries
+        if entry.digest and entry.digest != f"{GIT}{clean.get(entry.path)}" and not is_there(folder, entry)
+    ]
+
+
+def is_there(folder: Path, entry: BaseEntry) -> bool:
+    place = folder / entry.path
+    with suppress(OSError):
+        if entry.kind == "link":
+            return has_digest(entry.digest, os.fsencode(place.readlink()))
+        content = Workspace(folder).read(entry.path)
+        return content is not None and has_digest(entry.digest, content)
+    return False
 
 
 async def read_manifest(address: str, blobs: Blobs) -> Manifest:

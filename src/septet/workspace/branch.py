@@ -20,6 +20,11 @@ def commit_to_branch(top: Path, name: str, parent: str, message: str, files: Fil
     """The new commit: its parent's files, but for these; a state without a sha256 is a file that goes."""
     with temporary_folder("index") as made:
         git = BranchGit(top, made / "index", name)
+        if git.run("cat-file", "-e", f"{parent}^{{commit}}").returncode:
+            cause = (
+                f"the commit {parent[:12]} that the work began on is gone: there is no commit to branch from"
+            )
+            raise BadUsage(cause, "deliver without --branch")
         git("check-ref-format", "--branch", name)
         git("read-tree", parent)
         for path, (state, content) in files.items():
@@ -41,8 +46,8 @@ class BranchGit:
         self.branch = branch
         self.surroundings = {**os.environ, "GIT_INDEX_FILE": str(index)}
 
-    def __call__(self, *words: str, given: bytes = b"") -> str:
-        run = subprocess.run(
+    def run(self, *words: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(
             ["git", *words],
             cwd=self.top,
             env=self.surroundings,
@@ -50,6 +55,9 @@ class BranchGit:
             capture_output=True,
             check=False,
         )
+
+    def __call__(self, *words: str, given: bytes = b"") -> str:
+        run = self.run(*words, given=given)
         if run.returncode:
             said = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             raise BadUsage(f"git could not commit to the branch '{self.branch}' ({said})", "name another one")

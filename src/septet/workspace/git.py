@@ -89,6 +89,10 @@ class Git:
 
     def __call__(self, *arguments: str) -> list[str] | None:
         """The names that it lists (`-z`); None where it does not get on with that repository."""
+        said = self.output(*arguments)
+        return None if said is None else [os.fsdecode(name) for name in said.split(b"\0") if name]
+
+    def output(self, *arguments: str) -> bytes | None:
         try:
             run = subprocess.run(
                 [self.program, *PLAIN, *arguments],
@@ -100,7 +104,7 @@ class Git:
             )
         except (OSError, subprocess.SubprocessError):
             return None
-        return [os.fsdecode(name) for name in run.stdout.split(b"\0") if name]
+        return run.stdout
 
 
 @contextmanager
@@ -140,3 +144,12 @@ def prepare_repository(made: Path, real: GitFolders) -> None:
 def blob_id(content: bytes) -> str:
     """What git calls a file of that content."""
     return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def blob_content(folder: Path, oid: str) -> bytes | None:
+    """What git keeps by that name, if it still does."""
+    top = repository_of(folder)
+    if top is None:
+        return None
+    with open_git(folder, top, with_index=False) as git:
+        return git.output("cat-file", "blob", oid) if git else None

@@ -52,14 +52,23 @@ class Scratch:
         self.shared: tuple[str, ...] = ()
         """Paths of the person's folder that programs see in their place, read-only."""
 
-    def copy_base(self) -> None:
-        """Have the base, unless a copy of it is there and whole."""
+    def copy_base(self, otherwise: Mapping[str, bytes | None] | None = None) -> None:
+        """Have the base, unless a copy of it is there and whole.
+
+        What the person has changed since is given `otherwise`; what nobody has any more is left out.
+        """
         make_folder(self.home)
         if self.has_base():
             return
         remove_tree(self.base.root)
         self.base.root.mkdir()
-        copy_files(self.origin, self.base.root, (entry.path for entry in self.manifest.entries))
+        given = otherwise or {}
+        paths = (entry.path for entry in self.manifest.entries if entry.path not in given)
+        copy_files(self.origin, self.base.root, paths)
+        for path, entry in self.manifest.by_path().items() if given else ():
+            if (content := given.get(path)) is not None:
+                state = FileState(path=path, sha256=sha256(content).hexdigest(), kind=entry.kind)
+                put_state(self.base, state, content)
         (self.home / "complete").write_text(self.name)
 
     def is_behind(self, one: FileState) -> bool:
