@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from cli.commands import SCRIPTS, Septet, kinds
 from sandboxes.indexes import index
+from scenarios.folders.chats import ACCEPT, code, repository, script
 
 RUN = ["run", "print a smile", "-t", "pair", "-C", "w", "-n", "smile"]
 MODEL = ["-m", f"scripted:{SCRIPTS / 'emoji.yaml'}"]
@@ -70,3 +71,25 @@ def test_exec_installs_for_its_folder(indexed: Septet, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, ":)\n"), done.stderr
     again = indexed("exec", "-C", "w", "main.py")
     assert (again.returncode, again.stdout, again.stderr) == (0, ":)\n", "")
+
+
+PROJECT = {
+    "calc.py": "import emoji\n\n\ndef smile():\n    return emoji.smile[::-1]\n",
+    "tests/test_calc.py": "from calc import smile\n\n\ndef test_smile():\n    assert smile() == ':)'\n",
+    "pyproject.toml": '[project]\nname = "calc"\ndependencies = ["emoji >= 9", "other @ https://example.org/x"]\n',
+}
+
+
+def test_a_repository_without_an_environment_gets_what_it_says_that_it_needs(
+    indexed: Septet, tmp_path: Path
+) -> None:
+    """Before its own tests run for the first time: else nothing would be known of them."""
+    repository(tmp_path / "project", PROJECT)
+    mended = {"calc.py": PROJECT["calc.py"].replace("[::-1]", "")}
+    model = script(tmp_path, code(mended), code(mended), ACCEPT)
+    goal = "tests/test_calc.py::test_smile fails, fix it"
+    words = ["run", goal, "-C", "project", "-n", "c", "-m", model, "--yes", "--packages", "auto", "--json"]
+    done = indexed(*words)
+    assert done.returncode == 0, done.stderr
+    assert steps(done.stdout)[:5] == STEPS
+    assert "installed emoji>=9" in done.stderr

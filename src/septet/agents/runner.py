@@ -2,8 +2,7 @@
 
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,13 @@ from septet.agents.ask import ENCODER, Live, live_topic
 from septet.agents.checks import find_evidence
 from septet.agents.records import Rehearsal
 from septet.agents.replies import sources
-from septet.common.temporary import temporary_folder
+from septet.agents.test_folders import (
+    control_folder,
+    part_of_version,
+    possible_controls,
+    program_of,
+    tree_folder,
+)
 from septet.domain.events import (
     PackagesDecided,
     PackagesInstalled,
@@ -24,7 +29,7 @@ from septet.domain.events import (
     RunStarted,
     VersionWritten,
 )
-from septet.domain.files import Delta, FileChange, Layout, belongs_to_tests, is_test
+from septet.domain.files import Delta, FileChange, is_test
 from septet.domain.packages import MissingPackages
 from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Mends, Serves, TestsPass
 from septet.domain.pytest_report import PYTEST, covers
@@ -57,16 +62,16 @@ from septet.team.baseline import (
     run_for,
     tests_command,
     tests_of,
-    touches_tests,
 )
-from septet.team.controls import MUTANTS, REACHED, changed_program, only_reached
+from septet.team.controls import MUTANTS, REACHED, only_reached
 from septet.team.evidence import control_of_tests, needs_found_tests, needs_mutant, open_runs, test_problems
 from septet.team.layouts import delta_of, first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.team.test_runners import read_report, reporting_command, script_of_package
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
-from septet.workspace.modules import affected_tests, modules_under_test
+from septet.workspace.modules import affected_tests
+from septet.workspace.project import requirements
 from septet.workspace.scratch import Scratch, files_below
 from septet.workspace.snapshots import hidden_in
 
@@ -101,7 +106,12 @@ async def provide(
     state: State, record: Record, packages: Packages | None, sources: Mapping[str, str]
 ) -> State:
     """As far as it can go now: where the person has to agree, it ends with the wish."""
-    missing = await open_wish(state, packages, sources)
+    return await install_missing(state, record, packages, await open_wish(state, packages, sources))
+
+
+async def install_missing(
+    state: State, record: Record, packages: Packages | None, missing: MissingPackages
+) -> State:
     if packages is None or not missing:
         return state
     if missing != state.work.provisions.wanted:
@@ -170,7 +180,7 @@ class RunContext:
         """One run, told live, its files kept."""
         if started.purpose in CONTROLS:
             control = started.about if started.about in MUTANTS else HOLLOW
-            async with control_folder(state, self, control) as folder:
+            async with control_folder(state, self.blobs, self.scratch, control) as folder:
                 job = replace(self.mounted(control_job(state, started, folder)), mode=mode)
                 result = replace(await self.run_reported(job, state.chat, speaker, started), changes=())
                 if control == "results" and result.tests is not None:
@@ -178,7 +188,7 @@ class RunContext:
                     tests = only_reached(result.tests, reached.decode(errors="replace"))
                     result = replace(result, tests=tests)
         elif (takes := part_of_version(started)) is not None:
-            async with tree_folder(state, self, takes) as folder:
+            async with tree_folder(state, self.blobs, self.scratch, takes) as folder:
                 job = replace(self.mounted(evidence_job(state, started, folder)), mode=mode)
                 result = replace(
                     await self.run_reported(job, state.chat, speaker, started), changes=(), others=()
@@ -277,6 +287,9 @@ def runner_agent(member: RoleSpec, run_context: RunContext) -> Agent:
     """The runner as an agent: what the newest version still lacks is run, then every check is looked at."""
 
     async def turn(state: State, record: Record) -> None:
+        state = await set_up(state, record, run_context)
+        if waits(state):
+            return
         state = await take_baseline(member.name, state, record, run_context)
         await run_and_check(member.name, state, record, run_context)
 
@@ -293,13 +306,24 @@ async def run_and_check(
     state = await provide(state, record, run_context.packages, texts)
     if waits(state):
         return state
-    controls = possible_controls(await program_of(state, run_context))
+    controls = possible_controls(await program_of(state, run_context.blobs, run_context.scratch))
     while (planned := next_run(state, controls, whole=whole)) is not None:
         state = await one_run(name, state, record, run_context, planned)
     for item in state.plan.items:
         if item.id not in state.work.evidence and not isinstance(item.check, Judged):
             state = await record(await find_evidence(state, item, run_context))
     return state
+
+
+async def set_up(state: State, record: Record, run_context: RunContext) -> State:
+    """A project without an environment of its own gets what it says that it needs, once, as the policy says."""
+    base, scratch, packages = state.base, run_context.scratch, run_context.packages
+    own = base is None or base.baseline is not None or bool(base.survey.interpreter)
+    if own or scratch is None or packages is None or state.team.packages == "off" or tests_command(state):
+        return state
+    named = await in_thread(lambda: requirements(scratch.base.root))
+    missing = state.work.provisions.fresh(MissingPackages(distributions=named))
+    return await install_missing(state, record, packages, missing)
 
 
 async def take_baseline(name: str, state: State, record: Record, run_context: RunContext) -> State:
@@ -355,22 +379,6 @@ def open_controls(state: State) -> list[PlannedRun]:
         for item in items
         if went_well(state, item.id) and run_for(state, "hollow check", item.id) is None
     ]
-
-
-def possible_controls(program: Mapping[str, str]) -> list[ControlName]:
-    """Those that change something in the program."""
-    return [one for one in (HOLLOW, *MUTANTS) if changed_program(program, one)]
-
-
-async def program_of(state: State, run_context: RunContext) -> dict[str, str]:
-    """What controls change: the version's program, or what its tests use of the base where it holds only tests."""
-    texts = await sources(state, run_context.blobs)
-    program = {path: text for path, text in texts.items() if not is_test(path)}
-    scratch = run_context.scratch
-    if scratch is None or not touches_tests(state) or changed_program(program, HOLLOW):
-        return program
-    tests = [text for path, text in texts.items() if is_test(path) and path.endswith(".py")]
-    return await in_thread(lambda: modules_under_test(scratch.base.root, tests))
 
 
 def went_well(state: State, item: str) -> bool:
@@ -441,58 +449,6 @@ def needs_doubt(state: State) -> bool:
     return (
         (program or has_baseline(state)) and bool(tests_of(state).passed) and control_of_tests(state) is None
     )
-
-
-@asynccontextmanager
-async def control_folder(
-    state: State, run_context: RunContext, control: ControlName
-) -> AsyncGenerator[Workspace, None]:
-    """A temporary workspace with the tests and a changed program, or with the tests alone where there is none."""
-    blobs, scratch = run_context.blobs, run_context.scratch
-    with temporary_folder("tests") as folder:
-        workspace = Workspace(folder)
-        if scratch is not None:
-            await in_thread(lambda: scratch.fill(folder))
-        files = state.work.version.files if state.work.version else ()
-        program = changed_program(await program_of(state, run_context), control)
-        kept = tuple(file for file in files if is_test(file.path) or (program and file.path not in program))
-        await workspace.write_layout(Layout(files=kept), blobs)
-        await in_thread(lambda: [workspace.create(path, text.encode()) for path, text in program.items()])
-        yield workspace
-
-
-Takes = Callable[[str], bool]
-"""Which of a version's files, by their paths, lie over the base."""
-
-
-def part_of_version(started: RunStarted) -> Takes | None:
-    """What a run that has a folder of its own takes of the newest version; None for a run in the workspace."""
-    match started.purpose, started.about.partition(" ")[0]:
-        case ("baseline", _) | ("tests again", "base"):
-            return lambda path: False
-        case "tests again", "now":
-            return lambda path: True
-        case ("tests as found", _) | ("tests again", "found"):
-            return lambda path: not belongs_to_tests(path)
-        case "tests on base", _:
-            return belongs_to_tests
-        case _:
-            return None
-
-
-@asynccontextmanager
-async def tree_folder(state: State, run_context: RunContext, takes: Takes) -> AsyncGenerator[Workspace, None]:
-    """A temporary copy of the base with a part of the newest version in it."""
-    version, scratch = state.work.version, run_context.scratch
-    assert scratch is not None, "who has a baseline has a copy of the base"
-    with temporary_folder("tests") as folder:
-        workspace = Workspace(folder)
-        await in_thread(lambda: scratch.fill(folder))
-        files = tuple(file for file in (version.files if version else ()) if takes(file.path))
-        await workspace.write_layout(Layout(files=files), run_context.blobs)
-        gone = [folder / path for path in (version.deleted if version else ()) if takes(path)]
-        await in_thread(lambda: [path.unlink(missing_ok=True) for path in gone])
-        yield workspace
 
 
 def mount_over_origin(job: Job, scratch: Scratch) -> Job:

@@ -143,6 +143,38 @@ def interpreter(folder: Path) -> str:
     return ".venv/bin/python" if (folder / ".venv" / "pyvenv.cfg").is_file() and python.exists() else ""
 
 
+TEST_GROUPS = ("test", "tests", "testing", "dev")
+"""Optional dependencies by these names are what a project's tests need."""
+REQUIREMENT_FILES = (
+    "requirements.txt",
+    "requirements-test.txt",
+    "requirements-dev.txt",
+    "test-requirements.txt",
+)
+REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w.,\s-]+])?(?:\s*[<>=!~]=?\s*[\w.*+!]+\s*,?)*")
+
+
+def requirements(folder: Path) -> tuple[str, ...]:
+    """What the project says that it and its tests need; nothing that comes from an address, or only sometimes."""
+    with suppress(tomllib.TOMLDecodeError, AttributeError, TypeError):
+        settings = tomllib.loads(project_text(folder, "pyproject.toml"))
+        project = settings.get("project", {})
+        groups = [project.get("optional-dependencies", {}), settings.get("dependency-groups", {})]
+        found = [
+            *project.get("dependencies", ()),
+            *(one for group in groups for name in TEST_GROUPS for one in group.get(name, ())),
+        ]
+        if found:
+            return plain_requirements(found)
+    lines = [line for name in REQUIREMENT_FILES for line in project_text(folder, name).splitlines()]
+    return plain_requirements(line.partition(" #")[0] for line in lines)
+
+
+def plain_requirements(found: Iterable[object]) -> tuple[str, ...]:
+    words = ("".join(one.split()) for one in found if isinstance(one, str))
+    return tuple(dict.fromkeys(one for one in words if REQUIREMENT.fullmatch(one)))
+
+
 class TestCommand(NamedTuple):
     """How the project's tests are run, and what says so."""
 
