@@ -33,7 +33,7 @@ from septet.runtime.conductor import perform
 from septet.runtime.log import Log
 from septet.stores.sqlite import open_store
 from septet.team.floor import at_most
-from septet.testing.replies import Reply, SeenRequest
+from septet.testing.replies import ReceivedRequest, Reply
 from septet.testing.server import serve_mock
 from septet.ways.round_robin.policy import round_robin
 
@@ -49,7 +49,7 @@ def serve() -> None:
     long = Reply(text="word" * TOKENS, piece=PIECE)
     short = Reply(text=REPLY, piece=len(REPLY))
 
-    def script(seen: SeenRequest) -> Reply:
+    def script(seen: ReceivedRequest) -> Reply:
         return long if b"a long one" in seen.body[-200:] else short
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""The ports: what the core needs from the world. Adapters prove that they fit in a contract suite."""
+"""The ports: protocols for what the core needs from outside. A contract suite tests every adapter of a port."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -13,42 +13,43 @@ from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 
 Record = Callable[[Event], Awaitable[State]]
-"""Stores one event, and returns the state after it: what the person said meanwhile is in it too."""
+"""Stores one event and returns the state after it, including messages the person sent in the meantime."""
 
 Agent = Callable[[State, Record], Awaitable[Event | None]]
-"""A member: given the chat so far, it takes its turn: `state = await record(event)` for each thing that it does.
+"""A member: takes its turn, given the state of the chat, with `state = await record(event)` for each thing it does.
 
-The event that it returns ends the turn: it is stored together with the move that follows it, as one step.
-Called again for a turn that a crash cut short, it does only what the turn still lacks.
+The event that it returns ends the turn; it is stored together with the move that follows it, as one step.
+Called again for a turn that a crash interrupted, it does only what is missing.
 """
 
 Listener = Callable[[Literal["stdout", "stderr"], bytes], None]
+"""Receives the output of a running program, piece by piece."""
 
 
 class Model(Protocol):
     def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
-        """Pieces as they are made, then the whole answer, last and once. Raises ModelFailed or NoModel."""
+        """Yield the pieces as they arrive, then once the whole answer. Raises ModelFailed or NoModel."""
         ...
 
 
 class Sandbox(Protocol):
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
-        """Run to the end or to a limit; every child is dead afterwards. Raises NoSandbox or SandboxFailed."""
+        """Run to the end or to a limit; no child process survives. Raises NoSandbox or SandboxFailed."""
         ...
 
 
 class Packages(Protocol):
     async def find_missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
-        """What the sources (path → text) import and nothing provides: not the system, not the workspace itself."""
+        """Find what the sources (path → text) import and neither the system nor the workspace provides."""
         ...
 
     async def install(self, workspace: str, missing: MissingPackages) -> Installation:
-        """Into the environment of the workspace, which only its programs see. A failure is told, not raised."""
+        """Install into the workspace's own environment. A failure is reported in the result, not raised."""
         ...
 
 
 class ChatHead(Value):
-    """A chat in a list: its name, how long its log is, when it began and when it last moved."""
+    """A chat in a list: its name, its last sequence number, when it started and when it last changed."""
 
     chat: str
     seq: int
@@ -57,8 +58,8 @@ class ChatHead(Value):
 
 
 class RemoteChat(Value, omit_defaults=False):
-    """A chat whose log is on a `server`, as it was last seen from here. `command` goes on with it, `status` is how it
-    stood, and `ending` the same for programs.
+    """A chat whose log is on a `server`, as last seen from this machine. `command` resumes it, `status` is its state
+    as text, and `ending` the same for programs.
     """
 
     chat: str
@@ -73,7 +74,8 @@ class RemoteChat(Value, omit_defaults=False):
 
 
 Sequel = Callable[[Sequence[Recorded]], Event]
-"""What follows an event, by all that was stored since its writer looked, the event last (its sequence may yet change).
+"""Builds the follow-up event from everything stored since `after`; the last element is the event itself, whose
+sequence number is not final yet.
 """
 
 
@@ -83,65 +85,65 @@ class EventStore(Protocol):
     ) -> Sequence[Recorded]:
         """Store one event durably and return everything stored since `after`, this event last.
 
-        `after` is the last sequence the writer has seen. Words of the person (`after=None`) may have come
-        in between; anything else means another conductor, and raises Conflict. With `after=None` the event
-        is stored wherever the log is now, and only it is returned.
+        `after` is the last sequence number the writer has seen. Messages of the person (stored with `after=None`)
+        may have come since; any other event means a second conductor and raises Conflict. With `after=None` the
+        event is appended unconditionally, and only it is returned.
 
-        `then` makes one more event, which is stored right behind it: both or neither. It may be called from
-        another thread, and again where words came in between.
+        `then` builds one more event, which is stored right behind the first: both or neither. It may be called
+        from another thread, and again if a message of the person came in between.
         """
         ...
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
-        """The events with a sequence greater than `after`, in order; none for an unknown chat."""
+        """Return the events with a sequence number above `after`, in order; none for an unknown chat."""
         ...
 
     async def chats(self) -> Sequence[ChatHead]:
-        """All chats, the one that moved last first."""
+        """List all chats, most recently changed first."""
         ...
 
     def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
-        """The events after `after`, then each new one as it is stored, without gap or double, for ever."""
+        """Yield the events after `after`, then each new one, without gaps or duplicates; never ends."""
         ...
 
 
 class ChatCatalog(Protocol):
-    """The chats of a store as wholes. A log on a server has none: it is only ever added to."""
+    """Renames and deletes whole chats. Stores on a server do not implement it: they are append-only."""
 
     async def rename(self, chat: str, name: str) -> None:
-        """The same events under another name; a conductor that is at work on the chat meets a Conflict.
+        """Rename the chat; a conductor that is running it gets a Conflict at its next append.
 
-        Raises Conflict where there is no such chat, or where the name is taken.
+        Raises Conflict if there is no such chat, or if the name is taken.
         """
         ...
 
     async def delete(self, chat: str) -> None:
-        """Take the chat out of the log for good; nothing where there is no such chat."""
+        """Delete the chat's log for good; do nothing if there is no such chat."""
         ...
 
 
 class Blobs(Protocol):
     async def put(self, content: bytes) -> str:
-        """Keep the content; its sha256 is its address."""
+        """Store the content and return its address, the sha256."""
         ...
 
     async def get(self, address: str) -> bytes:
-        """The content, verified. Raises LogDamaged where it is missing or does not fit its address."""
+        """Return the verified content. Raises LogDamaged if it is missing or does not match its address."""
         ...
 
 
 class Examples(Protocol):
     async def learn(self, examples: Iterable[Example]) -> int:
-        """Keep those that are new; says how many were."""
+        """Store the examples that are new, and return how many were."""
         ...
 
     async def find(self, question: str) -> Example | None:
-        """The best answer to a failure, or none where nothing fits well enough."""
+        """Return the best example for a failure, or None if nothing matches well enough."""
         ...
 
 
 class BusMessage(NamedTuple):
-    """A message, and in whose name it was published."""
+    """A message, and the name under which it was published."""
 
     by: str
     message: bytes
@@ -149,9 +151,9 @@ class BusMessage(NamedTuple):
 
 class Bus(Protocol):
     async def publish(self, topic: str, message: bytes, by: str = "") -> None:
-        """Tell whoever listens now, in the name of `by`; nothing is kept. A name needs the right to use it."""
+        """Send to the current subscribers, under the name `by`, which needs permission; nothing is stored."""
         ...
 
     def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[BusMessage]]:
-        """What is published from the moment the context is entered, in order per publisher."""
+        """Receive what is published after the context is entered, in order per publisher."""
         ...

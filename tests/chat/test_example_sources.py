@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.chat.example_sources import lessons_in
+from septet.chat.example_sources import examples_in
 from septet.errors import BadUsage
 
 CELLS = [{"cell_type": "markdown", "source": ["# Plot a line"]}, {"cell_type": "code", "source": ["plot(x)"]}]
@@ -27,7 +27,7 @@ FILES = {
 def test_every_kind_of_file_gives_its_examples(tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
-    found = {(one.title, one.code.strip()) for one in lessons_in(tmp_path)}
+    found = {(one.title, one.code.strip()) for one in examples_in(tmp_path)}
     assert found == {
         ("add", 'def add(a, b):\n    """The sum of two numbers."""\n    return a + b'),
         ("Read a CSV", "import csv"),
@@ -39,20 +39,20 @@ def test_every_kind_of_file_gives_its_examples(tmp_path: Path) -> None:
 
 def test_a_post_keeps_its_title_wherever_it_stands(tmp_path: Path) -> None:
     (tmp_path / "posts.xml").write_text(f'<row Id="1" Body="{BODY}" OwnerUserId="7" Title="How to sort" />')
-    assert [one.title for one in lessons_in(tmp_path)] == ["How to sort"]
+    assert [one.title for one in examples_in(tmp_path)] == ["How to sort"]
 
 
 def test_a_method_is_shown_without_the_indentation_of_its_class(tmp_path: Path) -> None:
     text = 'class A:\n    def b(self):\n        """Say it."""\n        return 1\n'
     (tmp_path / "code.py").write_text(text)
-    assert [one.code for one in lessons_in(tmp_path)] == ['def b(self):\n    """Say it."""\n    return 1']
+    assert [one.code for one in examples_in(tmp_path)] == ['def b(self):\n    """Say it."""\n    return 1']
 
 
 def test_a_source_tells_where_to_look(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(FILES["code.py"])
-    assert [one.source for one in lessons_in(tmp_path / "code.py")] == [f"{tmp_path / 'code.py'}:1"]
+    assert [one.source for one in examples_in(tmp_path / "code.py")] == [f"{tmp_path / 'code.py'}:1"]
 
 
 def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadUsage, match="does not exist"):
-        lessons_in(tmp_path / "absent")
+        examples_in(tmp_path / "absent")

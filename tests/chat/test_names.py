@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.chat.names import GOOD, checked_name, find_name, names_after, new_names
+from septet.chat.names import CHAT_NAME, alternative_names, checked_name, find_name, new_names
 from septet.errors import BadUsage
 
 
 @given(st.text())
 def test_any_goal_gives_a_good_name(goal: str) -> None:
-    assert all(GOOD.fullmatch(name) for name in islice(new_names(goal), 60))
+    assert all(CHAT_NAME.fullmatch(name) for name in islice(new_names(goal), 60))
 
 
 def test_a_name_tells_what_the_goal_is() -> None:
@@ -27,14 +27,14 @@ def test_two_chats_of_one_goal_differ() -> None:
 
 
 def test_a_name_that_is_taken_is_followed_by_longer_ones_of_the_same_words() -> None:
-    *_, late = islice(names_after("clock-k3f"), 20)
+    *_, late = islice(alternative_names("clock-k3f"), 20)
     assert re.fullmatch("clock-[a-z0-9]{7}", late)
-    assert re.fullmatch("clock-[a-z0-9]{3}", next(names_after(late)))
+    assert re.fullmatch("clock-[a-z0-9]{3}", next(alternative_names(late)))
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "A", "-a", "x" * 64, "a b", "a\n"])
 def test_bad_names_are_refused(name: str) -> None:
-    with pytest.raises(BadUsage, match="no good name"):
+    with pytest.raises(BadUsage, match="not a valid name"):
         checked_name(name)
 
 
@@ -42,7 +42,7 @@ def test_a_prefix_is_enough_when_it_is_clear() -> None:
     names = ["clock-abc", "clock-abd", "bars-xyz"]
     assert find_name("bars", names) == "bars-xyz"
     assert find_name("clock-abd", names) == "clock-abd"
-    with pytest.raises(BadUsage, match="fits 2 chats"):
+    with pytest.raises(BadUsage, match="matches 2 chats"):
         find_name("clock", names)
     with pytest.raises(BadUsage, match="did you mean 'bars-xyz'"):
         find_name("bras-xyz", names)

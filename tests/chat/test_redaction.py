@@ -37,8 +37,8 @@ END = "-----END RSA PRIVATE KEY-----"
 )
 def test_what_looks_like_a_secret_goes(text: str, clean: str) -> None:
     redaction = Redaction(["hunter2-hunter2"], "/my/house")
-    assert redaction.text(text) == clean
-    assert redaction.text(clean) == clean, "what is redacted stays so"
+    assert redaction.redact_text(text) == clean
+    assert redaction.redact_text(clean) == clean, "what is redacted stays so"
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_what_looks_like_a_secret_goes(text: str, clean: str) -> None:
 )
 def test_what_only_sounds_like_one_stays(text: str) -> None:
     redaction = Redaction()
-    assert redaction.text(text) == text
-    assert redaction.account == "0 redacted"
+    assert redaction.redact_text(text) == text
+    assert redaction.summary == "0 redacted"
 
 
 def test_a_redacted_log_is_still_a_log_and_is_counted() -> None:
@@ -71,26 +71,26 @@ def test_a_redacted_log_is_still_a_log_and_is_counted() -> None:
         Recorded(chat="c", seq=3, at=3.5, event=VersionWritten(number=1, files=files, tree="cd" * 32)),
     ]
     redaction = Redaction()
-    said, called, written = redaction.log(log)
+    said, called, written = redaction.redact_log(log)
     assert said == Recorded(chat="c", seq=1, at=1.5, event=PersonSpoke(text=f'"\\ {KEY} ✓ {MAIL}'))
     assert isinstance(called.event, ToolCalled)
     assert called.event.arguments == f'{{"path": "{HOME}/x", "text": "1{LINE}{KEY}"}}'
     assert isinstance(written.event, VersionWritten)
     assert written.event.files[0].path == MAIL
     assert (written.event.files[0].sha256, written.event.tree) == ("ab" * 32, "cd" * 32)
-    assert redaction.account == "5 redacted (2 keys, 2 e-mail addresses, 1 home path)"
+    assert redaction.summary == "5 redacted (2 keys, 2 e-mail addresses, 1 home path)"
 
 
 @given(before=st.text(), after=st.text(), secret=st.text("abcXYZ019!$/", min_size=6, max_size=40))
 def test_a_known_secret_never_survives(before: str, after: str, secret: str) -> None:
     event = PersonSpoke(text=f"{before}{secret}{after}")
-    (clean,) = Redaction([secret]).log([Recorded(chat="c", seq=1, at=1.0, event=event)])
+    (clean,) = Redaction([secret]).redact_log([Recorded(chat="c", seq=1, at=1.0, event=event)])
     assert isinstance(clean.event, PersonSpoke)
     assert secret not in clean.event.text
 
 
 def test_files_that_are_no_text_are_named() -> None:
     redaction = Redaction()
-    assert redaction.content("a.txt", b"ann@example.org") == MAIL.encode()
-    assert redaction.content("a.png", b"\xff\xfeann@example.org") == b"\xff\xfeann@example.org"
-    assert redaction.account.endswith("not looked into, for it is no text: a.png")
+    assert redaction.redact_content("a.txt", b"ann@example.org") == MAIL.encode()
+    assert redaction.redact_content("a.png", b"\xff\xfeann@example.org") == b"\xff\xfeann@example.org"
+    assert redaction.summary.endswith("not scanned (binary): a.png")

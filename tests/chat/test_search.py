@@ -30,7 +30,7 @@ async def test_all_words_or_their_beginnings_are_found_the_newest_first() -> Non
         "a clock of red glass",
         "the red clock",
     ]
-    assert [hit.words for hit in await index.find("red clock", "newest", most=1)] == ["clocks are red"]
+    assert [hit.words for hit in await index.find("red clock", "newest", limit=1)] == ["clocks are red"]
     assert await index.find("lock") == []
     await store.append("a", PersonSpoke(text="a red clock again"), after=None)
     assert (await index.find("red clock", "newest"))[0].words == "a red clock again"

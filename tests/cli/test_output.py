@@ -68,7 +68,7 @@ def test_as_one_object(septet: Septet) -> None:
         ),
         (
             "v1",
-            "'v1' fits 4 runs of 'loud': say which of 'v1 run', 'v1 tests', 'v1 check P1', 'v1 hollow check P1'",
+            "'v1' matches 4 runs of 'loud': use one of 'v1 run', 'v1 tests', 'v1 check P1', 'v1 hollow check P1'",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from cli.terminals import Terminal, command_line, needs_terminal, on_terminal, r
 from septet.cli.options import Bounds
 from septet.cli.watch import reopen_for
 from septet.domain.events import ChatEnded, PersonSpoke
-from septet.testing.replies import Fault, Reply, SeenRequest
+from septet.testing.replies import Fault, ReceivedRequest, Reply
 from septet.testing.server import MockServer, serve_mock
 from septet.wiring.session import open_session
 
@@ -39,7 +39,7 @@ class Members:
         self.asked = threading.Event()
         self.may_answer = threading.Event()
 
-    def __call__(self, seen: SeenRequest) -> Reply:
+    def __call__(self, seen: ReceivedRequest) -> Reply:
         role = role_of(seen)
         if role == self.slow:
             self.asked.set()
@@ -60,7 +60,7 @@ def answering(members: Members, faults: dict[int, Fault] | None = None) -> Gener
             members.may_answer.set()
 
 
-def role_of(seen: SeenRequest) -> str:
+def role_of(seen: ReceivedRequest) -> str:
     briefed = str(seen.messages[0]["content"])
     return next(role for role in REPLIES if briefed.startswith(f"You are the {role}"))
 

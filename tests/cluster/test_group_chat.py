@@ -22,7 +22,7 @@ from septet.cluster.endpoint import Endpoint
 from septet.cluster.store import open_nats_store
 from septet.domain.events import ChatEnded, Event, ModelAnswered, TurnOpened
 from septet.domain.presence import GONE_AFTER
-from septet.testing.replies import Fault, Reply, SeenRequest
+from septet.testing.replies import Fault, ReceivedRequest, Reply
 from septet.testing.server import MockServer, serve_mock
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ class Thinker:
     def __init__(self) -> None:
         self.asked = {number: anyio.Event() for number in range(1, 100)}
 
-    def __call__(self, seen: SeenRequest) -> Reply:
+    def __call__(self, seen: ReceivedRequest) -> Reply:
         self.asked[seen.number].set()
         told = [(str(one["role"]), str(one["content"])) for one in seen.messages]
         name = "writer" if "You are the writer" in told[0][1] else "editor"

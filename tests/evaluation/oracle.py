@@ -1,7 +1,7 @@
 """A model that knows the answers to the bundled suite, in the small form."""
 
 from septet.evaluation.tasks import EvalTask
-from septet.testing.replies import Reply, Script, SeenRequest
+from septet.testing.replies import ReceivedRequest, Reply, Script
 
 TEAM = """\
 name: helped
@@ -17,7 +17,7 @@ def oracle(tasks: list[EvalTask], wrong: dict[str, str] | None = None) -> Script
     """Says the solution of whatever it is asked for; `wrong` are other programs for some tasks."""
     programs = {task.id: task.solution for task in tasks} | (wrong or {})
 
-    def answer(seen: SeenRequest) -> Reply:
+    def answer(seen: ReceivedRequest) -> Reply:
         said = "\n".join(str(one.get("content", "")) for one in seen.messages)
         task = next(one for one in tasks if one.goal in said)
         if "response_format" in seen.fields:

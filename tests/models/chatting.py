@@ -10,7 +10,7 @@ from septet.ports import Agent, EventStore, Model, Record
 from septet.runtime.conductor import perform
 from septet.runtime.log import Log
 from septet.team.floor import at_most
-from septet.testing.replies import Reply, SeenRequest
+from septet.testing.replies import ReceivedRequest, Reply
 from septet.ways.round_robin.policy import round_robin
 
 TURNS = 10
@@ -18,13 +18,13 @@ SPEAKERS = ("writer", "editor")
 WORDS = "Zwölf Boxkämpfer jagen \U0001f98a quer über den großen Sylter Deich. " * 4
 
 
-def scripted(seen: SeenRequest) -> Reply:
+def scripted(seen: ReceivedRequest) -> Reply:
     """The answer depends on nothing but the last question: a repeated one gets the same again."""
     asked = next(text for text in reversed(texts(seen)) if text.startswith("turn "))
     return Reply(text=f"{WORDS}This answers {asked}.", piece=7)
 
 
-def texts(seen: SeenRequest) -> list[str]:
+def texts(seen: ReceivedRequest) -> list[str]:
     found: list[str] = []
     for message in seen.messages:
         content = message.get("content") or ""

@@ -18,7 +18,7 @@ from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.ports import Model
 from septet.stores.memory import MemoryStore
-from septet.testing.replies import Fault, Reply, SeenRequest, in_order
+from septet.testing.replies import Fault, ReceivedRequest, Reply, in_order
 from septet.testing.server import MockServer, serve_mock
 
 pytestmark = pytest.mark.anyio
@@ -65,7 +65,7 @@ async def test_a_fault_that_stays_stops_the_chat_resumable_and_nothing_is_bought
 async def test_a_tool_call_with_broken_arguments_is_asked_for_once_more() -> None:
     calls = (ToolCall(id="call_9", name="write", arguments='{"path": "main.py", "content": "print()"}'),)
 
-    def script(seen: SeenRequest) -> Reply:
+    def script(seen: ReceivedRequest) -> Reply:
         return replace(scripted(seen), calls=calls)
 
     async with serve_mock(script, faults={5: "bad arguments"}) as server, quick_wire() as wire:

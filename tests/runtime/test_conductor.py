@@ -159,7 +159,7 @@ async def test_a_speaker_whom_the_team_does_not_have_is_named() -> None:
     store = MemoryStore()
     await begin(store)
 
-    with pytest.raises(BadConfig, match="no 'bob'"):
+    with pytest.raises(BadConfig, match="turn of 'bob'"):
         await conduct(store, {"ada": speak})
 
     assert await events(store) == conversation(2)[:3]

@@ -73,7 +73,7 @@ def test_a_broken_project_is_mended_and_the_guilty_one_is_named(septet: Septet, 
     assert ran.stdout == "hello, world\n"
     again = septet("demo", "hello", "-C", "project")
     assert again.returncode == 2
-    assert "holds a main.py already" in again.stderr
+    assert "already contains main.py" in again.stderr
 
 
 def test_questions_about_a_log_are_answered_with_printed_numbers(septet: Septet, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_whole_chat_is_forked_and_told_to_programs(adding: Septet) -> None:
         (["adding", "--from", ""], "'adding' has no version ''"),
         (["nobody"], "there is no chat 'nobody'"),
         (["adding", "-n", "adding"], "there is a chat or a workspace 'adding' already"),
-        (["adding", "-n", "../up"], "'../up' is no good name for a chat"),
+        (["adding", "-n", "../up"], "'../up' is not a valid name for a chat"),
     ],
 )
 def test_what_cannot_be_forked_is_said_in_one_line(adding: Septet, args: list[str], reason: str) -> None:

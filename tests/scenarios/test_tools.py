@@ -26,7 +26,7 @@ from septet.domain.events import (
 )
 from septet.domain.messages import Request, ToolCall
 from septet.domain.teams import TeamSpec
-from septet.testing.replies import FEATURES, Feature, Reply, Script, SeenRequest
+from septet.testing.replies import FEATURES, Feature, ReceivedRequest, Reply, Script
 from septet.testing.server import serve_mock
 from septet.tools import registry
 from septet.ways.table import TEAMS
@@ -319,7 +319,7 @@ def wire_script(kind: str) -> Script:
         role: [turn for turn in MENDED if turn["role"] == role] for role in ("planner", "coder", "reviewer")
     }
 
-    def reply(seen: SeenRequest) -> Reply:
+    def reply(seen: ReceivedRequest) -> Reply:
         if kind == "text" and seen.fields.get("tools"):
             return Reply()  # refused by the server before anybody looks at it
         body = seen.body.decode()

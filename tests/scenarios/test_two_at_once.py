@@ -11,7 +11,7 @@ from anyio.to_thread import run_sync
 from cli.commands import PATIENCE, Septet
 
 from septet.domain.messages import Usage
-from septet.testing.replies import Reply, SeenRequest
+from septet.testing.replies import ReceivedRequest, Reply
 from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +28,7 @@ class Thinker:
     def __init__(self) -> None:
         self.stalled = anyio.Event()
 
-    def __call__(self, seen: SeenRequest) -> Reply:
+    def __call__(self, seen: ReceivedRequest) -> Reply:
         if seen.number == 2:
             self.stalled.set()
         green = CODE.replace('return "hello"', 'return "hello"  # in green')

@@ -116,7 +116,11 @@ def test_what_is_wrong_is_said_in_one_sentence(done: tuple[Web, str]) -> None:
         ("/api/chats", {"demo": "clok"}, "did you mean 'clock'"),
         ("/api/chats", {"goal": "x", "model": "scripted:/nowhere.yaml"}, "cannot be read"),
         ("/api/chats", {"goal": "x", "wrong": 1}, "the request is not valid"),
-        ("/api/chats", {"goal": "x", "team": "pair", "consult": True}, "has no reviews to ask you before"),
+        (
+            "/api/chats",
+            {"goal": "x", "team": "pair", "consult": True},
+            "has no reviews, so it cannot ask you before one",
+        ),
         (f"/api/chats/{chat}/acts", {"act": "fly"}, "the request is not valid"),
         (f"/api/chats/{chat}/acts", {"act": "approve", "seq": 1}, "there is no plan at 1"),
         (f"/api/chats/{chat}/acts", {"act": "approve", "plan": "f" * 64}, "the plan has changed"),

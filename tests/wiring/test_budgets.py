@@ -12,7 +12,7 @@ from septet.domain.events import ModelAnswered
 from septet.domain.messages import Usage
 from septet.domain.reduce import fold
 from septet.errors import BadUsage
-from septet.testing.replies import Reply, SeenRequest
+from septet.testing.replies import ReceivedRequest, Reply
 from septet.testing.server import serve_mock
 from septet.wiring.api import Team
 
@@ -31,7 +31,7 @@ PLAN = "1. add(a, b) gives the sum\n   check: command python add.py => 5"
 REVIEW = "verdict: revise\n- [must] P1 (add.py:1): it prints the wrong number"
 
 
-def script(seen: SeenRequest) -> Reply:
+def script(seen: ReceivedRequest) -> Reply:
     """A coder that never gets it right, each time in another way; every answer is 1000 tokens."""
     usage = Usage(prompt=800, cached=600, completion=200)
     told = str(seen.messages[0]["content"])
@@ -144,7 +144,7 @@ async def test_with_a_price_that_the_person_says_the_bound_holds(
 async def test_a_server_that_claims_to_give_tokens_back_does_not_defeat_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lying(seen: SeenRequest) -> Reply:
+    def lying(seen: ReceivedRequest) -> Reply:
         return replace(script(seen), usage=Usage(prompt=-1_000_000, completion=-1))
 
     async with serve_mock(lying) as server:

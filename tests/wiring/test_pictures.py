@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.testing.replies import Reply, SeenRequest
+from septet.testing.replies import ReceivedRequest, Reply
 from septet.testing.server import serve_mock
 from septet.wiring.api import Team
 
@@ -48,7 +48,7 @@ def test_board(tmp_path):
 FILES = f"```python draw.py\n{CODE}```\n\n```python test_draw.py\n{TEST}```"
 
 
-def script(seen: SeenRequest) -> Reply:
+def script(seen: ReceivedRequest) -> Reply:
     role = str(seen.messages[0]["content"]).split(".")[0]
     if "planner" in role:
         return Reply(text=PLAN)

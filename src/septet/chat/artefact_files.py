@@ -1,8 +1,8 @@
-"""Files beside the program that tell how it came about. Each is written once, and not changed after that.
+"""Writes artefact files beside the program, which document its history. None is changed after it was written.
 
-A team says which it wants: `plan` is MasterPlan.txt, `versions` are script_vN.py, `reviews` are review_vN.txt,
-`history` is chat_history.txt, to which every message is appended; `cells` is cells.py, to which every cell is
-appended that ran well in the kernel: `septet exec --kernel cells.py` runs them again.
+The team key `keepsakes` selects them: `plan` is MasterPlan.txt, `versions` are script_vN.py, `reviews` are
+review_vN.txt, `history` is chat_history.txt, to which every message is appended; `cells` is cells.py, to which every
+cell is appended that succeeded in the kernel: `septet exec --kernel cells.py` runs them again.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ CELLS = "cells.py"
 
 
 class ArtefactFiles:
-    """Written into the first of the folders; what a program has put in their way there sends them to the next."""
+    """Writes into the first folder; if something of a program's blocks a path there, into the next."""
 
     def __init__(self, folders: Sequence[Workspace], blobs: Blobs) -> None:
         self.folders = folders
         self.blobs = blobs
-        self._made: set[str] = set()
+        self._checked: set[str] = set()
         self._history = b""
 
     async def catch_up(self, state: State, log: Sequence[Recorded]) -> None:
-        """Whatever a crash left out, before anything new happens."""
+        """Write what a crash prevented, before anything new happens."""
         await self.write_missing(state)
         if "history" in state.team.keepsakes:
             self._history = transcript(log).encode()
@@ -39,8 +39,8 @@ class ArtefactFiles:
         await self.add_cells(state)
 
     async def add_event(self, state: State, recorded: Recorded) -> None:
-        """What this event adds; `state` is the one that it led to."""
-        if is_recorded_in_files(recorded.event):
+        """Write what this event adds; `state` is the state after it."""
+        if adds_file(recorded.event):
             await self.write_missing(state)
         if "history" in state.team.keepsakes:
             self._history += transcript_entry(recorded).encode()
@@ -49,37 +49,37 @@ class ArtefactFiles:
             await self.add_cells(state)
 
     async def add_cells(self, state: State) -> None:
-        """Those that are not there yet."""
+        """Append the cells that are missing."""
         if "cells" in state.team.keepsakes:
             cells = [f"# %%\n{code}\n" for code in await good_cells(state, self.blobs)]
             await self.extend(CELLS, "".join(cells).encode())
 
     async def write_missing(self, state: State) -> None:
-        """Each is looked for once; a version's content is fetched only where its file is not there."""
+        """Look for each file once; a version's content is fetched only if its file is missing."""
         wanted = {**plan_file(state), **version_files(state), **review_files(state)}
-        for path in wanted.keys() - self._made:
-            folder = next((one for one in self.folders if not one.obstacle(path)), None)
+        for path in wanted.keys() - self._checked:
+            folder = next((folder for folder in self.folders if not folder.obstacle(path)), None)
             if folder is not None and await folder.content(path) is None:
-                given = wanted[path]
-                content = given if isinstance(given, bytes) else await self.blobs.get(given.sha256)
+                source = wanted[path]
+                content = source if isinstance(source, bytes) else await self.blobs.get(source.sha256)
                 await in_thread(
                     lambda path=path, content=content, folder=folder: folder.create(path, content)
                 )
-            self._made.add(path)
+            self._checked.add(path)
 
     async def extend(self, path: str, whole: bytes) -> None:
-        """Add what the file lacks. One that says something else, or is none, is left alone."""
+        """Append what the file lacks. A file with other content, or a path that is no file, is left alone."""
         for folder in self.folders:
-            there = b"" if folder.obstacle(path) else await folder.content(path) or b""
-            if not folder.obstacle(path) and whole.startswith(there):
-                if whole != there:
+            existing = b"" if folder.obstacle(path) else await folder.content(path) or b""
+            if not folder.obstacle(path) and whole.startswith(existing):
+                if whole != existing:
                     await in_thread(
-                        lambda folder=folder, there=there: folder.append(path, whole[len(there) :])
+                        lambda folder=folder, existing=existing: folder.append(path, whole[len(existing) :])
                     )
                 return
 
 
-def is_recorded_in_files(event: Event) -> bool:
+def adds_file(event: Event) -> bool:
     return isinstance(event, PlanApproved | VersionWritten | ReviewGiven)
 
 

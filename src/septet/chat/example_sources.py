@@ -1,4 +1,4 @@
-"""What can be learnt from: code, Markdown, notebooks, question-and-answer dumps, chats that ended done."""
+"""Reads examples from code, Markdown, notebooks, question-and-answer dumps and chats that ended done."""
 
 import ast
 import re
@@ -20,30 +20,30 @@ from septet.errors import BadUsage
 from septet.ports import Blobs
 from septet.ways.endings import ending
 
-LARGEST = 8 << 20
+MAX_FILE_BYTES = 8 << 20
 POST = re.compile(r"<row\b(?P<attributes>[^>]*)/>")
 ATTRIBUTE = re.compile(r'\b(Body|Title)="([^"]*)"')
 CODE = re.compile(r"<pre[^>]*><code>(.*?)</code></pre>", re.DOTALL)
 
 
-def lessons_in(path: Path) -> list[Example]:
-    """Every example in a file or in all files of a folder."""
+def examples_in(path: Path) -> list[Example]:
+    """Return every example in a file, or in all files of a folder."""
     if not path.exists():
         raise BadUsage(f"{path} does not exist", "name a file or a folder to learn from")
-    found = [path] if path.is_file() else sorted(path.rglob("*"))
-    files = [one for one in found if one.suffix in READERS and one.is_file()]
-    return [example for file in files for example in lessons_of(file)]
+    candidates = [path] if path.is_file() else sorted(path.rglob("*"))
+    files = [file for file in candidates if file.suffix in READERS and file.is_file()]
+    return [example for file in files for example in read_examples(file)]
 
 
-def lessons_of(path: Path) -> list[Example]:
-    if path.stat().st_size > LARGEST:
+def read_examples(path: Path) -> list[Example]:
+    if path.stat().st_size > MAX_FILE_BYTES:
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
     return list(READERS[path.suffix](text, str(path)))
 
 
 def from_python(text: str, source: str) -> Iterator[Example]:
-    """Each function and class that says what it does."""
+    """Yield each function and class that has a docstring."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -51,63 +51,63 @@ def from_python(text: str, source: str) -> Iterator[Example]:
     lines = text.split("\n")
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            said = ast.get_docstring(node)
+            doc = ast.get_docstring(node)
             code = dedent("\n".join(lines[node.lineno - 1 : node.end_lineno]))
-            if said:
+            if doc:
                 yield Example(
-                    title=node.name, text=said.splitlines()[0], code=code, source=f"{source}:{node.lineno}"
+                    title=node.name, text=doc.splitlines()[0], code=code, source=f"{source}:{node.lineno}"
                 )
 
 
 def from_markdown(text: str, source: str) -> Iterator[Example]:
-    """Each fenced block, under the heading above it."""
+    """Yield each fenced block, with the heading above it as title."""
     heading = ""
     for part in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
         if part.startswith("#"):
             heading = part.splitlines()[0].lstrip("# ")
         blocks = code_blocks(part)
         for block in () if isinstance(blocks, Refusal) else blocks:
-            said = part.split("```", 1)[0].split("\n", 1)[-1].strip()
-            yield Example(title=heading, text=said[:500], code=block.text, source=source)
+            prose = part.split("```", 1)[0].split("\n", 1)[-1].strip()
+            yield Example(title=heading, text=prose[:500], code=block.text, source=source)
 
 
 def from_notebook(text: str, source: str) -> Iterator[Example]:
-    """Each code cell, with the text cell before it."""
+    """Yield each code cell, with the text cell before it."""
     try:
         cells = read_notebook(text.encode())
     except ValueError:
         return
-    said = ""
+    prose = ""
     for cell in cells:
         content = "".join(cell.source)
         if cell.cell_type == "code":
-            title = said.splitlines()[0].lstrip("# ") if said else ""
-            yield Example(title=title, text=said, code=content, source=source)
+            title = prose.splitlines()[0].lstrip("# ") if prose else ""
+            yield Example(title=title, text=prose, code=content, source=source)
         else:
-            said = content
+            prose = content
 
 
 def from_lines(text: str, source: str) -> Iterator[Example]:
-    """A dump of questions and answers, one JSON object a line: title, text, code."""
+    """Read a dump of questions and answers, one JSON object per line: title, text, code."""
     for line in text.splitlines():
         try:
-            found = msgspec.json.decode(line, type=dict[str, object])
+            entry = msgspec.json.decode(line, type=dict[str, object])
         except msgspec.MsgspecError:
             continue
-        parts = {name: str(found.get(name, "")) for name in ("title", "text", "code")}
+        parts = {name: str(entry.get(name, "")) for name in ("title", "text", "code")}
         if parts["code"]:
-            yield Example(**parts, source=str(found.get("source", source)))
+            yield Example(**parts, source=str(entry.get("source", source)))
 
 
 def from_posts(text: str, source: str) -> Iterator[Example]:
-    """A Stack-Exchange-like dump: rows with HTML bodies."""
+    """Read a dump like Stack Exchange's: rows with HTML bodies."""
     for post in POST.finditer(text):
-        said_of = dict(ATTRIBUTE.findall(post["attributes"]))
-        body = unescape(said_of.get("Body", ""))
-        said = re.sub(r"<[^>]+>", " ", CODE.sub(" ", body))
+        attributes = dict(ATTRIBUTE.findall(post["attributes"]))
+        body = unescape(attributes.get("Body", ""))
+        prose = re.sub(r"<[^>]+>", " ", CODE.sub(" ", body))
         for code in CODE.findall(body):
-            title = unescape(said_of.get("Title", "")) or said.strip()[:80]
-            yield Example(title=title, text=said.strip()[:500], code=unescape(code), source=source)
+            title = unescape(attributes.get("Title", "")) or prose.strip()[:80]
+            yield Example(title=title, text=prose.strip()[:500], code=unescape(code), source=source)
 
 
 READERS: dict[str, Callable[[str, str], Iterator[Example]]] = {
@@ -120,7 +120,7 @@ READERS: dict[str, Callable[[str, str], Iterator[Example]]] = {
 
 
 async def from_chat(log: Sequence[Recorded], blobs: Blobs) -> list[Example]:
-    """From a chat that ended done: each error with the code that came after it, and the final program."""
+    """Return the files of a chat that ended done, each with the errors that the team overcame."""
     state = fold(log)
     ended = ending(state)
     if ended is None or ended.reason != "done" or state.work.version is None:
@@ -135,7 +135,7 @@ async def from_chat(log: Sequence[Recorded], blobs: Blobs) -> list[Example]:
 
 
 def failures(log: Sequence[Recorded]) -> list[str]:
-    """What went wrong on the way, each once."""
-    runs = [one.event for one in log if isinstance(one.event, RunFinished)]
+    """Return the signatures of all failed runs, without duplicates."""
+    runs = [recorded.event for recorded in log if isinstance(recorded.event, RunFinished)]
     failed = [run.result for run in runs if not run.result.succeeded and run.purpose not in NO_FAILURES]
     return list(dict.fromkeys(signature(result) for result in failed))

@@ -76,26 +76,26 @@ def export_chat(log: Sequence[Recorded], form: str) -> str:
 
 def markdown(log: Sequence[Recorded]) -> str:
     state = fold(log)
-    said = [f"### {who}\n\n{text}" for who, text in map(event_in_words, log) if text]
+    messages = [f"### {who}\n\n{text}" for who, text in map(speaker_and_text, log) if text]
     table = report_table(state)
     closing = f"## Report\n\n{status(state)}\n" + (f"\n```\n{table}\n```\n" if table else "")
-    return "\n\n".join([f"# {state.chat}", f"> {state.goal}", *said, closing])
+    return "\n\n".join([f"# {state.chat}", f"> {state.goal}", *messages, closing])
 
 
 def transcript(log: Sequence[Recorded]) -> str:
-    """The transcript: what chat_history.txt holds."""
+    """Return the transcript, the content of chat_history.txt."""
     return "".join(map(transcript_entry, log))
 
 
 def transcript_entry(recorded: Recorded) -> str:
-    """One message of the history, complete in itself: the history of a prefix is a prefix of the history."""
-    who, text = event_in_words(recorded)
+    """Return one event's part of the transcript, independent of all others: transcripts can be extended."""
+    who, text = speaker_and_text(recorded)
     moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return f"[{moment}] {who}:\n{text}\n\n" if text else ""
 
 
-def event_in_words(recorded: Recorded) -> tuple[str, str]:
-    """Who did what, in words; nothing for events that only machines care for."""
+def speaker_and_text(recorded: Recorded) -> tuple[str, str]:
+    """Return who acted and what happened, as text; empty for events that are of no interest to people."""
     event = recorded.event
     if isinstance(event, ChatEvent):
         return chat_text(event)
@@ -113,38 +113,38 @@ def event_in_words(recorded: Recorded) -> tuple[str, str]:
 def base_text(event: BaseEvent) -> tuple[str, str]:
     match event:
         case BaseSurveyed():
-            return ("septet", survey_words(event)) if event.kind != "empty" else ("", "")
+            return ("septet", survey_text(event)) if event.kind != "empty" else ("", "")
         case BaseMoved(changed=changed, conflicts=conflicts):
-            clash = f"; in conflict with the team's change: {', '.join(conflicts)}" if conflicts else ""
-            return "person", f"changed in the folder: {', '.join(one.path for one in changed)}{clash}"
+            conflict = f"; in conflict with the team's change: {', '.join(conflicts)}" if conflicts else ""
+            return "person", f"changed in the folder: {', '.join(file.path for file in changed)}{conflict}"
         case DeliveryStarted():
             return "", ""
         case Delivered():
-            return "septet", delivery_words(event)
+            return "septet", delivery_text(event)
         case _:
             assert_never(event)
 
 
-def survey_words(event: BaseSurveyed) -> str:
-    """What the team works on, and what it does not see of it."""
+def survey_text(event: BaseSurveyed) -> str:
+    """What the team works on, and what is hidden from it."""
     where = f"{event.root} ({f'git {event.commit[:7]}' if event.commit else event.kind})"
     dirty = f", {event.dirty_count:,} not committed" if event.dirty_count and event.kind == "git" else ""
-    left = [f"{event.ignored:,} ignored" if event.ignored else "", secret_words(event.secrets)]
-    out = ", ".join(filter(None, left))
+    hidden = [f"{event.ignored:,} ignored" if event.ignored else "", secret_words(event.secrets)]
+    omitted = ", ".join(filter(None, hidden))
     tests = f"; tests: {event.tests} ({event.tests_source})" if event.tests else ""
     return f"works on {pluralize(event.files, 'file')} of {where}{dirty}" + (
-        f"; leaves out {out}{tests}" if out else tests
+        f"; leaves out {omitted}{tests}" if omitted else tests
     )
 
 
-def delivery_words(event: Delivered) -> str:
-    done = [f"{one.path} ({one.how})" if one.how != "written" else one.path for one in event.files]
+def delivery_text(event: Delivered) -> str:
+    files = [f"{file.path} ({file.how})" if file.how != "written" else file.path for file in event.files]
     if event.branch:
-        return f"committed to the branch {event.branch}: {', '.join(done)}"
+        return f"committed to the branch {event.branch}: {', '.join(files)}"
     verb = "taken back" if event.undoes else "delivered"
     patch = f"; what could not be merged is in {event.patch}" if event.patch else ""
     doubt = f"; the folder as it is now is not proven: {'; '.join(event.unproven)}" if event.unproven else ""
-    return f"{verb}: {', '.join(done) or 'nothing had changed'}{patch}{doubt}"
+    return f"{verb}: {', '.join(files) or 'nothing had changed'}{patch}{doubt}"
 
 
 def package_text(event: PackageEvent) -> tuple[str, str]:
@@ -154,14 +154,14 @@ def package_text(event: PackageEvent) -> tuple[str, str]:
         case PackagesDecided(names=names, allowed=allowed, always=always, by=by):
             scope = ", and whatever else this chat will want" if always else ""
             beforehand = " (said beforehand)" if by == "flag" else ""
-            words = f"{'install' if allowed else 'do not install'} {', '.join(names)}{scope}{beforehand}"
-            return "septet" if by == "policy" else "person", words
+            text = f"{'install' if allowed else 'do not install'} {', '.join(names)}{scope}{beforehand}"
+            return "septet" if by == "policy" else "person", text
         case PackagesInstalled(installation=done):
-            brought = (
+            installed = (
                 f"installed {', '.join(done.installed)} in {done.seconds:.1f} s" if done.installed else ""
             )
             failed = f"could not install {', '.join(done.failed)}: {done.why}" if done.failed else ""
-            return "runner", "\n".join(filter(None, [brought, failed]))
+            return "runner", "\n".join(filter(None, [installed, failed]))
         case _:
             assert_never(event)
 
@@ -177,8 +177,8 @@ def tool_text(event: ToolEvent) -> tuple[str, str]:
         case DataDescribed(path=path, card=card):
             return "septet", f"data: {path}\n{card}"
         case SnapshotTaken():
-            news = event.number == 1 and (event.files or event.ignored or event.secrets)
-            return ("septet", read_words(event)) if news else ("", "")
+            is_news = event.number == 1 and (event.files or event.ignored or event.secrets)
+            return ("septet", read_words(event)) if is_news else ("", "")
         case _:
             assert_never(event)
 
@@ -191,7 +191,7 @@ def work_text(event: WorkEvent) -> tuple[str, str]:
                 f"version {number}: {', '.join(file.path for file in files)}",
             )
         case RunFinished():
-            return "runner", run_in_words(event)
+            return "runner", run_text(event)
         case EvidenceFound(item=item, check=check, passed=passed, detail=detail):
             return "runner", f"{'✓' if passed else '✗'} {item} ({check_text(check)}): {detail}"
         case ReviewGiven():
@@ -211,8 +211,8 @@ def group_text(event: GroupEvent) -> tuple[str, str]:
         return "manager", f"says that the task is resolved: {event.summary}"
     if isinstance(event, FactsChanged):
         changes = [
-            *(f"remember: {one}" for one in event.change.add),
-            *(f"forget: {one}" for one in event.change.drop),
+            *(f"remember: {fact}" for fact in event.change.add),
+            *(f"forget: {fact}" for fact in event.change.drop),
         ]
         return event.by, "\n".join(changes)
     return "", ""
@@ -240,7 +240,7 @@ def chat_text(event: ChatEvent) -> tuple[str, str]:
 
 def talk_text(event: TalkEvent) -> tuple[str, str]:
     match event:
-        case MemberBriefed():  # made of what the log tells anyway
+        case MemberBriefed():  # built from other events of the log
             return "", ""
         case ModelAnswered(role=role, answer=answer):
             return role, answer.text
@@ -258,18 +258,18 @@ def talk_text(event: TalkEvent) -> tuple[str, str]:
             assert_never(event)
 
 
-def run_in_words(run: RunFinished) -> str:
+def run_text(run: RunFinished) -> str:
     result = run.result
     streams = [text.rstrip() for text in (result.stdout, result.stderr) if text.strip()]
     shown = [f"```\n{text}\n```" for text in streams]
     return "\n\n".join([f"`{run.command}` → {result.ending}", *shown])
 
 
-MOST_NAMED = 12
+MAX_LISTED = 12
 
 
 class RunOutput(Value, omit_defaults=False):
-    """A run's streams, whole up to the limit of output, as programs are told."""
+    """A run's streams, complete up to the output limit, for `--json`."""
 
     chat: str
     run: str
@@ -282,20 +282,22 @@ class RunOutput(Value, omit_defaults=False):
 
 
 def run_named(chat: str, log: Sequence[Recorded], name: str) -> RunFinished:
-    """By the name that the log gave it or its beginning; without one, the newest run of the program."""
-    runs = {event.id: event for one in log if isinstance(event := one.event, RunFinished)}
+    """Find a run by its id or a prefix of it; without a name, the newest run of the program."""
+    runs = {event.id: event for recorded in log if isinstance(event := recorded.event, RunFinished)}
     if not runs:
         raise BadUsage(f"nothing has run in '{chat}' yet", f"see septet show {chat}")
     if not name.strip():
         return newest_run(list(runs.values()))
     wanted = " ".join(name.split()).lower()
-    fitting = [run for key, run in runs.items() if key.lower().startswith(wanted)]
-    exact = [run for run in fitting if run.id.lower() == wanted]
-    if len(exact or fitting) == 1:
-        return (exact or fitting)[0]
-    if fitting:
-        raise BadUsage(f"'{name}' fits {len(fitting)} runs of '{chat}'", f"say which of {names(fitting)}")
-    raise BadUsage(f"'{chat}' has no run '{name[:80]}'", f"it has {names(list(runs.values()))}")
+    matching = [run for key, run in runs.items() if key.lower().startswith(wanted)]
+    exact = [run for run in matching if run.id.lower() == wanted]
+    if len(exact or matching) == 1:
+        return (exact or matching)[0]
+    if matching:
+        raise BadUsage(
+            f"'{name}' matches {len(matching)} runs of '{chat}'", f"use one of {run_ids(matching)}"
+        )
+    raise BadUsage(f"'{chat}' has no run '{name[:80]}'", f"it has {run_ids(list(runs.values()))}")
 
 
 def newest_run(runs: Sequence[RunFinished]) -> RunFinished:
@@ -303,20 +305,20 @@ def newest_run(runs: Sequence[RunFinished]) -> RunFinished:
     return (programs or runs)[-1]
 
 
-def names(runs: Sequence[RunFinished]) -> str:
-    told = ", ".join(f"'{run.id}'" for run in runs[-MOST_NAMED:])
-    return f"{told} (the last {MOST_NAMED} of {len(runs)})" if len(runs) > MOST_NAMED else told
+def run_ids(runs: Sequence[RunFinished]) -> str:
+    ids = ", ".join(f"'{run.id}'" for run in runs[-MAX_LISTED:])
+    return f"{ids} (the last {MAX_LISTED} of {len(runs)})" if len(runs) > MAX_LISTED else ids
 
 
-async def whole_output(run: RunFinished, blobs: Blobs) -> tuple[bytes, bytes]:
-    """What it wrote to stdout and to stderr."""
+async def read_streams(run: RunFinished, blobs: Blobs) -> tuple[bytes, bytes]:
+    """Return what the run wrote to stdout and to stderr."""
     result = run.result
     stdout = await blobs.get(result.stdout_blob) if result.stdout_blob else result.stdout.encode()
     stderr = await blobs.get(result.stderr_blob) if result.stderr_blob else result.stderr.encode()
     return stdout, stderr
 
 
-def output(chat: str, run: RunFinished, streams: tuple[bytes, bytes]) -> RunOutput:
+def run_output(chat: str, run: RunFinished, streams: tuple[bytes, bytes]) -> RunOutput:
     stdout, stderr = (stream.decode(errors="replace") for stream in streams)
     return RunOutput(
         chat=chat,

@@ -1,4 +1,4 @@
-"""A chat as one file to keep or to give away: complete in memory before anybody writes a byte of it."""
+"""Exports a chat as one file, built completely in memory so that a failed export writes nothing."""
 
 import io
 import zipfile
@@ -9,8 +9,8 @@ from html import escape
 
 from anyio import to_thread
 
-from septet.chat.export import FORMATS as TEXTS
-from septet.chat.export import event_in_words, export_chat
+from septet.chat.export import FORMATS as TEXT_FORMATS
+from septet.chat.export import export_chat, speaker_and_text
 from septet.chat.redaction import Redaction
 from septet.chat.results import result_of, spending_text, status
 from septet.common.pictures import recognise
@@ -22,17 +22,17 @@ from septet.domain.state import State
 from septet.ports import Blobs
 from septet.workspace.files import relative_parts
 
-FORMATS = (*TEXTS, "html", "zip")
+FORMATS = (*TEXT_FORMATS, "html", "zip")
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 async def document(
     log: Sequence[Recorded], form: str, blobs: Blobs, redaction: Redaction | None = None
 ) -> bytes:
-    """The whole chat in one of FORMATS. Raises LogDamaged where a file of it is lost."""
+    """Return the whole chat in one of FORMATS. Raises LogDamaged if one of its files is missing."""
     if redaction is not None:
-        log = await to_thread.run_sync(redaction.log, log)
-    if form in TEXTS:
+        log = await to_thread.run_sync(redaction.redact_log, log)
+    if form in TEXT_FORMATS:
         return to_bytes(export_chat(log, form))
     state = fold(log)
     files = await read_blobs({file.path: file.sha256 for file in newest_files(state)}, blobs, redaction)
@@ -64,12 +64,12 @@ async def read_blobs(
     contents: dict[str, bytes] = {}
     for path, address in sorted(addresses.items()):
         content = await blobs.get(address)
-        contents[path] = redaction.content(path, content) if redaction else content
+        contents[path] = redaction.redact_content(path, content) if redaction else content
     return contents
 
 
 def pack_zip(contents: Mapping[str, bytes]) -> bytes:
-    """A zip: the same files always give the same bytes, and unpacking them stays in one folder."""
+    """Return a zip: the same files always give the same bytes, and no path leads out of its folder."""
     named = {"/".join(relative_parts(path)).replace("\\", "_"): content for path, content in contents.items()}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -80,7 +80,7 @@ def pack_zip(contents: Mapping[str, bytes]) -> bytes:
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WebP": "image/webp"}
-LARGEST_PICTURE = 8 << 20
+MAX_PICTURE_BYTES = 8 << 20
 ROLES = ("person", "planner", "coder", "runner", "reviewer", "manager", "exemplar", "septet")
 STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882 }
@@ -97,7 +97,7 @@ img { max-width: 100%; background: #fff }
 
 
 def html_page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping[str, bytes]) -> str:
-    """The whole chat, the newest version's files, and the pictures among what its runs made."""
+    """Return a page with the chat, the newest version's files, and the pictures that its runs made."""
     state = fold(log)
     parts = [
         "<!doctype html>",
@@ -109,7 +109,7 @@ def html_page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping
         *evidence_section(state),
         *(picture for path, content in made.items() if (picture := figure(path, content))),
         "<main><h2>Conversation</h2>",
-        *(article(one) for one in log),
+        *(article(recorded) for recorded in log),
         "</main>",
         *file_section(files),
         "</body></html>\n",
@@ -118,7 +118,7 @@ def html_page(log: Sequence[Recorded], files: Mapping[str, bytes], made: Mapping
 
 
 def safe(text: str) -> str:
-    """Text for a page: nothing in it is markup, and nothing reorders what is read."""
+    """Escape markup, and control characters that could reorder the text."""
     return escape(printable(text))
 
 
@@ -135,7 +135,7 @@ def evidence_section(state: State) -> Iterator[str]:
 
 
 def article(recorded: Recorded) -> str:
-    who, text = event_in_words(recorded)
+    who, text = speaker_and_text(recorded)
     if not text:
         return ""
     moment = datetime.fromtimestamp(recorded.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -145,7 +145,7 @@ def article(recorded: Recorded) -> str:
 
 
 def message_html(text: str) -> Iterator[str]:
-    """Code between fences in a box, the rest as it was said."""
+    """Yield fenced code as `pre` and the rest as plain text."""
     parts: list[list[str]] = [[]]
     for line in text.split("\n"):
         if line.startswith("```"):
@@ -166,8 +166,8 @@ def file_section(files: Mapping[str, bytes]) -> Iterator[str]:
 
 
 def figure(path: str, content: bytes) -> str:
-    """A picture as a picture; drawings that are programs (SVG) are not shown."""
-    kind = recognise(content).kind.rpartition(" ")[2] if len(content) <= LARGEST_PICTURE else ""
+    """Return a picture as HTML; SVG is not shown, since it can contain programs."""
+    kind = recognise(content).kind.rpartition(" ")[2] if len(content) <= MAX_PICTURE_BYTES else ""
     if kind not in TYPES:
         return ""
     data = b64encode(content).decode()

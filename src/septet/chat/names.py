@@ -27,38 +27,38 @@ FILLERS = {
     "with",
     "please",
 }
-MOST_NAMED = 4
-TAIL, LONGEST_TAIL, TRIES = 3, 12, 4
-GOOD = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+MAX_LISTED = 4
+SUFFIX_LENGTH, MAX_SUFFIX_LENGTH, TRIES_PER_LENGTH = 3, 12, 4
+CHAT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
 def new_names(goal: str) -> Iterator[str]:
-    """`analog-clock-k3f` and others like it, for whoever finds one that is free: words that say something, and letters
-    that keep two chats of one goal apart. Where many are taken, they have more letters."""
+    """Yield candidates such as `analog-clock-k3f`: keywords of the goal and a random suffix. The suffix grows, since
+    the caller asks for another name only if one is taken."""
     words = re.findall(r"[a-z0-9]+", goal[:400].lower())
-    telling = [word for word in words if word not in FILLERS] or words or ["chat"]
-    slug = "-".join(telling[:3])[:40].strip("-")
+    keywords = [word for word in words if word not in FILLERS] or words or ["chat"]
+    slug = "-".join(keywords[:3])[:40].strip("-")
     for tries in count():
-        letters = min(TAIL + tries // TRIES, LONGEST_TAIL)
+        letters = min(SUFFIX_LENGTH + tries // TRIES_PER_LENGTH, MAX_SUFFIX_LENGTH)
         yield f"{slug}-{''.join(secrets.choice(LETTERS) for _ in range(letters))}"
 
 
-def names_after(chat: str) -> Iterator[str]:
-    """Other names of the same words, with other letters behind them."""
-    return new_names(re.sub(rf"-[{LETTERS}]{{{TAIL},{LONGEST_TAIL}}}$", "", chat))
+def alternative_names(chat: str) -> Iterator[str]:
+    """Yield names like that of the chat, with another random suffix."""
+    return new_names(re.sub(rf"-[{LETTERS}]{{{SUFFIX_LENGTH},{MAX_SUFFIX_LENGTH}}}$", "", chat))
 
 
 def checked_name(name: str) -> str:
-    if not GOOD.fullmatch(name):
+    if not CHAT_NAME.fullmatch(name):
         raise BadUsage(
-            f"'{name[:80]}' is no good name for a chat", "use up to 63 of a-z, 0-9, '.', '_' and '-'"
+            f"'{name[:80]}' is not a valid name for a chat", "use up to 63 of a-z, 0-9, '.', '_' and '-'"
         )
     return name
 
 
-def named_after(title: str) -> str:
-    """A title of somebody's as the name of a chat, the same for the same title: `Random MIDI` is `random-midi`."""
-    if GOOD.fullmatch(title):
+def chat_name_from_title(title: str) -> str:
+    """Return the name for a title, always the same for the same title: `random-midi` for `Random MIDI`."""
+    if CHAT_NAME.fullmatch(title):
         return title
     if any(character in title for character in "/\\\0"):
         return checked_name(title)
@@ -68,10 +68,10 @@ def named_after(title: str) -> str:
 
 
 def find_name(prefix: str, names: Iterable[str], whole: bool = False) -> str:
-    """The one chat that is meant. What cannot be taken back is done by the `whole` name only."""
+    """Return the only name with this prefix. Commands that cannot be undone require the `whole` name."""
     known = list(names)
     if not prefix.strip():
-        raise BadUsage("no chat is named", "see septet list")
+        raise BadUsage("the name of a chat is missing", "see septet list")
     if prefix in known:
         return prefix
     found = [name for name in known if name.startswith(prefix)]
@@ -80,7 +80,7 @@ def find_name(prefix: str, names: Iterable[str], whole: bool = False) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise BadUsage(f"'{prefix}' fits {len(found)} chats ({name_list(found)})", "type more of the name")
+        raise BadUsage(f"'{prefix}' matches {len(found)} chats ({name_list(found)})", "type more of the name")
     near = get_close_matches(prefix, known, n=1)
     raise BadUsage(
         f"there is no chat '{prefix[:80]}'", f"did you mean '{near[0]}'?" if near else "see septet list"
@@ -88,4 +88,4 @@ def find_name(prefix: str, names: Iterable[str], whole: bool = False) -> str:
 
 
 def name_list(found: list[str]) -> str:
-    return ", ".join(found[:MOST_NAMED]) + (", …" if len(found) > MOST_NAMED else "")
+    return ", ".join(found[:MAX_LISTED]) + (", …" if len(found) > MAX_LISTED else "")

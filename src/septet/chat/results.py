@@ -1,4 +1,4 @@
-"""What a chat and its members have used, and of how much: the same words live, in `show` and in exports."""
+"""The result of a chat as data and as text: status, evidence table, spending, summary."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ from septet.ways.table import way_of
 
 
 def spending_text(state: State) -> str:
-    """The whole chat: answers, and what they cost where that is known."""
+    """What the whole chat used: answers, and tokens and cost if they are known."""
     limits = Allowance(tokens=state.budget.tokens, cost=state.budget.cost)
     return " · ".join(
         [pluralize(state.spending.total.answers, "answer"), *measures(state.spending.total, limits)]
@@ -27,17 +27,17 @@ def spending_text(state: State) -> str:
 
 
 def member_spending_lines(state: State) -> list[str]:
-    """A line for each member whose answers were counted, with its own budget."""
-    known = {name: one for name, one in state.spending.members.items() if one.usage.total}
+    """One line for each member with counted tokens, with its own budget."""
+    known = {name: used for name, used in state.spending.members.items() if used.usage.total}
     width = max(map(len, known), default=0)
     return [
-        f"  {name:<{width}}  {pluralize(one.answers, 'answer')} · {' · '.join(measures(one, allowance(state, name)))}"
-        for name, one in known.items()
+        f"  {name:<{width}}  {pluralize(used.answers, 'answer')} · {' · '.join(measures(used, allowance(state, name)))}"
+        for name, used in known.items()
     ]
 
 
 def turn_spending_text(state: State) -> str:
-    """What a watcher sees of the member at work: how far it is into its own budget."""
+    """How much of its own budget the current speaker has used."""
     speaker = state.floor.speaker
     limits, used = allowance(state, speaker), own_spending(state, speaker)
     figures = [
@@ -50,7 +50,7 @@ def turn_spending_text(state: State) -> str:
 
 
 def time_text(state: State, meanwhile: float = 0.0) -> str:
-    """Seconds that models and programs took, and of how many; `meanwhile` is what is not in the log yet."""
+    """Seconds that models and programs took, and their limit; `meanwhile` is not in the log yet."""
     limit = f"/{state.budget.seconds:g}" if state.budget.seconds is not None else ""
     return f"{state.spending.seconds + meanwhile:.0f}{limit} s"
 
@@ -76,9 +76,9 @@ class ReportLine(Value, omit_defaults=False):
 
 
 class Result(Value, omit_defaults=False):
-    """`status` is how the chat ended, or `unfinished`; `exit_code` is what a command line ends with.
+    """`status` is how the chat ended, or `unfinished`; `exit_code` is that of the command line.
 
-    `members` says what each of them used.
+    `members` is what each member used.
     """
 
     chat: str
@@ -137,21 +137,21 @@ ENDINGS: dict[EndReason, str] = {
     "stopped": "stopped by the person",
 }
 
-WISHES = {
+QUESTION_VERBS = {
     "plan": "approve the plan",
     "review": "look at it",
     "step": "grant a step",
     "packages": "allow packages",
 }
-HEAD = ("", "requirement", "check", "evidence", "version")
+TABLE_HEADER = ("", "requirement", "check", "evidence", "version")
 
 
 WITHOUT_PROGRAM = {
     "pass": "they pass: they prove nothing",
     "fail": "they fail, as they should",
-    "unknown": "nobody knows: the run did not come to its end",
+    "unknown": "unknown: the run did not end",
 }
-"""What became of tests that were run without the program that they test."""
+"""What the outcome of tests says that were run without the program that they test."""
 MUTANT_TITLES = {
     "results": "with other results",
     "operators": "with other operators",
@@ -161,7 +161,7 @@ MUTANT_OUTCOMES = {**WITHOUT_PROGRAM, "pass": "they pass: they do not notice"}
 
 
 class RunOutcome(Value, omit_defaults=False):
-    """How a run ended, in words, and whether that is as it should be."""
+    """How a run ended, as text, and whether that is as it should be."""
 
     text: str
     good: bool
@@ -179,8 +179,8 @@ def run_outcome(run: RunFinished) -> RunOutcome:
 
 
 def control_text(run: RunFinished) -> str:
-    """What became of a run without a working program, or with a changed one, and what that says."""
-    if run.purpose != "tests alone":  # what it has printed is judged with the check itself
+    """The outcome of a run without a working program or with a mutated one, and what it says of the tests."""
+    if run.purpose != "tests alone":  # its output is judged with the check itself
         return f"without a working program: {run.result.ending}"
     if title := MUTANT_TITLES.get(run.about):
         return f"{title} {MUTANT_OUTCOMES[control_result(run)]}"
@@ -188,12 +188,12 @@ def control_text(run: RunFinished) -> str:
 
 
 def speaks_for_person(team: TeamSpec, speaker: str) -> bool:
-    """Whether the person speaks in this member's turns; among assistants a model stands for the person."""
+    """Whether the person speaks in this member's turns; among assistants a model speaks for the person."""
     return way_of(team).asks_person and speaker == team.person
 
 
 def open_question(state: State) -> Question | None:
-    """What the chat waits for the person to answer; None while others have something to do."""
+    """The question that the chat waits for the person to answer; None while it waits for nobody."""
     waits = (
         state.ended is None
         and state.floor.turn is not None
@@ -203,7 +203,7 @@ def open_question(state: State) -> Question | None:
 
 
 def status(state: State) -> str:
-    """Where the chat stands, in a few words."""
+    """The status of the chat in a few words."""
     if (ended := ending(state)) is not None:
         return ending_text(state, ended)
     if state.halted is not None:
@@ -211,16 +211,16 @@ def status(state: State) -> str:
     if state.floor.turn is None:
         return "not begun"
     if (asked := open_question(state)) is not None:
-        return f"waits for the person to {WISHES[asked.kind]}"
+        return f"waits for the person to {QUESTION_VERBS[asked.kind]}"
     return f"unfinished, it was the {state.floor.turn.speaker}'s turn"
 
 
 def ending_text(state: State, ended: ChatEnded) -> str:
-    words = ENDINGS[ended.reason].format(by=ended.by or "a member")
+    text = ENDINGS[ended.reason].format(by=ended.by or "a member")
     if ended.reason == "claimed" and state.floor.termination is not None:
-        words = "claimed, not proven: the manager says it is done, nothing was checked"
+        text = "claimed, not proven: the manager says it is done, nothing was checked"
     detail = ended.detail if ended.reason != "done" else ""
-    return f"{words} ({detail})" if detail and detail != words else words
+    return f"{text} ({detail})" if detail and detail != text else text
 
 
 def report_table(state: State, width: int = 120) -> str:
@@ -228,12 +228,12 @@ def report_table(state: State, width: int = 120) -> str:
     lines = report(state)
     if not lines or state.work.version is None:
         return ""
-    rows = [HEAD, *(report_row(line, state.work.version.number) for line in lines)]
-    room = max(60, width) - 18
-    shares = [1, room * 2 // 5, room // 3, room - room * 2 // 5 - room // 3, 7]
+    rows = [TABLE_HEADER, *(report_row(line, state.work.version.number) for line in lines)]
+    available = max(60, width) - 18
+    max_widths = [1, available * 2 // 5, available // 3, available - available * 2 // 5 - available // 3, 7]
     widths = [
-        min(share, max(map(len, column)))
-        for share, column in zip(shares, zip(*rows, strict=True), strict=True)
+        min(max_width, max(map(len, column)))
+        for max_width, column in zip(max_widths, zip(*rows, strict=True), strict=True)
     ]
     rule = tuple("─" * width for width in widths)
     table = [columns(cells, widths) for cells in [rows[0], rule, *rows[1:]]]
@@ -261,18 +261,18 @@ def clip(text: str, width: int) -> str:
 
 
 def summary(state: State) -> str:
-    """A chat on one screen. No clock times: an interrupted chat reads like one that was not."""
+    """Summarise a chat on one screen. Without clock times, so an interrupted chat reads like an uninterrupted one."""
     parts = [
         f"{state.chat}: {status(state)}",
         f"error: {state.halted.text} (then: septet resume {state.chat})" if state.halted else "",
         f"goal: {clip(' '.join(state.goal.split()), 200)}",
         f"team: {state.team.name} · {pluralize(len(state.work.versions), 'version')} · {spending_text(state)}",
         *member_spending_lines(state),
-        *versions(state),
+        *version_lines(state),
         report_table(state),
         "".join(f"open: {text}\n" for text in shortcomings(state)).rstrip() if state.work.versions else "",
-        artefacts(state),
-        runs(state),
+        artefacts_line(state),
+        runs_line(state),
         f"network: {network_text(state.team.network)}" if state.work.versions else "",
         f"workspace: {state.workspace}",
     ]
@@ -280,13 +280,13 @@ def summary(state: State) -> str:
 
 
 def network_text(network: Network) -> str:
-    """What programs can reach, in words."""
+    """Which hosts programs can reach, as text."""
     if isinstance(network, str):
         return "off" if network == "off" else "on, every public host"
     return f"only {', '.join(network)}"
 
 
-def versions(state: State) -> list[str]:
+def version_lines(state: State) -> list[str]:
     reviews = {review.version: review for review in state.work.reviews}
     lines: list[str] = []
     for version in state.work.versions:
@@ -297,14 +297,14 @@ def versions(state: State) -> list[str]:
     return lines
 
 
-def runs(state: State) -> str:
-    """The newest version's, by the names that --output knows."""
+def runs_line(state: State) -> str:
+    """The runs of the newest version, by the ids accepted by `show --output`."""
     if not state.work.runs:
         return ""
-    names = ", ".join(run.id for run in state.work.runs)
-    return f"runs: {names} (septet show {state.chat} --output '{state.work.runs[0].id}')"
+    ids = ", ".join(run.id for run in state.work.runs)
+    return f"runs: {ids} (septet show {state.chat} --output '{state.work.runs[0].id}')"
 
 
-def artefacts(state: State) -> str:
+def artefacts_line(state: State) -> str:
     made = sorted(path for path in state.work.artefacts if not path.startswith("."))
     return f"made: {', '.join(made)}" if made else ""

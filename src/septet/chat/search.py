@@ -1,4 +1,4 @@
-"""Search over the words of all chats: a full-text index in memory, brought up to date from the log."""
+"""Full-text search over all chats: an index in memory, updated from the logs."""
 
 import re
 import sqlite3
@@ -7,13 +7,13 @@ from typing import Literal
 
 import anyio
 
-from septet.chat.export import event_in_words
+from septet.chat.export import speaker_and_text
 from septet.common.values import Value
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
 
-MOST = 50
-LONGEST = 20_000
+MAX_HITS = 50
+MAX_INDEXED_LENGTH = 20_000
 """Characters of one event that are indexed."""
 Order = Literal["best", "newest"]
 ORDERS: dict[Order, str] = {"best": "bm25(said)", "newest": "at DESC, chat, seq DESC"}
@@ -36,39 +36,39 @@ class SearchIndex:
     def __init__(self, store: EventStore) -> None:
         self._store = store
         self._connection: sqlite3.Connection | None = None
-        self._known: dict[str, int] = {}
+        self._indexed: dict[str, int] = {}
         self._lock = anyio.Lock()
 
-    async def find(self, words: str, order: Order = "best", most: int = MOST) -> list[Hit]:
-        """Where all of these words, or words that begin so, were said in one go."""
+    async def find(self, words: str, order: Order = "best", limit: int = MAX_HITS) -> list[Hit]:
+        """Find the events that contain all of these words, or words that begin with them."""
         query = query_of(words)
         if not query:
             return []
         async with self._lock:
             await self._refresh()
-            return await anyio.to_thread.run_sync(self._hits, query, order, most)
+            return await anyio.to_thread.run_sync(self._hits, query, order, limit)
 
     async def _refresh(self) -> None:
         heads = await self._store.chats()
-        await self._forget_gone({head.chat: head.seq for head in heads})
+        await self._drop_removed({head.chat: head.seq for head in heads})
         for head in heads:
-            if head.seq > self._known.get(head.chat, 0):
-                with suppress(LogDamaged):  # the others can be searched all the same
-                    await self._learn(head)
+            if head.seq > self._indexed.get(head.chat, 0):
+                with suppress(LogDamaged):  # the other chats stay searchable
+                    await self._index(head)
 
-    async def _forget_gone(self, heads: dict[str, int]) -> None:
-        """A chat that was deleted or renamed, also where another one has its name now."""
-        for chat in [chat for chat, seq in self._known.items() if heads.get(chat, 0) < seq]:
-            del self._known[chat]
+    async def _drop_removed(self, heads: dict[str, int]) -> None:
+        """Drop chats that were deleted or renamed, even if another chat has the name now."""
+        for chat in [chat for chat, seq in self._indexed.items() if heads.get(chat, 0) < seq]:
+            del self._indexed[chat]
             await anyio.to_thread.run_sync(self._drop, chat)
 
-    async def _learn(self, head: ChatHead) -> None:
-        log = await self._store.read(head.chat, self._known.get(head.chat, 0))
-        rows = [(head.chat, one.seq, one.at, *event_in_words(one)) for one in log]
-        rows = [(chat, seq, at, who, text[:LONGEST]) for chat, seq, at, who, text in rows if text]
+    async def _index(self, head: ChatHead) -> None:
+        log = await self._store.read(head.chat, self._indexed.get(head.chat, 0))
+        rows = [(head.chat, recorded.seq, recorded.at, *speaker_and_text(recorded)) for recorded in log]
+        rows = [(chat, seq, at, who, text[:MAX_INDEXED_LENGTH]) for chat, seq, at, who, text in rows if text]
         await anyio.to_thread.run_sync(self._add, rows)
         if log:
-            self._known[head.chat] = log[-1].seq
+            self._indexed[head.chat] = log[-1].seq
 
     def _database(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -82,11 +82,15 @@ class SearchIndex:
     def _drop(self, chat: str) -> None:
         self._database().execute("DELETE FROM said WHERE chat = ?", (chat,))
 
-    def _hits(self, query: str, order: Order, most: int) -> list[Hit]:
-        found: list[Row] = self._database().execute(FIND.format(ORDERS[order]), (query, most)).fetchall()
-        return [Hit(chat=chat, seq=seq, at=at, who=who, words=words) for chat, seq, at, who, words in found]
+    def _hits(self, query: str, order: Order, limit: int) -> list[Hit]:
+        rows_found: list[Row] = (
+            self._database().execute(FIND.format(ORDERS[order]), (query, limit)).fetchall()
+        )
+        return [
+            Hit(chat=chat, seq=seq, at=at, who=who, words=words) for chat, seq, at, who, words in rows_found
+        ]
 
 
 def query_of(words: str) -> str:
-    """The words as the index is asked for them; nothing where there are none."""
+    """Return the words as an FTS5 query of prefixes; empty if there are none."""
     return " ".join(f'"{word}"*' for word in re.findall(r"[^\W_]+", words)[:12])

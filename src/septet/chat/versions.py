@@ -1,4 +1,4 @@
-"""The points that a workspace can be brought back to, out of the log: snapshots and versions."""
+"""The snapshots and versions in a log: the points that a workspace can be brought back to."""
 
 import difflib
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from septet.ports import Blobs
 
 
 class Point(Value, omit_defaults=False):
-    """`s3` or `v2`, when it came about, and what is known of it."""
+    """A snapshot or a version by its name (`s3`, `v2`), when it was made, and a note on it."""
 
     point: str
     at: float
@@ -20,7 +20,7 @@ class Point(Value, omit_defaults=False):
 
 
 def points(log: Sequence[Recorded]) -> list[Point]:
-    """All of them, the oldest first."""
+    """List all points, oldest first."""
     return [point for recorded in log if (point := point_of(recorded)) is not None]
 
 
@@ -29,23 +29,23 @@ def point_of(recorded: Recorded) -> Point | None:
         case SnapshotTaken(number=number, note=note, entries=entries):
             return Point(point=f"s{number}", at=recorded.at, note=note or "before a step", files=entries)
         case VersionWritten(number=number, note=note, files=files):
-            told = note.splitlines()[0] if note else "written by the coder"
-            return Point(point=f"v{number}", at=recorded.at, note=told, files=len(files))
+            first_line = note.splitlines()[0] if note else "written by the coder"
+            return Point(point=f"v{number}", at=recorded.at, note=first_line, files=len(files))
         case _:
             return None
 
 
-def before_last_act(log: Sequence[Recorded]) -> Point | None:
-    """The snapshot before the newest version; without snapshots, the version before it."""
+def point_to_undo(log: Sequence[Recorded]) -> Point | None:
+    """Return the snapshot before the newest version; without snapshots, the version before it."""
     known = points(log)
-    newest = max((place for place, one in enumerate(known) if one.point.startswith("v")), default=0)
+    newest = max((index for index, point in enumerate(known) if point.point.startswith("v")), default=0)
     earlier = known[:newest]
-    snapshots = [one for one in earlier if one.point.startswith("s")]
+    snapshots = [point for point in earlier if point.point.startswith("s")]
     return (snapshots or earlier or [None])[-1]
 
 
 def version_named(state: State, name: str) -> VersionWritten:
-    """`v2` or `2`."""
+    """Find a version by `v2` or `2`."""
     known = {str(version.number): version for version in state.work.versions}
     found = known.get(name.lower().removeprefix("v"))
     if found is None:
@@ -55,7 +55,7 @@ def version_named(state: State, name: str) -> VersionWritten:
 
 
 async def version_diff(old: VersionWritten, new: VersionWritten, blobs: Blobs) -> str:
-    """A unified diff over all files."""
+    """Return a unified diff over all files."""
     before = {file.path: file.sha256 for file in old.files}
     after = {file.path: file.sha256 for file in new.files}
     parts: list[str] = []

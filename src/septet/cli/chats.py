@@ -81,15 +81,15 @@ def show(name: str, output: str | None, as_json: bool) -> int:
 
 async def show_output(name: str, run: str, as_json: bool, session: "Session") -> str:
     """Foreign bytes as they are, made harmless where a terminal would obey them."""
-    from septet.chat.export import output, run_named, whole_output
+    from septet.chat.export import read_streams, run_named, run_output
     from septet.common.text import printable
     from septet.domain.codec import ENCODER
 
     chat = await session.find(name)
-    found = run_named(chat, await session.log(chat), run)
-    streams = await whole_output(found, session.blobs)
+    finished = run_named(chat, await session.log(chat), run)
+    streams = await read_streams(finished, session.blobs)
     if as_json:
-        return ENCODER.encode(output(chat, found, streams)).decode()
+        return ENCODER.encode(run_output(chat, finished, streams)).decode()
     for sink, said in zip((sys.stdout, sys.stderr), streams, strict=True):
         sink.buffer.write(printable(said.decode(errors="replace")).encode() if sink.isatty() else said)
         sink.flush()

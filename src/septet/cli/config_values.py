@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from septet.chat.redaction import SHORTEST_SECRET
+from septet.chat.redaction import MIN_SECRET_LENGTH
 from septet.common.documents import read_document
 from septet.common.values import Value
 from septet.models.http import MAX_ANSWER_BYTES
@@ -75,7 +75,7 @@ async def all_settings(environment: Mapping[str, str] = os.environ) -> list[Sett
             *key_settings(models, environment),
             *files(home),
         ]
-        secrets = [one for one in models.secrets() if len(one) >= SHORTEST_SECRET]
+        secrets = [one for one in models.secrets() if len(one) >= MIN_SECRET_LENGTH]
     return [Setting(name=one.name, value=harmless(one.value, secrets), source=one.source) for one in found]
 
 

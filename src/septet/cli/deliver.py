@@ -21,13 +21,13 @@ NOT_APPROVED = 4
 
 def tell(done: "Delivered | None", chat: str) -> int:
     """What was done, and the exit code of it."""
-    from septet.chat.export import delivery_words
+    from septet.chat.export import delivery_text
 
     if done is None:
         notify(f"septet: {chat} has nothing to deliver")
         return 0
     undo = "" if done.undoes or done.branch or not done.files else f"; septet undo {chat} takes that back"
-    notify(f"septet: {delivery_words(done)}{undo}")
+    notify(f"septet: {delivery_text(done)}{undo}")
     return CONFLICT if done.patch or done.unproven else 0
 
 

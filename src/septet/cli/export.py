@@ -47,7 +47,7 @@ def export(name: str, form: str, redact: bool, out: Path | None) -> int:
         log = await session.log(await session.find(name))
         give(await document(log, form, session.blobs, redaction), out)
         if redaction is not None:
-            notify(f"septet: {redaction.account}")
+            notify(f"septet: {redaction.summary}")
         return ""
 
     return in_session(work)

@@ -24,11 +24,11 @@ def learn(source: str) -> int:
     there = path.exists()
 
     async def work(session: "Session") -> str:
-        from septet.chat.example_sources import lessons_in
+        from septet.chat.example_sources import examples_in
         from septet.common.text import pluralize
 
         if there:
-            count = await session.examples.learn(lessons_in(path))
+            count = await session.examples.learn(examples_in(path))
         else:
             count = await session.learn_from(await session.find(source))
         return f"{pluralize(count, 'new example')} in {session.home.examples}"

@@ -73,11 +73,11 @@ def restore(name: str, point: str | None, yes: bool, as_json: bool) -> int:
 
 def offer_point(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) -> str | None:
     """The point before the last act, nothing if the person does not want it; None where nobody is asked."""
-    from septet.chat.versions import before_last_act
+    from septet.chat.versions import point_to_undo
     from septet.cli.tables import point_lines
     from septet.errors import BadUsage
 
-    last = before_last_act(log)
+    last = point_to_undo(log)
     if last is None and yes:
         raise BadUsage(f"'{chat}' has no point before an act", f"septet restore {chat} lists those it has")
     if last is None or yes or as_json or not sys.stdin.isatty():

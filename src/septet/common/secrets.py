@@ -5,7 +5,7 @@ It goes by looks and cannot know every secret; code is judged by its text alone.
 
 import re
 
-BEGINS = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
+WORD_START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
 """Not in the middle of a word; an escaped line end, as JSON within a text has it, is no part of one."""
 TOKENS = (
     r"gh[a-z]_[A-Za-z0-9]{20,}",
@@ -20,7 +20,7 @@ TOKENS = (
 MIXED = r"(?=[A-Za-z_-]{0,80}\d)(?=[a-z0-9_-]{0,80}[A-Z])[A-Za-z0-9_-]{20,}"
 LIKELY = rf"(?:sk|rk|gsk|xai|nvapi|glpat|pypi|dop_v1|hf|npm)[-_]{MIXED}"
 PRIVATE_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:\s|\\[nrt])+[A-Za-z0-9+/=]{8,}"
-SECRET_TEXT = re.compile(f"{PRIVATE_KEY}|{BEGINS}(?:{'|'.join([*TOKENS, LIKELY])})")
+SECRET_TEXT = re.compile(f"{PRIVATE_KEY}|{WORD_START}(?:{'|'.join([*TOKENS, LIKELY])})")
 
 EXAMPLE_ENDINGS = ("example", "sample", "template", "dist", "defaults")
 """Ends of names of files that show how such a file looks."""
@@ -43,7 +43,7 @@ CODE_ENDINGS = (
     "html",
 )
 SECRET_FOLDERS = frozenset({".ssh", ".aws", ".azure", ".gnupg", ".kube"})
-SECRET_NAME = re.compile(
+SENSITIVE_NAME = re.compile(
     r"""(?ix)
     \.env (\..+)? | .+\.env | \.envrc
     | .+\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate)
@@ -61,7 +61,7 @@ def is_secret_name(path: str) -> bool:
     ending = name.rpartition(".")[2].lower()
     if any(folder in SECRET_FOLDERS for folder in folders):
         return True
-    return SECRET_NAME.fullmatch(name) is not None and ending not in (*EXAMPLE_ENDINGS, *CODE_ENDINGS)
+    return SENSITIVE_NAME.fullmatch(name) is not None and ending not in (*EXAMPLE_ENDINGS, *CODE_ENDINGS)
 
 
 def holds_secret(text: str) -> bool:

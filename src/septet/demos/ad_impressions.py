@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 ROWS = 9_500
-HEAD = "reg_time,uid,fc_imp_chk,fc_time_chk,utmtr,mm_dma,osName,model,hardware,site_id,tag"
+CSV_HEADER = "reg_time,uid,fc_imp_chk,fc_time_chk,utmtr,mm_dma,osName,model,hardware,site_id,tag"
 DEVICES = (
     ("Android", "Galaxy", "Mobile Phone", 31),
     ("Android", "Pixel", "Mobile Phone", 28),
@@ -13,7 +13,7 @@ DEVICES = (
     ("iOS", "iPad", "Tablet", 44),
     ("Windows", "PersonalComputer", "Desktop", 17),
 )
-"""System, model, hardware, and how many of a thousand impressions are clicked."""
+"""System, model, hardware, and clicks per thousand impressions."""
 MARKETS = (501, 803, 602, 511, 618, 753, 501)
 SITES = ("news.example", "sport.example", "mail.example", "games.example", "news.example")
 OTHERWISE = ("",) * 17 + ("vContent", "vContent", "vCart")
@@ -68,5 +68,5 @@ def write_impressions(path: Path) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        file.write("\n".join([HEAD, *rows()]) + "\n")
+        file.write("\n".join([CSV_HEADER, *rows()]) + "\n")
     Path(file.name).replace(path)

@@ -1,4 +1,4 @@
-"""The demos: scripts that name their team, the files they begin with, and the data that they are about."""
+"""The demos: scripts with a team, initial files and data."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ WITH_DATA = "ctr"
 
 
 def nearest_demo(goal: str) -> str:
-    """The demo whose goal has most words in common with this one; the clock where none has any."""
+    """Return the demo whose goal shares most words with this one; the clock if none shares any."""
 
     def common_words(name: str) -> int:
         return len(significant_words(load_demo(name).goal) & significant_words(goal))
@@ -29,7 +29,7 @@ def nearest_demo(goal: str) -> str:
 
 
 def significant_words(text: str) -> set[str]:
-    """The words that say something."""
+    """Words of four letters or more, without stop words."""
     return {word for word in re.findall(r"[a-z]{4,}", text.lower()) if word not in ("that", "with", "write")}
 
 
@@ -43,25 +43,25 @@ def demo_team(script: Script) -> TeamSpec:
 
 
 async def start_demo(session: Session, name: str, team: TeamSpec, folder: Path | None = None) -> str:
-    """A new chat whose members read from the script, in a folder that holds what the script begins with."""
+    """Start a chat whose members answer from the script, in a folder with the script's initial files."""
     script = await to_thread.run_sync(load_demo, name)
     if folder is not None:
-        await check_free(Workspace(folder), script)
+        await check_no_overwrite(Workspace(folder), script)
     data = await data_for(name, session.home)
     team = with_model(team, f"scripted:demo/{name}")
     chat = await session.start(script.goal, team, folder, data=data, words=name)
-    await fill(Workspace(folder or session.home.workspaces / chat), script)
+    await write_demo_files(Workspace(folder or session.home.workspaces / chat), script)
     return chat
 
 
-async def check_free(workspace: Workspace, script: Script) -> None:
-    """Nothing of the person's is overwritten."""
+async def check_no_overwrite(workspace: Workspace, script: Script) -> None:
+    """Raise BadUsage if a file of the demo exists already in the person's folder."""
     await workspace.check()
-    if taken := [path for path in script.files if await workspace.content(path) is not None]:
-        raise BadUsage(f"{workspace.root} holds a {taken[0]} already", "name an empty folder with -C")
+    if existing := [path for path in script.files if await workspace.content(path) is not None]:
+        raise BadUsage(f"{workspace.root} already contains {existing[0]}", "name an empty folder with -C")
 
 
-async def fill(workspace: Workspace, script: Script) -> None:
+async def write_demo_files(workspace: Workspace, script: Script) -> None:
     def write() -> None:
         for path, text in script.files.items():
             workspace.create(path, text.encode())

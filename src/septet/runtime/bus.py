@@ -1,4 +1,4 @@
-"""The bus inside one event loop: a list of queues per topic, and nothing between."""
+"""The bus inside one event loop: a list of queues per topic."""
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -10,32 +10,32 @@ from septet.ports import BusMessage
 
 
 class Queue:
-    """What one subscriber has not read yet. It has no bound: a slow reader costs memory, nobody's time."""
+    """The messages that one subscriber has not read yet. Unbounded: a slow reader never blocks a publisher."""
 
-    __slots__ = ("_news", "_waiting")
+    __slots__ = ("_arrival", "_messages")
 
     def __init__(self) -> None:
-        self._waiting: deque[BusMessage] = deque()
-        self._news: anyio.Event | None = None
+        self._messages: deque[BusMessage] = deque()
+        self._arrival: anyio.Event | None = None
 
     def put(self, message: BusMessage) -> None:
-        self._waiting.append(message)
-        if self._news is not None:
-            self._news.set()
-            self._news = None
+        self._messages.append(message)
+        if self._arrival is not None:
+            self._arrival.set()
+            self._arrival = None
 
     def __aiter__(self) -> "Queue":
         return self
 
     async def __anext__(self) -> BusMessage:
-        while not self._waiting:
-            self._news = self._news or anyio.Event()
-            await self._news.wait()
-        return self._waiting.popleft()
+        while not self._messages:
+            self._arrival = self._arrival or anyio.Event()
+            await self._arrival.wait()
+        return self._messages.popleft()
 
 
 class MemoryBus:
-    """Publishing does not yield to the event loop: it costs about a microsecond, also for token deltas."""
+    """Delivers messages without yielding to the event loop: publishing costs about a microsecond."""
 
     def __init__(self) -> None:
         self._topics: dict[str, list[Queue]] = {}

@@ -1,4 +1,4 @@
-"""The loop. Retries, budgets, approvals and the like wrap what it calls; they are never lines in here."""
+"""The main loop. Retries, budgets, approvals and the like wrap what it calls; they are never lines in here."""
 
 from collections.abc import Mapping
 
@@ -14,8 +14,8 @@ Agents = Mapping[str, Agent]
 async def perform(log: Log, floor: Floor, agents: Agents) -> None:
     """Finish the turn that is open, then let the floor policy name speakers until it ends the chat.
 
-    Starting and resuming are this one call. It stops before the turn of one who is not among `agents`: whoever has
-    that one goes on from the log.
+    Starting and resuming are this one call. It returns before the turn of a member that is not in `agents`: the
+    machine that runs that member continues from the log.
     """
     while log.state.ended is None:
         last = None
@@ -27,7 +27,9 @@ async def perform(log: Log, floor: Floor, agents: Agents) -> None:
 
 
 def check_ended(state: State, agents: Agents) -> None:
-    """Raise where the loop stopped before the turn of a member that nobody has."""
+    """Raise BadConfig if the loop stopped before the turn of a member that no machine runs."""
     if state.ended is None and state.floor.turn is not None:
         name = state.floor.turn.speaker
-        raise BadConfig(f"the team has no '{name}' to give the floor to", f"it has {', '.join(agents)}")
+        raise BadConfig(
+            f"it is the turn of '{name}', but the team has no such member", f"it has {', '.join(agents)}"
+        )

@@ -1,4 +1,4 @@
-"""Where the members of a session's chats are and how their turns are played: on this machine, or on many."""
+"""How a session runs its chats: with all members on this machine, or on many machines."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,29 +14,29 @@ from septet.team.floor import Floor
 
 
 class Locks(Protocol):
-    """Who works on a chat, as far as this machine is concerned."""
+    """Locks that let only one process of this machine run a chat."""
 
     def acquire(self, chat: str) -> None:
-        """Have the chat to ourselves until it is released. Raises Conflict, which says who has it."""
+        """Lock the chat for this process. Raises Conflict, which names the owner."""
         ...
 
     def release(self, chat: str) -> None:
-        """Nothing where it is not ours."""
+        """Unlock the chat; does nothing if this process does not hold the lock."""
         ...
 
     def close(self) -> None: ...
 
 
 Play = Callable[[Log, Floor, Agents], Awaitable[None]]
-"""Plays the chat to its end, with the agents that are here."""
+"""Runs the chat to its end, with the agents on this machine."""
 OpenSandbox = Callable[[bool], Awaitable[Sandbox]]
-"""Where programs will run; the flag asks for none of our own protection."""
+"""Opens the sandbox for programs; True asks for one without protection of our own."""
 Conducting = Callable[[str, Listen], AbstractAsyncContextManager[Listen]]
-"""Around the work on a chat: what it needs before and after, and who is told of its events meanwhile."""
+"""A context around running a chat: sets up what that needs, and yields the listener for its events."""
 
 
 async def play_here(log: Log, floor: Floor, agents: Agents) -> None:
-    """The one loop, to the chat's end."""
+    """Run the main loop to the chat's end."""
     await perform(log, floor, agents)
     check_ended(log.state, agents)
 
@@ -50,7 +50,7 @@ def resume_command(chat: str) -> str:
     return f"septet resume {chat}"
 
 
-def everybody(member: RoleSpec) -> bool:
+def is_any_member(member: RoleSpec) -> bool:
     return True
 
 
@@ -64,19 +64,19 @@ async def no_orphans() -> Sequence[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """What a session is given; by itself everything of a chat happens on this machine."""
+    """The parts of a session that differ between one machine and many; the defaults are for one machine."""
 
     locks: Locks
     open_sandbox: OpenSandbox
     remote: bool = False
     """Whether members may be on other machines."""
-    is_here: Callable[[RoleSpec], bool] = everybody
-    """Whether the member's turns are taken by the process that conducts the chat."""
+    is_here: Callable[[RoleSpec], bool] = is_any_member
+    """Whether the process that conducts the chat also runs this member."""
     play: Play = play_here
     while_conducting: Conducting = conduct_here
     command: Callable[[str], str] = resume_command
-    """What a person types to go on with the chat."""
+    """The command line that resumes the chat."""
     participants: Callable[[], Awaitable[Sequence[Participant] | None]] = no_participants
-    """Who is where; nothing where everybody is here."""
+    """Who is on which machine; None if all members are on this one."""
     orphans: Callable[[], Awaitable[Sequence[str]]] = no_orphans
-    """Chats whose conductor died; on one machine nobody else can tell, and the person resumes."""
+    """Chats whose conductor died. None on a single machine, where the person resumes them."""

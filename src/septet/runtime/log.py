@@ -1,4 +1,4 @@
-"""A chat's log together with the state that it adds up to, and the stream of what is stored."""
+"""A chat's log with the state folded from it, and the stream of its new events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -12,15 +12,15 @@ from septet.domain.state import State
 from septet.ports import EventStore
 
 Listen = Callable[[Recorded], Awaitable[None]]
-"""Is told each event once it is stored; the chat goes on when it has returned."""
+"""Receives each event after it was stored; the chat continues when it returns."""
 
 
 async def no_listener(recorded: Recorded) -> None:
-    """Nobody listens."""
+    """Ignore the event."""
 
 
 class Log:
-    """Recording is the only way forward: an event is stored, then folded, then told."""
+    """Stores each event, folds it into the state, then passes it to the listener; the only writer of the state."""
 
     def __init__(self, store: EventStore, state: State, listen: Listen = no_listener) -> None:
         self.store = store
@@ -32,12 +32,12 @@ class Log:
         return cls(store, fold(await store.read(chat), State(chat=chat)), listen)
 
     async def record(self, event: Event) -> State:
-        """Store the event after all that we know; what the person said meanwhile comes before it."""
+        """Store the event; messages that the person sent in the meantime are folded before it."""
         await self.follow(*await self.store.append(self.state.chat, event, self.state.seq))
         return self.state
 
     async def move(self, decide: Callable[[State], Event], last: Event | None = None) -> State:
-        """Store what follows from all that is known; with an event that has not been stored yet: both or neither."""
+        """Store the event that `decide` returns; with `last`, which is not stored yet, both or neither."""
         if last is None:
             return await self.record(decide(self.state))
         known = ahead = self.state
@@ -49,23 +49,23 @@ class Log:
 
         news = await self.store.append(known.chat, last, known.seq, then)
         self.state = fold(news[-1:], ahead)
-        await self._tell(news)
+        await self._notify(news)
         return self.state
 
     async def follow(self, *recorded: Recorded) -> None:
-        """Take in events that are stored already: here, or by another machine."""
+        """Fold events that are already stored, by this process or another machine."""
         self.state = fold(recorded, self.state)
-        await self._tell(recorded)
+        await self._notify(recorded)
 
-    async def _tell(self, news: Sequence[Recorded]) -> None:
+    async def _notify(self, news: Sequence[Recorded]) -> None:
         for recorded in news:
             await self._listen(recorded)
 
 
 async def stream(work: Callable[[Listen], Awaitable[None]]) -> AsyncGenerator[Recorded, None]:
-    """What the work tells its listener, event by event; the work goes on when the next one is asked for.
+    """Yield the events that `work` passes to its listener; it continues when the next event is requested.
 
-    What the work raises is raised here. Who stops asking cancels the work, and waits until it has put everything away.
+    Raises what `work` raises. Closing the generator cancels `work` and waits until it has cleaned up.
     """
     queue: asyncio.Queue[Recorded | None] = asyncio.Queue()
     scope = anyio.CancelScope()

@@ -1,4 +1,4 @@
-"""The Anthropic messages wire, from the server's side."""
+"""The server's side of the Anthropic messages protocol."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def event(kind: str, **fields: object) -> bytes:
 
 
 def anthropic_events(reply: Reply) -> Iterator[bytes]:
-    """The events of a streamed reply, each one complete."""
+    """Yield the server-sent events of a streamed reply."""
     usage = {
         "input_tokens": reply.usage.prompt - reply.usage.cached,
         "cache_read_input_tokens": reply.usage.cached,
@@ -39,7 +39,7 @@ def anthropic_events(reply: Reply) -> Iterator[bytes]:
 
 
 def content_blocks(reply: Reply) -> Iterator[tuple[Fields, str, str]]:
-    """The opening of a content block, the kind of its deltas, and its text."""
+    """Yield for each content block its start, the field of its deltas, and its text."""
     if reply.reasoning:
         yield {"type": "thinking", "thinking": "", "signature": ""}, "thinking", reply.reasoning
     if reply.text:
@@ -59,16 +59,16 @@ def block_events(index: int, block: tuple[Fields, str, str], length: int) -> Ite
     for part in cut(text, length):
         yield event("content_block_delta", index=index, delta={"type": kind, field: part})
     if field == "thinking":
-        signed = {"type": "signature_delta", "signature": "signed"}
-        yield event("content_block_delta", index=index, delta=signed)
+        signature = {"type": "signature_delta", "signature": "signed"}
+        yield event("content_block_delta", index=index, delta=signature)
     yield event("content_block_stop", index=index)
 
 
 def anthropic_answer(reply: Reply) -> Fields:
     content: list[Fields] = [{"type": "text", "text": reply.text}] if reply.text else []
     for call in reply.calls:
-        given = msgspec.json.decode(call.arguments or "{}")
-        content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
+        arguments = msgspec.json.decode(call.arguments or "{}")
+        content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
     return {
         "id": "msg_1",
         "role": "assistant",

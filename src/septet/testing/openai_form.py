@@ -1,4 +1,4 @@
-"""The OpenAI chat-completions wire, from the server's side."""
+"""The server's side of the OpenAI chat-completions protocol."""
 
 from collections.abc import Iterator
 
@@ -37,7 +37,7 @@ def delta(fields: Fields, finish: str | None = None) -> bytes:
 
 
 def openai_events(reply: Reply) -> Iterator[bytes]:
-    """The events of a streamed reply, each one complete."""
+    """Yield the server-sent events of a streamed reply."""
     yield delta({"role": "assistant", "content": ""})
     for part in cut(reply.reasoning, reply.piece):
         yield delta({"reasoning_content": part})
@@ -54,7 +54,7 @@ def openai_events(reply: Reply) -> Iterator[bytes]:
 
 
 def openai_answer(reply: Reply) -> Fields:
-    """The answer to a question that did not ask for a stream."""
+    """The response to a request without `stream`."""
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in reply.calls

@@ -1,4 +1,4 @@
-"""What a mock model server answers, which faults it can show, and what it has seen."""
+"""The replies of a mock model server, the faults that it can simulate, and the requests that it received."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -45,11 +45,11 @@ class Reply(Value):
 
     @property
     def ending(self) -> StopReason:
-        """What it says of its end; calls may be cut, too."""
+        """The stop reason to report; a reply with calls can be truncated, too."""
         return "calls" if self.calls and self.stop == "finished" else self.stop
 
 
-class SeenRequest(Value):
+class ReceivedRequest(Value):
     """A request as it came over the socket; header names are in lower case."""
 
     method: str
@@ -67,23 +67,23 @@ class SeenRequest(Value):
         return msgspec.convert(self.fields.get("messages", []), list[dict[str, object]])
 
 
-Script = Callable[[SeenRequest], Reply]
+Script = Callable[[ReceivedRequest], Reply]
 Embed = Callable[[str], list[float]]
 DIMENSIONS = 256
 
 
 def in_order(*replies: Reply) -> Script:
-    """The n-th question gets the n-th reply; the last one is given from then on."""
-    return lambda seen: replies[min(seen.number, len(replies)) - 1]
+    """Answer the n-th request with the n-th reply; the last reply repeats."""
+    return lambda request: replies[min(request.number, len(replies)) - 1]
 
 
-def echo(seen: SeenRequest) -> Reply:
-    """Says the last message back."""
-    return Reply(text=str(seen.messages[-1].get("content", "")) if seen.messages else "")
+def echo(request: ReceivedRequest) -> Reply:
+    """Reply with the text of the last message."""
+    return Reply(text=str(request.messages[-1].get("content", "")) if request.messages else "")
 
 
 def bag_of_words(text: str) -> list[float]:
-    """A vector in which the same words point the same way."""
+    """Embed a text as word counts, so that texts with the same words are similar."""
     vector = [0.0] * DIMENSIONS
     for word in text.lower().split():
         vector[crc32(word.encode()) % DIMENSIONS] += 1.0

@@ -1,4 +1,4 @@
-"""From a reply and a fault to the bytes of a response and how it ends."""
+"""Builds the response for a reply, or for a reply with a fault: its bytes and how the connection ends."""
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from septet.common.values import Value
 from septet.domain.messages import ToolCall, Usage
 from septet.testing import anthropic_form, openai_form
-from septet.testing.replies import FEATURES, Fault, Feature, Reply, SeenRequest
+from septet.testing.replies import FEATURES, Fault, Feature, ReceivedRequest, Reply
 
 End = Literal["whole", "closed", "reset", "hung"]
 
@@ -27,7 +27,7 @@ class Response(Value):
 
 
 class Form(Value):
-    """One wire: how it renders a reply and an error; the last `tail` events of a stream end it."""
+    """Renders replies and errors in one protocol; the last `tail` events of a stream end it."""
 
     pieces: Callable[[Reply], Iterator[bytes]]
     whole: Callable[[Reply], dict[str, object]]
@@ -44,16 +44,16 @@ ANTHROPIC = Form(
     error=anthropic_form.anthropic_error,
     tail=2,
 )
-BROKEN = '{"path": "main.py", "content": "print('
+TRUNCATED_ARGUMENTS = '{"path": "main.py", "content": "print('
 
 
-def request_form(seen: SeenRequest) -> Form:
-    return ANTHROPIC if seen.path.split("?")[0].endswith("/messages") else OPENAI
+def request_form(request: ReceivedRequest) -> Form:
+    return ANTHROPIC if request.path.split("?")[0].endswith("/messages") else OPENAI
 
 
-def plain_response(seen: SeenRequest, reply: Reply) -> Response:
-    form = request_form(seen)
-    if seen.fields.get("stream") is not True:
+def plain_response(request: ReceivedRequest, reply: Reply) -> Response:
+    form = request_form(request)
+    if request.fields.get("stream") is not True:
         return Response(status=200, body=(msgspec.json.encode(form.whole(reply)),))
     return Response(status=200, body=render_reply(form, reply), kind="text/event-stream", pause=reply.pause)
 
@@ -64,9 +64,9 @@ def render_reply(form: Form, reply: Reply) -> tuple[bytes, ...]:
 
 
 class MockExchange(Value):
-    """A question, its good reply, and the wire that both are in."""
+    """A request, its good reply, and the protocol of both."""
 
-    request: SeenRequest
+    request: ReceivedRequest
     form: Form
     reply: Reply
     retry_after: str
@@ -88,40 +88,40 @@ class MockExchange(Value):
         return replace(self.good, body=body, ending=ending)
 
 
-def faulty(fault: Fault, seen: SeenRequest, reply: Reply, retry_after: str) -> Response:
-    """What the fault makes of a good response."""
+def faulty(fault: Fault, request: ReceivedRequest, reply: Reply, retry_after: str) -> Response:
+    """Return the response with this fault."""
     return FAULTS[fault](
-        MockExchange(request=seen, form=request_form(seen), reply=reply, retry_after=retry_after)
+        MockExchange(request=request, form=request_form(request), reply=reply, retry_after=retry_after)
     )
 
 
-def rate_limited(asked: MockExchange) -> Response:
-    header = ("Retry-After", asked.retry_after)
-    return api_error_response(asked.form, 429, "slow down", "rate_limit_exceeded", (header,))
+def rate_limited(exchange: MockExchange) -> Response:
+    header = ("Retry-After", exchange.retry_after)
+    return api_error_response(exchange.form, 429, "slow down", "rate_limit_exceeded", (header,))
 
 
-def server_error(asked: MockExchange) -> Response:
-    return api_error_response(asked.form, 500, "something broke", "internal_error")
+def server_error(exchange: MockExchange) -> Response:
+    return api_error_response(exchange.form, 500, "something broke", "internal_error")
 
 
-def unavailable(asked: MockExchange) -> Response:
-    return api_error_response(asked.form, 503, "overloaded", "overloaded_error")
+def unavailable(exchange: MockExchange) -> Response:
+    return api_error_response(exchange.form, 503, "overloaded", "overloaded_error")
 
 
-def context_too_long(asked: MockExchange) -> Response:
+def context_too_long(exchange: MockExchange) -> Response:
     text = "This model's maximum context length is 100 tokens: prompt is too long"
-    return api_error_response(asked.form, 400, text, "context_length_exceeded")
+    return api_error_response(exchange.form, 400, text, "context_length_exceeded")
 
 
-def truncated_response(asked: MockExchange) -> Response:
-    next_event = asked.good.body[asked.half]
-    return asked.with_body((*asked.first_half, next_event[: len(next_event) // 2]), "closed")
+def truncated_response(exchange: MockExchange) -> Response:
+    next_event = exchange.good.body[exchange.half]
+    return exchange.with_body((*exchange.first_half, next_event[: len(next_event) // 2]), "closed")
 
 
-def no_choices(asked: MockExchange) -> Response:
-    if asked.form is ANTHROPIC:
-        return asked.with_body(render_reply(asked.form, Reply()))
-    return asked.with_body(
+def no_choices(exchange: MockExchange) -> Response:
+    if exchange.form is ANTHROPIC:
+        return exchange.with_body(render_reply(exchange.form, Reply()))
+    return exchange.with_body(
         (openai_form.chunk([]), openai_form.chunk([], Usage(prompt=11)), b"data: [DONE]\n\n")
     )
 
@@ -131,32 +131,32 @@ FAULTS: dict[Fault, Callable[[MockExchange], Response]] = {
     "server error": server_error,
     "unavailable": unavailable,
     "context too long": context_too_long,
-    "reset": lambda asked: Response(status=0, body=(), ending="reset"),
-    "reset midway": lambda asked: asked.with_body(asked.first_half, "reset"),
+    "reset": lambda exchange: Response(status=0, body=(), ending="reset"),
+    "reset midway": lambda exchange: exchange.with_body(exchange.first_half, "reset"),
     "truncated": truncated_response,
-    "malformed": lambda asked: asked.with_body((*asked.first_half, b'data: {"choices": [{"del\n\n')),
-    "html": lambda asked: Response(status=200, body=(b"<html>Please log in</html>",), kind="text/html"),
+    "malformed": lambda exchange: exchange.with_body((*exchange.first_half, b'data: {"choices": [{"del\n\n')),
+    "html": lambda exchange: Response(status=200, body=(b"<html>Please log in</html>",), kind="text/html"),
     "no choices": no_choices,
-    "null content": lambda asked: asked.with_body(render_reply(asked.form, Reply())),
-    "bad arguments": lambda asked: plain_response(
-        asked.request, with_broken_call(asked.request, asked.reply)
+    "null content": lambda exchange: exchange.with_body(render_reply(exchange.form, Reply())),
+    "bad arguments": lambda exchange: plain_response(
+        exchange.request, with_broken_call(exchange.request, exchange.reply)
     ),
-    "stall": lambda asked: Response(status=0, body=(), ending="hung"),
-    "stall midway": lambda asked: asked.with_body(asked.first_half, "hung"),
-    "no finish reason": lambda asked: asked.with_body(asked.good.body[: -asked.form.tail]),
-    "filtered": lambda asked: plain_response(asked.request, Reply(stop="filtered")),
+    "stall": lambda exchange: Response(status=0, body=(), ending="hung"),
+    "stall midway": lambda exchange: exchange.with_body(exchange.first_half, "hung"),
+    "no finish reason": lambda exchange: exchange.with_body(exchange.good.body[: -exchange.form.tail]),
+    "filtered": lambda exchange: plain_response(exchange.request, Reply(stop="filtered")),
 }
 
 
-def with_broken_call(seen: SeenRequest, reply: Reply) -> Reply:
-    """The reply's own first call, or one of the first tool that was offered, cut off in the middle."""
-    call = reply.calls[0] if reply.calls else ToolCall(id="call_1", name=first_tool(seen), arguments="")
-    broken = replace(call, arguments=BROKEN)
+def with_broken_call(request: ReceivedRequest, reply: Reply) -> Reply:
+    """Truncate the arguments of the reply's first call, or add such a call of the first tool offered."""
+    call = reply.calls[0] if reply.calls else ToolCall(id="call_1", name=first_tool(request), arguments="")
+    broken = replace(call, arguments=TRUNCATED_ARGUMENTS)
     return replace(reply, calls=(broken, *reply.calls[1:]))
 
 
-def first_tool(seen: SeenRequest) -> str:
-    tools = msgspec.convert(seen.fields.get("tools", []), list[dict[str, object]])
+def first_tool(request: ReceivedRequest) -> str:
+    tools = msgspec.convert(request.fields.get("tools", []), list[dict[str, object]])
     if not tools:
         return "write"
     function = tools[0].get("function", tools[0])
@@ -169,19 +169,19 @@ def api_error_response(
     return Response(status=status, body=(msgspec.json.encode(form.error(message, code)),), headers=headers)
 
 
-def missing_feature(seen: SeenRequest, features: frozenset[Feature]) -> Feature | None:
-    """A feature that the request uses and this server does not have."""
-    fields = seen.fields
+def missing_feature(request: ReceivedRequest, features: frozenset[Feature]) -> Feature | None:
+    """Return a feature that the request uses and this server does not support."""
+    fields = request.fields
     used: dict[Feature, bool] = {
         "tools": "tools" in fields,
         "schema": "response_format" in fields,
-        "images": b'"image_url"' in seen.body or b'"type":"image"' in seen.body,
+        "images": b'"image_url"' in request.body or b'"type":"image"' in request.body,
     }
     return next((name for name in sorted(FEATURES - features) if used[name]), None)
 
 
-def unsupported_response(seen: SeenRequest, feature: Feature, words: str = "") -> Response:
-    word = {"tools": "tools", "schema": "response_format json_schema", "images": "image input"}[feature]
+def unsupported_response(request: ReceivedRequest, feature: Feature, message: str = "") -> Response:
+    name = {"tools": "tools", "schema": "response_format json_schema", "images": "image input"}[feature]
     return api_error_response(
-        request_form(seen), 400, words or f"{word} is not supported by this model", "unsupported"
+        request_form(request), 400, message or f"{name} is not supported by this model", "unsupported"
     )

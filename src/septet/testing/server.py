@@ -1,7 +1,7 @@
 """A mock model server over real sockets: streams, tool calls, schemas, and every fault on demand.
 
-async with serving(in_order(Reply(text="hello")), faults={1: "rate limited"}) as server:
-    model = ...  # any client of the OpenAI or Anthropic wire, pointed at server.url
+async with serve_mock(in_order(Reply(text="hello")), faults={1: "rate limited"}) as server:
+    model = ...  # any client of the OpenAI or Anthropic protocol, pointed at server.url
 """
 
 import socket
@@ -19,9 +19,9 @@ from septet.testing.replies import (
     Embed,
     Fault,
     Feature,
+    ReceivedRequest,
     Reply,
     Script,
-    SeenRequest,
     bag_of_words,
     echo,
 )
@@ -35,12 +35,12 @@ from septet.testing.responses import (
     unsupported_response,
 )
 
-LONGEST_HEAD = 1 << 16
-BATCH = 1 << 15
+MAX_HEADER_BYTES = 1 << 16
+BATCH_BYTES = 1 << 15
 
 
 class MockServer:
-    """What it answers is a script; what it has been asked is kept in `seen`, the questions only."""
+    """Answers from a script and keeps the POST requests that it received in `seen`."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class MockServer:
         key: str = "",
         retry_after: str = "1",
     ) -> None:
-        self.seen: list[SeenRequest] = []
+        self.seen: list[ReceivedRequest] = []
         self.embed: Embed = bag_of_words
-        self.words = ""
-        """What it says when it is asked for a feature that it does not have; its own words unless these are set."""
-        self.refused = ""
-        """A parameter that it does not take."""
-        self.longest = 0
-        """How many tokens an answer may be asked to have at most; 0 for any."""
+        self.unsupported_message = ""
+        """The error message for an unsupported feature, if not the default one."""
+        self.refused_parameter = ""
+        """A parameter that it rejects."""
+        self.max_tokens = 0
+        """The largest `max_tokens` that it accepts; 0 for any."""
         self.connections = 0
         self.url = ""
         self._script = script
@@ -67,84 +67,86 @@ class MockServer:
         self._retry_after = retry_after
 
     async def serve(self, stream: SocketStream) -> None:
-        """One connection, kept alive until either side closes it."""
+        """Serve one connection until either side closes it."""
         self.connections += 1
         buffered = BufferedByteReceiveStream(stream)
         try:
             async with stream:
-                while (seen := await self._read(buffered)) is not None:
-                    if not await send_response(stream, self._respond(seen)):
+                while (request := await self._read(buffered)) is not None:
+                    if not await send_response(stream, self._respond(request)):
                         return
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream):
             return
 
-    async def _read(self, stream: BufferedByteReceiveStream) -> SeenRequest | None:
+    async def _read(self, stream: BufferedByteReceiveStream) -> ReceivedRequest | None:
         try:
-            head = await stream.receive_until(b"\r\n\r\n", LONGEST_HEAD)
+            head = await stream.receive_until(b"\r\n\r\n", MAX_HEADER_BYTES)
         except anyio.IncompleteRead:
             return None
         first, *lines = head.decode("latin-1").split("\r\n")
         method, path, _ = first.split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await stream.receive_exactly(int(headers.get("content-length", "0")))
-        seen = SeenRequest(method=method, path=path, headers=headers, body=body, number=len(self.seen) + 1)
+        request = ReceivedRequest(
+            method=method, path=path, headers=headers, body=body, number=len(self.seen) + 1
+        )
         if method == "POST":
-            self.seen.append(seen)
-        return seen
+            self.seen.append(request)
+        return request
 
-    def _respond(self, seen: SeenRequest) -> Response:
-        form = request_form(seen)
-        if self._key and self._key not in sent_credentials(seen):
+    def _respond(self, request: ReceivedRequest) -> Response:
+        form = request_form(request)
+        if self._key and self._key not in sent_credentials(request):
             return api_error_response(form, 401, "Incorrect API key provided", "invalid_api_key")
-        if seen.method == "GET":
-            return model_list(seen)
-        if feature := missing_feature(seen, self._features):
-            return unsupported_response(seen, feature, self.words)
-        if problem := self._problem(seen):
+        if request.method == "GET":
+            return model_list(request)
+        if feature := missing_feature(request, self._features):
+            return unsupported_response(request, feature, self.unsupported_message)
+        if problem := self._problem(request):
             return api_error_response(form, 400, problem, "invalid_request_error")
-        if seen.path.endswith("/embeddings"):
-            return embeddings(seen, self.embed)
-        reply: Reply = self._script(seen)
-        if fault := self._faults.get(seen.number):
-            return faulty(fault, seen, reply, self._retry_after)
-        return plain_response(seen, reply)
+        if request.path.endswith("/embeddings"):
+            return embeddings(request, self.embed)
+        reply: Reply = self._script(request)
+        if fault := self._faults.get(request.number):
+            return faulty(fault, request, reply, self._retry_after)
+        return plain_response(request, reply)
 
-    def _problem(self, seen: SeenRequest) -> str:
-        """What is wrong with a parameter, in the words of the services."""
-        wanted = seen.fields.get("max_tokens")
-        if self.longest and isinstance(wanted, int) and wanted > self.longest:
-            return (
-                f"max_tokens: {wanted} > {self.longest}, which is the maximum allowed number of output tokens"
-            )
-        name = self.refused
+    def _problem(self, request: ReceivedRequest) -> str:
+        """The error message for a bad parameter, as the services phrase it."""
+        wanted = request.fields.get("max_tokens")
+        if self.max_tokens and isinstance(wanted, int) and wanted > self.max_tokens:
+            return f"max_tokens: {wanted} > {self.max_tokens}, which is the maximum allowed number of output tokens"
+        name = self.refused_parameter
         return (
-            f"Unrecognized request argument supplied: {name}" if name and name.encode() in seen.body else ""
+            f"Unrecognized request argument supplied: {name}"
+            if name and name.encode() in request.body
+            else ""
         )
 
 
-def sent_credentials(seen: SeenRequest) -> tuple[str, ...]:
+def sent_credentials(request: ReceivedRequest) -> tuple[str, ...]:
     names = ("api-key", "x-api-key", "authorization")
-    return tuple(seen.headers.get(name, "").removeprefix("Bearer ") for name in names)
+    return tuple(request.headers.get(name, "").removeprefix("Bearer ") for name in names)
 
 
-def model_list(seen: SeenRequest) -> Response:
-    if seen.path.endswith("/models"):
+def model_list(request: ReceivedRequest) -> Response:
+    if request.path.endswith("/models"):
         body = {"object": "list", "data": [{"id": "mock", "object": "model"}]}
         return Response(status=200, body=(msgspec.json.encode(body),))
     return Response(status=200, body=(b'{"status": "ok"}',))
 
 
-def embeddings(seen: SeenRequest, embed: Embed) -> Response:
-    texts = msgspec.convert(seen.fields["input"], list[str])
+def embeddings(request: ReceivedRequest, embed: Embed) -> Response:
+    texts = msgspec.convert(request.fields["input"], list[str])
     data = [
-        {"object": "embedding", "index": place, "embedding": embed(text)} for place, text in enumerate(texts)
+        {"object": "embedding", "index": index, "embedding": embed(text)} for index, text in enumerate(texts)
     ]
     body = {"object": "list", "model": "mock", "data": data, "usage": {"prompt_tokens": 1, "total_tokens": 1}}
     return Response(status=200, body=(msgspec.json.encode(body),))
 
 
 async def send_response(stream: SocketStream, response: Response) -> bool:
-    """Send it all; False when the connection is of no use afterwards."""
+    """Send the response; return False if the connection cannot be used afterwards."""
     if response.status:
         streamed = response.kind == "text/event-stream"
         await stream.send(response_head(response, streamed))
@@ -158,7 +160,7 @@ async def send_response(stream: SocketStream, response: Response) -> bool:
         case "closed":
             return False
         case "reset":
-            abandon(stream)
+            reset_connection(stream)
             return False
         case "hung":
             await stream.receive(1)
@@ -177,7 +179,7 @@ def response_head(response: Response, streamed: bool) -> bytes:
 
 
 def body_chunks(response: Response, streamed: bool) -> Iterable[bytes]:
-    """The body as it goes out: an HTTP chunk an event, joined into large writes unless it is paced."""
+    """The body as HTTP chunks, one per event, joined into large writes unless it has a pause."""
     if not streamed:
         return response.body
     end = (b"0\r\n\r\n",) if response.ending == "whole" else ()
@@ -191,15 +193,15 @@ def join_chunks(chunks: Iterable[bytes]) -> Iterable[bytes]:
     for part in chunks:
         batch.append(part)
         size += len(part)
-        if size >= BATCH:
+        if size >= BATCH_BYTES:
             yield b"".join(batch)
             batch, size = [], 0
     if batch:
         yield b"".join(batch)
 
 
-def abandon(stream: SocketStream) -> None:
-    """Close so that the peer sees a reset, not an end."""
+def reset_connection(stream: SocketStream) -> None:
+    """Make closing send a TCP reset."""
     raw = stream.extra(SocketAttribute.raw_socket)  # a socket's attribute, no Django
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
@@ -212,7 +214,7 @@ async def serve_mock(
     key: str = "",
     retry_after: str = "1",
 ) -> AsyncGenerator[MockServer, None]:
-    """A server on a free port of the loopback address for the time of the context."""
+    """Run a server on a free port of the loopback address inside the context."""
     server = MockServer(script, faults, features, key, retry_after)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(SocketAttribute.local_port)  # a socket's attribute, no Django

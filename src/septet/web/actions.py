@@ -1,4 +1,4 @@
-"""What the person does on the page. Each act is an event like any other, so every surface sees the same chat."""
+"""The person's actions on the page, stored as events, so that every surface sees the same chat."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -30,8 +30,8 @@ from septet.team.questions import question, read_answer
 from septet.ways.table import as_much_again, way_of
 from septet.web.app_state import AppState
 from septet.web.requests import (
-    ACTS,
-    NEW_CHATS,
+    ACT_DECODER,
+    NEW_CHAT_DECODER,
     Accept,
     Approve,
     Deliver,
@@ -52,9 +52,11 @@ from septet.wiring.session import check_model
 
 
 def team_of_form(team: TeamSpec, form: NewChat) -> TeamSpec:
-    """The team as the form wants it. Whoever sits before the page can be asked about packages."""
+    """Return the team with the form's settings. Packages are asked about, since somebody is at the page."""
     if form.consult and not way_of(team).has_reviews:
-        raise BadUsage(f"the team {team.name} has no reviews to ask you before", "untick that box")
+        raise BadUsage(
+            f"the team {team.name} has no reviews, so it cannot ask you before one", "untick that box"
+        )
     approve = "auto" if form.yes else team.approve
     packages = "ask" if team.packages == "off" and not form.yes else team.packages
     stepwise, consult = form.step or team.stepwise, form.consult or team.consult
@@ -62,23 +64,23 @@ def team_of_form(team: TeamSpec, form: NewChat) -> TeamSpec:
     return replace(team, budget=form.with_limits(team.budget))
 
 
-def approval(state: State, seen: str) -> PlanApproved:
-    """For the plan that the person saw, if it is still the one."""
-    if state.plan.current is None or plan_digest(state.plan.current) != seen:
-        raise Conflict("the plan has changed meanwhile", "look at the newest one")
-    return PlanApproved(plan=seen)
+def approval(state: State, digest: str) -> PlanApproved:
+    """Approve the plan that the person saw. Raises Conflict if it is no longer the current one."""
+    if state.plan.current is None or plan_digest(state.plan.current) != digest:
+        raise Conflict("the plan has changed in the meantime", "look at the newest plan")
+    return PlanApproved(plan=digest)
 
 
 def digest_at(log: Sequence[Recorded], seq: int) -> str:
-    """Of the plan that stands at `seq`, and nowhere else: sequences have gaps."""
-    seen = next((one.event for one in log if one.seq == seq), None)
-    if not isinstance(seen, PlanProposed):
-        raise BadUsage(f"there is no plan at {seq} in the log", "look at the newest one")
-    return plan_digest(seen.plan)
+    """Return the digest of the plan proposed at exactly `seq`: sequence numbers have gaps."""
+    event = next((recorded.event for recorded in log if recorded.seq == seq), None)
+    if not isinstance(event, PlanProposed):
+        raise BadUsage(f"there is no plan at {seq} in the log", "look at the newest plan")
+    return plan_digest(event.plan)
 
 
 class Actions:
-    """Each act of the person as events in the log, and the team let go on where it waited for them."""
+    """Stores the person's actions as events, and lets the team continue if it waited for them."""
 
     def __init__(self, app: AppState) -> None:
         self.app = app
@@ -86,19 +88,19 @@ class Actions:
         self.runner = app.runner
 
     async def create_chat(self, request: Request) -> Response:
-        """A new chat, conducted here."""
-        form = await decode_body(request, NEW_CHATS)
-        await self.runner.sandbox()  # no chat is begun where nothing could run
+        """Start a new chat, conducted by this server."""
+        form = await decode_body(request, NEW_CHAT_DECODER)
+        await self.runner.sandbox()  # raises before a chat is started in which nothing could run
         chat = await (self.start_demo(form) if form.demo else self.start_chat(form))
         self.runner.start(await self.app.chats.state(chat))
         return json_response({"chat": chat}, 201)
 
     async def start_chat(self, form: NewChat) -> str:
         session = self.app.session
-        chosen = check_word(form.team or session.default_team, list(session.teams), "team", "a new chat")
-        check_model(session.teams[chosen], form.model)
+        name = check_word(form.team or session.default_team, list(session.teams), "team", "a new chat")
+        check_model(session.teams[name], form.model)
         team = await session.with_models(
-            team_of_form(session.teams[chosen], form), form.model or self.app.model
+            team_of_form(session.teams[name], form), form.model or self.app.model
         )
         return await session.start(form.goal, team, None)
 
@@ -108,7 +110,7 @@ class Actions:
 
     async def act(self, request: Request) -> Response:
         state = await self.app.chats.state(request.path_params["chat"])
-        act = await decode_body(request, ACTS)
+        act = await decode_body(request, ACT_DECODER)
         if state.ended is not None:
             await self.runner.wait_until_finished(state.chat)
         match act:
@@ -135,7 +137,7 @@ class Actions:
             await self.restore_version(state, act.version)
 
     async def go_on(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
-        """Acts that let the team go on: after an end with as much room again."""
+        """Store an action after which the team continues; after an end, with its budget raised by the team's."""
         waits = question(state) is not None
         await self.record(state, act)
         if state.ended is not None:
@@ -150,8 +152,8 @@ class Actions:
                 for event in self.interpret(state, text, to):
                     await self.append(state, event)
             case Approve(plan=plan, seq=seq):
-                seen = plan or digest_at(await self.store.read(state.chat, max(seq - 1, 0)), seq)
-                await self.store.append(state.chat, approval(state, seen), after=None)
+                digest = plan or digest_at(await self.store.read(state.chat, max(seq - 1, 0)), seq)
+                await self.store.append(state.chat, approval(state, digest), after=None)
             case Accept():
                 await self.store.append(state.chat, self.acceptance(state), after=None)
             case Step() | Resume():
@@ -184,7 +186,7 @@ class Actions:
         if isinstance(plan, Refusal):
             raise BadUsage(f"this is not a plan: {plan.reason}")
         if state.plan.approved or state.ended is not None:
-            raise Conflict("the plan is approved already", "say what to change instead")
+            raise Conflict("the plan is already approved", "send a message with the change instead")
         decision = DecisionRecorded(by="person", what="edited the plan", why="on the page")
         await self.store.append(state.chat, decision, after=None)
         await self.store.append(state.chat, PlanProposed(plan=plan, by="person"), after=None)
@@ -201,5 +203,5 @@ class Actions:
 
     async def restore_version(self, state: State, version: str) -> None:
         if self.runner.status(state.chat).conducted:
-            raise Conflict("the team is at work on this chat", "pause it first")
+            raise Conflict("the team is working on this chat", "pause it first")
         await bring_back(self.app.session, state, version_named(state, version), "on the page")

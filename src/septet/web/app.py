@@ -1,4 +1,4 @@
-"""The application: its addresses, behind the authentication."""
+"""The web application: its routes, behind authentication."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def application(app: AppState, access: Access) -> Starlette:
 
 def api(app: AppState) -> list[Route | WebSocketRoute]:
     queries, actions = Queries(app), Actions(app)
-    addresses: list[tuple[str, Endpoint]] = [
+    routes: list[tuple[str, Endpoint]] = [
         ("/setup", queries.setup),
         ("/model", queries.model),
         ("/people", queries.people),
@@ -54,7 +54,7 @@ def api(app: AppState) -> list[Route | WebSocketRoute]:
     return [
         Route("/chats", with_error_responses(actions.create_chat), methods=["POST"]),
         Route("/chats/{chat}/acts", with_error_responses(actions.act), methods=["POST"]),
-        *(Route(address, with_error_responses(endpoint)) for address, endpoint in addresses),
+        *(Route(path, with_error_responses(endpoint)) for path, endpoint in routes),
         WebSocketRoute("/live", live),
     ]
 

@@ -1,4 +1,4 @@
-"""What all requests share: the session, the chats that run here, who watches what, and the list of chats."""
+"""The state that all requests share: the session, running chats, their watchers, and the list of chats."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -15,16 +15,16 @@ from septet.web.chat_view import ChatCache, Summary
 from septet.wiring.session import Session
 
 POLL_SECONDS = 1.0
-"""Seconds between two looks at the list while somebody has it open."""
+"""Seconds between two polls of the list while a page has it open."""
 
 
 class ChatListFeed:
-    """The list of chats, sent to every page that has it open whenever a chat has moved."""
+    """Sends the chats that changed to every page that has the list open."""
 
     def __init__(self, chats: ChatCache) -> None:
         self._chats = chats
         self._channel = Channel(State())
-        self._seen: dict[str, int] = {}
+        self._sent: dict[str, int] = {}
         self._listeners = 0
         self._wanted = anyio.Event()
 
@@ -46,15 +46,15 @@ class ChatListFeed:
             if not self._listeners:
                 self._wanted = anyio.Event()
                 await self._wanted.wait()
-            with suppress(StoreFailed):  # it may be back at the next look, and the page must not end with it
-                if moved := self._take_changes(await self._chats.summaries()):
-                    self._channel.broadcast(chats_frame(moved))
+            with suppress(StoreFailed):  # the store may be back at the next poll; the server must not end
+                if changed := self._take_changes(await self._chats.summaries()):
+                    self._channel.broadcast(chats_frame(changed))
             await anyio.sleep(POLL_SECONDS)
 
     def _take_changes(self, summaries: list[Summary]) -> list[Summary]:
-        moved = [summary for summary in summaries if self._seen.get(summary.chat) != summary.seq]
-        self._seen.update({summary.chat: summary.seq for summary in moved})
-        return moved
+        changed = [summary for summary in summaries if self._sent.get(summary.chat) != summary.seq]
+        self._sent.update({summary.chat: summary.seq for summary in changed})
+        return changed
 
 
 class AppState:
@@ -72,7 +72,7 @@ class AppState:
 
 @asynccontextmanager
 async def open_app_state(session: Session, model: str) -> AsyncGenerator[AppState]:
-    """Chats go on in the background until the server ends; they can all be resumed."""
+    """Run chats in the background until the server ends; all of them can be resumed."""
     async with anyio.create_task_group() as tasks:
         channels = Channels(session.store, session.bus, tasks)
         runner = ChatRunner(session, channels, tasks)
@@ -85,9 +85,9 @@ async def open_app_state(session: Session, model: str) -> AsyncGenerator[AppStat
 
 
 async def adopt_orphans(app: AppState) -> None:
-    """Go on with chats whose conductor died, also our own before a restart. Should two do so, one wins."""
+    """Continue chats whose conductor died, also our own after a restart. If two servers try, one wins."""
     while True:
-        with suppress(SeptetError):  # it is tried again, and the page must not end with it
+        with suppress(SeptetError):  # it is tried again; the server must not end
             for chat in await app.session.deployment.orphans():
                 app.runner.start(await app.chats.state(chat))
         await anyio.sleep(HEARTBEAT)

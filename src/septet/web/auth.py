@@ -1,4 +1,4 @@
-"""Authentication: a known host name, our own page as the origin, and a token that becomes a cookie."""
+"""Authentication: a known host name, our own page as the origin, and a token that is exchanged for a cookie."""
 
 import hmac
 import ipaddress
@@ -17,12 +17,12 @@ from septet.common.text import pluralize
 from septet.errors import BadUsage, StoreFailed
 
 COOKIE_SECONDS = 30 * 24 * 3600
-SHORTEST_TOKEN = 16
-HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:]+))(?::\d{1,5})?")
+MIN_TOKEN_LENGTH = 16
+HOST_HEADER = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:]+))(?::\d{1,5})?")
 
 
 class Access:
-    """`token` lets a browser in and becomes its cookie; a token that was made for one opening works once."""
+    """Exchanges the `token` for a cookie; a generated token works once, one from a file always."""
 
     def __init__(self, key: bytes, token: str, port: int, names: frozenset[str], reusable: bool) -> None:
         self.cookie = f"septet-{port}"
@@ -32,41 +32,41 @@ class Access:
         self._reusable = reusable
 
     def allows_host(self, host: str) -> bool:
-        """A name that somebody else's page could point at this machine is not ours; an address is."""
+        """Allow our own names and IP addresses only: another name could be DNS rebinding."""
         name = host_name(host)
         return name is not None and (name in self._names or is_address(name))
 
     def redeem_token(self, token: str) -> bool:
-        good = bool(self._token) and hmac.compare_digest(token.encode(), self._token.encode())
-        if good and not self._reusable:
+        valid = bool(self._token) and hmac.compare_digest(token.encode(), self._token.encode())
+        if valid and not self._reusable:
             self._token = ""
-        return good
+        return valid
 
     def is_authenticated(self, headers: Headers, cookies: dict[str, str]) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         if self._reusable and scheme.lower() == "bearer":
-            return hmac.compare_digest(given.encode(), self._token.encode())
+            return hmac.compare_digest(token.encode(), self._token.encode())
         return hmac.compare_digest(cookies.get(self.cookie, "").encode(), self.cookie_value.encode())
 
     def cookie_header(self) -> str:
-        """The cookie: not readable by scripts, not sent from other sites."""
+        """The Set-Cookie header: not readable by scripts, not sent from other sites."""
         return (
             f"{self.cookie}={self.cookie_value}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
         )
 
 
-def same_origin(headers: Headers, must: bool) -> bool:
-    """Whether the request comes from our own page. Who changes something must say where it comes from."""
+def same_origin(headers: Headers, required: bool) -> bool:
+    """Whether the request comes from our own page. For a change the Origin header is `required`."""
     origin = headers.get("origin")
     if origin is None:
-        return not must or headers.get("authorization", "") != ""
+        return not required or headers.get("authorization", "") != ""
     return origin in (f"http://{headers.get('host', '')}", f"https://{headers.get('host', '')}")
 
 
 def host_name(host: str) -> str | None:
-    """The name without its port; the brackets of an IPv6 address are taken off. None where it is no host."""
-    found = HOST.fullmatch(host)
-    return (found["address"] or found["name"]).lower() if found else None
+    """Return the name without port and without the brackets of an IPv6 address; None if it is not valid."""
+    match = HOST_HEADER.fullmatch(host)
+    return (match["address"] or match["name"]).lower() if match else None
 
 
 def is_address(name: str) -> bool:
@@ -78,7 +78,7 @@ def is_address(name: str) -> bool:
 
 
 def load_cookie_key(path: Path) -> bytes:
-    """The secret behind the cookies: it outlives the server, so that a restart logs nobody out."""
+    """Load or create the secret behind the cookies; it is stored, so that a restart logs nobody out."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists():
@@ -93,15 +93,15 @@ def load_cookie_key(path: Path) -> bytes:
 
 
 def read_token(path: Path) -> str:
-    """A token that people share, for a server that others can reach."""
+    """Read the shared token of a server that other machines can reach."""
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise BadUsage(f"the token file {path} cannot be read", "name a text file with one line") from error
-    if len(token) < SHORTEST_TOKEN:
+    if len(token) < MIN_TOKEN_LENGTH:
         raise BadUsage(
             f"the token in {path} has {pluralize(len(token), 'character')}",
-            f"use at least {SHORTEST_TOKEN}, e.g. python -c 'import secrets; print(secrets.token_urlsafe())'",
+            f"use at least {MIN_TOKEN_LENGTH}, e.g. python -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     return token
 
@@ -154,26 +154,26 @@ class AuthMiddleware:
             await refusal(scope, receive, with_security_headers(send))
 
     def refusal(self, scope: Scope) -> Response | None:
-        """The response to a request that is not allowed; None where it is."""
+        """Return the response to a request that is not allowed; None if it is allowed."""
         headers = Headers(scope=scope)
         if not self.access.allows_host(headers.get("host", "")):
             return PlainTextResponse("this host name is not served here\n", 421)
-        acting = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
-        if not same_origin(headers, must=acting):
-            return PlainTextResponse("this origin may not act here\n", 403)
-        if scope["type"] == "http" and (entered := self.exchange_token(scope)) is not None:
-            return entered
+        changes = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
+        if not same_origin(headers, required=changes):
+            return PlainTextResponse("this origin is not allowed\n", 403)
+        if scope["type"] == "http" and (redirect := self.exchange_token(scope)) is not None:
+            return redirect
         if self.access.is_authenticated(headers, cookie_parser(headers.get("cookie", ""))):
             return None
         return HTMLResponse(UNAUTHORIZED_PAGE, 401)
 
     def exchange_token(self, scope: Scope) -> Response | None:
-        """A token in the address becomes a cookie and vanishes from the address."""
-        asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        token = next((value for name, value in asked if name == "token"), None)
+        """Exchange a token in the URL for a cookie, and redirect to the URL without it."""
+        parameters = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        token = next((value for name, value in parameters if name == "token"), None)
         if token is None or scope["method"] != "GET" or not self.access.redeem_token(token):
             return None
-        rest = urlencode([(name, value) for name, value in asked if name != "token"])
+        rest = urlencode([(name, value) for name, value in parameters if name != "token"])
         path = "/" + scope["path"].lstrip("/")
         response = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
         response.headers["set-cookie"] = self.access.cookie_header()
@@ -182,7 +182,7 @@ class AuthMiddleware:
 
 
 def with_security_headers(send: Send) -> Send:
-    """Every response carries the security headers; an artefact brings a narrower policy of its own."""
+    """Add the security headers to every response; artefacts have a stricter policy of their own."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":

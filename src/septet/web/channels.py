@@ -1,4 +1,4 @@
-"""Words and output while they are made, joined per speaker so that a late watcher gets them from the start."""
+"""Broadcasts a chat's events and live text to the browsers that watch it."""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -21,13 +21,13 @@ from septet.web.chat_view import Summary, chat_view, event_texts
 Kind = Literal["text", "reasoning", "output"]
 KINDS: tuple[Kind, ...] = ("text", "reasoning", "output")
 MAX_KEPT = 1 << 18
-"""Characters of one stream that a late watcher gets; of a longer one, the end."""
+"""Characters of one stream that a late watcher gets; of a longer stream it gets the end."""
 
 
 class StreamPiece(Value, omit_defaults=False):
-    """A part of a stream. `at` is where it stands there, counted as browsers count (UTF-16).
+    """A part of a stream. `at` is its offset in the stream, in UTF-16 code units.
 
-    A higher `make` says that the stream began anew: what came before it is void.
+    `make` counts restarts: a higher one means that earlier pieces are discarded.
     """
 
     speaker: str
@@ -38,10 +38,10 @@ class StreamPiece(Value, omit_defaults=False):
 
 
 class Stream:
-    """One speaker's words or output since they began."""
+    """One speaker's live text, reasoning or output."""
 
     def __init__(self) -> None:
-        self.make = 0
+        self.generation = 0
         self.length = 0
         self.unsent = ""
         self.kept = ""
@@ -50,21 +50,21 @@ class Stream:
         self.unsent += text
 
     def restart(self) -> None:
-        self.make += 1
+        self.generation += 1
         self.length = 0
         self.unsent = self.kept = ""
 
     def flush(self) -> tuple[int, str]:
-        """What was not sent yet, and where it stands."""
-        at, text = self.length, self.unsent
+        """Return the unsent text and its offset, and mark it as sent."""
+        offset, text = self.length, self.unsent
         self.length += utf16_length(text)
         self.kept = (self.kept + text)[-MAX_KEPT:]
         self.unsent = ""
-        return at, text
+        return offset, text
 
 
 class Streams:
-    """Everybody's, of one chat."""
+    """The live streams of all speakers in one chat."""
 
     def __init__(self) -> None:
         self._streams: dict[tuple[str, Kind], Stream] = {}
@@ -80,7 +80,7 @@ class Streams:
                 self._changed.add((live.speaker, kind))
 
     def drop_recorded(self, recorded: Recorded) -> None:
-        """What is in the log now is no longer live."""
+        """Discard the live text that the event contains."""
         match recorded.event:
             case ModelAnswered(role=role):
                 self._restart(role, "text")
@@ -89,11 +89,11 @@ class Streams:
                 for speaker, kind in list(self._streams):
                     if kind == "output":
                         self._restart(speaker, kind)
-            case _:  # the beginning of a turn or a run is no mark: its first pieces may be heard before it
+            case _:  # a started turn does not restart a stream: its first pieces may arrive before the event
                 pass
 
     def drop_all(self) -> None:
-        """Nobody speaks any more: what was begun and not recorded is void."""
+        """Discard all live text, because the chat is no longer conducted."""
         for speaker, kind in list(self._streams):
             self._restart(speaker, kind)
 
@@ -104,22 +104,24 @@ class Streams:
             self._changed.discard((speaker, kind))
 
     def take_unsent(self) -> list[StreamPiece]:
-        """What has come since the last call."""
+        """Return the pieces that came since the last call."""
         pieces: list[StreamPiece] = []
         for speaker, kind in sorted(self._changed):
             stream = self._streams[speaker, kind]
-            at, text = stream.flush()
-            pieces.append(StreamPiece(speaker=speaker, kind=kind, make=stream.make, at=at, text=text))
+            offset, text = stream.flush()
+            pieces.append(
+                StreamPiece(speaker=speaker, kind=kind, make=stream.generation, at=offset, text=text)
+            )
         self._changed.clear()
         return pieces
 
     def snapshot(self) -> list[StreamPiece]:
-        """All that was sent of what is still being made."""
+        """Return everything already sent of the unfinished streams."""
         return [
             StreamPiece(
                 speaker=speaker,
                 kind=kind,
-                make=stream.make,
+                make=stream.generation,
                 at=stream.length - utf16_length(stream.kept),
                 text=stream.kept,
             )
@@ -129,7 +131,7 @@ class Streams:
 
 
 def utf16_length(text: str) -> int:
-    """How long a browser finds the text."""
+    """Length in UTF-16 code units, as JavaScript counts."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -137,14 +139,14 @@ EVENTS_PER_FRAME = 500
 
 
 class Frame(Value):
-    """`last` is the sequence of the last event in it; 0 where it holds none."""
+    """A WebSocket message. `last` is the sequence number of its last event; 0 if it has none."""
 
     text: str
     last: int = 0
 
 
 class ConductorStatus(Value, omit_defaults=False):
-    """What the server does for a chat: whether it conducts it, and what keeps it from doing so."""
+    """Whether this server conducts a chat, and the error that prevents it."""
 
     chat: str
     conducted: bool = False
@@ -154,7 +156,7 @@ class ConductorStatus(Value, omit_defaults=False):
 
 
 def events_frame(events: Sequence[Recorded]) -> Frame:
-    """Envelopes as they are in the log and, by sequence, what is said of them in words."""
+    """Build a frame of events as in the log, with their display texts by sequence number."""
     inner = b",".join(map(encode, events)).decode()
     texts = ENCODER.encode(event_texts(events)).decode()
     return Frame(text=f'{{"kind":"events","events":[{inner}],"texts":{texts}}}', last=events[-1].seq)
@@ -165,7 +167,7 @@ def chat_frame(state: State) -> Frame:
 
 
 def history_frames(events: Sequence[Recorded]) -> Iterator[Frame]:
-    """A long log in frames that can be sent one after the other, so that others get their turn."""
+    """Split a long log into frames, so that other tasks run in between."""
     for start in range(0, len(events), EVENTS_PER_FRAME):
         yield events_frame(events[start : start + EVENTS_PER_FRAME])
 
@@ -174,8 +176,8 @@ def pieces_frame(pieces: Sequence[StreamPiece]) -> Frame:
     return json_frame({"kind": "pieces", "pieces": pieces})
 
 
-def status_frame(standing: ConductorStatus) -> Frame:
-    return json_frame({"kind": "standing", "standing": standing})
+def status_frame(status: ConductorStatus) -> Frame:
+    return json_frame({"kind": "standing", "standing": status})
 
 
 def chats_frame(chats: Sequence[Summary]) -> Frame:
@@ -183,7 +185,7 @@ def chats_frame(chats: Sequence[Summary]) -> Frame:
 
 
 def ready_frame(seq: int) -> Frame:
-    """The watcher has everything up to this sequence; what follows is live."""
+    """Tell the watcher that it has everything up to `seq`; what follows is live."""
     return json_frame({"kind": "ready", "seq": seq})
 
 
@@ -192,16 +194,16 @@ def json_frame(content: object) -> Frame:
 
 
 FLUSH_SECONDS = 0.04
-"""Seconds over which tokens are gathered into one frame: 25 frames a second look continuous."""
+"""Seconds over which tokens are collected into one frame: 25 frames a second look continuous."""
 MAX_BACKLOG = 2000
-"""Frames that a slow watcher may be behind; then it has to come again and is brought up to date."""
+"""Frames that a slow watcher may be behind; beyond that it is disconnected and must reconnect."""
 
 LIVE_DECODER = msgspec.json.Decoder(Live)
 Frames = MemoryObjectReceiveStream[Frame]
 
 
 class Channel:
-    """What happens in a chat, for whoever watches it; lives as long as somebody does or this server conducts it."""
+    """Sends a chat's events and live text to its watchers; open while the chat is watched or conducted here."""
 
     def __init__(self, state: State) -> None:
         self.chat = state.chat
@@ -210,10 +212,10 @@ class Channel:
         self.users = 0
         self.scope = anyio.CancelScope()
         self._watchers: list[MemoryObjectSendStream[Frame]] = []
-        self._heard = anyio.Event()
+        self._new_text = anyio.Event()
 
     def broadcast(self, frame: Frame) -> None:
-        """To everybody, without waiting for anybody."""
+        """Send to all watchers without waiting; a watcher whose queue is full is dropped."""
         for watcher in list(self._watchers):
             try:
                 watcher.send_nowait(frame)
@@ -226,7 +228,7 @@ class Channel:
 
     @asynccontextmanager
     async def listen(self) -> AsyncGenerator[Frames]:
-        """The frames from now on; they end where the watcher was too slow."""
+        """Yield the frames from now on; they end if the watcher is too slow."""
         send, receive = anyio.create_memory_object_stream[Frame](MAX_BACKLOG)
         self._watchers.append(send)
         try:
@@ -246,21 +248,21 @@ class Channel:
                 tasks.start_soon(self._flush_regularly)
                 tasks.start_soon(self._watch, store)
                 ready.set()
-                async for said in lives:
-                    self._receive(said)
+                async for message in lives:
+                    self._receive(message)
 
-    def _receive(self, said: BusMessage) -> None:
-        """Words of somebody who does not speak in its own name are nobody's."""
+    def _receive(self, message: BusMessage) -> None:
+        """Ignore messages whose claimed speaker is not the sender."""
         with suppress(msgspec.MsgspecError):
-            live = LIVE_DECODER.decode(said.message)
-            if live.speaker == said.by:
+            live = LIVE_DECODER.decode(message.message)
+            if live.speaker == message.by:
                 self.streams.add(live)
-                self._heard.set()
+                self._new_text.set()
 
     async def _flush_regularly(self) -> None:
         while True:
-            await self._heard.wait()
-            self._heard = anyio.Event()
+            await self._new_text.wait()
+            self._new_text = anyio.Event()
             self.flush()
             await anyio.sleep(FLUSH_SECONDS)
 
@@ -269,7 +271,7 @@ class Channel:
             self.record(recorded)
 
     def record(self, recorded: Recorded) -> None:
-        """What was said before an event is told before it."""
+        """Flush pending live text first, so it precedes the event."""
         self.flush()
         self.streams.drop_recorded(recorded)
         self.state = reduce(self.state, recorded)
@@ -290,7 +292,7 @@ class Channels:
 
     @asynccontextmanager
     async def open(self, state: State) -> AsyncGenerator[Channel]:
-        """The chat's channel; the first user starts it, the last one ends it."""
+        """Yield the chat's channel; the first user starts it, the last one closes it."""
         chat = state.chat
         channel = self._open.get(chat)
         if channel is None:

@@ -1,4 +1,4 @@
-"""The chats that this server conducts, each in a task of its own: start, pause, one turn, stop."""
+"""Runs the chats that this server conducts, each in a task of its own: start, pause, one turn, stop."""
 
 import logging
 from contextlib import aclosing
@@ -19,7 +19,7 @@ from septet.wiring.session import Session
 
 
 def person_on_any_surface(store: EventStore) -> Agent:
-    """A person who answers now or in a day, on the page, on the command line or from elsewhere."""
+    """An agent for the person that waits until the person answers, on whatever surface."""
 
     async def turn(state: State, record: Record) -> None:
         if question(state) is None or state.stop_requested:
@@ -33,11 +33,11 @@ def person_on_any_surface(store: EventStore) -> Agent:
 
 
 IDLE_SECONDS = 30.0
-"""Seconds without news after which nobody else can be at work on a chat that is asked to stop."""
+"""Seconds without a new event after which no other process can be conducting the chat."""
 
 
 class RunningChat:
-    """One chat being conducted. `turns` is how many turns may still open; None is as many as it takes."""
+    """One chat being conducted. `turns` is how many turns may still start; None means no limit."""
 
     def __init__(self, turns: int | None) -> None:
         self.scope = anyio.CancelScope()
@@ -52,7 +52,7 @@ class RunningChat:
 
 
 class ChatRunner:
-    """Conducts chats in the background; what goes wrong with one is kept for its page."""
+    """Conducts chats in the background; keeps the error of each for its page."""
 
     def __init__(self, session: Session, channels: Channels, tasks: TaskGroup) -> None:
         self._session = session
@@ -74,7 +74,7 @@ class ChatRunner:
         )
 
     def start(self, state: State, one_turn: bool = False) -> None:
-        """Conduct the chat from where it is, unless we do already. Starting is resuming."""
+        """Conduct the chat from its current state, unless we do already. Starting and resuming are the same."""
         running = self._running.get(state.chat)
         if running is not None:
             running.turns = 1 if one_turn else None
@@ -87,13 +87,13 @@ class ChatRunner:
         self.broadcast_status(state.chat)
 
     def pause(self, chat: str) -> None:
-        """Let the turn that is open end, and open no other."""
+        """Let the current turn end, and start no other."""
         if running := self._running.get(chat):
             running.turns = 0
             self.broadcast_status(chat)
 
     async def wait_until_finished(self, chat: str) -> None:
-        """Wait until the conductor of a chat that has ended has put everything away."""
+        """Wait until the conductor of a chat that has ended has cleaned up."""
         if running := self._running.get(chat):
             await running.finished.wait()
 
@@ -103,12 +103,12 @@ class ChatRunner:
             running.scope.cancel()
             await running.finished.wait()
 
-    async def stop(self, state: State, moved: float) -> None:
-        """End the chat now where it is ours or nobody's; else its conductor ends it after its turn."""
+    async def stop(self, state: State, last_change: float) -> None:
+        """End the chat now if no other process conducts it; otherwise its conductor ends it after the turn."""
         store, ours = self._session.store, state.chat in self._running
         await store.append(state.chat, StopRequested(), after=None)
         await self.cancel(state.chat)
-        if ours or time() - moved > IDLE_SECONDS:
+        if ours or time() - last_change > IDLE_SECONDS:
             log = await Log.open(store, state.chat)
             if log.state.ended is None:
                 await log.record(ChatEnded(reason="stopped", detail="stopped by the person"))
@@ -133,21 +133,21 @@ class ChatRunner:
             self.broadcast_status(state.chat)
 
     async def sandbox(self) -> Sandbox:
-        """Where the programs of all chats run; NoSandbox is raised where there is none."""
+        """Return the sandbox of all chats. Raises NoSandbox if there is none."""
         self._sandbox = self._sandbox or await self._session.sandbox()
         return self._sandbox
 
     async def _run_turns(self, chat: str, running: RunningChat) -> None:
         sandbox = await self.sandbox()
-        answered = True
-        while answered:
+        restart = True
+        while restart:
             try:
-                await self._until_answered(chat, sandbox, running)
-                answered = False
+                await self._run_until_answered(chat, sandbox, running)
+                restart = False
             except AnsweredElsewhere:
                 continue
 
-    async def _until_answered(self, chat: str, sandbox: Sandbox, running: RunningChat) -> None:
+    async def _run_until_answered(self, chat: str, sandbox: Sandbox, running: RunningChat) -> None:
         person = person_on_any_surface(self._session.store)
         async with aclosing(self._session.perform(chat, sandbox, person)) as events:
             async for recorded in events:
@@ -155,6 +155,6 @@ class ChatRunner:
                     return
 
     def broadcast_status(self, chat: str) -> None:
-        """Everybody who watches sees the same controls."""
+        """Send the status to all watchers, so that they show the same controls."""
         if channel := self._channels.get(chat):
             channel.broadcast(status_frame(self.status(chat)))

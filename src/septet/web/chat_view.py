@@ -1,4 +1,4 @@
-"""What the page shows of chats, computed from their states: the page draws it and decides nothing."""
+"""What the page shows of chats, computed here from their states: the page only renders it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from septet.chat.export import base_text, package_text
-from septet.chat.names import GOOD
+from septet.chat.names import CHAT_NAME
 from septet.chat.results import RunOutcome, ending_text, open_question, run_outcome, speaks_for_person, status
 from septet.common.values import Value
 from septet.domain.events import (
@@ -37,13 +37,13 @@ from septet.ways.endings import FINISHED, ending
 from septet.ways.table import rounds_used
 from septet.web.requests import NotFound
 
-LONGEST_GOAL = 300
+MAX_GOAL_LENGTH = 300
 Phase = Literal["going", "waiting", "damaged", EndReason]
-"""Going on, waiting for the person, or how it ended."""
+"""At work, waiting for the person, unreadable, or how it ended."""
 
 
 class Summary(Value, omit_defaults=False):
-    """A chat in the list. `phase` is what its mark shows: going, waiting, or how it ended."""
+    """A chat in the list; its icon shows the `phase`."""
 
     chat: str
     goal: str
@@ -58,7 +58,7 @@ class Summary(Value, omit_defaults=False):
 
 
 class ChatCache:
-    """What the chats add up to. A chat that has ended is kept as its summary only."""
+    """Caches the states and summaries of chats; of a chat that has ended only the summary."""
 
     def __init__(self, store: EventStore) -> None:
         self._store = store
@@ -66,8 +66,8 @@ class ChatCache:
         self._summaries: dict[str, Summary] = {}
 
     async def state(self, chat: str) -> State:
-        """The newest state of a chat that exists."""
-        if not GOOD.fullmatch(chat):
+        """Return the newest state of a chat. Raises NotFound if there is no such chat."""
+        if not CHAT_NAME.fullmatch(chat):
             raise NotFound(f"there is no chat '{chat[:80]}'")
         before = self._states.get(chat) or State(chat=chat)
         state = fold(await self._store.read(chat, before.seq), before)
@@ -77,17 +77,17 @@ class ChatCache:
         return state
 
     async def summaries(self) -> list[Summary]:
-        """All chats, the one that moved last first."""
-        heads = [head for head in await self._store.chats() if GOOD.fullmatch(head.chat)]
-        return [one for head in heads if (one := await self._summary_or_damage(head)) is not None]
+        """List all chats, most recently changed first."""
+        heads = [head for head in await self._store.chats() if CHAT_NAME.fullmatch(head.chat)]
+        return [summary for head in heads if (summary := await self._summary_or_damage(head)) is not None]
 
     async def _summary_or_damage(self, head: ChatHead) -> Summary | None:
-        """A damaged chat is told to be so; what somebody wrote where no chat was ever started is none."""
+        """A damaged log gets a 'damaged' summary; a log without ChatStarted is skipped (None)."""
         try:
-            found = await self.summary(head)
+            summary = await self.summary(head)
         except LogDamaged as error:
             return damaged_summary(head, error)
-        return found if found.goal else None
+        return summary if summary.goal else None
 
     async def summary(self, head: ChatHead) -> Summary:
         known = self._summaries.get(head.chat)
@@ -102,14 +102,14 @@ class ChatCache:
 def summarise(head: ChatHead, state: State) -> Summary:
     return Summary(
         chat=head.chat,
-        goal=" ".join(state.goal.split())[:LONGEST_GOAL],
+        goal=" ".join(state.goal.split())[:MAX_GOAL_LENGTH],
         phase=phase(state),
         status=status(state),
         seq=state.seq,
         started=head.started,
         changed=head.changed,
         versions=len(state.work.versions),
-        met=sum(found.passed for found in state.work.evidence.values()),
+        met=sum(evidence.passed for evidence in state.work.evidence.values()),
         items=len(state.plan.current.items) if state.plan.current else 0,
     )
 
@@ -136,7 +136,7 @@ def phase(state: State) -> Phase:
 
 
 class MemberView(Value, omit_defaults=False):
-    """A member as people see it: `title` is what it is called."""
+    """A member as people see it; `title` is its display name."""
 
     name: str
     title: str
@@ -144,7 +144,7 @@ class MemberView(Value, omit_defaults=False):
 
 
 class RequirementView(Value, omit_defaults=False):
-    """A requirement or a wish, its check, and whether the newest version meets it (None: not examined yet)."""
+    """A requirement or a wish, its check, and whether the newest version meets it (None: not checked yet)."""
 
     id: str
     text: str
@@ -154,7 +154,7 @@ class RequirementView(Value, omit_defaults=False):
 
 
 class PlanView(Value, omit_defaults=False):
-    """The newest plan. `text` is what is edited, `digest` what an approval names."""
+    """The newest plan. The person edits `text`; an approval refers to `digest`."""
 
     text: str
     digest: str
@@ -165,7 +165,7 @@ class PlanView(Value, omit_defaults=False):
 
 
 class BudgetView(Value, omit_defaults=False):
-    """What is used of a limit that somebody set: the chat's or a member's."""
+    """How much of a limit is used: the chat's or a member's."""
 
     owner: str
     unit: Literal["tokens", "dollars", "seconds"]
@@ -174,16 +174,16 @@ class BudgetView(Value, omit_defaults=False):
 
 
 class ChatView(Value, omit_defaults=False):
-    """One chat at sequence `seq`: everything that has to be decided to show it.
+    """One chat at sequence number `seq`: everything the page needs to show it.
 
-    `label` is its state in a word or two, `ending` the sentence that it ended with.
+    `label` is its state in a word or two, `ending` the sentence that says how it ended.
     """
 
     seq: int
     team: str
     members: tuple[MemberView, ...]
     person: str
-    """The name under which the person gets the floor; nothing where a model stands for the person."""
+    """The member whose turns are the person's; empty if a model speaks for the person."""
     plans: bool
     """Whether this team writes a plan first."""
     phase: Phase
@@ -225,16 +225,16 @@ def chat_view(state: State) -> ChatView:
 def members(team: TeamSpec) -> tuple[MemberView, ...]:
     return tuple(
         MemberView(
-            name=one.name,
-            title="you" if speaks_for_person(team, one.name) else one.title or one.name,
-            role="person" if speaks_for_person(team, one.name) else one.role,
+            name=member.name,
+            title="you" if speaks_for_person(team, member.name) else member.title or member.name,
+            role="person" if speaks_for_person(team, member.name) else member.role,
         )
-        for one in team.members
+        for member in team.members
     )
 
 
 def title_of(team: TeamSpec, name: str) -> str:
-    return next((one.title for one in members(team) if one.name == name), name)
+    return next((member.title for member in members(team) if member.name == name), name)
 
 
 SHORT_ENDINGS: dict[EndReason, str] = {
@@ -256,16 +256,16 @@ def label(state: State) -> str:
 def ending_view(state: State) -> RunOutcome | None:
     if (ended := ending(state)) is None:
         return None
-    return RunOutcome(text=sentence(ending_text(state, ended)), good=ended.reason in FINISHED)
+    return RunOutcome(text=capitalised(ending_text(state, ended)), good=ended.reason in FINISHED)
 
 
 def question_view(state: State) -> Question | None:
     asked = open_question(state)
-    return replace(asked, text=sentence(asked.text)) if asked else None
+    return replace(asked, text=capitalised(asked.text)) if asked else None
 
 
-def sentence(words: str) -> str:
-    return words[:1].upper() + words[1:]
+def capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def plan_view(state: State) -> PlanView | None:
@@ -286,26 +286,26 @@ def plan_view(state: State) -> PlanView | None:
 def requirement_view(state: State, line: EvidenceLine) -> RequirementView:
     item = line.item
     judged = isinstance(item.check, Judged)
-    wish = any(one.id == item.id and not one.version for one in state.plan.wishes)
-    examined = wish or (state.work.review is not None if judged else item.id in state.work.evidence)
+    is_open_wish = any(wish.id == item.id and not wish.version for wish in state.plan.wishes)
+    is_checked = is_open_wish or (state.work.review is not None if judged else item.id in state.work.evidence)
     return RequirementView(
         id=item.id,
         text=item.text,
         check=check_text(item.check),
-        met=line.is_met if examined else None,
-        evidence=line.detail if examined else "",
+        met=line.is_met if is_checked else None,
+        evidence=line.detail if is_checked else "",
     )
 
 
 def budgets(state: State) -> Iterator[BudgetView]:
-    """Every limit that somebody set, the chat's first."""
+    """Yield every limit that is set, the chat's first."""
     whole = Spending(
         usage=state.spending.total.usage, cost=state.spending.total.cost, seconds=state.spending.seconds
     )
     yield from budget_views("the chat", whole_allowance(state.budget), whole)
-    for one in state.team.members:
-        used = own_spending(state, one.name)
-        yield from budget_views(title_of(state.team, one.name), allowance(state, one.name), used)
+    for member in state.team.members:
+        used = own_spending(state, member.name)
+        yield from budget_views(title_of(state.team, member.name), allowance(state, member.name), used)
 
 
 def budget_views(owner: str, limits: Allowance, used: Spending) -> Iterator[BudgetView]:
@@ -318,9 +318,7 @@ def budget_views(owner: str, limits: Allowance, used: Spending) -> Iterator[Budg
 
 
 class EventText(Value):
-    """What is said of an event in words: how a run ended, the checks of a plan, what is done about packages,
-    an end that is no longer the last one.
-    """
+    """Display text for an event: the outcome of a run, the checks of a plan, or a sentence."""
 
     outcome: RunOutcome | None = None
     checks: tuple[str, ...] = ()
@@ -334,9 +332,9 @@ def event_text_for_page(event: Event) -> EventText | None:
         case PlanProposed(plan=plan):
             return EventText(checks=tuple(check_text(item.check) for item in plan.items))
         case PackagesWanted() | PackagesDecided() | PackagesInstalled():
-            return EventText(text=sentence(package_text(event)[1]))
+            return EventText(text=capitalised(package_text(event)[1]))
         case BaseSurveyed() | BaseMoved() | DeliveryStarted() | Delivered():
-            return EventText(text=sentence(base_text(event)[1]))
+            return EventText(text=capitalised(base_text(event)[1]))
         case ChatEnded(reason=reason):
             return EventText(text=f"Ended: {SHORT_ENDINGS.get(reason, reason)}")
         case _:
@@ -344,6 +342,6 @@ def event_text_for_page(event: Event) -> EventText | None:
 
 
 def event_texts(events: Sequence[Recorded]) -> dict[str, EventText]:
-    """By the sequence of the event."""
-    found = ((str(one.seq), event_text_for_page(one.event)) for one in events)
-    return {seq: text for seq, text in found if text is not None}
+    """Return the display texts by the sequence number of the event."""
+    texts = ((str(recorded.seq), event_text_for_page(recorded.event)) for recorded in events)
+    return {seq: text for seq, text in texts if text is not None}

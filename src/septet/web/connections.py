@@ -1,4 +1,4 @@
-"""Connections of clients that keep no rule: half a request, too many at once, frames that are none."""
+"""Protects the server against bad clients: unfinished requests, too many connections, invalid frames."""
 
 import asyncio
 from typing import ClassVar
@@ -11,18 +11,18 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from septet.common.values import Value
 
-NOT_TEXT = 1007
+INVALID_PAYLOAD = 1007
 
 
 class ConnectionLimits(Value):
-    """How long a request may take to come whole, and how many connections may be open; sockets of pages count too."""
+    """How long a request may take to arrive, and how many connections may be open, WebSockets included."""
 
     request_seconds: float = 20.0
     connections: int = 500
 
 
 class LimitedHttpProtocol(H11Protocol):
-    """HTTP whose clients have to come to the point."""
+    """HTTP with a deadline for each request and a limit of connections."""
 
     limits: ClassVar[ConnectionLimits] = ConnectionLimits()
     _deadline: asyncio.TimerHandle | None = None
@@ -60,18 +60,18 @@ def http_protocol(limits: ConnectionLimits) -> type[LimitedHttpProtocol]:
 
 
 class SocketProtocol(WebSocketsSansIOProtocol):
-    """Closes by the protocol's own code where a text is none, and tells nobody of it: that is the client's affair."""
+    """Closes with code 1007 if a text frame is not UTF-8, without logging: that is the client's error."""
 
     def send_receive_event_to_app(self) -> None:
         if self.curr_msg_data_type == "text" and not is_utf8(b"".join(self.frames)):
             self.frames = []
-            self.conn.fail(NOT_TEXT, "not UTF-8")
+            self.conn.fail(INVALID_PAYLOAD, "not UTF-8")
             self.handle_parser_exception()
         else:
             super().send_receive_event_to_app()
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Who spoke on while the socket was closed for what the client did finds it gone."""
+        """Raise ClientDisconnected if the socket was closed because of the client's error."""
         if self.close_sent and self.handshake_complete:
             raise ClientDisconnected
         await super().send(message)

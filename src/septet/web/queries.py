@@ -1,4 +1,4 @@
-"""What the page reads: the list, logs, versions, differences, archives, search, and what programs made."""
+"""The GET endpoints of the page: chats, logs, diffs, archives, exports, search, and artefacts."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from septet.errors import BadUsage, LogDamaged, NoModel
 from septet.ports import Blobs
 from septet.ways.endings import is_finished
 from septet.web.app_state import AppState
-from septet.web.requests import NotFound, json_response, number_in_address
+from septet.web.requests import NotFound, json_response, parse_number
 
 
 class Queries:
@@ -28,13 +28,13 @@ class Queries:
         return json_response(await self.app.chats.summaries())
 
     async def chat(self, request: Request) -> Response:
-        """How it stands, in the form that `--json` ends with."""
+        """The chat's result, in the form in which `--json` prints it."""
         return json_response(result_of(await self.app.chats.state(request.path_params["chat"])))
 
     async def events(self, request: Request) -> Response:
-        """The log after a sequence: one envelope a line, as `--json` prints them."""
+        """The events after a sequence number, one per line, as `--json` prints them."""
         state = await self.app.chats.state(request.path_params["chat"])
-        after = number_in_address(request.query_params.get("after", "0"), "after")
+        after = parse_number(request.query_params.get("after", "0"), "after")
         log = await self.app.session.store.read(state.chat, after)
         lines = (encode(recorded) + b"\n" for recorded in log)
         return StreamingResponse(lines, media_type="application/x-ndjson")
@@ -55,7 +55,7 @@ class Queries:
         return json_response({"folder": state.workspace, "files": files})
 
     async def archive(self, request: Request) -> Response:
-        """A version's files and, for the newest one, what its runs made, as a zip."""
+        """A zip of a version's files and, for the newest version, the artefacts of its runs."""
         state = await self.app.chats.state(request.path_params["chat"])
         version = version_named(state, request.path_params["version"])
         made: Mapping[str, str] = state.work.artefacts if version == state.work.version else {}
@@ -70,7 +70,7 @@ class Queries:
         state = await self.app.chats.state(request.path_params["chat"])
         form = request.path_params["form"]
         if form not in FORMATS:
-            raise BadUsage(f"there is no export as '{form[:20]}'", f"use {', '.join(FORMATS)}")
+            raise BadUsage(f"there is no export format '{form[:20]}'", f"use {', '.join(FORMATS)}")
         session = self.app.session
         content = await document(await session.store.read(state.chat), form, session.blobs)
         headers = {"content-disposition": f'attachment; filename="{state.chat}.{form}"'}
@@ -81,18 +81,18 @@ class Queries:
         return json_response(await self.app.search_index.find(request.query_params.get("q", "")[:200]))
 
     async def setup(self, request: Request) -> Response:
-        """What a new chat can be made with."""
+        """The teams and demos for a new chat."""
         session, demos = self.app.session, await anyio.to_thread.run_sync(demo_names)
         return json_response({"teams": list(session.teams), "team": session.default_team, "demos": demos})
 
     async def people(self, request: Request) -> Response:
-        """Who is where, on many machines; null where everybody is here."""
+        """Who is on which machine; null if all members are on this one."""
         return json_response(await self.app.session.deployment.participants())
 
     async def model(self, request: Request) -> Response:
-        """What a new chat would think with, and why; looking for one may take a moment."""
+        """The model that a new chat would use, and why; finding one may take a moment."""
         if not self.app.model and self.app.session.deployment.remote:
-            return json_response({"name": "own", "reason": "members think with the models of their machines"})
+            return json_response({"name": "own", "reason": "members use the models of their machines"})
         try:
             choice = await self.app.session.models.choose() if not self.app.model else None
             model = {
@@ -108,7 +108,7 @@ ADDRESS = re.compile(r"[0-9a-f]{64}")
 SANDBOX_POLICY = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 )
-"""A generated page may look as it likes; it runs nothing, loads nothing and knows nothing of us."""
+"""A generated page may use styles, but cannot run scripts, load anything or read our cookies."""
 MEDIA_TYPES = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -124,11 +124,11 @@ MEDIA_TYPES = {
     "mp3": "audio/mpeg",
 }
 BINARY = "application/octet-stream"
-LARGEST_TEXT = 1 << 20
+MAX_INSPECTED_BYTES = 1 << 20
 
 
 class Artefacts:
-    """What programs made, shown without trusting it: pictures as pictures, the rest as text or in a sandbox."""
+    """Serves untrusted files that programs made: as pictures, as text, or in a sandboxed page."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
@@ -162,7 +162,7 @@ def file_name(name: str) -> str:
 
 
 def is_text_content(content: bytes) -> bool:
-    if b"\0" in content[:LARGEST_TEXT]:
+    if b"\0" in content[:MAX_INSPECTED_BYTES]:
         return False
     try:
         content.decode()

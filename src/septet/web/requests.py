@@ -1,4 +1,4 @@
-"""What the page may send, as checked values."""
+"""The requests that the page may send, decoded and validated, and the responses to errors."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ Sequence = Annotated[int, Meta(ge=0, le=1 << 48)]
 
 
 class NewChat(Value, forbid_unknown_fields=True):
-    """A goal, or a demo's name, and whom to give it to."""
+    """The form for a new chat: a goal or a demo, a team and its settings."""
 
     goal: Text = ""
     demo: Name = ""
@@ -51,25 +51,25 @@ class NewChat(Value, forbid_unknown_fields=True):
 
 
 class PersonAction(Value, tag_field="act", tag=str.lower, forbid_unknown_fields=True):
-    """One thing that the person does; `act` says which."""
+    """An action of the person; `act` is its name."""
 
 
 class Say(PersonAction):
-    """Words: an answer where the team asks, else a steer for the next turn."""
+    """A message: the answer if the team asks a question, else an instruction for the next turn."""
 
     text: Text
     to: Name = ""
 
 
 class Approve(PersonAction):
-    """Exactly the plan that the person saw: by its digest, or by its place in the log."""
+    """Approves exactly the plan that the person saw: by its digest, or by its sequence number."""
 
     plan: Name = ""
     seq: Sequence = 0
 
 
 class Accept(PersonAction):
-    """The newest version as it is, whatever the checks say."""
+    """Accepts the newest version as it is, whatever the checks say."""
 
 
 class EditPlan(PersonAction, tag="edit"):
@@ -77,7 +77,7 @@ class EditPlan(PersonAction, tag="edit"):
 
 
 class Pause(PersonAction):
-    """Before the next turn."""
+    """Pauses before the next turn."""
 
 
 class Resume(PersonAction):
@@ -85,7 +85,7 @@ class Resume(PersonAction):
 
 
 class Step(PersonAction):
-    """One turn, then pause."""
+    """Runs one turn, then pauses."""
 
 
 class Stop(PersonAction):
@@ -93,7 +93,7 @@ class Stop(PersonAction):
 
 
 class Fork(PersonAction):
-    """A new chat with the same start, up to a version or an event; all of it where neither is named."""
+    """Starts a new chat from a copy of this one, up to a version or an event if one is given."""
 
     version: Name = ""
     seq: Sequence = 0
@@ -111,13 +111,13 @@ class Deliver(PersonAction):
 
 Act = Say | Approve | Accept | EditPlan | Pause | Resume | Step | Stop | Fork | Restore | Deliver
 
-NEW_CHATS: Decoder[NewChat] = Decoder(NewChat)
-ACTS: Decoder[Act] = Decoder(Act)
+NEW_CHAT_DECODER: Decoder[NewChat] = Decoder(NewChat)
+ACT_DECODER: Decoder[Act] = Decoder(Act)
 
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
-LARGEST_BODY = 1 << 20
+MAX_BODY_BYTES = 1 << 20
 STATUSES: tuple[tuple[type[SeptetError], int], ...] = (
     (LogDamaged, 410),
     (StoreFailed, 503),
@@ -128,7 +128,7 @@ STATUSES: tuple[tuple[type[SeptetError], int], ...] = (
 
 
 class NotFound(BadUsage):
-    """Nothing of that name; a 404."""
+    """There is no such thing; a 404."""
 
 
 class TooLarge(BadUsage):
@@ -153,12 +153,14 @@ def status_of(error: SeptetError) -> int:
         return 404
     if isinstance(error, TooLarge):
         return 413
-    unforeseen = type(error) is SeptetError
-    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500 if unforeseen else 400)
+    is_unexpected = type(error) is SeptetError
+    return next(
+        (status for kind, status in STATUSES if isinstance(error, kind)), 500 if is_unexpected else 400
+    )
 
 
 def with_error_responses(endpoint: Endpoint) -> Endpoint:
-    """What a person must fix, and what nobody has foreseen, is told as JSON, never as a traceback."""
+    """Report expected and unexpected errors as JSON, never as a traceback."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -171,15 +173,15 @@ def with_error_responses(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-async def decode_body(request: Request, form: msgspec.json.Decoder[T]) -> T:
-    """The request's JSON as a checked value."""
+async def decode_body(request: Request, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decode and validate the JSON body of a request."""
     content = bytearray()
     try:
         async for chunk in request.stream():
             content += chunk
-            if len(content) > LARGEST_BODY:
-                raise TooLarge(f"the request body is larger than {LARGEST_BODY:,} bytes", "send less")
-        return form.decode(bytes(content))
+            if len(content) > MAX_BODY_BYTES:
+                raise TooLarge(f"the request body is larger than {MAX_BODY_BYTES:,} bytes", "send less")
+        return decoder.decode(bytes(content))
     except ClientDisconnect as error:
         raise BadUsage(
             "the client closed the connection before the request was complete", "send it again"
@@ -188,8 +190,8 @@ async def decode_body(request: Request, form: msgspec.json.Decoder[T]) -> T:
         raise BadUsage(f"the request is not valid ({error})", "see docs/web.md for its form") from error
 
 
-def number_in_address(text: str, what: str) -> int:
-    """A number out of an address; a few digits at most."""
+def parse_number(text: str, name: str) -> int:
+    """Parse a number in a URL; at most 12 digits."""
     if not text.isascii() or not text.isdigit() or len(text) > 12:
-        raise BadUsage(f"'{what}' is '{text[:40]}', which is not a whole number", "use a whole number")
+        raise BadUsage(f"'{name}' is '{text[:40]}', which is not a whole number", "use a whole number")
     return int(text)

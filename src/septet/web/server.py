@@ -1,4 +1,4 @@
-"""Serving: an address of this machine, a token that opens it, and an end that loses nothing."""
+"""Starts the web server, prints its address with the token, and shuts it down without losing anything."""
 
 import secrets
 import signal
@@ -34,7 +34,7 @@ SHUTDOWN_SECONDS = 2
 
 
 class Address(Value):
-    """Where to listen; clients on other machines need the token of a file."""
+    """Where to listen; clients on other machines need the token of `token_file`."""
 
     host: str = "127.0.0.1"
     port: int = 8001
@@ -42,7 +42,7 @@ class Address(Value):
 
 
 class SignalFreeServer(uvicorn.Server):
-    """Leaves the signals to us: uvicorn would raise them again when it has ended."""
+    """Leaves signal handling to us: uvicorn would raise the signals again when it has ended."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -52,7 +52,7 @@ class SignalFreeServer(uvicorn.Server):
 async def serve_web(
     address: Address, model: str, open_browser: bool, opening: OpenSession = open_session
 ) -> int:
-    """Until SIGINT or SIGTERM; returns the exit code."""
+    """Serve until SIGINT or SIGTERM; returns the exit code."""
     if not is_loopback(address.host) and address.token_file is None:
         raise BadUsage(
             f"other machines can reach {address.host}",
@@ -97,7 +97,7 @@ def uvicorn_config(app: Starlette, limits: ConnectionLimits | None = None) -> uv
 
 
 async def serve_until_signal(server: uvicorn.Server, listener: socket.socket) -> int:
-    """Ctrl-C is how a person ends it, so it is no failure."""
+    """Serve until a signal; exit code 0 for Ctrl-C, which is the normal way to end it."""
     caught: list[int] = []
 
     async def wait_for_signal() -> None:
@@ -124,13 +124,13 @@ def open_listener(address: Address) -> socket.socket:
         listener.close()
         raise BadUsage(
             f"septet cannot listen on {address.host}:{address.port} ({error.strerror})",
-            "is septet web running already? Else choose another --port",
+            "is septet web already running? If not, choose another --port",
         ) from error
     return listener
 
 
 def announce(url: str, token: str, shared: bool, open_browser: bool) -> None:
-    """The address on stdout; a token that people share is not shown."""
+    """Print the address; a shared token is not shown."""
     link = url if shared else f"{url}?token={token}"
     sys.stdout.write(link + "\n")
     sys.stdout.flush()
@@ -144,7 +144,7 @@ def url_host(host: str) -> str:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """What the command line says."""
+    """The options of the command line."""
 
     port: int
     host: str
@@ -157,18 +157,18 @@ class ServeOptions:
     config: Path | None = None
 
 
-async def serve_with_options(choices: ServeOptions) -> int:
-    address = Address(host=choices.host, port=choices.port, token_file=choices.token_file)
-    if not choices.url and choices.config is None:
-        return await serve_web(address, choices.model, not choices.no_open)
+async def serve_with_options(options: ServeOptions) -> int:
+    address = Address(host=options.host, port=options.port, token_file=options.token_file)
+    if not options.url and options.config is None:
+        return await serve_web(address, options.model, not options.no_open)
     from septet.cluster.endpoint import endpoint_of
     from septet.wiring.cluster import open_cluster
 
-    team = each_by_its_own(load_group_chat(choices.config).team) if choices.config is not None else None
+    team = each_by_its_own(load_group_chat(options.config).team) if options.config is not None else None
     server = ConnectOptions(
-        url=choices.url, token_file=choices.nats_token_file, tls_ca=choices.tls_ca, config=choices.config
+        url=options.url, token_file=options.nats_token_file, tls_ca=options.tls_ca, config=options.config
     )
     opening = partial(
         open_cluster, endpoint_of(server), team=team, wait=float("inf"), how=command_line_options(server)
     )
-    return await serve_web(address, choices.model, not choices.no_open, opening)
+    return await serve_web(address, options.model, not options.no_open, opening)

@@ -1,4 +1,4 @@
-"""The socket of a page: history, then live, by sequence: no gap and no double, at any moment, after any break."""
+"""The WebSocket of a page: history, then live events, without gaps or duplicates, also after a reconnect."""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -19,17 +19,17 @@ from septet.web.channels import (
     ready_frame,
     status_frame,
 )
-from septet.web.requests import number_in_address
+from septet.web.requests import parse_number
 
 TOO_SLOW = 4429
 CHAT_NOT_FOUND = 4404
 
 
 async def serve_socket(socket: WebSocket, app: AppState) -> None:
-    """The list of chats, and one chat if the address names one (`?chat=NAME&after=SEQ`)."""
+    """Send the list of chats, and one chat if the URL names one (`?chat=NAME&after=SEQ`)."""
     chat = socket.query_params.get("chat", "")
     try:
-        after = number_in_address(socket.query_params.get("after", "0"), "after")
+        after = parse_number(socket.query_params.get("after", "0"), "after")
         state = await app.chats.state(chat) if chat else None
     except SeptetError as error:
         await socket.accept()
@@ -54,30 +54,30 @@ async def send_chat_list(socket: WebSocket, app: AppState) -> None:
 
 
 async def frames_after(channel: Channel, frames: Frames, after: int, app: AppState) -> AsyncIterator[Frame]:
-    """Everything after a sequence, then each frame as it comes; what both hold is told once.
+    """Yield everything after a sequence number, then each new frame, without duplicates.
 
-    The frames were listened to before the history is read, so what the history lacks is among them. Sequences rise
-    and have gaps: what has been told is known by the last of them only.
+    The caller subscribes to `frames` before the history is read, so nothing is lost in between. Sequence numbers
+    have gaps, so only the last one sent tells which events the watcher has.
     """
     store: EventStore = app.session.store
     yield chat_frame(channel.state)
-    seen = after
+    sent = after
     for frame in history_frames(await store.read(channel.chat, after)):
         yield frame
-        seen = frame.last
+        sent = frame.last
     channel.flush()
     yield pieces_frame(channel.streams.snapshot())
     yield status_frame(app.runner.status(channel.chat))
-    yield ready_frame(seen)
+    yield ready_frame(sent)
     async for frame in frames:
-        if not frame.last or frame.last > seen:
+        if not frame.last or frame.last > sent:
             yield frame
-            seen = max(seen, frame.last)
+            sent = max(sent, frame.last)
 
 
 async def send_frame(socket: WebSocket, frame: Frame) -> None:
     if socket.application_state is WebSocketState.CONNECTED:
-        with suppress(WebSocketDisconnect):  # who has left is noticed by `until_gone`
+        with suppress(WebSocketDisconnect):  # `wait_for_disconnect` handles it
             await socket.send_text(frame.text)
 
 
@@ -88,7 +88,7 @@ async def close(socket: WebSocket, code: int) -> None:
 
 
 async def wait_for_disconnect(socket: WebSocket, scope: anyio.CancelScope) -> None:
-    """A page says nothing over its socket; when it leaves, all that was done for it ends."""
+    """Cancel everything done for the page when it disconnects; it sends nothing over its socket."""
     try:
         while True:
             await socket.receive_text()

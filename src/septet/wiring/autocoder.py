@@ -9,8 +9,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from septet.chat.export import event_in_words
-from septet.chat.names import named_after
+from septet.chat.export import speaker_and_text
+from septet.chat.names import chat_name_from_title
 from septet.chat.results import Result, clip, result_of
 from septet.common.text import printable
 from septet.common.values import Value
@@ -57,7 +57,7 @@ def check_project(project: Mapping[str, object]) -> Project:
         keys = ", ".join(Project.__struct_fields__)
         raise BadUsage(f"autocoder does not understand its dict ({error})", f"its keys are {keys}") from None
     checked_goal(wanted.goal)
-    name = named_after(wanted.project_name) if wanted.project_name.strip() else ""
+    name = chat_name_from_title(wanted.project_name) if wanted.project_name.strip() else ""
     folder = str(Path(wanted.project_dir).expanduser().absolute()) if wanted.project_dir else ""
     default = f"openai/{openai.DEFAULT_MODEL}" if wanted.api_key else ""
     model = whole_name(wanted.model or os.environ.get("SEPTET_MODEL", "") or default)
@@ -112,7 +112,7 @@ def teller(level: str) -> Callable[[Recorded], None]:
     """What is said on stderr: nothing, a line for each thing that happens, or all of it."""
 
     def tell(recorded: Recorded) -> None:
-        who, text = event_in_words(recorded)
+        who, text = speaker_and_text(recorded)
         if text:
             line = f"{who}: {text if level == 'debug' else brief(recorded.event, text)}"
             sys.stderr.write(f"{printable(line)}\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.chat.names import checked_name, names_after
+from septet.chat.names import alternative_names, checked_name
 from septet.chat.versions import version_named
 from septet.common.values import Value
 from septet.domain.events import (
@@ -48,7 +48,7 @@ async def fork_chat(
     if not isinstance(first, ChatStarted):
         raise BadUsage(f"'{chat}' has nothing to fork from", "name a later event")
     taken = {head.chat for head in await session.store.chats()}
-    candidates = [checked_name(name)] if name else names_after(chat)
+    candidates = [checked_name(name)] if name else alternative_names(chat)
     folders = (session.home.workspaces / one for one in candidates if one not in taken)
     folder = await to_thread.run_sync(lambda: next((one for one in folders if not one.exists()), None))
     if folder is None:

@@ -312,7 +312,7 @@ class Session:
 
     async def halt(self, chat: str, error: Exception) -> Sequence[Recorded]:
         """What stopped the work goes into the log, for whoever looks later; without the keys that are known."""
-        hidden = Redaction(self.models.secrets()).text
+        hidden = Redaction(self.models.secrets()).redact_text
         known = isinstance(error, SeptetError)
         cause = error.cause if known else f"internal error ({type(error).__name__}: {error})"
         halted = ChatHalted(cause=hidden(cause), remedy=hidden(error.remedy if known else ""))

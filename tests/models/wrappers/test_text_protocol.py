@@ -77,7 +77,7 @@ async def test_a_request_with_pictures_that_is_refused_for_whatever_reason_goes_
     message = Message(role="user", text="look", images=("0" * 64,))
     request = Request(role="coder", step=1, messages=(message,), tools=(WRITE,))
     async with serve_mock(in_order(Reply(text="seen")), features=frozenset({"tools"})) as server:
-        server.words = words
+        server.unsupported_message = words
         _, answer = await ask(TextProtocol(open_openai(server, wire, load)), request)
     assert answer.text == "seen"
     assert [b"image_url" in seen.body for seen in server.seen] == [True, False]
@@ -92,7 +92,7 @@ async def test_a_refusal_that_has_nothing_to_do_with_pictures_stays_one(wire: Ht
     message = Message(role="user", text="look", images=("0" * 64,))
     request = Request(role="coder", step=1, messages=(message,), tools=(WRITE,))
     async with serve_mock(features=NONE) as server:
-        server.words = "no such model"
+        server.unsupported_message = "no such model"
         with pytest.raises(RequestRejected, match="no such model"):
             await ask(TextProtocol(open_openai(server, wire, load)), request)
     assert len(server.seen) == 2

@@ -18,7 +18,7 @@ from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
 from septet.models.wrappers.thinking import ThoughtStream, split_thoughts
 from septet.ports import Model
-from septet.testing.replies import Reply, SeenRequest, in_order
+from septet.testing.replies import ReceivedRequest, Reply, in_order
 from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
@@ -149,18 +149,18 @@ async def test_a_call_that_was_cut_is_asked_for_in_smaller_steps(opened: Open, w
 async def test_the_longest_answer_is_the_models_own(wire: HttpClient) -> None:
     asked: list[object] = []
 
-    def script(seen: SeenRequest) -> Reply:
+    def script(seen: ReceivedRequest) -> Reply:
         asked.append(seen.fields["max_tokens"])
         return Reply(text="42")
 
     async with serve_mock(script) as server:
-        server.longest = 32_000
+        server.max_tokens = 32_000
         model = open_anthropic(server, wire)
         for _ in range(2):
             assert (await ask(model, question("go")))[1].text == "42"
         assert [seen.fields["max_tokens"] for seen in server.seen] == [64_000, 32_000, 32_000]
         await ask(model, replace(question("go"), max_tokens=100))
-        server.longest = 50
+        server.max_tokens = 50
         with pytest.raises(RequestRejected):
             await ask(model, question("go"))
     assert asked == [32_000, 32_000, 100]
@@ -191,7 +191,7 @@ def called(answer: Answer) -> list[Message]:
 
 async def test_reasoning_is_not_told_to_a_server_that_refuses_it(wire: HttpClient) -> None:
     async with serve_mock(in_order(Reply(calls=(CALL,), reasoning="six"))) as server:
-        server.refused = "reasoning_content"
+        server.refused_parameter = "reasoning_content"
         model = open_openai(server, wire)
         _, answer = await ask(model, question("go"))
         messages = (*question("go").messages, *called(answer))
@@ -204,7 +204,7 @@ async def test_a_thread_has_one_key_in_the_services_cache(wire: HttpClient) -> N
         model = open_openai(server, wire)
         for text in ("one", "two"):
             await ask(model, replace(question(text), thread="chat.coder"))
-        server.refused = "prompt_cache_key"
+        server.refused_parameter = "prompt_cache_key"
         await ask(model, replace(question("three"), thread="chat.coder"))
     keys = [seen.fields.get("prompt_cache_key") for seen in server.seen]
     assert keys == ["chat.coder"] * 3 + [None]

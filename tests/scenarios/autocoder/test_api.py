@@ -202,7 +202,7 @@ def test_it_works_from_a_thread(project: dict[str, object]) -> None:
         ({"goal": 5}, "does not understand its dict"),
         ({"golas": "x"}, "unknown field `golas`"),
         ({"log_level": "loud"}, "does not understand its dict"),
-        ({"project_name": "../up"}, "no good name"),
+        ({"project_name": "../up"}, "not a valid name"),
     ],
 )
 def test_a_bad_dict_is_refused_before_anything_starts(

@@ -12,7 +12,7 @@ from cli.commands import Septet, envelopes
 from septet.demos.ad_impressions import DICTIONARY
 from septet.demos.catalogue import fill, load_demo
 from septet.models.providers.scripted import ScriptedTurn, fill_in, turn_text
-from septet.testing.replies import Reply, SeenRequest
+from septet.testing.replies import ReceivedRequest, Reply
 from septet.testing.server import serve_mock
 from septet.workspace.files import Workspace
 
@@ -35,7 +35,7 @@ class Actor:
         self.taken: Counter[str] = Counter()
         self.troubles: list[str] = []
 
-    def __call__(self, seen: SeenRequest) -> Reply:
+    def __call__(self, seen: ReceivedRequest) -> Reply:
         told = "\n".join(str(message["content"]) for message in seen.messages)
         role = next(role for head, role in ROLES.items() if head in told)
         turn = [turn for turn in self.turns if turn.role == role][self.taken[role]]

@@ -11,13 +11,13 @@ from scenarios.autocoder.playing import play
 from scenarios.autocoder.test_main_program import MENDED, PLAN, TEST, WINDOW, ending
 
 from septet.domain.messages import ToolCall
-from septet.testing.replies import Reply, SeenRequest
+from septet.testing.replies import ReceivedRequest, Reply
 from septet.testing.server import serve_mock
 
 pytestmark = pytest.mark.anyio
 
 
-def script(seen: SeenRequest) -> Reply:
+def script(seen: ReceivedRequest) -> Reply:
     role = str(seen.messages[0]["content"])
     if "planner" in role:
         return Reply(text=PLAN)
@@ -34,7 +34,7 @@ def script(seen: SeenRequest) -> Reply:
 async def test_a_server_without_eyes_gets_words(tmp_path: Path) -> None:
     fill(tmp_path / "project", {"main.py": WINDOW, "test_main.py": TEST})
     async with serve_mock(script, features=frozenset({"tools", "schema"})) as server:
-        server.words = "messages[1].content must be a string"
+        server.unsupported_message = "messages[1].content must be a string"
         events = await play(tmp_path, f"url:{server.url}#blind")
     assert ending(events) == "done"
     coder = [seen for seen in server.seen if b"You are the coder" in seen.body]
