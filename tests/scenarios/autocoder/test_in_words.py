@@ -10,7 +10,7 @@ from anyio import to_thread
 from cli.commands import Septet, envelopes
 
 from septet.demos.ad_impressions import DICTIONARY
-from septet.demos.catalogue import fill, load_demo
+from septet.demos.catalogue import load_demo, write_demo_files
 from septet.models.providers.scripted import ScriptedTurn, fill_in, turn_text
 from septet.testing.replies import ReceivedRequest, Reply
 from septet.testing.server import serve_mock
@@ -56,7 +56,7 @@ def spoken(turn: ScriptedTurn) -> str:
 
 async def test_an_autocoder_without_tool_calls(septet: Septet, tmp_path: Path) -> None:
     script = load_demo("hello")
-    await fill(Workspace(tmp_path / "project"), script)
+    await write_demo_files(Workspace(tmp_path / "project"), script)
     actor = Actor("hello")
     async with serve_mock(actor, features=frozenset()) as server:
         model = f"url:{server.url}#mock"
