@@ -52,6 +52,7 @@ CASES: list[tuple[str, dict[str, str], Endpoint]] = [
     ),
     ("ollama/qwen2.5:7b", {}, Endpoint(url="http://127.0.0.1:11434/v1", model="qwen2.5:7b")),
     ("url:http://h:1/v1#a/b", {}, Endpoint(url="http://h:1/v1", model="a/b")),
+    ("http://h:1/v1#a/b", {}, Endpoint(url="http://h:1/v1", model="a/b")),
     ("local/qwen2.5-coder-1.5b", {}, Endpoint(model="qwen2.5-coder-1.5b")),
 ]
 

@@ -46,6 +46,7 @@ def test_a_member_may_have_a_budget_of_its_own(tmp_path: Path) -> None:
         ("members: []", "has no members"),
         ("members: [{role: coder}]\nfloor: anarchy", "unknown floor 'anarchy'"),
         ("members: [{role: coder, model: 'url:http://x#y'}]", "may not choose the address"),
+        ("members: [{role: coder, model: 'https://x#y'}]", "may not choose the address"),
         ("members: [{role: coder}]\nbugdet: {}", "team.yaml:2: unknown key 'bugdet': did you mean 'budget'?"),
         ("members: [{role: coder, budget: {tokns: 5}}]", "unknown key 'tokns': did you mean 'tokens'?"),
         ("members: [{role: coder, name: ' '}]", "a member has no name"),

@@ -46,6 +46,8 @@ def find_provider(name: str, added: Sequence[Provider] = ()) -> tuple[Provider, 
 
     `added` come before the table. Installed packages are asked last: to look for them takes time.
     """
+    if name.startswith(("http://", "https://")):
+        name = f"url:{name}"
     found = _match(name, (*added, *PROVIDERS)) or _match(name, installed_providers())
     if found is None:
         raise unknown_name(name, (*added, *PROVIDERS))

@@ -102,7 +102,7 @@ def checked_hosts(hosts: tuple[str, ...], source: str) -> tuple[str, ...]:
 def member(form: MemberForm, way: Way, source: str) -> RoleSpec:
     models = (form.model,) if isinstance(form.model, str) else form.model
     followers = form.next if isinstance(form.next, tuple) else (form.next,)
-    if address := next((model for model in models if model.startswith("url:")), None):
+    if address := next((model for model in models if model.startswith(("url:", "http:", "https:"))), None):
         raise BadConfig(
             f"{source}: a team file may not choose the address '{address}'", "pass it with -m instead"
         )
