@@ -35,6 +35,7 @@ from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadUsage, Conflict, Interrupted, NeedsPerson, SeptetError, StoreFailed, Unreachable
+from septet.models.providers.provider import Provider
 from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, Sandbox
 from septet.runtime.bus import MemoryBus
 from septet.runtime.deployment import Deployment
@@ -444,12 +445,15 @@ def local_deployment(home: Home) -> Deployment:
 
 @asynccontextmanager
 async def open_session(
-    home: Home | None = None, environment: Mapping[str, str] = os.environ
+    home: Home | None = None,
+    environment: Mapping[str, str] = os.environ,
+    providers: Sequence[Provider] = (),
 ) -> AsyncGenerator[Session, None]:
     """The session of this machine's person; nothing is written before something happens."""
     home = home or find_home()
     with closing(FolderBlobs(home.blobs)) as blobs:
-        async with open_store(home.database) as store, Models(home, environment, blobs.get) as models:
+        models = Models(home, environment, blobs.get, providers=providers)
+        async with open_store(home.database) as store, models:
             session = Session(home, store, blobs, MemoryBus(), models)
             session.catalog = store
             with (
