@@ -12,7 +12,6 @@ import tempfile
 from time import monotonic
 
 import anyio
-import msgspec
 
 from septet.agents.runner import is_test
 from septet.common.values import Value
@@ -23,9 +22,7 @@ from septet.domain.state import State
 from septet.domain.teams import Budget
 from septet.errors import SeptetError
 from septet.sandboxes.ladder import choose_sandbox
-from septet.settings.team_files import load_team
 from septet.wiring.api import Team
-from septet.wiring.session import with_model
 
 
 class Goal(Value):
@@ -111,13 +108,11 @@ class Outcome(Value):
 
 async def attempt(goal: Goal, model: str, rounds: int) -> Outcome:
     """One goal in a workspace of its own."""
-    spec = with_model(load_team("iterate"), model)
-    spec = msgspec.structs.replace(spec, approve="auto", budget=Budget(rounds=rounds))
     started = monotonic()
     log: list[Recorded] = []
     with tempfile.TemporaryDirectory(prefix="septet-local-") as folder:
         try:
-            async with Team(spec, None, unsafe_local=False) as team:
+            async with Team.load("iterate", model=model, budget=Budget(rounds=rounds)) as team:
                 # One by one: what came before an error counts too.
                 async for recorded in team.run(goal.text, workspace=folder):
                     log.append(recorded)  # noqa: PERF401  # see above
