@@ -17,6 +17,10 @@ SECOND = "<<<<<<< SEARCH\nlast = 9\n=======\n>>>>>>> REPLACE\n"
 MAKE = "all:\n\tpython main.py\n"
 BEFORE = {"main.py": "import sys\nprint(0)\nx = 1\nx = 1\nlast = 9\n"}
 AFTER = "import sys\nprint(1)\nx = 1\nx = 1\nlast = 9\n"
+TOTAL = "import os\n\n\ndef total(prices):\n    return sum(prices[1:])\n\n\n"
+SHOP = f"{TOTAL}class Shop:\n    @cache\n    def add(self, one): pass\n"
+METHOD = "    @final\n    def add(self, one):\n        self.all += [one]"
+BEFORE["shop.py"] = SHOP
 QUOTED = f'text = """\n{EDIT}"""\n'
 
 ONE = {
@@ -161,6 +165,26 @@ NAMED = {
         f"```python main.py\n{EDIT}```\n```python main.py\n{SECOND}```",
         {"main.py": AFTER.replace("last = 9\n", "")},
     ),
+    "one function": (
+        "```python shop.py::total\ndef total(prices):\n    return sum(prices)\n```",
+        {"shop.py": SHOP.replace("sum(prices[1:])", "sum(prices)")},
+    ),
+    "one method, indented or not": (
+        "### `shop.py::Shop.add`\n```python\n@final\ndef add(self, one):\n    self.all += [one]\n```",
+        {"shop.py": SHOP.replace("    @cache\n    def add(self, one): pass", METHOD)},
+    ),
+    "two functions of a file": (
+        f"```python shop.py::total\ndef total(p):\n    return sum(p)\n```\n```python shop.py::Shop.add\n{METHOD}\n```",
+        {
+            "shop.py": SHOP.replace("    @cache\n    def add(self, one): pass", METHOD)
+            .replace("total(prices)", "total(p)")
+            .replace("sum(prices[1:])", "sum(p)")
+        },
+    ),
+    "a diff of two files": (
+        f"{DIFF[:-3]}diff --git a/b.py b/b.py\n--- /dev/null\n+++ b/b.py\n@@ -0,0 +1 @@\n+b = 1\n```",
+        {"main.py": AFTER, "b.py": B},
+    ),
     "a patch as a file": (f"```diff fix.patch\n{DIFF[8:-3]}```", {"fix.patch": DIFF[8:-3]}),
     "markers in a string": (f"```python a.py\n{QUOTED}```", {"a.py": QUOTED}),
 }
@@ -199,7 +223,10 @@ REFUSED = {
         "'main.py': these lines are not there",
     ),
     "diff of no file": (DIFF.replace("main.py", "other.py"), "'other.py' does not exist"),
-    "diff of two files": (f"{DIFF[:-3]}--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-1\n+2\n```", "one file a block"),
+    "diff of two files": (
+        f"{DIFF[:-3]}--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-1\n+2\n```",
+        "'b.py' does not exist",
+    ),
     "diff without hunks": ("```diff main.py\n-print(0)\n+print(1)\n```", "no line that begins with @@"),
     "diff that deletes": (
         "```diff\n--- a/main.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-import sys\n```",
@@ -221,6 +248,31 @@ REFUSED = {
     "an edit of a file that comes whole": (
         f"```python main.py\nprint(0)\n```\n```python main.py\n{EDIT}```",
         "comes twice",
+    ),
+    "a function that is not there": (
+        "```python shop.py::tax\ndef tax(): pass\n```",
+        "'shop.py' has no 'tax'; its definitions are total, Shop, Shop.add",
+    ),
+    "a function of another name": (
+        "```python shop.py::total\ndef tax(): pass\n```",
+        "the block must hold 'total' whole",
+    ),
+    "a function with more around": (
+        "```python shop.py::total\nimport re\ndef total(): pass\n```",
+        "only the definition can be replaced",
+    ),
+    "a function of no file": ("```python a.py::f\ndef f(): pass\n```", "'a.py' does not exist"),
+    "a block that swallows another": (
+        "```yaml a.yml\non: push\n```yaml b.yml\non: pull\n```\n```",
+        "'a.yml' holds the block '```yaml b.yml'",
+    ),
+    "all that is wrong at once": (
+        "```python a.py\n1\n```\n```python a.py\n2\n```\n```python my file.py\n3\n```\n```js\nlet a\n```",
+        "('let a')",
+    ),
+    "an unclosed one and those after it": (
+        "```python a.py\na = 1\n\n```python b.py\nb = 1\n",
+        "```python b.py: not read",
     ),
     "unclosed": ("```python\nprint(1)\n", "never closed"),
     "unclosed second": ("```python a.py\na = 1\n```\n```python b.py\nb = 1\n", "never closed"),

@@ -5,6 +5,7 @@ from team.states import PLAN, STARTED, chat, planned, ran, reviewed, version
 
 from septet.domain.events import (
     Confirmation,
+    ModelAnswered,
     PersonSpoke,
     PlanProposed,
     ReplyRefused,
@@ -13,6 +14,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileChange
+from septet.domain.messages import Answer
 from septet.domain.plans import Plan, Requirement, TestsPass, plan_text
 from septet.domain.runs import RunResult
 from septet.domain.teams import RoleSpec
@@ -126,8 +128,19 @@ def test_what_is_said_during_a_turn_waits_for_the_next_one() -> None:
 def test_a_refused_reply_is_explained_to_its_author_only() -> None:
     refused = ReplyRefused(role="coder", reason="no code block")
     state = chat([*planned(), TurnOpened(speaker="coder"), refused, TurnOpened(speaker="coder")])
-    assert "no code block" in briefing(CODER, state, {})[1].text
+    assert "no code block" in briefing(CODER, state, {})[-1].text
     assert "no code block" not in briefing(PLANNER, state, {})[1].text
+
+
+def test_a_refused_reply_is_shown_back_behind_what_was_asked() -> None:
+    said = ModelAnswered(role="coder", answer=Answer(text="```python a.py\n...\n```"))
+    refused = ReplyRefused(role="coder", reason="code was left out")
+    asked = chat([*planned(), TurnOpened(speaker="coder")])
+    state = chat([*planned(), TurnOpened(speaker="coder"), said, refused, TurnOpened(speaker="coder")])
+    first, again = briefing(CODER, asked, {}), briefing(CODER, state, {})
+    assert again[: len(first)] == first
+    assert [message.role for message in again[len(first) :]] == ["assistant", "user"]
+    assert again[-2].text == said.answer.text
 
 
 def test_a_members_own_instructions_follow_its_roles() -> None:

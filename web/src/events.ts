@@ -176,6 +176,8 @@ export interface ReplyRefused {
   role: string;
   reason: string;
   shown?: FileRef[];
+  kept?: FileRef[];
+  missing?: string[];
 }
 
 export interface PersonSpoke {

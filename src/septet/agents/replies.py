@@ -1,6 +1,9 @@
 """A member that thinks with a model: brief it, ask once, turn the answer into the event that settles it."""
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from septet.agents.ask import ask_model
 from septet.common.text import join_words
@@ -9,12 +12,12 @@ from septet.domain.facts import change_in
 from septet.domain.files import FileRef
 from septet.domain.messages import Answer, Message
 from septet.domain.plans import Refusal
-from septet.domain.replies import CodeFile, code_files
+from septet.domain.replies import NO_CODE, CodeFile, Trouble, read_files
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model, Record
 from septet.workspace.files import path_problem
-from septet.workspace.validation import elision_of, fault_text
+from septet.workspace.validation import elision_of, fault_text, file_fault
 
 MAIN = "main.py"
 LAST_WORDS = 200
@@ -50,7 +53,12 @@ def one_answer_agent(member: RoleSpec, model: Model, bus: Bus, brief: Brief, set
 
 
 def refused_by(member: RoleSpec, event: Event | Refusal | None) -> Event | None:
-    return ReplyRefused(role=member.name, reason=event.reason) if isinstance(event, Refusal) else event
+    if not isinstance(event, Refusal):
+        return event
+    refused = ReplyRefused(role=member.name, reason=event.reason)
+    if not isinstance(event, PartRefused):
+        return refused
+    return replace(refused, kept=event.kept, missing=event.missing)
 
 
 def misplaced_call(answer: Answer) -> Refusal | None:
@@ -75,26 +83,81 @@ def empty_message(answer: Answer) -> Refusal | None:
     return None if answer.text.strip() else Refusal(reason="the message is empty")
 
 
-async def files_sent(state: State, text: str, blobs: Blobs) -> tuple[CodeFile, ...] | Refusal:
-    """The whole files of a reply, if every one of them can become part of a version."""
+class PartRefused(Refusal):
+    """A reply of which some files can be used: `kept` need not come again, `missing` must."""
+
+    kept: tuple[FileRef, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+LEFT_OUT = re.compile(r"^\W*left out[*:]*\s+(?P<paths>.+)$", re.IGNORECASE | re.MULTILINE)
+
+
+async def files_sent(
+    state: State, text: str, blobs: Blobs, refused: ReplyRefused | None = None, *, parses: bool = False
+) -> tuple[CodeFile, ...] | Refusal:
+    """The whole files of a reply and of one that was `refused` before it, if each can become part of a version.
+
+    `parses` says that Python must be Python.
+    """
     before = await sources(state, blobs)
-    known = next(iter(before)) if len(before) == 1 else MAIN
-    sent = code_files(text, only=known if known in before or not before else "", before=before)
-    if isinstance(sent, Refusal):
-        return sent
-    paths = {*before, *(file.path for file in sent)}
-    troubles = (
-        path_problem(file.path, paths) or elision_refusal(file, before.get(file.path, "")) for file in sent
+    kept = await texts_of(refused.kept if refused else (), blobs)
+    missing = refused.missing if refused else ()
+    read = read_files(text, only=only_file(before, kept, missing), before={**before, **kept})
+    paths = {*before, *kept, *(file.path for file in read.files)}
+    faults = [*read.troubles]
+    for file in read.files:
+        old = before.get(file.path, "")
+        found = path_problem(file.path, paths) or unsound_refusal(file, old, parses=parses)
+        faults += [Trouble(reason=found.reason, path=file.path)] if found else []
+    said = {file.path for file in read.files} | {path for path in missing if is_left_out(path, text)}
+    faults += [Trouble(reason=NOT_SENT.format(path), path=path) for path in missing if path not in said]
+    bad = {fault.path for fault in faults}
+    sound = {**kept, **{file.path: file.text for file in read.files}}
+    files = tuple(CodeFile(path=path, text=text) for path, text in sound.items() if path not in bad)
+    if not faults and not files:
+        return Refusal(reason=NO_CODE)
+    return await part_refused(faults, files, blobs) if faults else files
+
+
+NOT_SENT = "'{0}' was refused and has not come again; send it, or write a line 'left out: {0}'"
+
+
+def only_file(before: Mapping[str, str], kept: Mapping[str, str], missing: Sequence[str]) -> str:
+    """The file that a single block without a name stands for."""
+    if kept or missing:
+        return missing[0] if len(missing) == 1 else ""
+    return next(iter(before)) if len(before) == 1 else MAIN if MAIN in before or not before else ""
+
+
+def is_left_out(path: str, text: str) -> bool:
+    return any(path in found["paths"] for found in LEFT_OUT.finditer(text))
+
+
+async def part_refused(faults: Sequence[Trouble], files: Sequence[CodeFile], blobs: Blobs) -> PartRefused:
+    """All that is wrong, and what need not come again."""
+    reasons = list(dict.fromkeys(fault.reason for fault in faults))
+    missing = sorted({fault.path for fault in faults if fault.path and path_problem(fault.path) is None})
+    named = join_words([file.path for file in files])
+    rest = f"{named} {'is' if len(files) == 1 else 'are'} kept: send only what is wrong or missing."
+    return PartRefused(
+        reason="\n\n".join(["\n".join(reasons), *([rest] if files else [])]),
+        kept=tuple([await keep_file(file, blobs) for file in files]),
+        missing=tuple(missing),
     )
-    return next((trouble for trouble in troubles if trouble), sent)
 
 
-def elision_refusal(file: CodeFile, before: str) -> Refusal | None:
-    """Code that a comment or a bare `...` stands for; a file that was like that before may stay so."""
-    fault = elision_of(file.text, file.path)
-    if fault is None or elision_of(before, file.path) is not None:
+def unsound_refusal(file: CodeFile, before: str, *, parses: bool) -> Refusal | None:
+    """Code that a comment or a bare `...` stands for, or no code; a file that was like that before may stay so."""
+    find = file_fault if parses and file.path.endswith(".py") else elision_of
+    fault = find(file.text, file.path)
+    if fault is None or (before and find(before, file.path) is not None):
         return None
     return Refusal(reason=f"{fault_text(file.path, fault)}; send the file whole")
+
+
+async def texts_of(files: Iterable[FileRef], blobs: Blobs) -> dict[str, str]:
+    return {file.path: (await blobs.get(file.sha256)).decode(errors="replace") for file in files}
 
 
 async def keep_file(file: CodeFile, blobs: Blobs) -> FileRef:
@@ -104,5 +167,4 @@ async def keep_file(file: CodeFile, blobs: Blobs) -> FileRef:
 
 async def sources(state: State, blobs: Blobs) -> dict[str, str]:
     """The newest version's files as text, from the log and never from the disk."""
-    files = state.work.files
-    return {file.path: (await blobs.get(file.sha256)).decode(errors="replace") for file in files}
+    return await texts_of(state.work.files, blobs)

@@ -109,12 +109,15 @@ class MemberBriefed(Value):
 class ReplyRefused(Value):
     """An answer that could not be used; the member is asked again, told the reason.
 
-    `shown` are the person's files whose text stands in the reason: the next answer may replace them.
+    `shown` are the person's files whose text stands in the reason: the next answer may replace them. `kept` are files
+    of the answer that need not come again, `missing` those that must.
     """
 
     role: str
     reason: str
     shown: tuple[FileRef, ...] = ()
+    kept: tuple[FileRef, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 class PersonSpoke(Value):

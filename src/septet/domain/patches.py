@@ -1,7 +1,12 @@
-"""Changes to a file as models write them, SEARCH/REPLACE blocks and unified diffs: applied exactly or refused."""
+"""Changes to a file as models write them: SEARCH/REPLACE blocks, unified diffs and single definitions.
 
+Each is applied exactly, or refused.
+"""
+
+import ast
 import re
 from collections.abc import Iterator, Sequence
+from textwrap import dedent
 
 from septet.common.values import Value
 from septet.domain.plans import Refusal
@@ -138,3 +143,74 @@ def hunk(head: str, body: Sequence[str]) -> Hunk | Refusal:
         new=tuple(line[1:] for line in body if not line.startswith("-")),
         line=int(found["line"] or 0) if found else 0,
     )
+
+
+def split_diff(text: str) -> list[tuple[str, str]]:
+    """The path and the text of each file that a diff changes; a path is empty where no header names it."""
+    starts = [0]
+    lines = text.split("\n")
+    for number, line in enumerate(lines[1:], start=1):
+        header = line.startswith("--- ") and any(map(is_new_name, lines[number + 1 : number + 2]))
+        is_named = any(map(is_new_name, lines[starts[-1] : number]))
+        if line.startswith("diff --git ") or (header and is_named):
+            starts.append(number)
+    if len(starts) == 1:
+        return [("", text)]
+    parts = [
+        "\n".join(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
+    ]
+    return [(patched_path(part), part) for part in parts if part.strip()]
+
+
+def is_new_name(line: str) -> bool:
+    return line.startswith("+++ ")
+
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def replace_definition(path: str, text: str | None, name: str, code: str) -> str | Refusal:
+    """The text of a Python file with one function, method or class of it replaced by another of the same name."""
+    if text is None:
+        return Refusal(reason=f"'{path}' does not exist, so nothing of it can be replaced; send it whole")
+    wanted = name.rpartition(".")[2]
+    new = python_tree(unindented(code))
+    if new is None or [one.name for one in new.body if isinstance(one, Definition)] != [wanted]:
+        return Refusal(
+            reason=f"'{path}::{name}': the block must hold '{wanted}' whole and no other definition"
+        )
+    if len(new.body) > 1:
+        return Refusal(
+            reason=f"'{path}::{name}': only the definition can be replaced; send the rest as an edit"
+        )
+    known = definitions_in(python_tree(text))
+    if name not in known:
+        names = ", ".join(known) or "none that can be read"
+        return Refusal(reason=f"'{path}' has no '{name}'; its definitions are {names}")
+    old, lines = known[name], text.split("\n")
+    start = min([old.lineno, *(one.lineno for one in old.decorator_list)]) - 1
+    margin = " " * old.col_offset
+    body = [margin + line if line.strip() else "" for line in unindented(code).rstrip("\n").split("\n")]
+    return "\n".join([*lines[:start], *body, *lines[old.end_lineno or old.lineno :]])
+
+
+def unindented(code: str) -> str:
+    return dedent(code).strip("\n") + "\n"
+
+
+def python_tree(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def definitions_in(tree: ast.Module | ast.ClassDef | None, prefix: str = "") -> dict[str, Definition]:
+    """Functions and classes by their dotted names; of two with one name the last counts."""
+    found: dict[str, Definition] = {}
+    for node in tree.body if tree else ():
+        if isinstance(node, Definition):
+            found[f"{prefix}{node.name}"] = node
+        if isinstance(node, ast.ClassDef):
+            found |= definitions_in(node, f"{prefix}{node.name}.")
+    return found

@@ -220,7 +220,7 @@ def plan_digest(plan: Plan) -> str:
     return sha256(plan_text(plan).encode()).hexdigest()
 
 
-ITEM = re.compile(r"^\s{0,3}(?:#+\s*)?(?P<bold>\*\*)?\d+[.)](?:\*\*)?\s+(?P<text>.+?)\s*$")
+ITEM = re.compile(r"^(?:\s{0,3}(?:#+\s*)?|[-*+]\s+)(?P<bold>\*\*)?\d+[.)](?:\*\*)?\s+(?P<text>.+?)\s*$")
 BOLD = re.compile(r"(?<!\S)\*\*(?=\S)(.+?)(?<=\S)\*\*(?![\w*])")
 CHECK = re.compile(
     r"^\s*(?:[-*+]\s+)?(?:\*\*)?(?:also |and )?checks?(?: \d+)?(?:\*\*)?\s*:\s*(?:\*\*)?\s*(?P<check>.*?)\s*$",
@@ -236,6 +236,12 @@ CHECK_FORMS = (
     "held (the same) | file PATH | picture PATH | window | serves PATH | judged"
 )
 FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+OUTER = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?:markdown|md|text|txt|plaintext|plan)?[ \t]*\n"
+    r"(?P<body>.*?)\n[ \t]*(?P=fence)[ \t]*$",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+"""A fence around all of a plan."""
 
 
 def parse_plan(text: str) -> Plan | Refusal:
@@ -243,6 +249,8 @@ def parse_plan(text: str) -> Plan | Refusal:
 
     Sub-bullets and continuation lines are part of their item; each further check is an item of its own.
     """
+    outer = OUTER.search(text)
+    text = outer["body"] if outer and any(map(ITEM.match, outer["body"].splitlines())) else text
     if FENCE.search(text):
         return Refusal(reason="a plan holds requirements and checks, no code blocks")
     draft = PlanDraft()
@@ -292,7 +300,8 @@ class PlanDraft:
         if not text:
             self._listing = True
             return None
-        check, newest = parse_check(text), self.items[-1]
+        plain = text.removesuffix("**") if text.count("**") % 2 else BOLD.sub(r"\1", text)
+        check, newest = parse_check(plain), self.items[-1]
         if isinstance(check, Refusal):
             return check
         if self._checked:

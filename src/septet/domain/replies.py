@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from septet.common.text import pluralize
 from septet.common.values import Value
-from septet.domain.patches import apply_patch, is_patch, patched_path
+from septet.domain.patches import apply_patch, is_patch, patched_path, replace_definition, split_diff
 from septet.domain.plans import Refusal
 
 BARE_NAMES = frozenset(
@@ -27,6 +27,7 @@ BULLET = re.compile(r"^[\s#>-]*(?:[*+]\s+)?(?:\d+[.)]\s*)?")
 HEADING = re.compile(
     r"^[*`\"']*(?P<label>file(?:name)?\s*:)?[*`\"'\s]*(?P<path>[^`*\"']+?)\s*:?[`*\"'\s:]*$", re.IGNORECASE
 )
+MARKED = re.compile(r"`|\*\*|^\s*#|\bfile(?:name)?\s*:", re.IGNORECASE)
 COMMENT = re.compile(
     r"^\s*(?:#|//|--|;|<!--|/\*)\s*(?P<label>file(?:name)?\s*:)?\s*(?P<path>\S+?)\s*(?:-->|\*/)?\s*$",
     re.IGNORECASE,
@@ -35,6 +36,8 @@ COMMON_ENDING = re.compile(
     r"\.(?:py|pyi|js|ts|jsx|tsx|html|css|json|ya?ml|toml|ini|cfg|txt|md|c|h|cpp|hpp|java|go|rs|sh|sql|csv|xml)$"
 )
 PART = re.compile(r"[\w.@+ \[\]-]*\w[\w.@+\[\]-]*")
+SYMBOL = re.compile(r"(?<=\.py)::(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)")
+"""One definition of a file: `app.py::Shop.total`."""
 VERSION = re.compile(r"v?\d+(?:\.\d+)*")
 FILLERS = {"#", "//", "-", "file", "filename"}
 FLAGS = frozenset(
@@ -157,24 +160,46 @@ NOT_FILES = frozenset(
     plain output log pycon python-repl pytb traceback tree mermaid""".split()  # a list reads worse
 )
 """Languages of blocks that tell the reader something, unless they name a file."""
+FENCE = "```"
 MOST_CLOSINGS = 8
+PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
+"""Files that may hold blocks of code."""
 
 
 class Block(Value):
     """A fenced block as it stands in a reply: its language, the file it names (or none) and its text.
 
-    `unclear` are words that name a file, but not which.
+    `unclear` are words that name a file, but not which; `symbol` is the definition of the file that it replaces.
     """
 
     language: str
     path: str
     text: str
     unclear: str = ""
+    symbol: str = ""
 
 
 class CodeFile(Value):
     path: str
     text: str
+
+
+class Trouble(Value):
+    """Why a block cannot be used, and the file that it names."""
+
+    reason: str
+    path: str = ""
+
+
+class ReplyFiles(Value):
+    """What the blocks of a reply come to: files, whole, and what is wrong with the others."""
+
+    files: tuple[CodeFile, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+
+
+NO_CODE = "no code block; put each file in a block that starts with ```python NAME.py"
+NAMING = 'start the block with ```python NAME.py, or ```python file="MY NAME.py" if it has spaces'
 
 
 def code_files(
@@ -184,21 +209,34 @@ def code_files(
 
     `before` are the files that there are, by path: a diff or a SEARCH/REPLACE block changes one of them.
     """
-    blocks = code_blocks(reply)
-    if isinstance(blocks, Refusal):
-        return blocks
-    if unclear := next((block.unclear for block in blocks if block.unclear), ""):
-        form = 'start the block with ```python NAME.py, or ```python file="MY NAME.py" if it has spaces'
-        return Refusal(reason=f"'{unclear}' does not say which file is meant; {form}")
-    named = [block for block in blocks if block.path]
+    read = read_files(reply, only, before)
+    reasons = [trouble.reason for trouble in read.troubles] or ([] if read.files else [NO_CODE])
+    return Refusal(reason="\n".join(reasons)) if reasons else read.files
+
+
+def read_files(reply: str, only: str = "", before: Mapping[str, str] | None = None) -> ReplyFiles:
+    """The files of a reply, and what is wrong with each block that is none: every block is in one of them."""
+    blocks, troubles = split_blocks(reply)
+    troubles += [
+        Trouble(reason=f"'{block.unclear}' does not say which file is meant; {NAMING}")
+        for block in blocks
+        if block.unclear
+    ]
+    blocks = [block for block in blocks if not block.unclear]
+    named = [part for block in blocks if block.path for part in parts_of(block)]
     unnamed = unnamed_code(blocks)
-    if not named and len(unnamed) == 1 and only and unnamed[0].language in PYTHON:
+    if not named and not troubles and len(unnamed) == 1 and only and unnamed[0].language in PYTHON:
         named, unnamed = [replace(unnamed[0], path=only)], []
     if unnamed:
-        return without_name(unnamed)
-    if not named:
-        return Refusal(reason="no code block; put each file in a block that starts with ```python NAME.py")
-    return whole_files(named, before or {})
+        troubles.append(Trouble(reason=without_name(unnamed).reason))
+    return unread(reply.splitlines(), whole_files(named, before or {}, troubles))
+
+
+def parts_of(block: Block) -> list[Block]:
+    """A diff of several files as one block for each."""
+    if not is_change(block) or block.symbol:
+        return [block]
+    return [replace(block, path=path or block.path, text=text) for path, text in split_diff(block.text)]
 
 
 def unnamed_code(blocks: Sequence[Block]) -> list[Block]:
@@ -217,36 +255,92 @@ def holds_blocks(text: str) -> bool:
 
 
 def without_name(blocks: Sequence[Block]) -> Refusal:
-    first = next((line.strip() for line in blocks[0].text.splitlines() if line.strip()), "")
+    firsts = [next((line.strip() for line in one.text.splitlines() if line.strip()), "") for one in blocks]
+    first = ", ".join(f"'{line}'" for line in firsts)
     if any(is_change(block) for block in blocks):
-        return Refusal(reason=f"a diff names no file ('{first}'); start each with ```diff NAME.py")
+        return Refusal(reason=f"a diff names no file ({first}); start each with ```diff NAME.py")
     count = pluralize(len(blocks), "code block")
     return Refusal(
-        reason=f"{count} without a file name ('{first}'); start each with ```python NAME.py, or leave it out"
+        reason=f"{count} without a file name ({first}); start each with ```python NAME.py, or leave it out"
     )
 
 
-def whole_files(blocks: Sequence[Block], before: Mapping[str, str]) -> tuple[CodeFile, ...] | Refusal:
+def whole_files(
+    blocks: Sequence[Block], before: Mapping[str, str], troubles: Sequence[Trouble]
+) -> ReplyFiles:
     """The text of each file after the reply: sent once and whole, or changed, perhaps several times."""
     texts: dict[str, str] = {}
-    changed: set[str] = set()
+    found = list(troubles)
+    whole: set[str] = set()
     for block in blocks:
         path, change = block.path, is_change(block)
-        if is_outside(path):
-            return Refusal(reason=f"'{path}' is not a path inside the workspace")
-        if path in texts and not (change and path in changed):
-            return Refusal(reason=f"'{path}' comes twice; send each file once, whole")
-        text = apply_patch(path, texts.get(path, before.get(path)), block.text) if change else block.text
+        text = text_after(block, texts.get(path, before.get(path)))
+        if path in texts and (path in whole or not change):
+            found.append(Trouble(reason=f"'{path}' comes twice; send each file once, whole", path=path))
         if isinstance(text, Refusal):
-            return text
-        if not text.strip() and not path.endswith("__init__.py"):
-            return Refusal(reason=f"'{path}' is empty; send each file whole")
-        texts[path] = text
-        changed |= {path} if change else set()
-    return tuple(CodeFile(path=path, text=text) for path, text in texts.items())
+            found.append(Trouble(reason=text.reason, path="" if is_outside(path) else path))
+        else:
+            texts[path] = text
+        whole |= set[str]() if change else {path}
+    bad = {trouble.path for trouble in found}
+    files = tuple(CodeFile(path=path, text=text) for path, text in texts.items() if path not in bad)
+    return ReplyFiles(files=files, troubles=tuple(found))
+
+
+def text_after(block: Block, before: str | None) -> str | Refusal:
+    """What the block makes of its file."""
+    path = block.path
+    if is_outside(path):
+        return Refusal(reason=f"'{path}' is not a path inside the workspace")
+    if block.symbol:
+        return replace_definition(path, before, block.symbol, block.text)
+    text = apply_patch(path, before, block.text) if is_change(block) else block.text
+    if isinstance(text, Refusal):
+        return text
+    if not text.strip() and not path.endswith("__init__.py"):
+        return Refusal(reason=f"'{path}' is empty; send each file whole")
+    if inner := swallowed_block(block):
+        return Refusal(reason=f"'{path}' holds the block '{inner}'; close each block with a line of its own")
+    return text
+
+
+def swallowed_block(block: Block) -> str:
+    """The beginning of another file inside a block that was not closed; prose and texts in a program may have some."""
+    if block.path.endswith(PROSE) or is_change(block) or parse_python(block.text) is not None:
+        return ""
+    return next(beginnings([*block.text.rstrip().split("\n"), FENCE]), "")
+
+
+def beginnings(lines: Sequence[str]) -> Iterator[str]:
+    """Lines that name the file of a block: its fence, or the heading above it."""
+    above = ""
+    for line in filter(str.strip, lines):
+        opening = OPENING.match(line)
+        if opening and is_named(block_name(opening["info"], (), "")):
+            yield line.strip()
+        elif opening and MARKED.search(above) and is_named(in_heading(above)):
+            yield above.strip()
+        above = line
+
+
+def is_named(name: BlockName) -> bool:
+    return bool(name.path or name.unclear)
+
+
+def unread(lines: Sequence[str], read: ReplyFiles) -> ReplyFiles:
+    """What was read of a reply, and each beginning of a file in it that nothing was said of yet."""
+    said = "\n".join([*(trouble.reason for trouble in read.troubles), *(file.path for file in read.files)])
+    found = {line: block_name(line.strip("`~ "), (), line).path for line in beginnings(lines)}
+    lost = [line for line, path in found.items() if (path or line) not in said]
+    reason = f"{', '.join(lost)}: not read, for a block before it has no end of its own"
+    return (
+        replace(read, troubles=(*read.troubles, Trouble(reason=reason))) if lost and read.troubles else read
+    )
 
 
 def is_change(block: Block) -> bool:
+    if block.symbol:
+        return True
     if block.path.endswith((".diff", ".patch")):
         return False
     return block.language == "diff" or is_patch(block.text)
@@ -259,6 +353,12 @@ def is_outside(path: str) -> bool:
 
 def code_blocks(reply: str) -> list[Block] | Refusal:
     """All fenced blocks, by CommonMark's rules; a fence with an info string inside a block nests."""
+    blocks, troubles = split_blocks(reply)
+    return Refusal(reason=troubles[0].reason) if troubles else blocks
+
+
+def split_blocks(reply: str) -> tuple[list[Block], list[Trouble]]:
+    """The fenced blocks, and the one that is never closed."""
     lines = reply.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     blocks: list[Block] = []
     number = 0
@@ -268,18 +368,24 @@ def code_blocks(reply: str) -> list[Block] | Refusal:
             number += 1
             continue
         ends = closings(lines, number, opening)
+        above = next((line for line in reversed(lines[:number]) if line.strip()), "")
         if not ends:
-            return Refusal(
-                reason=f"the code block that starts with '{lines[number].strip()}' is never closed"
-            )
+            return blocks, [never_closed(lines[number:], opening, above)]
         body = [without_indent(line, opening["indent"]) for line in lines[number + 1 : ends[-1]]]
         sizes = [end - number - 1 for end in ends]
         code = sizes if "py" in opening["info"].lower() or not opening["info"] else []
         size = next((size for size in code if parse_python("\n".join(body[:size])) is not None), sizes[0])
-        above = next((line for line in reversed(lines[:number]) if line.strip()), "")
         blocks.append(read_block(opening["info"], body[:size], above))
         number += size + 2
-    return blocks
+    return blocks, []
+
+
+def never_closed(lines: Sequence[str], opening: re.Match[str], above: str) -> Trouble:
+    path = read_block(opening["info"], list(lines[1:]), above).path
+    return Trouble(
+        reason=f"the code block that starts with '{lines[0].strip()}' is never closed",
+        path="" if is_outside(path) else path,
+    )
 
 
 def without_indent(line: str, indent: str) -> str:
@@ -323,7 +429,9 @@ def is_program(source: str) -> bool:
 
 
 def read_block(info: str, body: list[str], above: str) -> Block:
-    name = block_name(info, body, above)
+    symbol = SYMBOL.search(info) or SYMBOL.search(above)
+    name = block_name(SYMBOL.sub("", info), body, SYMBOL.sub("", above))
     lines = body[1:] if body and is_headed_patch(body) else body
     text = "\n".join(lines).rstrip() + "\n"
-    return Block(language=language_of(info), path=name.path, text=text, unclear=name.unclear)
+    own = symbol["name"] if symbol and name.path else ""
+    return Block(language=language_of(info), path=name.path, text=text, unclear=name.unclear, symbol=own)

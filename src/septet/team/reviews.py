@@ -10,11 +10,12 @@ from septet.domain.state import State
 from septet.team.baseline import tests_of
 from septet.team.evidence import regressions, report, shortcomings
 
-VERDICT = re.compile(r"^\W*verdict\W*:\W*(accept|revise)", re.IGNORECASE | re.MULTILINE)
+VERDICT = re.compile(r"^\W*verdict\W+(accept|revise)", re.IGNORECASE | re.MULTILINE)
+MARK = r"(?:F\d+\b[ \t:.*`]*)?\[(?:must|should|nice)\]"
 FINDING = re.compile(
-    r"""^[ \t]*(?:[-*]|\d+[.)])[ \t]*(?:\*\*)?(?:F\d+\b[ \t:.*]*)?\[(?P<severity>must|should|nice)\][ \t*:]*
-    (?P<item>[PW]\d+)?[ \t*]*(?:\((?P<evidence>[^)\n]*)\))?[ \t*]*[:–-]?[ \t]*
-    (?P<text>\S.*(?:\n[ \t]+(?![-*]|\d+[.)]).+)*)$""",
+    rf"""^(?P<indent>[ \t]*)(?:[-*+•]|\d+[.)])[ \t]*[*`]*(?={MARK})[^\[]*\[(?P<severity>\w+)\][ \t*`:]*
+    (?P<item>[PW]\d+)?[ \t*`]*(?:\((?P<evidence>[^)\n]*)\))?[ \t*`]*[:–—-]?[ \t*]*
+    (?P<text>\S.*(?:\n(?P=indent)[ \t]+(?!(?:[-*+•]|\d+[.)])[ \t]*[*`]*{MARK}).+)*)$""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 """A bullet with a severity, as it is asked for and as `review_text` prints it; the text may go on in further lines."""
@@ -36,8 +37,11 @@ class ReadReview(Value):
     findings: tuple[Finding, ...]
 
 
-def parse_review(text: str) -> ReadReview | Refusal:
-    """A verdict is needed; findings without the right form are not counted."""
+def parse_review(text: str, *, again: bool = False) -> ReadReview | Refusal:
+    """A verdict is needed; findings without the right form are not counted.
+
+    Who accepts and demands something is asked which of both is meant; who does so `again` means the demand.
+    """
     verdict = VERDICT.search(text)
     if verdict is None:
         return Refusal(reason="no verdict; the reply needs a line 'verdict: accept' or 'verdict: revise'")
@@ -47,7 +51,12 @@ def parse_review(text: str) -> ReadReview | Refusal:
         return Refusal(
             reason="'verdict: revise' without a finding; say what is wrong, '- [must] P1 (evidence): …'"
         )
-    return ReadReview(verdict="accept" if accept else "revise", findings=findings)
+    demands = [one for one in findings if one.severity == "must"]
+    if accept and demands and not again:
+        return Refusal(
+            reason="'verdict: accept' beside a [must]: revise if it must be done, or accept and make it a [should]"
+        )
+    return ReadReview(verdict="accept" if accept and not demands else "revise", findings=findings)
 
 
 def finding_from(match: re.Match[str]) -> Finding:
@@ -56,7 +65,7 @@ def finding_from(match: re.Match[str]) -> Finding:
         text=" ".join(match["text"].split()),
         item=(match["item"] or "").upper(),
         severity=SEVERITIES[SEVERITIES.index(match["severity"].lower())],
-        evidence=(match["evidence"] or "").strip(),
+        evidence=re.sub("[`*]", "", match["evidence"] or "").strip(),
     )
 
 

@@ -4,7 +4,7 @@ The first time, the coder sees the goal and the plan only. After that exactly th
 review and the newest run results; and whatever the person has asked for since, word for word.
 """
 
-from septet.domain.events import RunFinished
+from septet.domain.events import ModelAnswered, RunFinished
 from septet.domain.messages import Message
 from septet.domain.plans import custom_checks, is_held, open_plan_text, plan_text
 from septet.domain.runs import CONTROLS, NO_FAILURES
@@ -43,17 +43,28 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
     if member.form == "small":
         sections |= {"coder": small_coder_sections, "reviewer": small_reviewer_sections}
     parts = sections[member.role](state, sources) + environment_section(state) + facts_section(state)
-    if refused := state.talk.refusal_of(member.name):
-        parts.append(
-            f"# Your last reply could not be used\n{refused.reason}\nReply again in the form described."
-        )
+    refused = refusal_messages(member, state)
+    if refused and member.form == "small":
+        parts.append(refused[-1].text)
     part = prompt_text(PACKAGE, f"{member.role}.small" if member.form == "small" else member.role)
     head = "\n".join(filter(None, [part, member.instructions]))
     seen = pictures(state) if member.role == "reviewer" and member.form != "small" else {}
     if seen:
         parts.append(f"# Pictures that the program made, as shown\n{', '.join(seen)}")
     said = Message(role="user", text="\n\n".join(parts), images=tuple(seen.values()))
-    return (Message(role="system", text=head), said)
+    return (Message(role="system", text=head), said, *(refused if member.form != "small" else ()))
+
+
+def refusal_messages(member: RoleSpec, state: State) -> tuple[Message, ...]:
+    """The reply that could not be used, word for word, and why; nothing after one that could."""
+    refused = state.talk.refusal_of(member.name)
+    if refused is None:
+        return ()
+    spoken = (said for said in reversed(state.talk.messages) if isinstance(said, ModelAnswered))
+    reply = next((said.answer.text for said in spoken if said.role == member.name), "")
+    why = f"# Your last reply could not be used\n{refused.reason}\nReply again in the form described."
+    said = [Message(role="assistant", text=reply)] if reply.strip() else []
+    return (*said, Message(role="user", text=why))
 
 
 def base_sections(state: State) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from septet.agents.replies import files_sent, keep_file, one_answer_agent, sources
+from septet.agents.replies import PartRefused, files_sent, keep_file, one_answer_agent, sources
 from septet.domain.events import Event, PlanProposed, ReviewGiven, VersionWritten
 from septet.domain.files import tree_of
 from septet.domain.messages import Message
@@ -55,12 +55,16 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
     """Files that are sent replace those of the version before; the others stay."""
     before = {file.path: file for file in state.work.files}
     small = is_small_member(state, "coder")
-    sent = files_in_form(state, text) if small else await files_sent(state, text, blobs)
+    refused = state.talk.refused_reply
+    sent = files_in_form(state, text) if small else await files_sent(state, text, blobs, refused, parses=True)
     if isinstance(sent, Refusal):
         return sent
     answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, text)
     if silence := unanswered_refusal(state, text, answers):
-        return silence
+        return PartRefused(
+            reason=f"{silence.reason}\n\nThe files are kept: they need not come again.",
+            kept=tuple([await keep_file(file, blobs) for file in sent]),
+        )
     files = {**before, **{file.path: await keep_file(file, blobs) for file in sent}}
     ordered = tuple(files[path] for path in sorted(files))
     note = "" if small else text.split("```", 1)[0].strip()
@@ -83,7 +87,8 @@ def unanswered_refusal(state: State, text: str, answers: tuple[FindingAnswer, ..
 async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     """The runner's facts win over the reviewer's opinion, and that is recorded."""
     code = "\n".join((await sources(state, blobs)).values())
-    review = review_in_form(text, code) if in_form(text) else parse_review(text)
+    again = state.talk.refused_reply is not None
+    review = review_in_form(text, code) if in_form(text) else parse_review(text, again=again)
     if isinstance(review, Refusal):
         return review
     assert state.work.version is not None, "the floor gives the reviewer a version to look at"

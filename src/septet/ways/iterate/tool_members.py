@@ -104,7 +104,7 @@ async def write_edits(state: State, text: str, run_context: RunContext) -> Event
     edited = with_edits(state)
     changes: tuple[FileChange, ...] = ()
     if names_files(text) or (edited is state and "```" in text):
-        sent = await files_sent(edited, text, run_context.blobs)
+        sent = await files_sent(edited, text, run_context.blobs, parses=True)
         if isinstance(sent, Refusal):
             return sent
         known = {file.path for file in edited.work.files}
