@@ -1,18 +1,22 @@
 """A coder with tools: reads, edits and runs in a repository, thinks in an append-only thread, and survives kills."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Generator, Mapping
 from contextlib import aclosing
 from itertools import pairwise
 from pathlib import Path
 
+import anyio
 import msgspec
 import pytest
 from msgspec.structs import replace
 from scenarios.assistant.scripts import Turn, calls, says, write
 from scenarios.autocoder.playing import home_in
 
+from septet.agents import tool_calls
+from septet.agents.tool_context import CallContext
 from septet.domain.events import (
     ChatEnded,
     Event,
@@ -435,3 +439,80 @@ async def test_a_long_answer_is_told_in_part_and_kept_whole(tmp_path: Path) -> N
     assert len(answered.text.encode()) <= 8_000
     assert answered.text.startswith("line 0\n")
     assert answered.text.endswith("line 8999\n")
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_between_the_intent_and_the_effect_of_each_tool(
+    repository: Path, tmp_path: Path, moment: str
+) -> None:
+    """A process is killed at every call; the next one takes up the call, and is killed at the one after it."""
+
+    @registry.tool(repeatable=False)
+    def pay(context: registry.ToolContext) -> str:
+        """Pay something."""
+        with (tmp_path / "paid").open("a") as file:
+            file.write("paid\n")
+        return "paid"
+
+    wishes: list[tuple[str, Mapping[str, object]]] = [
+        ("list_files", {}),
+        ("search", {"pattern": "def total"}),
+        ("outline", {"path": "shop"}),
+        ("read", {"path": "tests/test_prices.py"}),
+        MEND,
+        ADD,
+        ("write", {"path": "new.py", "text": "x = 1\n"}),
+        ("delete", {"paths": ["new.py"]}),
+        ("run", {"command": "python -m pytest -q"}),
+        (pay.__name__, {}),
+        ("check", {}),
+    ]
+    model = write(
+        tmp_path / "s.yaml",
+        says("planner", PLAN),
+        calls("coder", *wishes),
+        says("coder", "done"),
+        says("reviewer", "verdict: accept"),
+    )
+    for number in range(len(wishes)):
+        killed_by = process_ended_by(lambda: anyio.run(play, tmp_path, model), moment)
+        assert killed_by == signal.SIGKILL, number
+    events = anyio.run(play, tmp_path, model)
+    answered = [event for event in events if isinstance(event, ToolAnswered)]
+    assert [event.id for event in answered] == [f"3.1.{place}" for place in range(1, len(wishes) + 1)]
+    assert ["interrupted" in event.text for event in answered] == [name == pay.__name__ for name, _ in wishes]
+    assert (tmp_path / "paid").exists() == (moment == "after")
+    assert [event.summary for event in answered][4:9] == [
+        "edit shop/prices.py +1 \N{MINUS SIGN}1",
+        "edit tests/test_prices.py +4 \N{MINUS SIGN}0",
+        "write new.py (1 line)",
+        "delete new.py",
+        "run python -m pytest -q → 2 passed",
+    ]
+    assert ending(events) == "done"
+    assert not (repository / "new.py").exists()
+
+
+def process_ended_by(work: Callable[[], object], moment: str) -> int:
+    """Work in a process that kills itself at its first new call of a tool; the signal that ended it."""
+    child = os.fork()
+    if child:
+        return os.WTERMSIG(os.waitpid(child, 0)[1])
+    use = tool_calls.use_tool
+
+    async def use_and_die(
+        call: ToolCalled, tools: registry.Toolbox, context: CallContext, interrupted: bool
+    ) -> registry.Outcome:
+        if interrupted:
+            return await use(call, tools, context, interrupted)
+        if moment == "after":
+            await use(call, tools, context, interrupted)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+    tool_calls.use_tool = use_and_die
+    try:
+        work()
+    finally:
+        os._exit(1)
