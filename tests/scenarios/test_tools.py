@@ -441,6 +441,27 @@ async def test_a_long_answer_is_told_in_part_and_kept_whole(tmp_path: Path) -> N
     assert answered.text.endswith("line 8999\n")
 
 
+@pytest.mark.usefixtures("registered", "repository")
+async def test_a_long_thread_is_shortened_once_and_then_only_added_to(tmp_path: Path) -> None:
+    @registry.tool
+    def measure(context: registry.ToolContext) -> str:
+        """Measure everything."""
+        return "0123456789" * 700
+
+    look = calls("coder", (measure.__name__, {}))
+    turns = [says("planner", PLAN), *[look] * 14, says("coder", "measured")]
+    requests: list[Request] = []
+    model = write(tmp_path / "s.yaml", *turns)
+    told = await play(tmp_path, model, lambda event: "measured" in str(event), requests)
+    assert sum(isinstance(event, MemberBriefed) and event.shortens for event in told) == 1
+    asked = [one for one in requests if one.role == "coder"]
+    kept = [after.messages[: len(before.messages)] == before.messages for before, after in pairwise(asked)]
+    assert kept.count(False) == 1
+    assert size(asked[kept.index(False) + 1]) < size(asked[kept.index(False)]) / 3
+    goal = asked[0].messages[1].text
+    assert all(one.messages[1].text == goal for one in asked)
+
+
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_between_the_intent_and_the_effect_of_each_tool(

@@ -133,6 +133,7 @@ export interface MemberBriefed {
   text: string;
   images?: string[];
   system?: string;
+  shortens?: boolean;
 }
 
 export interface ToolCall {

@@ -9,7 +9,15 @@ from msgspec.structs import replace
 from septet.agents.replies import sources
 from septet.agents.runner import RunContext, provide, run_and_check
 from septet.common.text import pluralize
-from septet.domain.events import Event, RunFinished, RunStarted, ToolAnswered, ToolCalled, VersionWritten
+from septet.domain.events import (
+    Event,
+    MemberBriefed,
+    RunFinished,
+    RunStarted,
+    ToolAnswered,
+    ToolCalled,
+    VersionWritten,
+)
 from septet.domain.files import FileChange, tree_of
 from septet.domain.plans import without_held
 from septet.domain.reduce import reduce_event
@@ -56,6 +64,8 @@ def files_read(state: State, member: str) -> dict[str, str]:
             known |= {file.path: file.sha256 for file in said.shown if file.path not in changed}
             whole = calls[said.id].name == "write"
             known |= {path: digest for path, digest in changed.items() if whole or path in known}
+        elif isinstance(said, MemberBriefed) and said.member == member and said.shortens:
+            known = {}  # it was told, and is told no more
     return known
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from septet.agents.ask import ask_model
 from septet.agents.replies import cut_answer, refused_by
 from septet.agents.runner import RunContext
-from septet.agents.thread import member_messages
+from septet.agents.thread import SHORTENED, member_messages, should_shorten
 from septet.agents.tool_calls import answer_call
 from septet.agents.tool_context import with_edits
 from septet.domain.events import (
@@ -107,6 +107,8 @@ async def latest_answer(
             return said, state
     offers = tuple(tool.offer() for tool in tools.values())
     spec, bus = member.spec, member.run_context.bus
+    if should_shorten(state, spec.name):
+        state = await record(MemberBriefed(member=spec.name, text=SHORTENED, shortens=True))
     try:
         said = await ask_model(spec, member.model, bus, state, member_messages(state, spec.name), offers)
     except Overdrawn:

@@ -97,13 +97,15 @@ class ModelAnswered(Value):
 class MemberBriefed(Value):
     """What a member that works with tools is told, word for word: the next message of its thread.
 
-    `system` is its part in the team, told once; `images` are blobs.
+    `system` is its part in the team, told once; `images` are blobs. Where it `shortens`, what tools answered the member
+    before is told in a line from here on.
     """
 
     member: str
     text: str
     images: tuple[str, ...] = ()
     system: str = ""
+    shortens: bool = False
 
 
 class ReplyRefused(Value):

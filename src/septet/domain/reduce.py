@@ -287,6 +287,7 @@ def reduce_packages(state: State, event: PackageEvent) -> State:
 def reduce_briefing(state: State, event: MemberBriefed) -> State:
     turn = state.floor.turn
     told = turn and replace(turn, briefings=(*turn.briefings, len(turn.answers)))
+    told = turn if event.shortens else told  # nothing was asked of the member
     talk = replace(state.talk, messages=state.talk.messages.plus(event))
     return replace(state, talk=talk, floor=replace(state.floor, turn=told))
 
