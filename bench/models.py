@@ -25,8 +25,8 @@ from septet.domain.teams import RoleSpec, TeamSpec
 from septet.models.credentials import bearer
 from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
+from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.ports import Agent, Model, Record
 from septet.runtime.bus import MemoryBus
 from septet.runtime.conductor import perform

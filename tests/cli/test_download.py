@@ -90,7 +90,7 @@ async def test_a_cut_connection_is_taken_up_again_by_the_same_command(septet: Se
     assert here[-1] == len(CONTENT)
     assert 2 <= len(here) <= 101
     (cut, checking) = [str(line["text"]) for line in lines if line["type"] == "note"]
-    assert "was cut off; going on from " in cut
+    assert "was cut off; continuing from " in cut
     assert checking == "checking its sha256"
     path = str(septet.home / "cache" / "models" / "tiny.gguf")
     assert lines[-1] == {
@@ -111,7 +111,7 @@ async def test_a_wrong_checksum_is_refused_and_nothing_is_left(septet: Septet) -
     assert done.returncode == 75
     line = done.stderr.decode()
     assert line.count("\n") == 1
-    assert "tiny could not be fetched (the file does not have the right sha256 and was thrown away)" in line
+    assert "tiny could not be downloaded (the file does not have the right sha256 and was deleted)" in line
     assert b'"type":"result"' not in done.stdout
     assert left(septet) == []
 
@@ -158,7 +158,7 @@ async def test_a_full_disk_is_called_so(septet: Septet) -> None:
     assert done.returncode == 75
     line = done.stderr.decode().splitlines()[-1]
     assert line.endswith(
-        "tiny.hub.part cannot be written: File too large: free some space; septet models get goes on from there"
+        "tiny.hub.part cannot be written: File too large: free some space; septet models get continues from there"
     )
 
 

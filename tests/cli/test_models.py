@@ -53,8 +53,8 @@ def test_only_a_key_that_is_kept_can_be_removed(septet: Septet) -> None:
     septet("keys", "set", "anthropic", stdin=f"{SECRET}\n")
     failed = septet("keys", "rm", "antropic")
     assert (failed.returncode, failed.stdout) == (2, "")
-    assert "no key is kept for 'antropic'" in failed.stderr
-    assert "kept are anthropic" in failed.stderr
+    assert "no key is stored for 'antropic'" in failed.stderr
+    assert "there are keys for anthropic" in failed.stderr
     assert septet("keys", "rm", "anthropic").returncode == 0
     assert "septet keys set anthropic" in septet("keys", "rm", "anthropic").stderr
 
@@ -63,7 +63,7 @@ def test_a_keyring_that_does_not_work_is_told_in_one_line(septet: Septet) -> Non
     broken = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
     failed = septet("keys", "set", "anthropic", "--keyring", stdin=f"{SECRET}\n", environment=broken)
     assert failed.returncode == 5
-    assert "the keyring does not take the key" in failed.stderr
+    assert "the keyring does not store the key" in failed.stderr
     assert len(failed.stderr.strip().splitlines()) == 1
     assert SECRET not in failed.stderr
 
@@ -72,6 +72,6 @@ def test_a_key_whose_keyring_is_gone_is_told_in_one_line(septet: Septet, keyring
     septet("keys", "set", "anthropic", "--keyring", stdin=f"{SECRET}\n", environment=keyring)
     failed = septet("models", environment={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"})
     assert failed.returncode == 5
-    assert "the keyring does not give the key" in failed.stderr
+    assert "the keyring does not return the key" in failed.stderr
     assert "Traceback" not in failed.stderr
     assert sys.executable not in failed.stderr

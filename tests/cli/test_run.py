@@ -76,7 +76,7 @@ def test_feedback_on_the_plan_goes_to_the_planner(septet: Septet) -> None:
     septet("run", "add", "-m", SMALL, "-n", "adding")
     changed = septet("resume", "adding", "also multiply")
     assert changed.returncode == 5
-    assert "runs dry at step 2 of the planner" in changed.stderr
+    assert "has no step 2 of the planner" in changed.stderr
     assert "also multiply" in septet("export", "adding", "--format", "txt").stdout
 
 

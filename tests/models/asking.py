@@ -7,7 +7,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from septet.domain.messages import Answer, Delta, Message, Request, ToolOffer
 from septet.models.credentials import bearer, header
-from septet.models.encoding import Loader
+from septet.models.encoding import LoadBlob
 from septet.models.http import HttpClient
 from septet.models.providers.anthropic import AnthropicModel
 from septet.models.providers.azure import azure_address, azure_credentials
@@ -29,25 +29,25 @@ WRITE = ToolOffer(
     },
 )
 
-Open = Callable[[MockServer, HttpClient, Loader | None], Model]
+Open = Callable[[MockServer, HttpClient, LoadBlob | None], Model]
 
 
-def open_openai(server: MockServer, wire: HttpClient, load: Loader | None = None) -> Model:
+def open_openai(server: MockServer, wire: HttpClient, load: LoadBlob | None = None) -> Model:
     return OpenAIModel(f"{server.url}/chat/completions", "mock", bearer(KEY), wire, load)
 
 
-def open_azure(server: MockServer, wire: HttpClient, load: Loader | None = None) -> Model:
+def open_azure(server: MockServer, wire: HttpClient, load: LoadBlob | None = None) -> Model:
     address = azure_address(server.url.removesuffix("/v1"), "my-deployment", "2024-10-21")
     return OpenAIModel(address, "my-deployment", azure_credentials(key=KEY), wire, load)
 
 
-def open_anthropic(server: MockServer, wire: HttpClient, load: Loader | None = None) -> Model:
+def open_anthropic(server: MockServer, wire: HttpClient, load: LoadBlob | None = None) -> Model:
     return AnthropicModel(f"{server.url}/messages", "mock", header("x-api-key", KEY), wire, load)
 
 
-def open_pydantic_ai(server: MockServer, wire: HttpClient, load: Loader | None = None) -> Model:
+def open_pydantic_ai(server: MockServer, wire: HttpClient, load: LoadBlob | None = None) -> Model:
     provider = OpenAIProvider(base_url=server.url, api_key=KEY)
-    return PydanticAIModel(OpenAIChatModel("mock", provider=provider), wire, load, silent_seconds=0.5)
+    return PydanticAIModel(OpenAIChatModel("mock", provider=provider), wire, load, read_timeout=0.5)
 
 
 WIRES: dict[str, Open] = {

@@ -39,7 +39,7 @@ VLLM = ServerModels(server=LocalServer(label="vLLM", url="http://127.0.0.1:8000/
         ),
         ({}, [OLLAMA, VLLM], ["q"], "ollama/qwen2.5-coder:7b", "Ollama runs here"),
         ({}, [VLLM], [], "url:http://127.0.0.1:8000/v1#m", "vLLM runs here"),
-        ({}, [], ["q"], "local/q", "fetched before"),
+        ({}, [], ["q"], "local/q", "it is downloaded"),
     ],
 )
 def test_the_choice_and_its_reason(

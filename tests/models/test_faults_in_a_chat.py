@@ -14,8 +14,8 @@ from septet.models.credentials import bearer
 from septet.models.faults import RateLimited, ServerError
 from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
+from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.ports import Model
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Fault, ReceivedRequest, Reply, in_order
@@ -113,7 +113,7 @@ async def test_who_waits_for_a_service_that_stays_away_is_told_so() -> None:
         )
     assert transcript(state) == expected()
     assert len(told) == len(away) - 1, "a single hitch is not worth a word"
-    assert all(line.startswith("no answer yet (") and line.endswith("asked again in 0 s") for line in told)
+    assert all(line.startswith("no answer yet (") and line.endswith("next attempt in 0 s") for line in told)
 
 
 async def test_a_wrong_key_is_the_persons_to_fix_and_is_not_tried_again() -> None:

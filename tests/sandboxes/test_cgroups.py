@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from septet.domain.runs import MEBIBYTE, Limits
-from septet.sandboxes.cgroups import make_control_group, parents, sweep
+from septet.sandboxes.cgroups import make_control_group, parents, remove_stale_groups
 from septet.sandboxes.limits import shell_command
 
 V2 = "30 23 0:26 / {place} rw,nosuid - cgroup2 cgroup2 rw\n"
@@ -75,5 +75,5 @@ def test_groups_of_a_killed_septet_are_swept_away_and_those_of_a_living_one_are_
     gone.wait()
     for name in (f"septet-{gone.pid}-1", f"septet-{os.getpid()}-1", "other"):
         (tmp_path / name).mkdir()
-    sweep(tmp_path)
+    remove_stale_groups(tmp_path)
     assert {folder.name for folder in tmp_path.iterdir()} == {f"septet-{os.getpid()}-1", "other"}

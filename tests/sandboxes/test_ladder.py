@@ -9,7 +9,7 @@ from septet.domain.runs import Job
 from septet.errors import BadUsage, NoSandbox
 from septet.ports import Sandbox
 from septet.sandboxes import ladder
-from septet.sandboxes.ladder import RUNGS, choose_sandbox, list_rungs, try_out
+from septet.sandboxes.ladder import RUNGS, check_runs, choose_sandbox, list_rungs
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.landlock import Landlock
 from septet.sandboxes.rungs.seatbelt import profile
@@ -33,7 +33,7 @@ async def test_unsafe_is_only_for_those_who_ask() -> None:
 @pytest.mark.parametrize("program", ["/nonexistent/bwrap", "/bin/false", "/bin/true", "/bin/cat"])
 async def test_a_bubblewrap_that_does_not_work_is_refused_with_the_remedy(program: str) -> None:
     with pytest.raises(NoSandbox, match=r"bubblewrap is not usable \(.*install it .*--unsafe-local"):
-        await try_out(Bubblewrap(program))
+        await check_runs(Bubblewrap(program))
 
 
 async def test_a_rung_can_be_named_and_an_unknown_one_is_refused() -> None:
@@ -84,7 +84,7 @@ async def test_many_who_choose_at_once_on_a_fresh_home_share_one_self_check(
             group.start_soon(lambda: choose_sandbox(proofs=proofs))
     assert len(checks) == 1
     assert not proofs.parent.exists(), "who only looks leaves nothing behind"
-    ladder.keep_proofs(proofs)
+    ladder.store_proofs(proofs)
     assert (proofs / "bubblewrap").exists()
 
 
@@ -96,7 +96,7 @@ async def test_what_does_not_hold_the_self_check_is_not_used(
     monkeypatch.setitem(RUNGS, "bubblewrap", UnsafeLocal)
     (tmp_path / "bubblewrap").write_text(known)
     with pytest.raises(
-        NoSandbox, match=r"bubblewrap does not hold here .read a secret, reach a port, write outside"
+        NoSandbox, match=r"bubblewrap is not secure here .read a secret, reach a port, write outside"
     ):
         await choose_sandbox(rung="bubblewrap", proofs=tmp_path)
     assert not isinstance(await choose_sandbox(proofs=tmp_path), UnsafeLocal)

@@ -87,7 +87,7 @@ async def test_a_name_that_is_not_in_the_map_is_taken_only_if_the_index_proves_i
         wanted = MissingPackages(unknown=("curious", "liar", "nowhere"))
         done = await kept.install(workspace(tmp_path), wanted)
     assert (done.installed, done.failed) == (("curious",), ("liar", "nowhere")), done
-    assert "that provides it" in done.why
+    assert "with this import" in done.why
     assert (await run(kept, tmp_path, "import curious; print(curious.smile)")).stdout == ":)\n"
     assert await kept.find_missing(workspace(tmp_path), {"main.py": "import curious"}) == MissingPackages()
 

@@ -27,7 +27,7 @@ def test_no_more_is_read_than_the_effort_allows(tmp_path: Path) -> None:
         (tmp_path / f"{number}.bin").write_bytes(os.urandom(MEBIBYTE))
     (tmp_path / "small.txt").write_text("x")
     after = survey(tmp_path)
-    some = changes(tmp_path, before, after, ReadBudget(room=3 * MEBIBYTE))
+    some = changes(tmp_path, before, after, ReadBudget(max_bytes=3 * MEBIBYTE))
     assert sum(bool(change.sha256) for change in some) == 3  # the small one, and two for which there is room
     none = changes(tmp_path, before, after, ReadBudget(seconds=-1))
     assert len(none) == 5

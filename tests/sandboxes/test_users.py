@@ -12,7 +12,7 @@ from septet.sandboxes.rungs import containers
 def test_a_preparation_that_takes_too_long_is_no_internal_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(users, "_SECONDS", 0.0)
+    monkeypatch.setattr(users, "_TIMEOUT", 0.0)
     with pytest.raises(SandboxFailed, match=r"not ready within 0 seconds.*the chat can be resumed"):
         users._prepare_user(1_700_000_000, (tmp_path,))  # pyright: ignore[reportPrivateUsage]
 
@@ -20,6 +20,6 @@ def test_a_preparation_that_takes_too_long_is_no_internal_error(
 def test_an_engine_that_does_not_answer_is_no_internal_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(containers, "_SECONDS", 0.0)
+    monkeypatch.setattr(containers, "_TIMEOUT", 0.0)
     with pytest.raises(SandboxFailed, match=r"sleep did not answer.*the chat can be resumed"):
         containers._call_engine("/bin/sleep", ("10",))  # pyright: ignore[reportPrivateUsage]

@@ -43,7 +43,7 @@ CASES = [
     (
         ["run", "x", "-m", "url:https://example.com/v1#m", "--max-cost", "1", "--yes"],
         2,
-        "nobody knows the price of url:https://example.com/v1#m: say it with --price IN/OUT",
+        "the price of url:https://example.com/v1#m is unknown: set it with --price IN/OUT",
     ),
     (["demo", "--max-time", "9" * 400], 2, "is no time"),
     (["demo", "--network", "on,example.org"], 2, "write off, on, or"),
@@ -117,7 +117,7 @@ def test_a_script_that_runs_dry_leaves_a_chat_that_can_go_on(septet: Septet, tmp
     script.write_text(whole[: whole.index("- role: coder\n  expect")])
     failed = septet("run", "add", "-m", "scripted:short.yaml", "--yes", "-n", "adding")
     assert failed.returncode == 5
-    assert "runs dry at step 2 of the coder (it has 1)" in failed.stderr
+    assert "has no step 2 of the coder (it has 1)" in failed.stderr
     script.write_text(whole)
     assert septet("resume", "adding", "-q").returncode == 0
 

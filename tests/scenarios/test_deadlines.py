@@ -93,7 +93,7 @@ async def test_an_answer_that_takes_longer_than_its_member_may_is_asked_for_agai
             request = request_of(writer, State(team=team), (Message(role="user", text="write"),))
             with (
                 anyio.fail_after(PATIENCE),
-                pytest.raises(ModelFailed, match=r"no whole answer within 0\.2 s"),
+                pytest.raises(ModelFailed, match=r"no complete answer within 0\.2 s"),
             ):
                 async for _ in model.answer(request):
                     pass

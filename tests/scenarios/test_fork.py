@@ -72,6 +72,8 @@ def test_a_chat_goes_on_from_an_older_version(adding: Septet) -> None:
     assert told[-3:] == ["turn_opened", "chat_halted", "result"]
     assert "run_finished" in told, "what is brought back is run again"
     assert gone_on.returncode == 5
-    assert "the script small runs dry" in gone_on.stderr, "its reviewer has nothing to say to a third version"
+    assert "the script small has no step" in gone_on.stderr, (
+        "its reviewer has nothing to say to a third version"
+    )
     assert "return a - b" in program.read_text()
     assert "v1 again, as the person asked" in adding("restore", "adding").stdout

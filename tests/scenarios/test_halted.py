@@ -46,11 +46,11 @@ def test_a_chat_that_goes_on_again_is_no_longer_halted(septet: Septet, tmp_path:
     result = envelopes(failed.stdout)[-1]
     assert (result["status"], result["exit_code"], result["versions"]) == ("unfinished", 5, 1)
     assert f"septet: {result['detail']}\n" == failed.stderr.splitlines(keepends=True)[-1]
-    assert "runs dry" in septet("show", "adding").stdout
+    assert "has no step" in septet("show", "adding").stdout
     script.write_text(whole)
     assert septet("resume", "adding", "-q").returncode == 0
-    assert "runs dry" not in septet("show", "adding").stdout
-    assert "runs dry" in septet("export", "adding", "--format", "md").stdout
+    assert "has no step" not in septet("show", "adding").stdout
+    assert "has no step" in septet("export", "adding", "--format", "md").stdout
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ async def test_words_decide_where_there_are_no_vectors(
 async def test_an_answer_without_vectors_is_named(tmp_path: Path) -> None:
     async with serve_mock() as server, HttpClient() as http:
         embed = Embedder(f"{server.url}/chat/completions", "mock", bearer(""), http)
-        with pytest.raises(ModelFailed, match="holds no vectors"):
+        with pytest.raises(ModelFailed, match="has no vectors"):
             await embed(["text"])
 
 

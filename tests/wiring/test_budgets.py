@@ -121,7 +121,7 @@ async def test_a_bound_on_the_cost_of_a_model_without_a_price_is_refused_before_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serve_mock(script) as server:
-        with pytest.raises(BadUsage, match=f"nobody knows the price of {UNKNOWN}") as refused:
+        with pytest.raises(BadUsage, match=f"the price of {UNKNOWN} is unknown") as refused:
             await worked(tmp_path, monkeypatch, "cost: 5", server.url)
 
     assert "--price IN/OUT" in refused.value.remedy

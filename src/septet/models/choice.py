@@ -1,4 +1,4 @@
-"""Which model to think with when nobody named one, and why. Pure."""
+"""Chooses the model to use when the person names none, and says why. Pure."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def choose_model_name(
     servers: Sequence[ServerModels] = (),
     downloaded: Sequence[str] = (),
 ) -> Choice | None:
-    """A provider with a key, else a server that runs here, else an embedded model that was downloaded."""
+    """A model of a provider with a key, else of a local server, else a downloaded embedded model."""
     return by_provider(settings, providers) or by_server(servers) or by_download(downloaded)
 
 
@@ -24,37 +24,39 @@ def by_provider(settings: ProviderSettings, providers: Sequence[Provider]) -> Ch
     return next((choice for choice in choices if choice is not None), None)
 
 
-def by_server(found: Sequence[ServerModels]) -> Choice | None:
-    if not found:
+def by_server(servers: Sequence[ServerModels]) -> Choice | None:
+    if not servers:
         return None
-    first = found[0]
+    first = servers[0]
     model = next((model for model in first.models if "cod" in model.lower()), first.models[0])
     why = f"{first.server.label} runs here and has {pluralize(len(first.models), 'model')}"
     return Choice(name=first.server.name(model), reason=why)
 
 
-def by_download(embedded: Sequence[str]) -> Choice | None:
-    if not embedded:
+def by_download(downloaded: Sequence[str]) -> Choice | None:
+    if not downloaded:
         return None
-    return Choice(name=f"local/{embedded[0]}", reason="it was fetched before; no key and no server was found")
+    return Choice(
+        name=f"local/{downloaded[0]}", reason="it is downloaded, and no key and no server was found"
+    )
 
 
 def choose_download(name: str) -> Choice:
     return Choice(
-        name=f"local/{name}", reason="no key and no server was found; it is fetched once and runs here"
+        name=f"local/{name}", reason="no key and no server was found; it is downloaded once and runs here"
     )
 
 
 def no_model_found() -> NoModel:
     return NoModel(
-        "no model was chosen and nothing to think with was found (no key, no local server)",
-        "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or fetch the embedded model (1.1 GB, once) with --fetch or "
+        "no model was chosen and none was found (no key, no local server)",
+        "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or download the embedded model (1.1 GB, once) with --fetch or "
         "septet models get, or watch septet demo",
     )
 
 
 class ModelEntry(Value):
-    """A model by name; `here` where nothing has to be fetched first."""
+    """A model by name; `here` if it need not be downloaded first."""
 
     name: str
     about: str
@@ -62,7 +64,7 @@ class ModelEntry(Value):
 
 
 class Overview(Value, omit_defaults=False):
-    """All that this machine can think with; `keys` are the providers for which a key is known."""
+    """The models that this machine can use; `keys` are the providers for which a key is known."""
 
     models: tuple[ModelEntry, ...]
     keys: tuple[str, ...]
@@ -70,18 +72,18 @@ class Overview(Value, omit_defaults=False):
 
     def lines(self) -> list[str]:
         known = [
-            f"{one.name}  {one.about}"
+            f"{model.name}  {model.about}"
             + (
                 ""
-                if not one.name.startswith("local/")
-                else f"  ({'here' if one.here else download_command(one.name)})"
+                if not model.name.startswith("local/")
+                else f"  ({'here' if model.here else download_command(model.name)})"
             )
-            for one in self.models
+            for model in self.models
         ]
-        let_in = [f"{provider}/…  a key is known" for provider in self.keys]
+        with_key = [f"{provider}/…  a key is known" for provider in self.keys]
         choice = self.chosen
         why = f"{choice.name}, because {choice.reason}" if choice else f"none; {no_model_found()}"
-        return [*known, *let_in, f"chosen: {why}"]
+        return [*known, *with_key, f"chosen: {why}"]
 
 
 def download_command(name: str) -> str:

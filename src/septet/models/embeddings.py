@@ -1,4 +1,4 @@
-"""Texts as vectors, by an OpenAI-compatible service: for those who look things up by meaning."""
+"""Embeddings of texts by an OpenAI-compatible service, for semantic search."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from septet.models.credentials import Credentials
 from septet.models.faults import DECODE_ERRORS, Fault, error_for
 from septet.models.http import HttpClient
 
-BATCH = 64
-LONGEST = 8_000
-"""Characters of a text; services refuse longer ones."""
+BATCH_SIZE = 64
+MAX_TEXT_LENGTH = 8_000
+"""In characters; services refuse longer texts."""
 
 
 class EmbeddingItem(Value):
@@ -26,7 +26,7 @@ class Embeddings(Value):
 
 
 class Embedder:
-    """`url` is the whole address of the embeddings."""
+    """`url` is the full address of the embeddings endpoint."""
 
     def __init__(self, url: str, model: str, credentials: Credentials, http: HttpClient) -> None:
         self.model = model
@@ -35,11 +35,13 @@ class Embedder:
         self._http = http
 
     async def __call__(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        """A vector for each text. Raises ModelFailed or NoModel."""
-        found: list[tuple[float, ...]] = []
-        for start in range(0, len(texts), BATCH):
-            found += await self._embed_batch([text[:LONGEST] for text in texts[start : start + BATCH]])
-        return found
+        """Return a vector for each text. Raises ModelFailed or NoModel."""
+        vectors: list[tuple[float, ...]] = []
+        for start in range(0, len(texts), BATCH_SIZE):
+            vectors += await self._embed_batch(
+                [text[:MAX_TEXT_LENGTH] for text in texts[start : start + BATCH_SIZE]]
+            )
+        return vectors
 
     async def _embed_batch(self, texts: list[str]) -> list[tuple[float, ...]]:
         body = msgspec.json.encode({"model": self.model, "input": texts})
@@ -49,12 +51,14 @@ class Embedder:
         except Fault as fault:
             raise error_for(fault, self.model) from fault
         try:
-            given = msgspec.json.decode(content, type=Embeddings).data
+            items = msgspec.json.decode(content, type=Embeddings).data
         except DECODE_ERRORS as error:
-            raise ModelFailed(f"{self.model}: the answer holds no vectors ({error})", "check it") from error
-        if len(given) != len(texts):
             raise ModelFailed(
-                f"{self.model}: {pluralize(len(given), 'vector')} came for {pluralize(len(texts), 'text')}",
-                "check it",
+                f"{self.model}: the answer has no vectors ({error})", "check the model's name"
+            ) from error
+        if len(items) != len(texts):
+            raise ModelFailed(
+                f"{self.model}: {pluralize(len(items), 'vector')} came for {pluralize(len(texts), 'text')}",
+                "check the model's name",
             )
-        return [one.embedding for one in sorted(given, key=lambda one: one.index)]
+        return [item.embedding for item in sorted(items, key=lambda item: item.index)]

@@ -1,18 +1,18 @@
-"""What can go wrong with a model's service: a small closed set that the wrappers here choose by.
+"""The ways in which a model's service can fail: a small closed set by which the wrappers decide what to do.
 
-Fault                 never leaves this package: `error_for` makes ModelFailed or NoModel of it
-├── Passing           asking again may help
-│   ├── Limited       429, 503 or 529: wait, `after` seconds if the server said so
-│   ├── Broken        a 5xx answer
-│   ├── Unreachable   no name, no connection, or it was lost
-│   ├── Stalled       connected, but silent for too long
-│   ├── Garbled       an answer that is none: cut off, malformed, empty, HTML, no UTF-8, without a finish reason
-│   └── Oversized     an answer that is larger than any may be
-├── TooLong           the request does not fit the model's context: ask with less
-├── Filtered          the provider's filter swallowed the answer: another model may not mind
-├── Lacking           the server has no tools, no schemas or no eyes: say it in text
-├── Refused           a request that this server will never take
-└── Denied            a missing, wrong or exhausted key: only a person can help
+Fault                     never leaves this package: `error_for` turns it into ModelFailed or NoModel
+├── TransientFault        a retry may help
+│   ├── RateLimited       429, 503 or 529: wait, `retry_after` seconds if the server said so
+│   ├── ServerError       a 5xx answer
+│   ├── ConnectionFailed  the name does not resolve, or there is no connection, or it was lost
+│   ├── TimedOut          connected, but no data for too long
+│   ├── InvalidAnswer     cut off, malformed, empty, HTML, not UTF-8, or without a finish reason
+│   └── AnswerTooLarge    larger than the limit
+├── ContextExceeded       the request does not fit the model's context: send a shorter one
+├── ContentFiltered       the provider's filter blocked the answer: another model may give one
+├── FeatureMissing        the server has no tools, no schemas or no image input: express it in text
+├── RequestRejected       the server will never accept this request
+└── AccessDenied          a missing, wrong or exhausted key: only a person can help
 """
 
 import re
@@ -26,13 +26,13 @@ import msgspec
 from septet.errors import ModelFailed, NoModel, SeptetError
 
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for JSON that is none: malformed, not in UTF-8, or nested beyond all measure."""
+"""Raised by decoding invalid JSON: malformed, not UTF-8, or nested too deeply."""
 
 Feature = Literal["tools", "schema", "images"]
 
 
 class Fault(Exception):
-    """`remedy` is what a person can do about it."""
+    """`remedy` tells the person what to do."""
 
     remedy = "resume the chat later"
 
@@ -68,7 +68,7 @@ class InvalidAnswer(TransientFault):
 
 
 class AnswerTooLarge(TransientFault):
-    remedy = "resume the chat, or let answers be larger (SEPTET_LONGEST_ANSWER, in MiB)"
+    remedy = "resume the chat, or raise the limit (SEPTET_LONGEST_ANSWER, in MiB)"
 
 
 class ContextExceeded(Fault):
@@ -76,7 +76,7 @@ class ContextExceeded(Fault):
 
 
 class ContentFiltered(Fault):
-    remedy = "say it differently or resume the chat with another model"
+    remedy = "rephrase it or resume the chat with another model"
 
 
 class FeatureMissing(Fault):
@@ -128,21 +128,21 @@ class ErrorAnswer(msgspec.Struct):
 
 
 def fault_of_response(status: int, headers: Mapping[str, str], body: bytes) -> Fault:
-    """The fault behind an answer whose status is not 200."""
+    """Classify an answer whose status is not 200."""
     cause = f"the server answered {status}: {error_text(body)}"
     text = body[:20_000].decode(errors="replace")
     if status in (429, 503, 529):
         return AccessDenied(cause) if EXHAUSTED.search(text) else RateLimited(cause, retry_after(headers))
     if status >= 500 or status in (408, 409, 425):
-        found = fault_of_rejection(text, cause)
-        return found if isinstance(found, ContextExceeded | FeatureMissing) else ServerError(cause)
+        fault = fault_of_rejection(text, cause)
+        return fault if isinstance(fault, ContextExceeded | FeatureMissing) else ServerError(cause)
     if status in (401, 402, 403):
         return AccessDenied(cause)
     return fault_of_rejection(text, cause)
 
 
 def fault_of_rejection(text: str, cause: str) -> Fault:
-    """What a request was refused for, by the words of the refusal."""
+    """Classify a rejected request by the text of the error."""
     if TOO_LONG.search(text):
         return ContextExceeded(cause)
     if FILTERED.search(text):
@@ -158,18 +158,18 @@ def fault_of_rejection(text: str, cause: str) -> Fault:
 
 
 def fault_in_stream(error: ErrorBody | str) -> Fault:
-    """The fault behind an error that comes inside a stream that had begun well."""
+    """Classify an error that arrives inside a stream."""
     body = ErrorBody(message=error) if isinstance(error, str) else error
     text = f"{body.message} {body.code} {body.type}"
-    cause = f"the server broke off: {body.message or text}"[:MAX_CAUSE]
+    cause = f"the server stopped with an error: {body.message or text}"[:MAX_CAUSE]
     if BUSY.search(text):
         return RateLimited(cause)
-    found = fault_of_rejection(text, cause)
-    return ServerError(cause) if isinstance(found, RequestRejected) else found
+    fault = fault_of_rejection(text, cause)
+    return ServerError(cause) if isinstance(fault, RequestRejected) else fault
 
 
 def error_text(body: bytes) -> str:
-    """What an error answer says, on one short line."""
+    """The message of an error answer, on one short line."""
     try:
         answer = msgspec.json.decode(body, type=ErrorAnswer)
     except DECODE_ERRORS:
@@ -185,7 +185,7 @@ def one_line(text: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """How many seconds the server asks to wait: milliseconds, seconds or a date."""
+    """The seconds that the server asks to wait; the headers give milliseconds, seconds or a date."""
     if milliseconds := parse_number(headers.get("retry-after-ms", "")):
         return milliseconds / 1000
     after = headers.get("retry-after", "")
@@ -203,6 +203,6 @@ def parse_number(text: str) -> float | None:
 
 
 def error_for(fault: Fault, name: str) -> SeptetError:
-    """Exit 5 where only a person can help; 75 where the chat can be resumed as it is."""
+    """NoModel (exit 5) if only a person can help, ModelFailed (exit 75) if the chat can be resumed as it is."""
     kind = NoModel if isinstance(fault, AccessDenied | RequestRejected) else ModelFailed
     return kind(f"{name}: {fault.cause}", fault.remedy)

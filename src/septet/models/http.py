@@ -1,4 +1,4 @@
-"""Unpacking what a server has compressed, a little at a time: a small answer may hide gigabytes."""
+"""The HTTP client for model services: limits on time and size, decompression in pieces, and failures as faults."""
 
 import math
 import zlib
@@ -19,28 +19,28 @@ from septet.models.faults import (
     fault_of_response,
 )
 
-PIECE = 1 << 16
+PIECE_BYTES = 1 << 16
 ZLIB_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
-"""Window sizes as zlib counts them; the last finds out by itself."""
+"""zlib's `wbits`; 47 detects the format itself."""
 
 
 class Decompressor:
     def __init__(self, encoding: str) -> None:
         if encoding not in ZLIB_WINDOWS:
-            raise InvalidAnswer(f"the answer is packed in a way that was not asked for ({encoding[:40]})")
+            raise InvalidAnswer(f"the answer is compressed with {encoding[:40]}, which was not requested")
         self._window = ZLIB_WINDOWS[encoding]
         self._inflater = zlib.decompressobj(self._window)
 
     def decompress(self, data: bytes) -> Iterator[bytes]:
-        """The content in pieces of at most PIECE bytes. Raises Garbled where it is none."""
+        """Decompress in pieces of at most PIECE_BYTES: a small answer may expand to gigabytes. Raises InvalidAnswer."""
         while data:
             try:
-                if piece := self._inflater.decompress(data, PIECE):
+                if piece := self._inflater.decompress(data, PIECE_BYTES):
                     yield piece
             except zlib.error as error:
-                raise InvalidAnswer(f"the answer cannot be unpacked ({error})") from error
+                raise InvalidAnswer(f"the answer cannot be decompressed ({error})") from error
             data = self._inflater.unconsumed_tail
-            if self._inflater.eof:  # what follows is a further part, packed by itself
+            if self._inflater.eof:  # another compressed member follows
                 data = self._inflater.unused_data
                 self._inflater = zlib.decompressobj(self._window)
 
@@ -51,16 +51,16 @@ if TYPE_CHECKING:
 MAX_ERROR_BYTES = 1 << 16
 DRAIN_SECONDS = 0.2
 MAX_ANSWER_BYTES = 8 << 20
-"""Bytes of text, reasoning and calls in one answer."""
+"""The limit for text, reasoning and calls of one answer."""
 STREAM_OVERHEAD = 8
-"""How many times as much a streamed answer may be on the wire: every token has a frame of some hundred bytes."""
+"""A streamed answer may be this many times larger: each token comes in a frame of some hundred bytes."""
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
 
 
 class HttpResponse:
-    """An answer that has begun: its content type and the pieces of its body as they come, unpacked.
+    """A response whose headers have arrived: iterate over it for the decompressed pieces of its body.
 
-    Raises Oversized beyond its bound: `longest` bytes for one that comes whole, more for a stream.
+    Raises AnswerTooLarge beyond `max_bytes`; a stream may have STREAM_OVERHEAD times as many.
     """
 
     def __init__(self, response: "aiohttp.ClientResponse", max_bytes: int | None = None) -> None:
@@ -68,45 +68,45 @@ class HttpResponse:
         self.content_type = response.content_type
         self.is_partial = response.status == 206
         self.max_bytes = max_bytes
-        packing = response.headers.get("Content-Encoding", "identity").strip().lower()
-        self._decompressor = Decompressor(packing) if packing != "identity" else None
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        self._decompressor = Decompressor(encoding) if encoding != "identity" else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         factor = 1 if self.content_type == "application/json" else STREAM_OVERHEAD
         left = math.inf if self.max_bytes is None else self.max_bytes * factor
-        async for packed in self._response.content.iter_any():
-            for piece in self._decompressor.decompress(packed) if self._decompressor else (packed,):
+        async for data in self._response.content.iter_any():
+            for piece in self._decompressor.decompress(data) if self._decompressor else (data,):
                 left -= len(piece)
                 if left < 0:
                     raise answer_too_large(self.max_bytes or 0)
                 yield piece
 
     async def read_head(self, size: int) -> bytes:
-        """Of an answer that may be anything, no more than that."""
-        found = b""
+        """Read at most the first `size` bytes."""
+        content = b""
         async for piece in self:
-            found += piece
-            if len(found) >= size:
+            content += piece
+            if len(content) >= size:
                 break
-        return found[:size]
+        return content[:size]
 
     async def drain(self) -> None:
-        """Read what follows the last event, so that the connection can be used again."""
+        """Read what follows the last event, so that the connection can be reused."""
         with anyio.move_on_after(DRAIN_SECONDS):
             left = MAX_ERROR_BYTES
             while left > 0 and (piece := await self._response.content.readany()):
                 left -= len(piece)
 
 
-def answer_too_large(longest: int) -> AnswerTooLarge:
-    return AnswerTooLarge(f"the answer is larger than {longest / (1 << 20):.3g} MiB")
+def answer_too_large(limit: int) -> AnswerTooLarge:
+    return AnswerTooLarge(f"the answer is larger than {limit / (1 << 20):.3g} MiB")
 
 
 class HttpClient:
-    """Opens its pool at the first request. One serves every model of a process; close it at the end.
+    """One client for all models of a process. It opens its connection pool at the first request; close it at the end.
 
-    `silent_seconds` without a single byte mean that the server has stalled, before its answer or inside it; an
-    answer of more than `longest_answer` bytes is a fault.
+    `read_timeout` seconds without a single byte, before the answer or inside it, are a fault, and so is an answer of
+    more than `max_answer_bytes`.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class HttpClient:
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
     def on_close(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Have something else closed together with these connections."""
+        """Register something to close together with these connections."""
         self._closers.append(close)
 
     def _open_session(self) -> "aiohttp.ClientSession":
@@ -135,7 +135,7 @@ class HttpClient:
                 total=None, sock_connect=self._connect_timeout, sock_read=self._read_timeout
             )
             connector = aiohttp.TCPConnector(limit=self._connections)
-            # Unpacking is ours: the client would unpack as much at once as there is.
+            # We decompress ourselves: the client would decompress everything at once.
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 timeout=timeout,
@@ -149,11 +149,11 @@ class HttpClient:
     async def post(
         self, url: str, headers: Mapping[str, str], body: bytes
     ) -> AsyncGenerator[HttpResponse, None]:
-        """Send a JSON body and read the answer. Raises faults only."""
+        """Send a JSON body and yield the response. Raises only faults."""
         session = self._open_session()
-        sent = {"Content-Type": "application/json", **headers}
+        all_headers = {"Content-Type": "application/json", **headers}
         with network_faults(url):
-            async with session.post(url, data=body, headers=sent, allow_redirects=False) as response:
+            async with session.post(url, data=body, headers=all_headers, allow_redirects=False) as response:
                 incoming = HttpResponse(response, self.max_answer_bytes)
                 if response.status != 200:
                     raise await read_fault(response, incoming)
@@ -161,7 +161,7 @@ class HttpClient:
 
     @asynccontextmanager
     async def fetch(self, url: str, start: int = 0) -> AsyncGenerator[HttpResponse, None]:
-        """A file from byte `start` on, or from its beginning where the server cannot do that."""
+        """Download a file from byte `start` on, or from its beginning if the server cannot do that."""
         session = self._open_session()
         headers = {"Range": f"bytes={start}-"} if start else {}
         with network_faults(url):
@@ -214,7 +214,7 @@ def network_faults(url: str) -> Generator[None, None, None]:
 
 
 def network_fault(error: Exception, url: str) -> Fault:
-    """The fault behind an exception of the HTTP client; names the host, never the whole address."""
+    """Classify an exception of the HTTP client. Names the host, never the whole address, which may hold a key."""
     import aiohttp
 
     host = urlsplit(url).netloc.rpartition("@")[2] or "the server"
@@ -222,11 +222,11 @@ def network_fault(error: Exception, url: str) -> Fault:
         case aiohttp.ClientConnectorDNSError():
             return ConnectionFailed(f"the name {host} cannot be resolved")
         case aiohttp.InvalidURL():
-            return RequestRejected("the address of the model's server makes no sense")
+            return RequestRejected("the address of the model's server is not valid")
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
             return RequestRejected(f"the certificate of {host} is not trusted")
         case aiohttp.SocketTimeoutError():
-            return TimedOut(f"{host} has been silent for too long")
+            return TimedOut(f"{host} sent nothing for too long")
         case aiohttp.ClientConnectorError() | TimeoutError():
             return ConnectionFailed(f"no connection to {host}")
         case aiohttp.ClientPayloadError():

@@ -1,4 +1,4 @@
-"""Server-sent events from bytes, exact under any split of them, and the answer that they bring in parts."""
+"""Parses server-sent events from any split of their bytes, and gathers an answer from its parts."""
 
 from collections.abc import AsyncGenerator
 from typing import Protocol
@@ -9,43 +9,43 @@ from septet.models.http import MAX_ANSWER_BYTES, HttpResponse, answer_too_large
 
 
 class EventStream:
-    """Feed it what the socket gives; it returns the data of each event that is complete by then."""
+    """`feed` takes the bytes as they arrive and returns the data of each event that they complete."""
 
     def __init__(self) -> None:
         self._pending: list[bytes] = []
-        self._fresh = True
+        self._at_start = True
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes wait for the end of their event."""
+        """The number of bytes received of an unfinished event."""
         return sum(map(len, self._pending))
 
     def feed(self, piece: bytes) -> list[bytes]:
-        # Only a line end can complete an event: a long one that comes in crumbs is joined once.
-        waits = bool(self._pending) and self._pending[-1].endswith(b"\r")
+        # Only a line end can complete an event, so the pieces of a long one are joined once.
+        after_return = bool(self._pending) and self._pending[-1].endswith(b"\r")
         self._pending.append(piece)
-        if not waits and b"\n" not in piece and b"\r" not in piece:
+        if not after_return and b"\n" not in piece and b"\r" not in piece:
             return []
         text = b"".join(self._pending)
-        if self._fresh:
+        if self._at_start:
             text = text.removeprefix(b"\xef\xbb\xbf")
-            self._fresh = False
-        # A carriage return at the very end may be half of a line end.
-        held = text[-1:] if text.endswith(b"\r") else b""
+            self._at_start = False
+        # A carriage return at the very end may be the first half of CRLF.
+        carriage_return = text[-1:] if text.endswith(b"\r") else b""
         if b"\r" in text:
-            text = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            text = text[: len(text) - len(carriage_return)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *blocks, rest = text.split(b"\n\n")
-        self._pending = [rest + held]
+        self._pending = [rest + carriage_return]
         return [data for block in blocks if (data := event_data(block)) is not None]
 
     def end(self) -> list[bytes]:
-        """The last event, where the server left out only the blank line after it."""
+        """The last event, if the server left out only the blank line after it."""
         whole_lines = b"".join(self._pending).endswith((b"\n", b"\r"))
         return self.feed(b"\n\n") if whole_lines else []
 
 
 def event_data(block: bytes) -> bytes | None:
-    """The data lines of one event; None where it has none (a comment, a name alone)."""
+    """The data of one event; None if it has none (a comment, or only a name)."""
     if block.startswith(b"data: ") and b"\n" not in block:
         return block[6:]
     lines = [
@@ -56,32 +56,32 @@ def event_data(block: bytes) -> bytes | None:
     return b"\n".join(lines) if lines else None
 
 
-STREAMS = ("text/event-stream", "application/octet-stream", "text/plain")
+STREAM_TYPES = ("text/event-stream", "application/octet-stream", "text/plain")
 
 
 class AnswerParts:
-    """The pieces of an answer as they come in; `size` counts the characters of text, reasoning and calls."""
+    """The parts of an answer as they arrive; `size` counts the characters of text, reasoning and calls."""
 
     def __init__(self) -> None:
         self.size = 0
         self.texts: list[str] = []
         self.reasons: list[str] = []
-        self._given = (0, 0)
+        self._sent = (0, 0)
 
     def add(self, parts: list[str], text: str) -> None:
         parts.append(text)
         self.size += len(text)
 
     def take_delta(self) -> Delta | None:
-        """What has come since the last time this was asked."""
-        texts, reasons = self._given
-        if len(self.texts) == texts and len(self.reasons) == reasons:
+        """What has arrived since the last call; None if nothing."""
+        text_count, reason_count = self._sent
+        if len(self.texts) == text_count and len(self.reasons) == reason_count:
             return None
-        self._given = (len(self.texts), len(self.reasons))
-        return Delta(text="".join(self.texts[texts:]), reasoning="".join(self.reasons[reasons:]))
+        self._sent = (len(self.texts), len(self.reasons))
+        return Delta(text="".join(self.texts[text_count:]), reasoning="".join(self.reasons[reason_count:]))
 
     def answer(self, text: str, model: str, calls: tuple[ToolCall, ...], stop: StopReason) -> Answer:
-        """The whole answer. Raises InvalidAnswer where it says nothing although it ended as usual."""
+        """The whole answer. Raises InvalidAnswer if it is empty although it finished normally."""
         stop = "calls" if calls and stop != "length" else stop
         if not text and not calls and stop == "finished":
             raise InvalidAnswer("the answer was empty")
@@ -89,7 +89,7 @@ class AnswerParts:
 
 
 class AnswerReader(Protocol):
-    """Reads the data of an answer's events into its parts; `is_complete` once the protocol's last event has come."""
+    """Reads the data of events into the parts of an answer; `is_complete` after the protocol's last event."""
 
     is_complete: bool
     parts: AnswerParts
@@ -98,22 +98,22 @@ class AnswerReader(Protocol):
 
 
 async def read_deltas(incoming: HttpResponse, reader: AnswerReader) -> AsyncGenerator[Delta, None]:
-    """What is new after each piece from the network, however many events it held.
+    """Yield one delta for each piece from the network, however many events it holds.
 
-    An empty delta is a sign of life: bytes came, but nothing to show. Raises Oversized where it becomes too much.
+    An empty delta is a sign of life: bytes came, but no text. Raises AnswerTooLarge.
     """
-    longest = incoming.max_bytes or MAX_ANSWER_BYTES
+    limit = incoming.max_bytes or MAX_ANSWER_BYTES
     if incoming.content_type == "application/json":
         reader.feed(b"".join([piece async for piece in incoming]))
         yield reader.parts.take_delta() or Delta()
         return
-    if incoming.content_type not in STREAMS:
+    if incoming.content_type not in STREAM_TYPES:
         raise InvalidAnswer(f"the server sent {incoming.content_type} instead of an answer")
     events = EventStream()
     async for piece in incoming:
         for data in events.feed(piece):
             reader.feed(data)
-        check_size(max(reader.parts.size, events.pending_bytes), longest)
+        check_size(max(reader.parts.size, events.pending_bytes), limit)
         yield reader.parts.take_delta() or Delta()
         if reader.is_complete:
             await incoming.drain()
@@ -124,6 +124,6 @@ async def read_deltas(incoming: HttpResponse, reader: AnswerReader) -> AsyncGene
         yield delta
 
 
-def check_size(size: int, longest: int) -> None:
-    if size > longest:
-        raise answer_too_large(longest)
+def check_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise answer_too_large(limit)

@@ -1,7 +1,7 @@
-"""The table of providers: which words a model's name may begin with, and who opens the model.
+"""The table of providers: finds the provider of a model by the prefix of the model's name.
 
-A new provider is one file in `providers/` and one line here. The order is that in which models are chosen when nobody
-named one.
+A new provider is one file in `providers/` and one line here. If the person names no model, the first provider in this
+order that has a key supplies it.
 """
 
 import re
@@ -33,29 +33,29 @@ PROVIDERS: tuple[Provider, ...] = (
     scripted.PROVIDER,
     replay.PROVIDER,
 )
-GROUP = "septet.providers"
+ENTRY_POINT_GROUP = "septet.providers"
 
 
 def installed_providers() -> tuple[Provider, ...]:
-    """The providers that installed packages bring."""
-    return tuple(provider for provider in plugins(GROUP) if isinstance(provider, Provider))
+    """The providers in installed packages."""
+    return tuple(provider for provider in plugins(ENTRY_POINT_GROUP) if isinstance(provider, Provider))
 
 
 def find_provider(name: str, added: Sequence[Provider] = ()) -> tuple[Provider, str]:
     """The provider of a model and the provider's own name for it. Raises BadConfig for an unknown name.
 
-    `added` come before the table. Installed packages are asked last: to look for them takes time.
+    `added` come before the table. Installed packages come last, because searching them takes time.
     """
     if name.startswith(("http://", "https://")):
         name = f"url:{name}"
-    found = _match(name, (*added, *PROVIDERS)) or _match(name, installed_providers())
-    if found is None:
+    match = _match(name, (*added, *PROVIDERS)) or _match(name, installed_providers())
+    if match is None:
         raise unknown_name(name, (*added, *PROVIDERS))
-    return found
+    return match
 
 
 def resolve(name: str, settings: ProviderSettings, added: Sequence[Provider] = ()) -> Endpoint:
-    """The endpoint that a name stands for. Raises NoModel where a key is missing and BadConfig for an unknown name."""
+    """The endpoint of a model. Raises NoModel if a key is missing and BadConfig for an unknown name."""
     provider, model = find_provider(name, added)
     return provider.endpoint(model, settings)
 
@@ -71,5 +71,5 @@ def unknown_name(name: str, providers: Sequence[Provider]) -> BadConfig:
     if near and near[0] != first:
         prefix = next(provider.prefix for provider in providers if provider.name == near[0])
         return BadConfig(f"'{name[:80]}' names no model", f"did you mean '{prefix}…'?")
-    forms = [provider.form for provider in providers]
-    return BadConfig(f"'{name[:80]}' names no model", f"use {', '.join(forms[:-1])} or {forms[-1]}")
+    patterns = [provider.name_pattern for provider in providers]
+    return BadConfig(f"'{name[:80]}' names no model", f"use {', '.join(patterns[:-1])} or {patterns[-1]}")

@@ -1,4 +1,4 @@
-"""Control groups: the kernel counts a run's processes and memory as a whole, where we may ask it to."""
+"""Control groups: the kernel limits the processes and memory of a whole run, if we may create groups."""
 
 import os
 import signal
@@ -19,14 +19,14 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _MEMBERSHIPS = Path("/proc/self/cgroup")
 _CONTROLLERS = ("pids", "memory")
 
-_TRIES = 2000
+_KILL_ATTEMPTS = 2000
 _UNLIMITED = {"pids.max": "max", "memory.max": "max", "memory.limit_in_bytes": "-1"}
 _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class ControlGroup:
-    """The groups of one run: one for both controllers (version 2) or one for each (version 1)."""
+    """The groups of one run: one for both controllers (version 2) or one for each (version 1). May be empty."""
 
     folders: tuple[Path, ...] = ()
 
@@ -39,31 +39,31 @@ class ControlGroup:
         return any((folder / "memory.stat").exists() for folder in self.folders)
 
     def limit(self, limits: Limits) -> None:
-        """From now on; a group that does not take its limits could hold nobody, so it is an error."""
+        """Set the limits. Raises SandboxFailed if that fails, because the run would be unlimited."""
         for folder in self.folders:
             if not _write_values(folder, group_values(limits)):
-                raise SandboxFailed(f"the control group {folder.name} took no limits", "septet doctor")
+                raise SandboxFailed(f"the control group {folder.name} accepts no limits", "septet doctor")
 
     def enter_script(self) -> str:
-        """A script by which a shell walks into the group."""
-        doors = [quote(str(folder / "cgroup.procs")) for folder in self.folders]
-        return "".join(f"echo $$ >{door} || exit 125;" for door in doors)
+        """A shell script that moves its shell into the group."""
+        files = [quote(str(folder / "cgroup.procs")) for folder in self.folders]
+        return "".join(f"echo $$ >{file} || exit 125;" for file in files)
 
     def limit_hit(self) -> Bound | None:
-        """The limit that the group ran into, if any."""
+        """The limit that the group has reached, if any."""
         for folder in self.folders:
-            if _number(folder / "pids.events", "max"):
+            if _read_count(folder / "pids.events", "max"):
                 return "processes"
-            if _number(folder / "memory.events", "oom_kill") or _number(
+            if _read_count(folder / "memory.events", "oom_kill") or _read_count(
                 folder / "memory.oom_control", "oom_kill"
             ):
                 return "memory"
         return None
 
     def remove(self) -> None:
-        """Kill whoever is still inside, then take the groups away."""
+        """Kill the processes in the groups, then remove the groups."""
         for folder in self.folders:
-            for _ in range(_TRIES):
+            for _ in range(_KILL_ATTEMPTS):
                 if not _kill_members(folder):
                     break
                 time.sleep(0.001)
@@ -72,7 +72,7 @@ class ControlGroup:
 
 
 def _kill_members(folder: Path) -> bool:
-    """Whether there was anybody to kill."""
+    """Kill all processes in a group; returns whether there were any."""
     pids = _read(folder / "cgroup.procs").split()
     for pid in map(int, pids):
         with suppress(ProcessLookupError):
@@ -82,7 +82,7 @@ def _kill_members(folder: Path) -> bool:
 
 @contextmanager
 def make_control_group(limits: Limits | None = None) -> Generator[ControlGroup]:
-    """A group with these limits, if they are known yet; an empty one, which holds nobody, where none can be made."""
+    """A group with these limits, or unlimited for now. Without permission to create groups, an empty ControlGroup."""
     group = _create(group_values(limits) if limits else _UNLIMITED)
     try:
         yield group
@@ -92,7 +92,7 @@ def make_control_group(limits: Limits | None = None) -> Generator[ControlGroup]:
 
 def _create(values: Mapping[str, str]) -> ControlGroup:
     name = f"septet-{os.getpid()}-{next(_numbers)}"
-    made: list[Path] = []
+    folders: list[Path] = []
     for parent in _writable_parents():
         folder = parent / name
         try:
@@ -100,10 +100,10 @@ def _create(values: Mapping[str, str]) -> ControlGroup:
         except OSError:
             continue
         if _write_values(folder, values):
-            made.append(folder)
+            folders.append(folder)
         else:
             folder.rmdir()
-    return ControlGroup(tuple(made))
+    return ControlGroup(tuple(folders))
 
 
 def _write_values(folder: Path, values: Mapping[str, str]) -> bool:
@@ -118,14 +118,14 @@ def _write_values(folder: Path, values: Mapping[str, str]) -> bool:
 
 @cache
 def _writable_parents() -> tuple[Path, ...]:
-    found = tuple(parents(_read(_MEMBERSHIPS), _read(_MOUNTS)))
-    for parent in found:
-        sweep(parent)
-    return found
+    folders = tuple(parents(_read(_MEMBERSHIPS), _read(_MOUNTS)))
+    for parent in folders:
+        remove_stale_groups(parent)
+    return folders
 
 
 def control_group_of(pid: int) -> ControlGroup:
-    """The groups that somebody else has put a process into: to look at what it meets there."""
+    """The groups of a process that another program started, to see which limit it reaches."""
     mounts = dict(_mounts(_read(_MOUNTS)))
     lines = (line.split(":", 2) for line in _read(Path("/proc", str(pid), "cgroup")).splitlines())
     return ControlGroup(
@@ -133,8 +133,8 @@ def control_group_of(pid: int) -> ControlGroup:
     )
 
 
-def sweep(parent: Path) -> None:
-    """Take away what a Septet that was killed has left: groups of a process that is no more."""
+def remove_stale_groups(parent: Path) -> None:
+    """Remove groups that a killed Septet process left behind."""
     for folder in parent.glob("septet-*-*"):
         if not Path("/proc", folder.name.split("-")[1]).exists():
             with suppress(OSError):
@@ -142,7 +142,7 @@ def sweep(parent: Path) -> None:
 
 
 def parents(memberships: str, mounted: str) -> Iterator[Path]:
-    """Where a group of our own may be made: within our own (version 1), beside our own (version 2)."""
+    """The groups in which we can create ours: our own (version 1) or its parent (version 2)."""
     mounts = dict(_mounts(mounted))
     for line in memberships.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -155,19 +155,19 @@ def parents(memberships: str, mounted: str) -> Iterator[Path]:
 
 
 def _mounts(mounted: str) -> Iterator[tuple[str, Path]]:
-    """Controller → where its hierarchy is mounted whole; "" is version 2's."""
+    """Controllers and where their hierarchies are mounted; "" stands for version 2."""
     for line in mounted.splitlines():
         fields, _, kind = line.partition(" - ")
-        _, _, _, root, place, *_ = fields.split()
+        _, _, _, root, target, *_ = fields.split()
         name, _, options = kind.split(" ", 2)
         if root == "/" and name == "cgroup2":
-            yield "", Path(place)
+            yield "", Path(target)
         elif root == "/" and name == "cgroup":
             for controller in set(_CONTROLLERS) & set(options.replace(" ", ",").split(",")):
-                yield controller, Path(place)
+                yield controller, Path(target)
 
 
-def _number(path: Path, key: str) -> int:
+def _read_count(path: Path, key: str) -> int:
     for line in _read(path).splitlines():
         if line.startswith(f"{key} "):
             return int(line.split()[1])

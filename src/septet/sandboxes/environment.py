@@ -1,4 +1,4 @@
-"""The environment of a program in a sandbox: an allow-list, never what this process happens to have."""
+"""The environment variables and the interpreter of programs in a sandbox: an allow-list, not our own environment."""
 
 import os
 import sys
@@ -15,21 +15,21 @@ _INHERITED = ("TZ",)
 
 @cache
 def plain_environment() -> Path:
-    """An interpreter with its standard library and nothing else: what is installed beside Septet is Septet's own."""
+    """A virtual environment without packages: those installed beside Septet are not for programs."""
     folder = process_folder("python")
     make_environment(folder, base_interpreter())
     return folder
 
 
 def base_interpreter() -> Path:
-    """The interpreter that this program's environment is built upon."""
+    """The interpreter below this program's virtual environment."""
     return Path(sys.executable).resolve()
 
 
 def make_environment(
     folder: Path, interpreter: Path, version: str = "{}.{}".format(*sys.version_info)
 ) -> None:
-    """As `python -m venv --without-pip` does, but without starting the interpreter, which may be another one."""
+    """Do what `python -m venv --without-pip` does, without starting the interpreter, which may not be ours."""
     (folder / "bin").mkdir(parents=True, exist_ok=True)
     (folder / "lib" / f"python{version}" / "site-packages").mkdir(parents=True, exist_ok=True)
     settings = f"home = {interpreter.parent}\ninclude-system-site-packages = false\nversion = {version}\n"
@@ -39,29 +39,29 @@ def make_environment(
 
 
 def launcher() -> tuple[str, ...]:
-    """How a program of ours is run inside, its source to follow: nothing that stands in the workspace is imported."""
+    """The beginning of a command that runs our own source inside; -I keeps it from importing from the workspace."""
     return (str(plain_environment() / "bin" / "python"), "-I", "-c")
 
 
 @cache
 def interpreter_folders() -> tuple[Path, ...]:
-    """Where the interpreter of programs lives: their environment and what that is built upon."""
+    """The folders of the programs' interpreter: the virtual environment and the installation below it."""
     base = [Path(folder) for folder in (sys.base_prefix, sys.base_exec_prefix)]
-    found = dict.fromkeys([*base, base_interpreter().parent, plain_environment()])
+    folders = dict.fromkeys([*base, base_interpreter().parent, plain_environment()])
     return tuple(
         folder
-        for folder in found
-        if not any(folder.is_relative_to(other) for other in found if other != folder)
+        for folder in folders
+        if not any(folder.is_relative_to(other) for other in folders if other != folder)
     )
 
 
 def search_path(first: Iterable[Path] = ()) -> str:
-    """The PATH of programs, with folders before all others."""
+    """The PATH of programs, beginning with the given folders."""
     return os.pathsep.join([*map(str, first), str(plain_environment() / "bin"), *_SYSTEM_PATH])
 
 
 def environment(extra: Mapping[str, str], home: str = HOME, temporary: str = "/tmp") -> dict[str, str]:  # noqa: S108  the sandbox's own
-    """What a program sees, `extra` last. Python leaves no caches in the workspace and prints at once."""
+    """The variables of a program; `extra` wins. Python writes no caches to the workspace and does not buffer."""
     return {
         "PATH": search_path(),
         "HOME": home,

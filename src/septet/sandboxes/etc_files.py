@@ -1,4 +1,4 @@
-"""The /etc of a sandbox: made once per process from harmless files of the machine and lines of our own."""
+"""The /etc of a sandbox: built once per process from harmless files of the machine and files of our own."""
 
 import shutil
 from contextlib import suppress
@@ -33,7 +33,7 @@ _OWN_FILES = {
 
 
 ETC_PATHS = tuple(str(_ETC / name) for name in (*_COPIED_FILES, *_OWN_FILES))
-"""The machine's own files of these names, for where no other /etc can be shown."""
+"""The machine's files of these names, for rungs that cannot mount another /etc."""
 
 
 @cache
@@ -57,5 +57,5 @@ def _copy_file(source: Path, target: Path) -> None:
 
 
 def _links_into_usr(path: Path) -> bool:
-    """A link into a place that the program sees anyway is kept as a link."""
+    """Whether a link points into /usr: it stays a link, because the program sees /usr."""
     return path.is_symlink() and path.resolve().is_relative_to("/usr")

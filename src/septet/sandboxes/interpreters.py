@@ -1,4 +1,4 @@
-"""Which Python a program runs with: its project's own, or a plain one. Nothing of Septet's own environment is in it."""
+"""Chooses a program's Python: its project's own, or a plain one, never Septet's environment."""
 
 import os
 import re
@@ -33,12 +33,12 @@ _REAL_NAME = re.compile(r"python(3\.\d+)")
 _REQUIREMENT = re.compile(r"[\w.-]+")
 SOURCES = "src"
 _SOURCES, _SITES, _PYTEST = "SEPTET_SOURCES", "SEPTET_SITES", "SEPTET_PYTEST"
-"""Read by `inside/sitecustomize.py`, which every Python inside begins with."""
+"""Variables for `inside/sitecustomize.py`, which every Python inside runs first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectEnvironment:
-    """A `.venv` that stands in a project, and the interpreter that it is built upon."""
+    """The `.venv` of a project, and the interpreter below it."""
 
     folder: Path
     interpreter: Path
@@ -46,20 +46,20 @@ class ProjectEnvironment:
 
     @property
     def visible_paths(self) -> tuple[Path, ...]:
-        """What a program has to see: the environment, the interpreter and its library, and nothing around them.
+        """The paths that a program needs: the environment, the interpreter and its library, and nothing else.
 
-        The environment may know its interpreter by another path than the real one; where that leads to the same
-        folder, it is shown too.
+        The environment may refer to its interpreter by another path; if that leads to the same folder, it is
+        included too.
         """
         real = self.interpreter.parent.parent
-        known = _home_of(self.folder).parent
-        prefixes = [real, known] if known != real and _real(known) == real else [real]
+        named = _home_of(self.folder).parent
+        prefixes = [real, named] if named != real and _real(named) == real else [real]
         return (self.folder, *(prefix / name for prefix in prefixes for name in ("bin", "lib")))
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreters:
-    """Gives every job its Python; `cache` is where pytest is kept for projects that have none."""
+    """Gives each job its Python; `cache` holds pytest for projects without it."""
 
     cache: Path
 
@@ -75,18 +75,18 @@ class Interpreters:
             **({_SOURCES: f"{job.place}/{SOURCES}"} if source_folder(Path(job.workspace)) else {}),
             **job.environment,
         }
-        seen = (pytest, *(own.visible_paths if own else ()))
+        visible = (pytest, *(own.visible_paths if own else ()))
         command = ("python", str(modules_folder() / "septet_pytest.py"), *PYTEST_OPTIONS, *job.only)
         return replace(
             job,
             command=command if job.tests else job.command,
             environment=variables,
-            readable=(*job.readable, *map(str, seen)),
+            readable=(*job.readable, *map(str, visible)),
         )
 
 
 def add_site_packages(job: Job, site: Path, environment: Path) -> Job:
-    """The job with one more environment: its interpreter, unless the project has its own, and what is installed."""
+    """The job with one more environment: its packages and, unless the project has one, its interpreter."""
     variables = dict(job.environment)
     if "VIRTUAL_ENV" not in variables:
         path = variables.get("PATH", search_path())
@@ -97,40 +97,40 @@ def add_site_packages(job: Job, site: Path, environment: Path) -> Job:
 
 
 def source_folder(workspace: Path) -> Path | None:
-    """`src`, where packages are kept there: what is tested is the project's own and not what is installed."""
+    """`src`, if it holds packages: tests must use the project's code, not an installed copy."""
     folder = workspace / SOURCES
     with suppress(OSError):
         if not folder.is_dir() or (folder / "__init__.py").exists():
             return None
-        found = (
+        modules = (
             entry for entry in folder.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").exists()
         )
-        return folder if any(found) else None
+        return folder if any(modules) else None
     return None
 
 
 def project_environment(project: Path) -> ProjectEnvironment | None:
-    """Only one that links to a Python installation outside: what stands in the project may have been made there."""
+    """The project's `.venv`, only if it links to a Python outside: programs may have written one inside."""
     folder = project.resolve() / ".venv"
     link = folder / "bin" / "python"
     try:
         if folder.is_symlink() or not (folder / "pyvenv.cfg").is_file() or not link.is_symlink():
             return None
-    except OSError:  # a folder that cannot be looked at: the run says why
+    except OSError:  # an unreadable folder: the run reports why
         return None
     interpreter = _real(link)
-    named = _REAL_NAME.fullmatch(interpreter.name)
-    if named is None or interpreter.is_relative_to(project) or not _is_installation(interpreter, named[1]):
+    name = _REAL_NAME.fullmatch(interpreter.name)
+    if name is None or interpreter.is_relative_to(project) or not _is_installation(interpreter, name[1]):
         return None
-    return ProjectEnvironment(folder, interpreter, named[1])
+    return ProjectEnvironment(folder, interpreter, name[1])
 
 
 def _is_installation(interpreter: Path, version: str) -> bool:
-    """Nobody gets to see a folder by calling it an interpreter's."""
+    """Whether this is a real Python installation: else a program could expose any folder by a link to it."""
     prefix = interpreter.parent.parent
     library = prefix / "lib" / f"python{version}" / "os.py"
-    whole = interpreter.parent.name == "bin" and library.is_file() and os.access(interpreter, os.X_OK)
-    return whole and prefix != Path.home()
+    is_complete = interpreter.parent.name == "bin" and library.is_file() and os.access(interpreter, os.X_OK)
+    return is_complete and prefix != Path.home()
 
 
 def _home_of(environment: Path) -> Path:
@@ -147,13 +147,13 @@ def _real(path: Path) -> Path:
 
 
 def site_packages(environment: Path) -> list[str]:
-    """Where an environment keeps what is installed in it."""
+    """The package folders of an environment."""
     return [str(path) for path in sorted(environment.glob("lib/python3*/site-packages"))]
 
 
 @cache
 def modules_folder() -> Path:
-    """Modules that every Python inside finds, beside the interpreter of this process."""
+    """A folder with our modules, on the path of every Python inside."""
     folder = plain_environment() / "modules"
     folder.mkdir()
     for name, source in _MODULES.items():
@@ -163,12 +163,15 @@ def modules_folder() -> Path:
 
 @lru_cache(maxsize=4)
 def pytest_folder(cache: Path) -> Path:
-    """pytest and what it needs, and nothing else, made once from what is installed beside Septet."""
+    """A folder with pytest and its dependencies, copied once from the packages beside Septet."""
     distributions = list(dependency_closure("pytest"))
-    known = "\n".join(
-        [sys.implementation.cache_tag, *sorted(f"{one.name} {one.version}" for one in distributions)]
+    inputs = "\n".join(
+        [
+            sys.implementation.cache_tag,
+            *sorted(f"{distribution.name} {distribution.version}" for distribution in distributions),
+        ]
     )
-    name = f"pytest-{distributions[0].version}-{sha256(known.encode()).hexdigest()[:8]}"
+    name = f"pytest-{distributions[0].version}-{sha256(inputs.encode()).hexdigest()[:8]}"
     if (cache / name).is_dir():
         return cache / name
     try:
@@ -180,15 +183,15 @@ def pytest_folder(cache: Path) -> Path:
         return _build(distributions, process_folder("pytest"))
 
 
-def _publish(made: Path, wanted: Path) -> Path:
-    """Under its own name, unless somebody else was quicker."""
+def _publish(folder: Path, target: Path) -> Path:
+    """Rename a folder to its final name, unless another process has created that meanwhile."""
     try:
-        made.rename(wanted)
+        folder.rename(target)
     except OSError:
-        shutil.rmtree(made, ignore_errors=True)
-        if not wanted.is_dir():
+        shutil.rmtree(folder, ignore_errors=True)
+        if not target.is_dir():
             raise
-    return wanted
+    return target
 
 
 def _build(distributions: Sequence[Distribution], folder: Path) -> Path:
@@ -206,24 +209,28 @@ def _build(distributions: Sequence[Distribution], folder: Path) -> Path:
 
 
 def _compile(folder: Path) -> None:
-    """What every run imports is compiled once: sandboxes leave no caches behind."""
+    """Compile what every run imports once, because sandboxes leave no caches behind."""
     code = f"import sys; sys.path.append({str(folder)!r}); import pytest; pytest.main(['--version'])"
     command = [str(base_interpreter()), "-I", "-S", "-c", code]
     subprocess.run(command, env={}, cwd="/", capture_output=True, check=False)
 
 
 def dependency_closure(name: str) -> Iterator[Distribution]:
-    """An installed distribution and all that it needs here; a need that depends on the system is left out."""
+    """An installed distribution and its dependencies; those with environment markers are left out."""
     seen: set[str] = set()
-    waiting = [name]
-    while waiting:
-        found = _find_distribution(waiting.pop(0))
-        if found.name.lower() in seen:
+    queue = [name]
+    while queue:
+        package = _find_distribution(queue.pop(0))
+        if package.name.lower() in seen:
             continue
-        seen.add(found.name.lower())
-        yield found
-        needs = [_REQUIREMENT.match(need) for need in found.requires or () if ";" not in need]
-        waiting += [need[0] for need in needs if need]
+        seen.add(package.name.lower())
+        yield package
+        requirements = [
+            _REQUIREMENT.match(requirement)
+            for requirement in package.requires or ()
+            if ";" not in requirement
+        ]
+        queue += [requirement[0] for requirement in requirements if requirement]
 
 
 def _find_distribution(name: str) -> Distribution:
@@ -234,11 +241,11 @@ def _find_distribution(name: str) -> Distribution:
 
 
 def copy_distributions(distributions: Sequence[Distribution], folder: Path) -> None:
-    """The files of distributions, and what is compiled of them, in a folder of their own."""
-    for one in distributions:
-        for file in one.files or ():
+    """Copy the files of distributions, with their compiled forms, into a folder."""
+    for package in distributions:
+        for file in package.files or ():
             if ".." not in file.parts and file.parts[0] != "bin":
-                _copy_file(Path(str(one.locate_file(file))), folder / file)
+                _copy_file(Path(str(package.locate_file(file))), folder / file)
 
 
 def _copy_file(source: Path, target: Path) -> None:

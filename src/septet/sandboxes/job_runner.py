@@ -1,4 +1,4 @@
-"""Runs any job on a rung: with its mode (screen, server, cell in a kernel), its network and what every job gets."""
+"""Runs any job on a rung, with its mode (screen, server, cell in a kernel), its network and its preparations."""
 
 import shutil
 from collections.abc import Callable
@@ -23,12 +23,12 @@ from septet.sandboxes.view import existing_folder
 from septet.sandboxes.warm import WarmRunner, WarmSandbox, discard
 
 _INSIDE = Path(__file__).with_name("inside")
-_STILL_SECONDS, _SURELY_STILL_SECONDS = 0.6, 3.0
-"""How long a picture stays the same until it is taken; longer where the program might go on to something else."""
+_SETTLED_SECONDS, _LONG_SETTLED_SECONDS = 0.6, 3.0
+"""How long the display must stay unchanged before the screenshot; longer if a window is optional."""
 
 
 def apply_mode(job: Job) -> Job:
-    """The job whose command does what the mode asks for. Cells are no commands: see `kernels`."""
+    """The job with a command that implements its mode. Cells have no command: they run in a kernel."""
     match job.mode:
         case None:
             return job
@@ -43,25 +43,25 @@ def apply_mode(job: Job) -> Job:
 
 
 def screen_job(job: Job, screen: Screen) -> Job:
-    """The program on a screen of its own; one that only might use it does without where there is none."""
+    """Run the program on a virtual screen; if Xvfb is missing, without one, unless the program needs it."""
     if shutil.which("Xvfb") is None:
         if screen.needed:
             raise SandboxFailed("a program with a window needs Xvfb", "apt install xvfb")
         return replace(job, mode=None)
-    settled = _STILL_SECONDS if screen.needed else _SURELY_STILL_SECONDS
+    settled = _SETTLED_SECONDS if screen.needed else _LONG_SETTLED_SECONDS
     times = str(screen.seconds), str(settled)
-    return _inside(job, "screen.py", screen.picture, *times, _need_word(screen.needed))
+    return _inside(job, "screen.py", screen.picture, *times, _need_argument(screen.needed))
 
 
 def server_job(job: Job, server: Server) -> Job:
-    """The program as a server: asked once on its port inside the sandbox, its answer shown, then ended."""
-    word = _need_word(server.needed) if server.holds is None else "checked"
-    if server.holds is not None:  # not among the words of the command, which the program could read
+    """Run the program as a server: request it once inside the sandbox, print its answer, then terminate it."""
+    need = _need_argument(server.needed) if server.holds is None else "checked"
+    if server.holds is not None:  # not an argument: the program could read the command line
         job = replace(job, stdin=server.holds.encode())
-    return _inside(job, "http_probe.py", str(server.port), server.path, str(server.seconds), word)
+    return _inside(job, "http_probe.py", str(server.port), server.path, str(server.seconds), need)
 
 
-def _need_word(needed: bool) -> str:
+def _need_argument(needed: bool) -> str:
     return "needed" if needed else "perhaps"
 
 
@@ -78,12 +78,12 @@ def _source(name: str) -> str:
 _MAX_KERNELS = 4
 
 Preparation = Callable[[Job], Job]
-"""Something that every job gets, such as the packages of its workspace."""
+"""Changes every job, for example adds the packages of its workspace."""
 
 
 @dataclass(slots=True)
 class KernelSlot:
-    """A kernel that waits for its next cell, the job that it was made for and the place of its proxy."""
+    """A kernel, the job that it was started for and the folder of its proxy's socket."""
 
     kernel: Kernel
     job: Job
@@ -106,7 +106,7 @@ class KernelSlot:
 
 @dataclass(slots=True)
 class JobRunner:
-    """Makes a plain job of any job and gives it to the rung. Kernels wait here between their cells."""
+    """Turns any job into a plain one and runs it on the rung. Holds the kernels between their cells."""
 
     rung: Sandbox
     preparations: tuple[Preparation, ...] = ()
@@ -115,9 +115,9 @@ class JobRunner:
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         existing_folder(job.workspace)
-        job = job if isinstance(self.rung, Bubblewrap) else unmounted(job)
-        for fit in self.preparations:
-            job = fit(job)
+        job = job if isinstance(self.rung, Bubblewrap) else without_mounts(job)
+        for prepare in self.preparations:
+            job = prepare(job)
         if isinstance(job.mode, Cell):
             return await (await self._kernel(job)).run(job.mode, listen)
         async with open_network(apply_mode(job)) as plain:
@@ -126,7 +126,7 @@ class JobRunner:
             return await self.rung.run(plain, listen)
 
     async def _run_warm(self, rung: Bubblewrap, job: Job, listen: Listener | None) -> RunResult:
-        """In the spare that waits, if one does; before coming back, the next one is started."""
+        """Run the job in the prepared sandbox, if there is one; the next one is started before this returns."""
         result: RunResult | SeptetError | None = None
         async with anyio.create_task_group() as group:
             try:
@@ -135,40 +135,40 @@ class JobRunner:
                 result = error
         if isinstance(result, SeptetError):
             raise result
-        assert result is not None, "a task group that ends quietly has done its work"
+        assert result is not None, "a task group that ends normally has run the job"
         return result
 
     async def _kernel(self, job: Job) -> KernelSlot:
-        """The workspace's own; one that was made for other circumstances gives way."""
+        """The kernel of the workspace; one that was started for a different job is replaced."""
         wanted = replace(job, mode=None, command=())
-        kept = self.kernels.pop(job.workspace, None)
-        if kept is not None and kept.job != wanted:
-            await kept.end()
-            kept = None
-        kept = kept or _make_slot(self.rung, wanted)
-        self.kernels[job.workspace] = kept
+        slot = self.kernels.pop(job.workspace, None)
+        if slot is not None and slot.job != wanted:
+            await slot.end()
+            slot = None
+        slot = slot or _make_slot(self.rung, wanted)
+        self.kernels[job.workspace] = slot
         if len(self.kernels) > _MAX_KERNELS:
             await self.kernels.pop(next(iter(self.kernels))).end()
-        return kept
+        return slot
 
     async def release(self, workspace: str) -> None:
-        """Nobody works there for now: nothing waits there any longer. What a kernel knew is in the log."""
-        kept, spare = self.kernels.pop(workspace, None), self.spares.pop(_real_path(workspace), None)
+        """End the kernel and the prepared sandbox of a workspace. The log has what is needed to rebuild the kernel."""
+        slot, spare = self.kernels.pop(workspace, None), self.spares.pop(_real_path(workspace), None)
         with anyio.CancelScope(shield=True):
-            if kept is not None:
-                await kept.end()
+            if slot is not None:
+                await slot.end()
             if spare is not None:
                 await discard(spare)
 
 
-def unmounted(job: Job) -> Job:
-    """On a rung without mounts the program runs where its files are; what it shares is linked there."""
+def without_mounts(job: Job) -> Job:
+    """Replace mounts on a rung that has none: run in the workspace itself, with links to shared folders."""
     for name in job.shared:
-        place = Path(job.workspace, name)
+        path = Path(job.workspace, name)
         with suppress(OSError):
-            if place.is_dir() and not place.is_symlink():
-                place.rmdir()  # an empty one, made to be mounted on
-                place.symlink_to(Path(job.mounted_at, name))
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()  # an empty mount point
+                path.symlink_to(Path(job.mounted_at, name))
     shared = tuple(f"{job.mounted_at}/{name}" for name in job.shared)
     return replace(job, mounted_at="", shared=(), readable=(*job.readable, *shared))
 
@@ -180,8 +180,8 @@ def _real_path(workspace: str) -> Path:
 def _make_slot(rung: Sandbox, job: Job) -> KernelSlot:
     if not isinstance(rung, Bubblewrap):
         raise SandboxFailed("only bubblewrap has a kernel", "run the code as files")
-    place = make_temporary_folder("kernel")
+    folder = make_temporary_folder("kernel")
     if job.network == "off":
-        return KernelSlot(Kernel(rung, job), job, place)
-    seen = replace(job, readable=(*job.readable, str(place.path)))
-    return KernelSlot(Kernel(rung, seen, relay_code(place.path / "proxy", job.network)), job, place)
+        return KernelSlot(Kernel(rung, job), job, folder)
+    with_socket = replace(job, readable=(*job.readable, str(folder.path)))
+    return KernelSlot(Kernel(rung, with_socket, relay_code(folder.path / "proxy", job.network)), job, folder)

@@ -1,4 +1,4 @@
-"""A stateful kernel in a sandbox: cells keep what they define; a lost state is rebuilt from the good cells."""
+"""A stateful kernel in a sandbox: cells share variables; a lost state is rebuilt by running the good cells again."""
 
 import os
 import secrets
@@ -29,15 +29,15 @@ from septet.sandboxes.runs import WorkspaceDisk
 
 _CELLS = Path(__file__).with_name("inside") / "cells.py"
 _GRACE = 2.0
-_READY, _LONGEST_LINE = b"ready", 200
+_READY, _MAX_LINE = b"ready", 200
 _CPU_SECONDS = 86_400.0
 _EXIT_CODES = {"succeeded": 0, "failed": 1, "interrupted": 130, "": 137}
-"""What a cell's answer is as an exit code; no answer means that the kernel died."""
+"""The exit code for each answer to a cell; no answer means that the kernel died."""
 
 
 @dataclass(slots=True)
 class KernelProcess:
-    """A kernel that lives: its processes and the channel to it."""
+    """A running kernel: its process and the channel to it."""
 
     program: RunningProgram
     channel: socket.socket
@@ -56,18 +56,18 @@ class KernelProcess:
                 return
 
     async def read_answer(self, nonce: str) -> str:
-        """The kernel's word on the cell that the nonce belongs to, or nothing if it has died.
+        """The kernel's answer to the cell with this nonce; empty if the kernel has died.
 
-        Whatever else stands there a cell has written, this one or one before it.
+        Lines without the nonce are ignored: code in a cell can write to the channel.
         """
         while (line := await self.read_line()) is not None:
-            whose, _, word = line.decode("utf-8", "replace").partition(" ")
-            if whose == nonce and word in _EXIT_CODES:
-                return word
+            sent_nonce, _, answer = line.decode("utf-8", "replace").partition(" ")
+            if sent_nonce == nonce and answer in _EXIT_CODES:
+                return answer
         return ""
 
     async def read_line(self) -> bytes | None:
-        """The next one, of which no more than an answer's length is kept, or nothing if the kernel has died."""
+        """The end of the next line, at least as long as an answer; None if the kernel has died."""
         while b"\n" not in self.buffer:
             await anyio.wait_readable(self.channel)
             try:
@@ -76,12 +76,12 @@ class KernelProcess:
                 return None
             if not piece:
                 return None
-            self.buffer = self.buffer[-_LONGEST_LINE:] + piece
+            self.buffer = self.buffer[-_MAX_LINE:] + piece
         line, _, self.buffer = self.buffer.partition(b"\n")
         return line
 
     def interrupt(self) -> None:
-        """Only the kernel's own process, which is the first one's child, is interrupted."""
+        """Interrupt only the kernel's own process, which is a child of the sandbox's first process."""
         for pid in children(self.program.leader):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGINT)
@@ -98,9 +98,9 @@ class KernelProcess:
 
 @dataclass(slots=True)
 class Kernel:
-    """Runs cells in a workspace. `job` says where and within what limits, which hold for each cell.
+    """Runs cells in a workspace. `job` has the workspace and the limits, which apply to each cell.
 
-    `preamble` is run, unheard, before the first cell of every start.
+    `preamble` is run after every start, before the first cell; its output is discarded.
     """
 
     sandbox: Bubblewrap
@@ -110,7 +110,7 @@ class Kernel:
     session: KernelProcess | None = None
 
     async def run(self, code: str, listen: Listener | None = None) -> RunResult:
-        """One cell. After a crash the cells that had succeeded are run again first, unheard."""
+        """Run one cell. After a crash, first run the successful cells again; their output is discarded."""
         workspace = view.check_workspace(self.job.workspace)
         session = self.session or await self._rebuild(workspace)
         disk = WorkspaceDisk(workspace, await to_thread.run_sync(files.survey, workspace), self.job)
@@ -133,12 +133,12 @@ class Kernel:
         )
 
     def interrupt(self) -> None:
-        """The running cell gets a KeyboardInterrupt; what is defined stays."""
+        """Raise KeyboardInterrupt in the running cell; its variables stay."""
         if self.session is not None:
             self.session.interrupt()
 
     async def restart(self, succeeded: Iterable[str] = ()) -> None:
-        """Forget everything but these cells, which are run again before the next one."""
+        """Drop the state; before the next cell, only these cells are run again."""
         self.successful_cells[:] = succeeded
         await self._discard()
 
@@ -180,7 +180,7 @@ class Kernel:
         return self.session
 
     async def _run_cell(self, session: KernelProcess, code: str, monitor: RunMonitor) -> str:
-        """Also when it is cancelled, nobody is left in the middle of a cell."""
+        """Run a cell and return the answer. If cancelled, end the kernel: it would be in the middle of a cell."""
         answer = ""
         try:
             async with anyio.create_task_group() as group:
@@ -206,7 +206,7 @@ def _watch(group: TaskGroup, session: KernelProcess, monitor: RunMonitor) -> Non
 
 
 async def _enforce(session: KernelProcess, monitor: RunMonitor) -> None:
-    """Out of time, a cell is first interrupted, so that the state is kept; what does not listen is ended."""
+    """Stop a cell at a limit. For time, interrupt it first to keep the state; kill the kernel if that does not help."""
     await monitor.stop_event.wait()
     if monitor.stopped_by == "time":
         session.interrupt()
@@ -217,7 +217,7 @@ async def _enforce(session: KernelProcess, monitor: RunMonitor) -> None:
 
 
 async def _drain(session: KernelProcess, monitor: RunMonitor) -> None:
-    """What was printed before the answer came is in the pipes now."""
+    """Read the output that was printed before the answer; it is in the pipes already."""
     process = session.program.process
     for stream, pipe in (("stdout", process.stdout), ("stderr", process.stderr)):
         assert pipe is not None
@@ -228,12 +228,12 @@ async def _drain(session: KernelProcess, monitor: RunMonitor) -> None:
 
 @asynccontextmanager
 async def open_kernel(sandbox: Bubblewrap, job: Job) -> AsyncGenerator[Kernel]:
-    """A kernel for as long as the context lasts; the command of the job is not used."""
-    kept = Kernel(sandbox, job)
+    """A kernel until the context ends; the command of the job is not used."""
+    kernel = Kernel(sandbox, job)
     try:
-        yield kept
+        yield kernel
     finally:
-        await kept.restart()
+        await kernel.restart()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Chooses the sandbox of this machine: the best rung that really works here, tried with its real settings."""
+"""Chooses the sandbox of this machine: the strongest rung that works here, tested with its real settings."""
 
 import logging
 import os
@@ -31,27 +31,27 @@ RUNGS: dict[str, Callable[[], Sandbox]] = {
     "seatbelt": Seatbelt.detect,
     "landlock": Landlock.detect,
 }
-"""The strongest first; the first one that works is used, unless a person names another."""
+"""From the strongest; the first one that works is used, unless the person names another."""
 
 BY_NAME_ONLY: dict[str, Callable[[], Sandbox]] = {"podman": Container.podman, "docker": Container.docker}
-"""Used only by name: they need an engine of their own and take a hundred times as long to start."""
+"""Used only by name: they need an engine and take a hundred times as long to start."""
 
 _WARNINGS = {
-    "landlock": "no namespaces can be made here: programs run under Landlock, which hides less (docs/sandbox.md)"
+    "landlock": "namespaces are not available here: programs run under Landlock, which hides less (docs/sandbox.md)"
 }
-"""What is said aloud when such a rung is used without having been asked for."""
+"""Logged when such a rung is chosen automatically."""
 
 VARIABLE = "SEPTET_SANDBOX"
-"""By this variable a person names a rung; no other is used then."""
+"""This variable names a rung; no other is used then."""
 
 _PROVEN: dict[Path, str] = {}
-"""Rungs that this process has checked, by where the proof belongs."""
+"""Proofs of the rungs that this process has checked, by the path of the proof's file."""
 _LOCK: RunVar[Lock] = RunVar("the lock of self-checks")
 _log = logging.getLogger(__name__)
 
 
 class Rung(Value):
-    """One rung on this machine; `trouble` says why it cannot be used."""
+    """One rung on this machine; `error` says why it cannot be used."""
 
     name: str
     error: str = ""
@@ -62,51 +62,51 @@ class Rung(Value):
 
 
 async def choose_sandbox(unsafe: bool = False, rung: str = "", proofs: Path | None = None) -> Sandbox:
-    """The sandbox to use from now on. Raises NoSandbox with the cause and the remedy where there is none.
+    """The sandbox to use. Raises NoSandbox with the cause and the remedy if there is none.
 
-    Where `proofs` has none for this machine yet, the self-check comes before the first run.
+    If the folder `proofs` has no proof for this machine, the sandbox must pass the self-check first.
     """
     if unsafe:
         return UnsafeLocal()
     if rung := rung or os.environ.get(VARIABLE, ""):
         return await _prove(await _open(rung), rung, proofs)
-    troubles: list[str] = []
+    causes: list[str] = []
     for name in RUNGS:
         try:
-            found = await _prove(await _open(name), name, proofs)
+            sandbox = await _prove(await _open(name), name, proofs)
         except NoSandbox as error:
-            troubles.append(error.cause)
+            causes.append(error.cause)
         else:
             if name in _WARNINGS:
                 _log.warning("septet: %s", _WARNINGS[name])
-            return found
-    raise NoSandbox("; ".join(troubles), _REMEDY)
+            return sandbox
+    raise NoSandbox("; ".join(causes), _REMEDY)
 
 
 async def _open(rung: str) -> Sandbox:
-    known = RUNGS | BY_NAME_ONLY
-    if rung not in known:
-        raise BadUsage(f"there is no rung {rung!r}", f"name one of {', '.join(known)}")
+    rungs = RUNGS | BY_NAME_ONLY
+    if rung not in rungs:
+        raise BadUsage(f"there is no rung {rung!r}", f"name one of {', '.join(rungs)}")
     try:
-        found = known[rung]()
+        sandbox = rungs[rung]()
     except NoSandbox as error:
         raise _not_usable(rung, error) from error
-    return await try_out(found, rung)
+    return await check_runs(sandbox, rung)
 
 
 async def _prove(sandbox: Sandbox, rung: str, proofs: Path | None) -> Sandbox:
-    """Once for each rung and kernel, however many chats begin at once; what does not hold is not used."""
+    """Self-check a rung once per kernel, even if many chats start at once. Raises NoSandbox if it fails."""
     proof = f"{platform.platform()}\n"
     async with _self_check_lock():
         if proofs is None or proof in (_PROVEN.get(proofs / rung), _read(proofs / rung)):
             return sandbox
         check = await self_check(sandbox)
         if not check.holds:
-            through = ", ".join(check.let_through) or "the check did not run"
-            raise NoSandbox(f"{rung} does not hold here ({through})", _REMEDY)
+            failed = ", ".join(check.let_through) or "the check did not run"
+            raise NoSandbox(f"{rung} is not secure here ({failed})", _REMEDY)
         _PROVEN[proofs / rung] = proof
-        if proofs.parent.exists():  # a command that is only mistaken leaves nothing behind
-            keep_proofs(proofs)
+        if proofs.parent.exists():  # a command that fails must not create the home folder
+            store_proofs(proofs)
         return sandbox
 
 
@@ -119,8 +119,8 @@ def _self_check_lock() -> Lock:
     return lock
 
 
-def keep_proofs(folder: Path) -> None:
-    """What this process has proven, for those that come later; where that fails, the next start checks again."""
+def store_proofs(folder: Path) -> None:
+    """Write this process's proofs for later ones; if that fails, the next start checks again."""
     with suppress(OSError):
         for path, proof in _PROVEN.items():
             if path.parent == folder:
@@ -136,7 +136,7 @@ def _read(path: Path) -> str:
 
 
 async def list_rungs() -> tuple[Rung, ...]:
-    """Every rung that may be used unasked and whether it works here, each tried by running something."""
+    """Every rung that can be chosen automatically and whether it works here, each tested by a run."""
     return tuple([await _inspect(name) for name in RUNGS])
 
 
@@ -148,8 +148,8 @@ async def _inspect(name: str) -> Rung:
     return Rung(name=name)
 
 
-async def try_out(sandbox: Sandbox, rung: str = "bubblewrap") -> Sandbox:
-    """Not by version but by running something, with every flag that a real run has."""
+async def check_runs(sandbox: Sandbox, rung: str = "bubblewrap") -> Sandbox:
+    """Test a sandbox by running a program with all real settings, not by its version. Raises NoSandbox."""
     with temporary_folder("probe") as folder:
         job = Job(command=("echo", "works"), workspace=str(folder), limits=Limits(seconds=20.0))
         try:

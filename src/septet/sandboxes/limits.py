@@ -1,4 +1,4 @@
-"""What a run may use and how that holds: one entry of `ENFORCEMENTS` for each limit."""
+"""The limits of a run and how each is enforced: one entry of `ENFORCEMENTS` for each limit."""
 
 import math
 import os
@@ -13,13 +13,13 @@ from septet.sandboxes.survey import Survey
 
 
 def shell_command(script: str, command: Sequence[str]) -> list[str]:
-    """The command, which a shell becomes after the script."""
+    """A shell command that runs the script and then execs the command."""
     return ["/bin/sh", "-c", f'{script}exec "$@"', "sh", *command] if script else list(command)
 
 
 _PROC = Path("/proc")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ResourceUsage:
 
 
 def usage_of(leader: int) -> ResourceUsage:
-    """The sum over the leader and everything below it; whoever ends meanwhile is left out."""
+    """The usage of the leader and all its descendants; processes that end meanwhile are left out."""
     pids = tuple(_tree(leader))
     tasks = memory = ticks = 0
     for pid in pids:
@@ -41,12 +41,12 @@ def usage_of(leader: int) -> ResourceUsage:
         if fields:
             ticks += sum(int(field) for field in fields[11:15])
             tasks += int(fields[17])
-            memory += int(fields[21]) * _PAGE
-    return ResourceUsage(pids, tasks, ticks / _TICKS, memory)
+            memory += int(fields[21]) * _PAGE_BYTES
+    return ResourceUsage(pids, tasks, ticks / _TICKS_PER_SECOND, memory)
 
 
 def proportional_memory(pids: tuple[int, ...]) -> int | None:
-    """Memory with shared pages divided among their users; None where the kernel does not tell."""
+    """Memory with shared pages divided among their users; None if the kernel does not report it."""
     total = 0
     for pid in pids:
         text = _read(_PROC / str(pid) / "smaps_rollup")
@@ -68,11 +68,11 @@ def bytes_written(pids: tuple[int, ...]) -> int:
 
 
 def _tree(leader: int) -> Iterator[int]:
-    waiting = [leader]
-    while waiting:
-        pid = waiting.pop()
+    queue = [leader]
+    while queue:
+        pid = queue.pop()
         yield pid
-        waiting += children(pid)
+        queue += children(pid)
 
 
 def children(pid: int) -> Iterator[int]:
@@ -86,7 +86,7 @@ def children(pid: int) -> Iterator[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields after the command's name, which may itself hold spaces and brackets."""
+    """The fields after the command's name, which may itself contain spaces and brackets."""
     return _read(_PROC / str(pid) / "stat").rpartition(")")[2].split()
 
 
@@ -98,11 +98,11 @@ def _read(path: Path) -> str:
 
 
 _BYTES_PER_ENTRY = 20_000
-"""A gigabyte may be some 50,000 files: entries take room that no file's size shows."""
+"""A gigabyte may be some 50,000 files: entries take space that no file size shows."""
 
 OWN_PROCESSES = 8
-"""Room for the sandbox's own processes, which share a control group with the program: the kernel's bound lies a little
-above the program's, so that the monitor meets it first and can name it."""
+"""The sandbox's own processes share a control group with the program: the kernel's limit is this much higher, so that
+the monitor reaches the program's limit first and can name it."""
 
 _OUT_OF_MEMORY = re.compile(r"(?:[\w.]*\bMemoryError|[\w.]*_ArrayMemoryError|std::bad_alloc)\b")
 _TOO_MANY_FILES = "Too many open files"
@@ -110,7 +110,7 @@ _TOO_MANY_FILES = "Too many open files"
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a program that failed has ended, and what its workspace holds then."""
+    """How a failed program ended, and its workspace afterwards."""
 
     exit_code: int
     last_line: str
@@ -119,11 +119,11 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enforcement:
-    """How one limit holds. A way that does not apply is left out.
+    """How one limit is enforced, in one or more ways.
 
-    `ulimit` are settings of the shell that becomes the program, `group` the values of control-group files (of both
-    versions), `is_exceeded` is asked again and again while the program runs, and `explains` tells by the end of a
-    program that failed that it met this limit.
+    `ulimit` are settings of the shell that execs the program, `group` are the values of control-group files (of both
+    versions), `is_exceeded` is polled while the program runs, and `explains` tells from the end of a failed program
+    whether it reached this limit.
     """
 
     bound: Bound
@@ -139,7 +139,7 @@ def _cpu_settings(limits: Limits) -> Sequence[str]:
 
 
 def _memory_group(limits: Limits) -> Mapping[str, str]:
-    """Swap last, because it may not be less than what it is added to."""
+    """Swap comes last, because the kernel refuses a value below the memory limit."""
     memory = str(limits.memory)
     return {
         "memory.max": memory,
@@ -151,7 +151,7 @@ def _memory_group(limits: Limits) -> Mapping[str, str]:
 
 
 def _exceeds_memory(usage: ResourceUsage, limits: Limits) -> bool:
-    """The quick figure counts shared pages twice: the exact one decides."""
+    """The quick count includes shared pages several times, so the exact one decides."""
     if usage.memory <= limits.memory:
         return False
     exact = proportional_memory(usage.pids)
@@ -193,37 +193,38 @@ ENFORCEMENTS = (
         explains=lambda ending, limits: _TOO_MANY_FILES in ending.last_line,
     ),
 )
-"""The limits that the kernel or the monitor holds; time and output are measured by the monitor, disk by surveys."""
+"""Limits enforced by the kernel or by polling; the monitor measures time and output, surveys measure disk."""
 
 
 def ulimit_script(limits: Limits, own_processes: int = 0) -> str:
-    """A script that makes the settings which a process can only make for itself; one already tighter stays.
+    """A shell script that sets the limits of its own process; a lower existing limit stays.
 
-    Processes are counted per user and user namespace. So that they are not counted together with what the
-    person runs elsewhere, this is done inside the sandbox, or by a user of its own, who also has the sandbox's
-    `own_processes`.
+    The kernel counts processes per user and user namespace. The script runs inside the sandbox, or as a separate user,
+    so that the person's other processes are not counted; a separate user also has the sandbox's `own_processes`.
     """
     processes = limits.processes + own_processes
-    settings = ["-c 0", *(setting for one in ENFORCEMENTS for setting in one.ulimit(limits))]
+    settings = ["-c 0", *(setting for enforcement in ENFORCEMENTS for setting in enforcement.ulimit(limits))]
     script = "".join(f"ulimit {setting} 2>/dev/null;" for setting in settings)
     return f"{script}ulimit -p {processes} 2>/dev/null || ulimit -u {processes} 2>/dev/null;"
 
 
 def group_values(limits: Limits) -> dict[str, str]:
-    """The files of a control group, of whichever version, and what stands in them."""
-    return {name: value for one in ENFORCEMENTS for name, value in one.group(limits).items()}
+    """The files of a control group, of both versions, and their values."""
+    return {name: value for enforcement in ENFORCEMENTS for name, value in enforcement.group(limits).items()}
 
 
 def exceeded_bounds(usage: ResourceUsage, limits: Limits) -> Iterator[Bound]:
-    return (one.bound for one in ENFORCEMENTS if one.is_exceeded(usage, limits))
+    return (enforcement.bound for enforcement in ENFORCEMENTS if enforcement.is_exceeded(usage, limits))
 
 
 def bound_from_exit(exit_code: int, stderr: str, after: Survey, limits: Limits) -> Bound | None:
-    """A program that succeeded met no limit; one that failed did if its end says so."""
+    """The limit that a failed program reached, by its exit code, last line or files; None if it succeeded."""
     if exit_code == 0:
         return None
     ending = Ending(exit_code, stderr.rstrip().rpartition("\n")[2], after)
-    return next((one.bound for one in ENFORCEMENTS if one.explains(ending, limits)), None)
+    return next(
+        (enforcement.bound for enforcement in ENFORCEMENTS if enforcement.explains(ending, limits)), None
+    )
 
 
 def exceeds_disk(before: Survey, after: Survey, limits: Limits) -> bool:

@@ -1,4 +1,4 @@
-"""A proxy on a unix socket that lets connections through to named hosts only, or to whatever is public."""
+"""An HTTP proxy on a unix socket that connects only to named hosts, or only to public addresses."""
 
 import ipaddress
 from collections.abc import AsyncGenerator
@@ -17,26 +17,26 @@ from septet.common.temporary import temporary_folder
 from septet.domain.runs import Job, Network
 from septet.sandboxes.environment import launcher
 
-_LONGEST_HEAD = 1 << 16
-_REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-_FAILED = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-_THROUGH = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_MAX_HEAD_BYTES = 1 << 16
+_FORBIDDEN = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_BAD_GATEWAY = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 Hosts = frozenset[str] | None
 """Names (ports 80 and 443) or `name:port`; None for every public address."""
 
-_FAILURES = (OSError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
+_STREAM_ERRORS = (OSError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request wants to go, and what is sent there first."""
+    """The destination of a request, and the bytes to send there first."""
 
     host: str
     port: int
     first: bytes
 
     def is_allowed(self, hosts: Hosts) -> bool:
-        """By its name on the usual port, or by name and port."""
+        """Whether the hosts include its name (for the usual ports) or its name and port."""
         if hosts is None:
             return True
         usual = self.port in (80, 443) and self.host in hosts
@@ -44,14 +44,14 @@ class Target:
 
 
 def parse_target(head: bytes) -> Target | None:
-    """From the head of a request: CONNECT host:port, or a whole address in the plain way."""
+    """The destination in the head of a request: CONNECT host:port, or an absolute http address."""
     line, _, rest = head.partition(b"\r\n")
     parts = line.decode("ascii", "replace").split(" ")
     if len(parts) != 3:
         return None
-    method, where, version = parts
+    method, destination, version = parts
     try:
-        address = urlsplit(f"//{where}" if method == "CONNECT" else where)
+        address = urlsplit(f"//{destination}" if method == "CONNECT" else destination)
         host, port = (address.hostname or "").lower(), address.port
     except ValueError:
         return None
@@ -64,24 +64,24 @@ def parse_target(head: bytes) -> Target | None:
 
 
 async def resolve_target(target: Target, hosts: Hosts) -> str | None:
-    """The address to go to; a name may not lead to this machine or its own network."""
+    """The address to connect to; None if the name resolves only to this machine or its private network."""
     if hosts is not None and f"{target.host}:{target.port}" in hosts:
         return target.host
-    for *_, place in await anyio.getaddrinfo(target.host, target.port):
-        if ipaddress.ip_address(place[0]).is_global:
-            return str(place[0])
+    for *_, address in await anyio.getaddrinfo(target.host, target.port):
+        if ipaddress.ip_address(address[0]).is_global:
+            return str(address[0])
     return None
 
 
 @asynccontextmanager
 async def proxy(socket: Path, hosts: Hosts) -> AsyncGenerator[None]:
-    """Serves while the context lasts."""
+    """Serve until the context ends."""
 
     async def serve(client: SocketStream) -> None:
         async with client:
             try:
                 await _serve(client, hosts)
-            except _FAILURES:
+            except _STREAM_ERRORS:
                 return
 
     listener = await anyio.create_unix_listener(socket, mode=0o600)
@@ -95,42 +95,42 @@ async def proxy(socket: Path, hosts: Hosts) -> AsyncGenerator[None]:
 
 async def _serve(client: SocketStream, hosts: Hosts) -> None:
     head = b""
-    while b"\r\n\r\n" not in head and len(head) < _LONGEST_HEAD:
+    while b"\r\n\r\n" not in head and len(head) < _MAX_HEAD_BYTES:
         head += await _receive(client)
     target = parse_target(head)
     if target is None or not target.is_allowed(hosts):
-        await client.send(_REFUSED)
+        await client.send(_FORBIDDEN)
         return
     try:
         address = await resolve_target(target, hosts)
         server = await anyio.connect_tcp(address, target.port) if address else None
     except OSError:
-        await client.send(_FAILED)
+        await client.send(_BAD_GATEWAY)
         return
     if server is None:
-        await client.send(_REFUSED)
+        await client.send(_FORBIDDEN)
         return
     async with server:
-        await (server.send(target.first) if target.first else client.send(_THROUGH))
+        await (server.send(target.first) if target.first else client.send(_CONNECTED))
         async with anyio.create_task_group() as group:
-            group.start_soon(_pass_on, client, server)
-            await _pass_on(server, client)
+            group.start_soon(_copy, client, server)
+            await _copy(server, client)
             group.cancel_scope.cancel()
 
 
-async def _pass_on(source: SocketStream, sink: SocketStream) -> None:
+async def _copy(source: SocketStream, sink: SocketStream) -> None:
     try:
         while True:
             await sink.send(await _receive(source))
     except anyio.EndOfStream:
-        with suppress(*_FAILURES):
+        with suppress(*_STREAM_ERRORS):
             await sink.send_eof()
-    except _FAILURES:
+    except _STREAM_ERRORS:
         return
 
 
 async def _receive(source: SocketStream) -> bytes:
-    """A unix stream is only asked when it has something: cancelled while it waits, it fails aloud."""
+    """Receive; wait for a unix stream to be readable first, because a cancelled receive on it logs an error."""
     if source.extra(SocketAttribute.family) == AddressFamily.AF_UNIX:
         await anyio.wait_readable(source.extra(SocketAttribute.raw_socket))
     return await source.receive()
@@ -142,24 +142,24 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @asynccontextmanager
 async def open_network(job: Job) -> AsyncGenerator[Job]:
-    """The job with its way to the network, which is open while the context lasts."""
+    """The job with a relay to a proxy that runs until the context ends."""
     if not job.network or job.network == "off":
         yield job
         return
-    with temporary_folder("proxy") as place:
-        socket = place / "proxy"
+    with temporary_folder("proxy") as folder:
+        socket = folder / "proxy"
         async with proxy(socket, allowed_hosts(job.network)):
             command = relay_command(socket, direct_names(job.network), *job.command)
-            yield replace(job, command=command, readable=(*job.readable, str(place)), network="off")
+            yield replace(job, command=command, readable=(*job.readable, str(folder)), network="off")
 
 
-def relay_command(socket: Path, around: str, *command: str) -> tuple[str, ...]:
-    """The command with a proxy in its variables; it is asked for everything but the names in `around`."""
-    return (*launcher(), relay_source(), str(socket), around, *command)
+def relay_command(socket: Path, direct: str, *command: str) -> tuple[str, ...]:
+    """The command with a proxy in its variables, used for everything but the names in `direct`."""
+    return (*launcher(), relay_source(), str(socket), direct, *command)
 
 
 def relay_code(socket: Path, network: Network) -> str:
-    """The same for a Python that is already there, as a piece of code that leaves no names behind."""
+    """The same for a running Python, as code that defines no names."""
     source = f"start({str(socket)!r}, {direct_names(network)!r})"
     names = "{'__name__': 'relay'}"
     return (
@@ -175,9 +175,9 @@ def allowed_hosts(network: Network) -> Hosts:
 
 
 def direct_names(network: Network) -> str:
-    """Names of the sandbox's own loopback, as far as they do not stand for the machine's by the person's wish."""
-    named = {host.partition(":")[0] for host in network} if not isinstance(network, str) else set[str]()
-    return ",".join(name for name in _LOOPBACK if name not in named)
+    """The names of the sandbox's own loopback, except those for which the person allowed the machine's."""
+    allowed = {host.partition(":")[0] for host in network} if not isinstance(network, str) else set[str]()
+    return ",".join(name for name in _LOOPBACK if name not in allowed)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Packages of others: which ones a program imports, which distribution has them, and their installation by uv."""
+"""Third-party packages: which ones a program imports, which distribution has them, and their installation by uv."""
 
 import ast
 import os
@@ -29,7 +29,7 @@ from septet.sandboxes.interpreters import (
 )
 from septet.sandboxes.network import proxy, relay_command
 
-_SAME_NAME = """
+_SAME_NAMES = """
 aiofiles aiohttp altair anthropic anyio arrow astropy attrs babel bcrypt black blinker bokeh boto3 botocore
 cachetools certifi cffi chardet click colorama contourpy cryptography cycler dash dask datasets deprecated
 dill django docutils duckdb email_validator emoji faker fastapi feedparser filelock flask fsspec gensim
@@ -49,7 +49,7 @@ watchdog wcwidth websockets werkzeug wheel wordcloud wrapt xarray xgboost xlrd x
 zstandard
 """
 
-_OTHER_NAME = {
+_DISTRIBUTION_NAMES = {
     "Bio": "biopython",
     "Crypto": "pycryptodome",
     "Cryptodome": "pycryptodomex",
@@ -105,17 +105,17 @@ _OTHER_NAME = {
 
 
 def distribution_of(name: str) -> str | None:
-    """The distribution that provides an import name, or None where that is not known for certain."""
-    if name in _OTHER_NAME:
-        return _OTHER_NAME[name]
-    return name.replace("_", "-") if name in _SAME_NAME.split() else None
+    """The distribution that provides an import name; None if that is not certain."""
+    if name in _DISTRIBUTION_NAMES:
+        return _DISTRIBUTION_NAMES[name]
+    return name.replace("_", "-") if name in _SAME_NAMES.split() else None
 
 
 def third_party_imports(sources: Mapping[str, str], present: Iterable[str] = ()) -> tuple[str, ...]:
-    """Top-level names that the sources (path → text) import from elsewhere, sorted.
+    """The top-level third-party names that the sources (path → text) import, sorted.
 
-    `present` are names that are importable already. A source that is no Python is left out: running it will
-    say so better.
+    `present` are names that are importable already. A source with a syntax error is skipped: running it shows that
+    better.
     """
     own = {part for path in sources for part in _module_names(path)}
     known = own | set(present) | sys.stdlib_module_names | {"__main__"}
@@ -123,7 +123,7 @@ def third_party_imports(sources: Mapping[str, str], present: Iterable[str] = ())
 
 
 def _module_names(path: str) -> Iterable[str]:
-    """Folders on the way and the file itself can all be imported, from one working folder or another."""
+    """The names in a path that can be imported, from one working folder or another."""
     parts = PurePosixPath(path).with_suffix("").parts
     return (part for part in parts if part.isidentifier())
 
@@ -140,30 +140,30 @@ def _imports_of(text: str) -> Iterable[str]:
             yield node.module.partition(".")[0]
 
 
-_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-_PUBLIC = ("pypi.org:443", "files.pythonhosted.org:443")
-_PORTS = {"http": 80, "https": 443}
+_INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+_PUBLIC_HOSTS = ("pypi.org:443", "files.pythonhosted.org:443")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Without an address it is the public one. Its hosts are named with their ports: they may also be private."""
+    """A package index, the public one if the address is empty. Hosts include ports, so they may be private."""
 
     address: str = ""
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] = os.environ) -> "Index":
-        """As uv and pip are told: by a variable."""
-        return cls(next((variables[name] for name in _VARIABLES if variables.get(name)), ""))
+        """The index in the variables of uv and pip."""
+        return cls(next((variables[name] for name in _INDEX_VARIABLES if variables.get(name)), ""))
 
     @property
     def hosts(self) -> frozenset[str]:
         if not self.address:
-            return frozenset(_PUBLIC)
+            return frozenset(_PUBLIC_HOSTS)
         parts = urlsplit(self.address)
-        port = parts.port or _PORTS.get(parts.scheme, 443)
-        return frozenset({f"{(parts.hostname or '').lower()}:{port}", *_PUBLIC[1:]})
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 443)
+        return frozenset({f"{(parts.hostname or '').lower()}:{port}", *_PUBLIC_HOSTS[1:]})
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -171,19 +171,19 @@ class Index:
 
     @property
     def trust(self) -> dict[str, str]:
-        """The system's own certificates, where they are."""
+        """The system's certificates, if they exist."""
         return {"SSL_CERT_FILE": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
 
 
 _LIMITS = Limits(
     seconds=600.0, cpu_seconds=600.0, memory=2048 * MEBIBYTE, file_size=4096 * MEBIBYTE, disk=8192 * MEBIBYTE
 )
-_UNKNOWN = "the index has none of that name that provides it"
+_UNKNOWN = "the index has no distribution of that name with this import"
 
 
 @dataclass(frozen=True, slots=True)
 class PackageInstaller:
-    """The environments of all workspaces, in a folder of their own; programs only read theirs."""
+    """Installs packages into one environment per workspace, in `folder`; programs can only read theirs."""
 
     folder: Path
     sandbox: Sandbox
@@ -197,37 +197,37 @@ class PackageInstaller:
         site = Path(site_packages(home)[0])
         (site / "septet.pth").unlink(
             missing_ok=True
-        )  # which older versions led to Septet's own packages with
+        )  # older versions made Septet's own packages importable by it
         return add_site_packages(job, site, home)
 
     async def find_missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
         return await to_thread.run_sync(self._find_missing, workspace, dict(sources))
 
     def _find_missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
-        """By the kept map where it knows the name; of the others only the index can tell."""
+        """Distributions come from our table; only the index knows the other names."""
         project = project_environment(Path(workspace))
-        places = [
+        paths = [
             *site_packages(self._environment_of(workspace)),
             *(site_packages(project.folder) if project else ()),
         ]
         wanted = [
             name
             for name in third_party_imports(sources, present=("pytest", "_pytest"))
-            if PathFinder.find_spec(name, places) is None and not _is_local(Path(workspace), name)
+            if PathFinder.find_spec(name, paths) is None and not _is_local(Path(workspace), name)
         ]
         known = {name: distribution_of(name) for name in wanted}
         return MissingPackages(
-            distributions=tuple(sorted({found for found in known.values() if found})),
-            unknown=tuple(name for name, found in known.items() if found is None),
+            distributions=tuple(sorted({distribution for distribution in known.values() if distribution})),
+            unknown=tuple(name for name, distribution in known.items() if distribution is None),
         )
 
     async def install(self, workspace: str, missing: MissingPackages) -> Installation:
-        began = time.monotonic()
+        started = time.monotonic()
         try:
-            done = await self._install(workspace, missing)
+            installation = await self._install(workspace, missing)
         except SeptetError as error:
-            done = Installation(failed=tuple(sorted(missing.names)), why=str(error))
-        return replace(done, seconds=round(time.monotonic() - began, 3))
+            installation = Installation(failed=tuple(sorted(missing.names)), why=str(error))
+        return replace(installation, seconds=round(time.monotonic() - started, 3))
 
     async def _install(self, workspace: str, missing: MissingPackages) -> Installation:
         home = self._environment_of(workspace)
@@ -244,21 +244,21 @@ class PackageInstaller:
         return Installation(installed=wanted, failed=unknown, why=_UNKNOWN if unknown else "", output=output)
 
     async def _provides(self, home: Path, name: str) -> bool:
-        """Whether the index has a distribution of this very name whose files hold the import; none of it is run."""
+        """Whether the index has a distribution of this name that contains the import; none of its code is run."""
         trial = home / ".trial"
         result = await self._uv(home, "--no-deps", "--target", str(trial), name)
-        found = result.succeeded and PathFinder.find_spec(name, [str(trial)]) is not None
+        provides = result.succeeded and PathFinder.find_spec(name, [str(trial)]) is not None
         await to_thread.run_sync(lambda: shutil.rmtree(trial, ignore_errors=True))
-        return found
+        return provides
 
-    async def _uv(self, home: Path, *words: str) -> RunResult:
+    async def _uv(self, home: Path, *arguments: str) -> RunResult:
         cache = home / ".cache"
         options = ["--only-binary", ":all:", "--link-mode", "copy", "--cache-dir", str(cache)]
-        with temporary_folder("proxy") as place:
-            socket = place / "proxy"
+        with temporary_folder("proxy") as folder:
+            socket = folder / "proxy"
             async with proxy(socket, self.index.hosts):
                 program = _uv_program()
-                command = (program, "pip", "install", *options, *self.index.options, *words)
+                command = (program, "pip", "install", *options, *self.index.options, *arguments)
                 job = Job(
                     command=relay_command(socket, "", *command),
                     workspace=str(home),
@@ -269,7 +269,7 @@ class PackageInstaller:
                         "UV_NO_CONFIG": "1",
                         **self.index.trust,
                     },
-                    readable=(str(place), program),
+                    readable=(str(folder), program),
                 )
                 result = await self.sandbox.run(job)
         await to_thread.run_sync(lambda: shutil.rmtree(cache, ignore_errors=True))
@@ -281,7 +281,7 @@ class PackageInstaller:
 
 
 def _make_environment(home: Path, project: ProjectEnvironment | None) -> None:
-    """An environment for the Python that the project's programs run with."""
+    """Create an environment for the project's Python, unless it exists."""
     if (home / "bin" / "python").exists():
         return
     if project is None:
@@ -291,17 +291,17 @@ def _make_environment(home: Path, project: ProjectEnvironment | None) -> None:
 
 
 def _is_local(workspace: Path, name: str) -> bool:
-    """A module of the person's own that stands in the workspace, whoever wrote it."""
+    """Whether the workspace has a module of this name."""
     return (workspace / f"{name}.py").exists() or (workspace / name).is_dir()
 
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "the installer said nothing"
+    return lines[-1][:300] if lines else "the installer gave no reason"
 
 
 def _uv_program() -> str:
-    found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
-    if found is None:
+    path = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
+    if path is None:
         raise SandboxFailed("uv is not installed beside Septet", "pip install 'septet[packages]'")
-    return os.path.realpath(found)
+    return os.path.realpath(path)

@@ -1,4 +1,4 @@
-"""A shell that waits to become the next sandbox: to walk into a control group takes longer than all the rest."""
+"""A shell, started in advance, that becomes the next sandbox: entering a control group is the slowest step."""
 
 import asyncio
 import atexit
@@ -26,7 +26,7 @@ from septet.sandboxes.users import SandboxUser
 
 @dataclass(frozen=True, slots=True)
 class Descriptors:
-    """The shell's descriptors: where it finds its script, a filter and options, and where it reports."""
+    """File descriptors of the shell: its script, the seccomp rules, the sandbox's options and its status reports."""
 
     script: int
     rules: int
@@ -36,7 +36,7 @@ class Descriptors:
 
 @dataclass(slots=True)
 class PrestartedShell:
-    """Stands in a group of its own as somebody, with all that a sandbox needs, and becomes one when it is told how."""
+    """Waits in its own control group, as its user, for the script that turns it into a sandbox."""
 
     user: SandboxUser
     process: subprocess.Popen[bytes]
@@ -50,11 +50,11 @@ class PrestartedShell:
     stack: ExitStack
 
     def matches(self, user: SandboxUser) -> bool:
-        """The right one, alive, and this very thread's child: to die with the parent means with the thread."""
+        """Whether it has this user, is alive and is a child of this thread: the kernel ends it with the thread."""
         return (self.user, self.owner) == (user, _current_thread()) and self.process.poll() is None
 
     async def start(self, limits: Limits, options: list[str], script: str, command: list[str]) -> None:
-        """It runs the script and becomes the command, which finds the options behind their descriptor."""
+        """Make the shell run the script and exec the command, which reads its options from their descriptor."""
         self.group.limit(limits)
         self.options.write(b"".join(os.fsencode(option) + b"\0" for option in options))
         self.options.seek(0)
@@ -70,35 +70,41 @@ class PrestartedShell:
         self.script_pipe.close()
 
     def close(self) -> None:
-        """Whoever still waits goes home; whoever became a sandbox ends with it."""
+        """End the shell, or the sandbox that it became. Does nothing in a forked child."""
         if self.owner[0] == os.getpid():
             self.stack.close()
 
 
 def prestart(user: SandboxUser, inherited: tuple[int, ...] = ()) -> PrestartedShell:
-    """A new shell, on its way into its group. It also gets the descriptors to inherit, under their numbers."""
+    """Start a shell; it may still be entering its group. It inherits the descriptors under their numbers."""
     variables = environment({})
-    with ExitStack() as stack, ExitStack() as theirs:
+    with ExitStack() as stack, ExitStack() as child_ends:
         group = stack.enter_context(make_control_group())
-        script, door = map(_open, os.pipe())
+        script, script_pipe = map(_open, os.pipe())
         status, reporter = map(_open, os.pipe())
         rules, options = (_open(os.memfd_create("septet")) for _ in range(2))
-        for end in (door, status, options):
+        for end in (script_pipe, status, options):
             stack.callback(end.close)
         for end in (script, reporter, rules):
-            theirs.callback(end.close)
+            child_ends.callback(end.close)
         rules.write(seccomp.filter_program(memory_counted=group.counts_memory))
         rules.seek(0)
-        numbers = Descriptors(script.fileno(), rules.fileno(), options.fileno(), reporter.fileno())
-        waiting = user.command_as(["/bin/sh", "-c", f". /dev/fd/{numbers.script}"])
-        given = (numbers.script, numbers.rules, numbers.options, numbers.reporter, *inherited)
-        command = shell_command(group.enter_script(), waiting)
+        descriptors = Descriptors(script.fileno(), rules.fileno(), options.fileno(), reporter.fileno())
+        shell = user.command_as(["/bin/sh", "-c", f". /dev/fd/{descriptors.script}"])
+        all_inherited = (
+            descriptors.script,
+            descriptors.rules,
+            descriptors.options,
+            descriptors.reporter,
+            *inherited,
+        )
+        command = shell_command(group.enter_script(), shell)
         user.give(script)
-        process = stack.enter_context(spawn(command, variables, inherited=given))
+        process = stack.enter_context(spawn(command, variables, inherited=all_inherited))
         user.give(process.stdin, process.stdout, process.stderr)
         return PrestartedShell(
-            *(user, process, group, variables, numbers),
-            *(door, options, status),
+            *(user, process, group, variables, descriptors),
+            *(script_pipe, options, status),
             _current_thread(),
             stack.pop_all(),
         )
@@ -114,7 +120,7 @@ def _current_thread() -> tuple[int, int]:
 
 @dataclass(slots=True)
 class PrestartedShells:
-    """At most one shell waits, for a run like the last one."""
+    """Holds at most one waiting shell, for a run by the same user as the last one."""
 
     spare_shell: PrestartedShell | None = None
 
@@ -127,7 +133,7 @@ class PrestartedShells:
         return prestart(user)
 
     def prestart_later(self, user: SandboxUser) -> None:
-        """As soon as whoever waits for this run's result has it: the next shell takes no time of this run."""
+        """Start the next shell after this run's result is delivered, so that it does not delay the run."""
         asyncio.get_running_loop().call_soon(self.prestart_next, user)
 
     def prestart_next(self, user: SandboxUser) -> None:
@@ -142,7 +148,7 @@ class PrestartedShells:
 
 @cache
 def prestarted_shells() -> PrestartedShells:
-    """Those of this process."""
-    kept = PrestartedShells()
-    atexit.register(kept.close)
-    return kept
+    """The shells of this process."""
+    shells = PrestartedShells()
+    atexit.register(shells.close)
+    return shells

@@ -1,4 +1,4 @@
-"""A process held by descriptor: waiting and signalling can never hit another one with its number."""
+"""Starts and supervises processes: handles by pidfd, captured output, limits while a program runs."""
 
 import os
 import select
@@ -24,19 +24,22 @@ from septet.sandboxes.cgroups import ControlGroup
 from septet.sandboxes.limits import ResourceUsage, exceeded_bounds, usage_of
 from septet.sandboxes.test_report import ReportChannel
 
-_PAUSE = 0.02
+_POLL_EXIT_SECONDS = 0.02
 
 
 @dataclass(slots=True)
 class ProcessHandle:
-    """`descriptor` is None where the process is already gone, or where the system has no such thing."""
+    """A process by its pidfd, which never refers to a later process with the same pid.
+
+    `descriptor` is None if the process is gone, or if the system has no pidfds; then `process` is used.
+    """
 
     descriptor: int | None
     process: subprocess.Popen[bytes] | None = None
 
     @classmethod
     def of(cls, pid: int, process: subprocess.Popen[bytes]) -> "ProcessHandle":
-        """The process with this number, which is the one given or one that lives below it."""
+        """The process with this pid: the given one or a descendant of it."""
         if sys.platform != "linux":
             return cls(None, process)
         try:
@@ -54,11 +57,11 @@ class ProcessHandle:
             self.process.send_signal(number)
 
     async def wait(self) -> None:
-        """Returns when the process has ended; a namespace's first process ends after all the others."""
+        """Wait for the end of the process; the first process of a pid namespace ends after all others."""
         if self.descriptor is not None and not _has_ended(self.descriptor):
             await anyio.wait_readable(self.descriptor)
-        while self.process is not None and self.process.poll() is None:  # noqa: ASYNC110  nothing tells us here
-            await anyio.sleep(_PAUSE)
+        while self.process is not None and self.process.poll() is None:  # noqa: ASYNC110  no event for it here
+            await anyio.sleep(_POLL_EXIT_SECONDS)
 
     def close(self) -> None:
         if self.descriptor is not None:
@@ -67,9 +70,9 @@ class ProcessHandle:
 
 
 def _has_ended(descriptor: int) -> bool:
-    looked = select.poll()
-    looked.register(descriptor, select.POLLIN)
-    return bool(looked.poll(0))
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 @contextmanager
@@ -79,7 +82,7 @@ def spawn(
     folder: Path = Path("/"),
     inherited: tuple[int, ...] = (),
 ) -> Generator[subprocess.Popen[bytes]]:
-    """To be used in the thread of the event loop: `die with parent` means the thread that started it."""
+    """Start a process and kill it on exit. Call it in the event loop's thread: PDEATHSIG refers to the thread."""
     try:
         process = subprocess.Popen(
             command,
@@ -107,12 +110,12 @@ def spawn(
                 pipe.close()
 
 
-_NUL_PICTURE = "\u2400"
+_NUL_SYMBOL = "\u2400"
 
 
 @dataclass(slots=True)
 class Capture:
-    """Takes any number of bytes and holds about `keep` of them: half from the start, half from the end."""
+    """Accepts any number of bytes and keeps about `keep`: half from the start, half from the end."""
 
     keep: int
     total: int = 0
@@ -136,7 +139,7 @@ class Capture:
             self._tail_size -= len(self._tail.popleft())
 
     def text(self) -> str:
-        """The kept text, with a line that says how much is left out. Any bytes become valid text."""
+        """The kept bytes as text, with a line for what is left out."""
         tail = b"".join(self._tail)
         tail = tail[max(0, len(tail) - self.keep // 2) :]
         left_out = self.total - len(self._head) - len(tail)
@@ -146,12 +149,12 @@ class Capture:
 
 
 def decode(content: bytes) -> str:
-    """Text from anything: bad UTF-8 is replaced, NULs become a visible sign."""
-    return content.decode("utf-8", "replace").replace("\0", _NUL_PICTURE)
+    """Decode any bytes: invalid UTF-8 is replaced, NULs become a visible symbol."""
+    return content.decode("utf-8", "replace").replace("\0", _NUL_SYMBOL)
 
 
 def _trim_end(content: bytes | bytearray) -> bytes:
-    """Without the first bytes of a character whose rest was cut off."""
+    """Remove an incomplete character at the end."""
     for back in range(1, min(4, len(content)) + 1):
         byte = content[-back]
         if byte & 0xC0 != 0x80:
@@ -161,25 +164,25 @@ def _trim_end(content: bytes | bytearray) -> bytes:
 
 
 def _trim_start(content: bytes) -> bytes:
-    """Without the last bytes of a character whose start was cut off."""
+    """Remove an incomplete character at the start."""
     start = 0
     while start < min(3, len(content)) and content[start] & 0xC0 == 0x80:
         start += 1
     return content[start:]
 
 
-_PIECE = 1 << 16
+_PIECE_BYTES = 1 << 16
 _POLL_SECONDS = 0.05
 _POLL_DISK_SECONDS = 0.25
 
 Stream = Literal["stdout", "stderr"]
 DiskCheck = Callable[[tuple[int, ...]], bool]
-"""Whether these processes, or what they left behind, have outgrown the disk limit. May block."""
+"""Whether these processes, or their files, exceed the disk limit. May block."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningProgram:
-    """A program that runs: its process, and the leader whose end by `killer` takes all others along."""
+    """A running program: its process, and the leader; `kill_signal` to the leader ends all processes."""
 
     process: subprocess.Popen[bytes]
     leader: int
@@ -187,13 +190,13 @@ class RunningProgram:
     group: ControlGroup = field(default_factory=ControlGroup)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     return
 
 
 @dataclass(slots=True)
 class RunMonitor:
-    """What is known of a run while it goes on; the first limit that is passed ends it and names it."""
+    """Collects output and checks limits during a run; the first limit exceeded stops the run and is recorded."""
 
     limits: Limits
     stdout: Capture
@@ -204,7 +207,7 @@ class RunMonitor:
     group_limit: Bound | None = None
     exit_code: int | None = None
     stop_event: anyio.Event = field(default_factory=anyio.Event)
-    on_stop: Callable[[], None] = field(default=_nothing)
+    on_stop: Callable[[], None] = field(default=_do_nothing)
 
     @classmethod
     def of(cls, limits: Limits, listen: Listener | None) -> "RunMonitor":
@@ -238,10 +241,10 @@ async def supervise(
     started: RunningProgram,
     stdin: bytes,
     monitor: RunMonitor,
-    outgrown: DiskCheck,
+    exceeds_disk: DiskCheck,
     channel: ReportChannel | None = None,
 ) -> None:
-    """Until the program has ended by itself or by a limit; on the way out, also by cancellation, all die."""
+    """Wait until the program ends or exceeds a limit. On return or cancellation all its processes are killed."""
     process = ProcessHandle.of(started.process.pid, started.process)
     leader = ProcessHandle.of(started.leader, started.process)
     monitor.start_time = time.monotonic()
@@ -255,7 +258,7 @@ async def supervise(
             async with anyio.create_task_group() as watchers:
                 _start_input(watchers, started.process.stdin, stdin)
                 watchers.start_soon(poll_usage, started, monitor)
-                watchers.start_soon(_poll_disk, started.leader, monitor, outgrown)
+                watchers.start_soon(_poll_disk, started.leader, monitor, exceeds_disk)
                 await process.wait()
                 watchers.cancel_scope.cancel()
             leader.send(started.kill_signal)
@@ -278,13 +281,13 @@ async def _end(started: RunningProgram, process: ProcessHandle, leader: ProcessH
 
 
 async def read_stream(pipe: IO[bytes] | None, stream: Stream, monitor: RunMonitor) -> None:
-    """To the end of the stream, which comes when the last process that holds it is dead."""
+    """Read to the end of the stream, which comes when the last process that holds it is dead."""
     assert pipe is not None
     os.set_blocking(pipe.fileno(), False)
     while True:
         await anyio.wait_readable(pipe)
         try:
-            piece = os.read(pipe.fileno(), _PIECE)
+            piece = os.read(pipe.fileno(), _PIECE_BYTES)
         except BlockingIOError:
             continue
         if not piece:
@@ -307,7 +310,7 @@ async def _write_input(pipe: IO[bytes], content: bytes) -> None:
         while rest:
             await anyio.wait_writable(pipe)
             try:
-                rest = rest[os.write(pipe.fileno(), rest[:_PIECE]) :]
+                rest = rest[os.write(pipe.fileno(), rest[:_PIECE_BYTES]) :]
             except BlockingIOError:
                 continue
             except BrokenPipeError:
@@ -315,20 +318,20 @@ async def _write_input(pipe: IO[bytes], content: bytes) -> None:
 
 
 async def poll_usage(started: RunningProgram, monitor: RunMonitor) -> None:
-    """Again and again, and at the very moment at which the time is over."""
+    """Check usage at intervals, and exactly when the time is over."""
     while True:
         await anyio.sleep(_POLL_SECONDS if monitor.stopped_by else min(_POLL_SECONDS, monitor.seconds_left()))
-        if met := started.group.limit_hit():
-            monitor.stop(met)
+        if limit := started.group.limit_hit():
+            monitor.stop(limit)
         monitor.check_usage(usage_of(started.leader))
 
 
-async def _poll_disk(leader: int, monitor: RunMonitor, outgrown: DiskCheck) -> None:
-    """Seldom enough that looking takes at most a tenth of the time, however many files there are."""
+async def _poll_disk(leader: int, monitor: RunMonitor, exceeds_disk: DiskCheck) -> None:
+    """Check the disk, so rarely that it takes at most a tenth of the time, however many files there are."""
     pause = _POLL_DISK_SECONDS
     while True:
         await anyio.sleep(pause)
-        began = time.monotonic()
-        if await to_thread.run_sync(outgrown, usage_of(leader).pids, abandon_on_cancel=True):
+        started = time.monotonic()
+        if await to_thread.run_sync(exceeds_disk, usage_of(leader).pids, abandon_on_cancel=True):
             monitor.stop("disk")
-        pause = max(_POLL_DISK_SECONDS, 10 * (time.monotonic() - began))
+        pause = max(_POLL_DISK_SECONDS, 10 * (time.monotonic() - started))

@@ -1,4 +1,4 @@
-"""One run from start to result, the same for every rung: survey, start, monitor, survey, verdict."""
+"""One run from start to result, the same for every rung: survey, start, monitor, survey, limits."""
 
 import time
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -16,14 +16,14 @@ from septet.sandboxes.limits import bound_from_exit, bytes_written, exceeds_disk
 from septet.sandboxes.process import RunMonitor, RunningProgram, supervise
 from septet.sandboxes.test_report import OpenChannel, pipe_channel
 
-_WRITES_PER_LIMIT = 4
-_SMALL = 100
+_MAX_WRITES_PER_LIMIT = 4
+_SMALL_WORKSPACE = 100
 
 
 class Launch(Protocol):
-    """Starts the program of a job, which also gets the descriptors to inherit, under their numbers.
+    """Starts the program of a job, which inherits the descriptors under their numbers.
 
-    On leaving, raises SandboxFailed if it was the sandbox that broke.
+    On exit, raises SandboxFailed if the sandbox itself failed.
     """
 
     def __call__(
@@ -33,15 +33,15 @@ class Launch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceDisk:
-    """A workspace as it was before a run, and whether a run has outgrown its part of the disk."""
+    """The survey of a workspace before a run, and whether the run exceeds its disk limit."""
 
     workspace: Path
     before: files.Survey
     job: Job
 
     def exceeds_limit(self, pids: tuple[int, ...]) -> bool:
-        """Also counts what was written: a file deleted while open, or hidden deep, is in no survey."""
-        if bytes_written(pids) > _WRITES_PER_LIMIT * self.job.limits.disk:
+        """Also counts bytes written: a survey misses files that are deleted while open or very deep."""
+        if bytes_written(pids) > _MAX_WRITES_PER_LIMIT * self.job.limits.disk:
             return True
         return self.is_too_big(files.survey(self.workspace))
 
@@ -54,12 +54,14 @@ class WorkspaceDisk:
 
 
 async def _survey(workspace: Path) -> files.Survey:
-    """A small workspace is looked through faster than a thread is woken."""
-    return files.quick_survey(workspace, _SMALL) or await to_thread.run_sync(files.survey, workspace)
+    """Survey a small workspace directly: that is faster than waking a thread."""
+    return files.quick_survey(workspace, _SMALL_WORKSPACE) or await to_thread.run_sync(
+        files.survey, workspace
+    )
 
 
 async def _compare(disk: WorkspaceDisk) -> tuple[files.Survey, tuple[FileChange, ...]]:
-    if files.quick_survey(disk.workspace, _SMALL) == disk.before:
+    if files.quick_survey(disk.workspace, _SMALL_WORKSPACE) == disk.before:
         return disk.before, ()
     return await to_thread.run_sync(disk.compare)
 
@@ -72,6 +74,7 @@ async def execute_job(
     listen: Listener | None,
     open_channel: OpenChannel = pipe_channel,
 ) -> RunResult:
+    """Run a job in its workspace with the rung's way to launch it."""
     disk = WorkspaceDisk(workspace, await _survey(workspace), job)
     monitor = RunMonitor.of(job.limits, listen)
     with open_channel() if job.tests else nullcontext() as channel:
@@ -86,7 +89,7 @@ async def execute_job(
         stdout=monitor.stdout.text(),
         stderr=monitor.stderr.text(),
         seconds=round(seconds, 4),
-        stopped_by=monitor.stopped_by or _bound(code, monitor, after, disk),
+        stopped_by=monitor.stopped_by or _limit_reached(code, monitor, after, disk),
         changes=changes,
         others=files.others(disk.before, after),
         rung=rung,
@@ -94,7 +97,7 @@ async def execute_job(
     )
 
 
-def _bound(code: int, monitor: RunMonitor, after: files.Survey, disk: WorkspaceDisk) -> Bound | None:
+def _limit_reached(code: int, monitor: RunMonitor, after: files.Survey, disk: WorkspaceDisk) -> Bound | None:
     if disk.is_too_big(after):
         return "disk"
     return bound_from_exit(code, monitor.stderr.text(), after, monitor.limits) or (
@@ -103,5 +106,5 @@ def _bound(code: int, monitor: RunMonitor, after: files.Survey, disk: WorkspaceD
 
 
 def _exit_code(status: int) -> int:
-    """As a shell tells it: a signal is 128 and its number."""
+    """The exit code as a shell reports it: 128 plus the number of a signal."""
     return 128 - status if status < 0 else status

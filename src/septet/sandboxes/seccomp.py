@@ -1,4 +1,4 @@
-"""A system-call filter as classic BPF bytes, made without any library: bubblewrap loads it by descriptor."""
+"""Builds the system-call filter as classic BPF bytes, without a library; bubblewrap loads it from a descriptor."""
 
 import platform
 import struct
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
-_X32 = 0x40000000
+_X32_SYSCALL_BIT = 0x40000000
 
 NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME."""
@@ -17,15 +17,15 @@ NEW_NAMESPACES = 0x7E020080
 FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; AF_VSOCK for one ignores the network namespace."""
 
-_LOCAL, _NO_STREAM = 1, 2
-"""AF_UNIX; and the bit of those kinds of socket that could name another partner later."""
+_AF_UNIX, _NOT_STREAM_BIT = 1, 2
+"""AF_UNIX; and the bit of socket types (datagram and others) that can address another peer later."""
 
 TERMINAL_INJECTION = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX put words into somebody's terminal."""
+"""TIOCSTI and TIOCLINUX can type into another process's terminal."""
 
-_AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-# number on x86_64, number on aarch64 (None where it does not exist)
+# number on x86_64, number on aarch64 (None if it does not exist)
 REFUSED: dict[str, tuple[int, int | None]] = {
     "ptrace": (101, 117),
     "syslog": (103, 116),
@@ -73,7 +73,7 @@ REFUSED: dict[str, tuple[int, int | None]] = {
     "pidfd_getfd": (438, 438),
     "quotactl_fd": (443, 443),
 }
-# Absent rather than refused: programs then fall back to the older way.
+# ENOSYS rather than EPERM: programs then fall back to older calls.
 ABSENT: dict[str, tuple[int, int | None]] = {
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
@@ -90,7 +90,7 @@ ABSENT: dict[str, tuple[int, int | None]] = {
     "open_tree_attr": (467, 467),
     "openat2": (437, 437),
 }
-# What changes a file that need not be opened: done without effect where no mount protects the machine's own files.
+# Calls that change files without opening them: they succeed without effect if no mount protects the machine's files.
 _IGNORED: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -113,15 +113,15 @@ _IGNORED: dict[str, tuple[int | None, int | None]] = {
     "setxattrat": (463, 463),
     "removexattrat": (466, 466),
 }
-# Memory that no process's resident size shows: refused where no cgroup counts it.
-_UNCOUNTED: dict[str, tuple[int, int | None]] = {
+# Memory that is in no process's resident size: refused if no cgroup counts it.
+_UNCOUNTED_MEMORY: dict[str, tuple[int, int | None]] = {
     "shmget": (29, 194),
     "msgget": (68, 186),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
 }
-# Where a file's mode is an argument: (call on x86_64, on aarch64, place of the flags or None, place of the mode).
-_MODES: tuple[tuple[int | None, int | None, int | None, int], ...] = (
+# Calls with a file mode: (number on x86_64, on aarch64, index of the flags argument or None, index of the mode).
+_MODE_CALLS: tuple[tuple[int | None, int | None, int | None, int], ...] = (
     (90, None, None, 1),  # chmod
     (91, 52, None, 1),  # fchmod
     (268, 53, None, 2),  # fchmodat
@@ -132,35 +132,35 @@ _MODES: tuple[tuple[int | None, int | None, int | None, int], ...] = (
     (2, None, 1, 2),  # open
     (257, 56, 2, 3),  # openat
 )
-_CREATING = 0x400040
+_CREATE_FLAGS = 0x400040
 """O_CREAT and O_TMPFILE: only with these does opening a file take a mode."""
 
-_SET_IDS = 0o6000
-"""Set-user-id and set-group-id: the file would carry them, and its owner, to the machine outside."""
+_SET_ID_BITS = 0o6000
+"""Set-user-id and set-group-id: such a file would be dangerous on the machine outside."""
 
 _CLONE, _SOCKET, _SOCKETPAIR, _IOCTL = (56, 220), (41, 198), (53, 199), (16, 29)
 
 
 def is_supported(machine: str = "") -> bool:
-    """Whether a filter can be made for this kind of processor."""
-    return (machine or platform.machine()) in _AUDIT
+    """Whether there is a filter for this processor."""
+    return (machine or platform.machine()) in _AUDIT_ARCH
 
 
 @cache
 def filter_program(machine: str = "", memory_counted: bool = False, has_mounts: bool = True) -> bytes:
     """The filter for this machine.
 
-    `memory_counted`: a control group sees all memory, so that no kind need be refused. Not `has_mounts`: no namespace
-    keeps the machine's sockets and files apart, so that there are only pairs of connected sockets, and nothing changes
-    a file's mode, owner, times or attributes.
+    `memory_counted`: a control group counts all memory, so that no kind is refused. Without `has_mounts`, no namespace
+    separates the machine's sockets and files: only connected socket pairs are allowed, and changes of a file's mode,
+    owner, times or attributes have no effect.
     """
     machine = machine or platform.machine()
     refused = _numbers(REFUSED, machine)
-    absent = _numbers(ABSENT if memory_counted else ABSENT | _UNCOUNTED, machine)
-    steps = [*_prologue(machine), *_arguments(machine, FAMILIES if has_mounts else ())]
-    steps.append(_step(_LOAD, _NUMBER))
-    unseen = [] if has_mounts else _numbers(_IGNORED, machine)
-    for numbers, error in ((unseen, 0), (refused, _EPERM), (absent, _ENOSYS)):
+    absent = _numbers(ABSENT if memory_counted else ABSENT | _UNCOUNTED_MEMORY, machine)
+    steps = [*_prologue(machine), *_argument_rules(machine, FAMILIES if has_mounts else ())]
+    steps.append(_step(_LOAD, _NUMBER_OFFSET))
+    ignored = [] if has_mounts else _numbers(_IGNORED, machine)
+    for numbers, error in ((ignored, 0), (refused, _EPERM), (absent, _ENOSYS)):
         for number in numbers:
             steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _ERRNO | error)]
     steps.append(_step(_RETURN, _ALLOW))
@@ -173,50 +173,50 @@ def _numbers(calls: Mapping[str, tuple[int | None, int | None]], machine: str) -
 
 
 def _prologue(machine: str) -> Iterator[bytes]:
-    """Another architecture's calls have other numbers: whoever makes one is killed."""
-    yield _step(_LOAD, _ARCHITECTURE)
-    yield _step(_JUMP_EQUAL, _AUDIT[machine], 1, 0)
+    """Kill a process that makes calls of another architecture, because those have other numbers."""
+    yield _step(_LOAD, _ARCHITECTURE_OFFSET)
+    yield _step(_JUMP_EQUAL, _AUDIT_ARCH[machine], 1, 0)
     yield _step(_RETURN, _KILL)
     if machine == "x86_64":
-        yield _step(_LOAD, _NUMBER)
-        yield _step(_JUMP_AT_LEAST, _X32, 0, 1)
+        yield _step(_LOAD, _NUMBER_OFFSET)
+        yield _step(_JUMP_AT_LEAST, _X32_SYSCALL_BIT, 0, 1)
         yield _step(_RETURN, _KILL)
 
 
-def _arguments(machine: str, families: tuple[int, ...]) -> Iterator[bytes]:
-    """Calls that are fine with some arguments only; each block leaves other calls to the next one."""
+def _argument_rules(machine: str, families: tuple[int, ...]) -> Iterator[bytes]:
+    """Rules for calls that are allowed with some arguments only."""
     column = 0 if machine == "x86_64" else 1
     yield from _block(_CLONE[column], 0, [_step(_JUMP_ANY_BIT, NEW_NAMESPACES, 0, 1), _errno(_EPERM)])
-    allowed = [_step(_JUMP_EQUAL, family, len(families) - at, 0) for at, family in enumerate(families)]
+    allowed = [_step(_JUMP_EQUAL, family, len(families) - index, 0) for index, family in enumerate(families)]
     yield from _block(_SOCKET[column], 0, [*allowed, _errno(_EAFNOSUPPORT)])
     if not families:
         yield from _block(
-            _SOCKETPAIR[column], 1, [_step(_JUMP_ANY_BIT, _NO_STREAM, 0, 1), _errno(_EAFNOSUPPORT)]
+            _SOCKETPAIR[column], 1, [_step(_JUMP_ANY_BIT, _NOT_STREAM_BIT, 0, 1), _errno(_EAFNOSUPPORT)]
         )
-    local = [_step(_JUMP_EQUAL, _LOCAL, 1, 0), _errno(_EAFNOSUPPORT)]
-    yield from _block(_SOCKETPAIR[column], 0, local)
+    unix_only = [_step(_JUMP_EQUAL, _AF_UNIX, 1, 0), _errno(_EAFNOSUPPORT)]
+    yield from _block(_SOCKETPAIR[column], 0, unix_only)
     refused = [
         piece for code in TERMINAL_INJECTION for piece in (_step(_JUMP_EQUAL, code, 0, 1), _errno(_EPERM))
     ]
     yield from _block(_IOCTL[column], 1, refused)
-    for *calls, flags, mode in _MODES:
+    for *calls, flags, mode in _MODE_CALLS:
         if (number := calls[column]) is not None:
             yield from _mode_block(number, flags, mode)
 
 
 def _mode_block(number: int, flags: int | None, mode: int) -> Iterator[bytes]:
-    check = [_step(_JUMP_ANY_BIT, _SET_IDS, 0, 1), _errno(_EPERM)]
+    check = [_step(_JUMP_ANY_BIT, _SET_ID_BITS, 0, 1), _errno(_EPERM)]
     if flags is None:
         yield from _block(number, mode, check)
     else:
-        creating = [_step(_JUMP_ANY_BIT, _CREATING, 0, 3), _step(_LOAD, _ARGUMENTS + 8 * mode)]
+        creating = [_step(_JUMP_ANY_BIT, _CREATE_FLAGS, 0, 3), _step(_LOAD, _ARGUMENTS_OFFSET + 8 * mode)]
         yield from _block(number, flags, [*creating, *check])
 
 
 def _block(number: int, argument: int, checks: list[bytes]) -> Iterator[bytes]:
-    yield _step(_LOAD, _NUMBER)
+    yield _step(_LOAD, _NUMBER_OFFSET)
     yield _step(_JUMP_EQUAL, number, 0, len(checks) + 1)
-    yield _step(_LOAD, _ARGUMENTS + 8 * argument)
+    yield _step(_LOAD, _ARGUMENTS_OFFSET + 8 * argument)
     yield from checks
 
 

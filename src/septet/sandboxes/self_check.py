@@ -1,4 +1,4 @@
-"""Proves a sandbox on this machine: a program inside tries what must all fail."""
+"""Tests a sandbox on this machine: a program inside tries things that must all fail."""
 
 import os
 import secrets
@@ -26,8 +26,8 @@ Attempt = Literal[
 ATTEMPTS: tuple[Attempt, ...] = get_args(Attempt)
 
 ACCEPTED: Mapping[str, frozenset[Attempt]] = {"landlock": frozenset({"write a git hook"})}
-"""What a weaker rung cannot hold and is used nevertheless: a rule of Landlock has no exception for a folder inside
-a writable one. `septet doctor` says so."""
+"""Attempts that a weaker rung cannot prevent: a Landlock rule cannot exclude a folder inside a writable one.
+`septet doctor` says so."""
 
 _PROGRAM = """
 import json, os, socket, sys
@@ -50,7 +50,7 @@ _SHELL_VARIABLES = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
 
 
 class ProbeOutput(Value):
-    """What the program got to see."""
+    """The output of the program inside."""
 
     secret: str
     interfaces: str
@@ -58,7 +58,7 @@ class ProbeOutput(Value):
 
 
 class AttemptResult(Value):
-    """One thing that was tried, whether the sandbox held it, and whether it must."""
+    """One attempt, whether the sandbox prevented it, and whether it must."""
 
     attempt: Attempt
     is_contained: bool
@@ -66,7 +66,7 @@ class AttemptResult(Value):
 
 
 class SelfCheck(Value):
-    """What was found about one rung. `ran` tells whether the program came to its end at all."""
+    """The results for one rung. `ran` is False if the program did not finish."""
 
     rung: str
     ran: bool
@@ -82,30 +82,32 @@ class SelfCheck(Value):
 
 
 async def self_check(sandbox: Sandbox) -> SelfCheck:
-    """Makes the canaries, runs the program, and looks at what became of them, not at what it says of itself."""
+    """Create the canaries, run the program, and check the canaries rather than trust its output if possible."""
     token = secrets.token_hex()
     with temporary_folder("check") as folder, _listener() as listener:
         secret, outside, workspace = folder / "secret", folder / "outside", folder / "workspace"
         secret.write_text(token)
         hook = _make_hook_folder(workspace)
-        places = (str(secret), str(listener.getsockname()[1]), str(outside), str(hook))
-        job = Job(command=("python3", "-c", _PROGRAM, *places), workspace=str(workspace), limits=_LIMITS)
+        arguments = (str(secret), str(listener.getsockname()[1]), str(outside), str(hook))
+        job = Job(command=("python3", "-c", _PROGRAM, *arguments), workspace=str(workspace), limits=_LIMITS)
         result = await sandbox.run(job)
-        said = _parse_output(result.stdout) if result.succeeded else None
-        got_through: dict[Attempt, bool] = {
-            "read a secret": said is not None and said.secret == token,
+        output = _parse_output(result.stdout) if result.succeeded else None
+        succeeded: dict[Attempt, bool] = {
+            "read a secret": output is not None and output.secret == token,
             "reach a port": _was_reached(listener),
             "write outside": outside.exists(),
-            "see the environment": said is not None and bool(_leaked_variables(said.variables)),
-            "see the network interfaces": said is not None and bool(_visible_interfaces(said.interfaces)),
+            "see the environment": output is not None and bool(_leaked_variables(output.variables)),
+            "see the network interfaces": output is not None and bool(_visible_interfaces(output.interfaces)),
             "write a git hook": hook.exists(),
         }
     accepted = ACCEPTED.get(result.rung, frozenset())
     results = [
-        AttemptResult(attempt=one, is_contained=not got_through[one], is_required=one not in accepted)
-        for one in ATTEMPTS
+        AttemptResult(
+            attempt=attempt, is_contained=not succeeded[attempt], is_required=attempt not in accepted
+        )
+        for attempt in ATTEMPTS
     ]
-    return SelfCheck(rung=result.rung, ran=said is not None, results=tuple(results))
+    return SelfCheck(rung=result.rung, ran=output is not None, results=tuple(results))
 
 
 def _parse_output(stdout: str) -> ProbeOutput | None:
@@ -116,20 +118,20 @@ def _parse_output(stdout: str) -> ProbeOutput | None:
 
 
 def _leaked_variables(inside: Mapping[str, str]) -> list[str]:
-    """Variables of this process that a program got although they are not meant for it. None of ours is changed for
-    the check: other chats may start programs at the same time."""
-    meant = environment({}).keys() | _SHELL_VARIABLES
-    return [name for name, value in os.environ.items() if name not in meant and inside.get(name) == value]
+    """Variables of this process that leaked into the program. The check sets none itself, because other chats may start
+    programs at the same time."""
+    expected = environment({}).keys() | _SHELL_VARIABLES
+    return [name for name, value in os.environ.items() if name not in expected and inside.get(name) == value]
 
 
 def _visible_interfaces(table: str) -> list[str]:
-    """The machine's own interfaces in a table of the kernel's."""
+    """The machine's own interfaces in the contents of /proc/net/dev."""
     names = {name for _, name in socket.if_nameindex()} - {"lo"}
     return [line for line in table.splitlines() if line.partition(":")[0].strip() in names]
 
 
 def _make_hook_folder(workspace: Path) -> Path:
-    """Where a repository in the workspace would have a hook."""
+    """Create a repository's hook folder; returns the path of a hook."""
     hooks = workspace / ".git" / "hooks"
     hooks.mkdir(parents=True)
     return hooks / "pre-commit"

@@ -1,4 +1,4 @@
-"""Reads a workspace from outside as if it were hostile: follows no link, opens nothing but plain files."""
+"""Surveys a workspace from outside as if it were hostile: follows no links, opens only regular files."""
 
 import os
 import stat
@@ -13,13 +13,13 @@ from septet.domain.files import FileChange
 
 _MAX_DEPTH = 128
 _MAX_DIGEST_SIZE = 64 << 20
-_PIECE = 1 << 20
+_PIECE_BYTES = 1 << 20
 _MAX_OTHERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What tells that a file is not what it was; the change time cannot be set back by a program."""
+    """Detects a changed file; a program cannot set back the ctime."""
 
     size: int
     mtime: int
@@ -29,46 +29,46 @@ class FileStamp:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All plain files of a workspace, the space they take and how many entries of any kind there are."""
+    """All regular files of a workspace, the space they take and the number of entries of any kind."""
 
     files: Mapping[bytes, FileStamp]
     space: int
     entries: int
     others: frozenset[bytes] = frozenset()
-    """Folders, links and whatever else is no plain file."""
+    """Folders, links and everything else that is not a regular file."""
 
 
 class ReadBudget:
-    """How much may be read to tell what changed: so many bytes, for so many seconds."""
+    """How much may be read to find changes: a number of bytes, for a number of seconds."""
 
-    def __init__(self, room: int = 256 << 20, seconds: float = 5.0) -> None:
-        self._room = room
+    def __init__(self, max_bytes: int = 256 << 20, seconds: float = 5.0) -> None:
+        self._bytes_left = max_bytes
         self._end = time.monotonic() + seconds
 
     def allows(self, size: int) -> bool:
-        """Whether so many bytes more are fine; they count as read."""
-        if size > self._room or time.monotonic() > self._end:
+        """Whether `size` more bytes may be read; if so, they count as read."""
+        if size > self._bytes_left or time.monotonic() > self._end:
             return False
-        self._room -= size
+        self._bytes_left -= size
         return True
 
 
 def survey(workspace: Path) -> Survey:
-    """One walk, one look per entry. What vanishes meanwhile or may not be read is left out."""
+    """Walk the workspace once. Entries that vanish meanwhile or cannot be read are left out."""
     return _summarise(_walk(os.fsencode(workspace)))
 
 
 def quick_survey(workspace: Path, at_most: int) -> Survey | None:
-    """The same for a workspace with few entries; of one with more, not much more than those is looked at."""
-    found = _summarise(islice(_walk(os.fsencode(workspace), at_most), at_most + 1))
-    return found if found.entries <= at_most else None
+    """The same for a workspace with at most `at_most` entries; None if it has more, without reading them all."""
+    result = _summarise(islice(_walk(os.fsencode(workspace), at_most), at_most + 1))
+    return result if result.entries <= at_most else None
 
 
-def _summarise(found: Iterable[tuple[bytes, os.stat_result]]) -> Survey:
+def _summarise(walked: Iterable[tuple[bytes, os.stat_result]]) -> Survey:
     files: dict[bytes, FileStamp] = {}
     others: set[bytes] = set()
     space = entries = 0
-    for name, status in found:
+    for name, status in walked:
         entries += 1
         space += status.st_blocks * 512
         if stat.S_ISREG(status.st_mode):
@@ -82,7 +82,7 @@ def _walk(top: bytes, at_most: int | None = None) -> Iterator[tuple[bytes, os.st
     folders = [(b"", 0)]
     while folders:
         folder, depth = folders.pop()
-        for entry in _entries(os.path.join(top, folder), at_most):  # noqa: PTH118  names may be no text at all
+        for entry in _entries(os.path.join(top, folder), at_most):  # noqa: PTH118  names may not be valid text
             name = folder + entry.name
             try:
                 status = entry.stat(follow_symlinks=False)
@@ -95,47 +95,47 @@ def _walk(top: bytes, at_most: int | None = None) -> Iterator[tuple[bytes, os.st
 
 def _entries(folder: bytes, at_most: int | None) -> list[os.DirEntry[bytes]]:
     try:
-        with os.scandir(folder) as found:
-            return list(found if at_most is None else islice(found, at_most + 1))
+        with os.scandir(folder) as scan:
+            return list(scan if at_most is None else islice(scan, at_most + 1))
     except OSError:
         return []
 
 
 def changes(
-    workspace: Path, before: Survey, after: Survey, effort: ReadBudget | None = None
+    workspace: Path, before: Survey, after: Survey, budget: ReadBudget | None = None
 ) -> tuple[FileChange, ...]:
-    """What happened between two surveys, in the order of the names; only touched files are read, small ones first."""
-    effort = effort or ReadBudget()
+    """The changes between two surveys, sorted by path; only changed files are read, small ones first."""
+    budget = budget or ReadBudget()
     touched = [name for name, stamp in after.files.items() if before.files.get(name) != stamp]
-    found = [
+    result = [
         FileChange(
             path=_display_name(name),
             kind="changed" if name in before.files else "new",
             size=after.files[name].size,
-            sha256=_digest(workspace, name, after.files[name].size, effort),
+            sha256=_digest(workspace, name, after.files[name].size, budget),
         )
         for name in sorted(touched, key=lambda name: after.files[name].size)
     ]
-    found += [
+    result += [
         FileChange(path=_display_name(name), kind="deleted")
         for name in before.files.keys() - after.files.keys()
     ]
-    return tuple(sorted(found, key=lambda change: change.path))
+    return tuple(sorted(result, key=lambda change: change.path))
 
 
 def others(before: Survey, after: Survey) -> tuple[str, ...]:
-    """Folders, links and pipes that were not there before; of very many those that are not deep."""
-    found = sorted(after.others - before.others, key=lambda name: (name.count(b"/"), name))
-    return tuple(_display_name(name) for name in found[:_MAX_OTHERS])
+    """New folders, links and pipes; if there are too many, the least deep ones."""
+    names = sorted(after.others - before.others, key=lambda name: (name.count(b"/"), name))
+    return tuple(_display_name(name) for name in names[:_MAX_OTHERS])
 
 
 def _display_name(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-def _digest(workspace: Path, name: bytes, size: int, effort: ReadBudget) -> str:
-    """Nothing for a file that cannot be read, is too big, has holes or would take too long."""
-    if size > _MAX_DIGEST_SIZE or not effort.allows(size):
+def _digest(workspace: Path, name: bytes, size: int, budget: ReadBudget) -> str:
+    """The sha256 of a file; empty if it cannot be read, is too big or sparse, or would take too long."""
+    if size > _MAX_DIGEST_SIZE or not budget.allows(size):
         return ""
     try:
         descriptor = open_beneath(workspace, name)
@@ -143,17 +143,17 @@ def _digest(workspace: Path, name: bytes, size: int, effort: ReadBudget) -> str:
         return ""
     digest = sha256()
     with os.fdopen(descriptor, "rb", buffering=0) as file:
-        if size > _PIECE and _has_holes(descriptor, size):
+        if size > _PIECE_BYTES and _has_holes(descriptor, size):
             return ""
-        while piece := file.read(_PIECE):
+        while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
-            if not effort.allows(0):
+            if not budget.allows(0):
                 return ""
     return digest.hexdigest()
 
 
 def _has_holes(descriptor: int, size: int) -> bool:
-    """Whether it takes less room than its size says: a few blocks can be any number of bytes."""
+    """Whether a file is sparse: a few blocks can appear as any number of bytes."""
     try:
         return os.lseek(descriptor, 0, os.SEEK_HOLE) < size
     except OSError:
@@ -163,18 +163,18 @@ def _has_holes(descriptor: int, size: int) -> bool:
 
 
 def open_beneath(workspace: Path, name: bytes) -> int:
-    """A descriptor of a plain file of the workspace, reached folder by folder without following a link."""
+    """Open a regular file of the workspace, folder by folder, without following a link."""
     *folders, last = name.split(b"/")
-    at = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY)
+    parent = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for folder in folders:
-            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-            os.close(at)
-            at = inner
-        descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=at)
+            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+            os.close(parent)
+            parent = inner
+        descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=parent)
     finally:
-        os.close(at)
+        os.close(parent)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise IsADirectoryError(f"{_display_name(name)} is not a plain file")
+    raise IsADirectoryError(f"{_display_name(name)} is not a regular file")

@@ -1,4 +1,4 @@
-"""The channel over which a test run reports: apart from its output, each line with a nonce that nobody is shown."""
+"""The channel of a test run's report: separate from its output, each line with a secret nonce."""
 
 import os
 import secrets
@@ -15,13 +15,13 @@ from septet.domain.pytest_report import TestReport, read_report
 from septet.domain.runs import Job
 
 VARIABLE = "SEPTET_REPORT"
-_PIECE = 1 << 16
-_MAX_REPORT = 64 << 20
+_PIECE_BYTES = 1 << 16
+_MAX_REPORT_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
 class ReportChannel:
-    """What is written to `place`, a descriptor to inherit or a path, is read here; `writing` keeps it open."""
+    """Reads what the run writes to `address`, an inherited descriptor or a path; `writer` keeps the channel open."""
 
     address: str
     reader: FileIO
@@ -31,23 +31,23 @@ class ReportChannel:
     buffer: bytearray = field(default_factory=bytearray)
 
     def prepare(self, job: Job) -> Job:
-        """The nonce comes by stdin: the program that reads it first is ours, and then it is nowhere to be read."""
+        """The nonce is sent on stdin: our program reads it first, and then no test can read it."""
         variables = {**job.environment, VARIABLE: self.address}
         return replace(job, environment=variables, stdin=f"{self.nonce}\n".encode())
 
     async def collect(self) -> None:
-        """To the end, which comes when nobody has it open any longer. What is far too long is not kept whole."""
+        """Read until no process has the channel open. A far too long report is truncated."""
         os.set_blocking(self.reader.fileno(), False)
         while True:
             await anyio.wait_readable(self.reader)
-            piece = self.reader.read(_PIECE)
+            piece = self.reader.read(_PIECE_BYTES)
             if piece == b"":
                 return
-            if piece and len(self.buffer) < _MAX_REPORT:
+            if piece and len(self.buffer) < _MAX_REPORT_BYTES:
                 self.buffer += piece
 
     def close_writer(self) -> None:
-        """Nobody is left who could report."""
+        """Close our end, so that `collect` ends with the run's processes."""
         self.writer.close()
 
     def report(self) -> TestReport:
@@ -59,21 +59,21 @@ OpenChannel = Callable[[], AbstractContextManager[ReportChannel]]
 
 @contextmanager
 def pipe_channel() -> Generator[ReportChannel]:
-    """A pipe, whose end a program inherits."""
-    reading, writing = (FileIO(end, mode) for end, mode in zip(os.pipe(), ("r", "w"), strict=True))
-    with reading, writing:
-        number = writing.fileno()
-        yield ReportChannel(str(number), reading, writing, (number,))
+    """A pipe that the program inherits."""
+    reader, writer = (FileIO(end, mode) for end, mode in zip(os.pipe(), ("r", "w"), strict=True))
+    with reader, writer:
+        descriptor = writer.fileno()
+        yield ReportChannel(str(descriptor), reader, writer, (descriptor,))
 
 
 @contextmanager
 def path_channel() -> Generator[ReportChannel]:
-    """A pipe with a name, for programs that cannot inherit anything."""
+    """A named pipe, for rungs whose programs inherit no descriptors."""
     with temporary_folder("report") as folder:
-        place = folder / "report"
-        os.mkfifo(place)
+        path = folder / "report"
+        os.mkfifo(path)
         with suppress(OSError):
-            place.chmod(0o622)
-        reading = FileIO(os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "r")
-        with reading, FileIO(os.open(place, os.O_WRONLY | os.O_CLOEXEC), "w") as writing:
-            yield ReportChannel(str(place), reading, writing)
+            path.chmod(0o622)
+        reader = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "r")
+        with reader, FileIO(os.open(path, os.O_WRONLY | os.O_CLOEXEC), "w") as writer:
+            yield ReportChannel(str(path), reader, writer)

@@ -1,4 +1,4 @@
-"""A user of its own for each workspace when root runs Septet: the kernel's limits do not bind root."""
+"""A separate user for each workspace if root runs Septet, because the kernel's process limits do not apply to root."""
 
 import os
 import shutil
@@ -17,16 +17,19 @@ from anyio import to_thread
 from septet.errors import SandboxFailed
 
 _STAGING = Path(__file__).with_name("inside") / "mount_staging.py"
-_STAGE = Path("/tmp")  # noqa: S108  of the prepared namespace
-_FIRST_USER, _USERS_PER_PROCESS = 1_610_612_736, 64
+_STAGING_FOLDER = Path("/tmp")  # noqa: S108  of the prepared namespace
+_FIRST_UID, _USERS_PER_PROCESS = 1_610_612_736, 64
 _MAX_USERS = 64
-_SECONDS = 20.0
+_TIMEOUT = 20.0
 BUSY_REMEDY = "try again when it does less: the chat can be resumed"
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxUser:
-    """Who starts the sandbox. The one without a user is whoever runs Septet."""
+    """The user that starts the sandbox; without a uid, the user that runs Septet.
+
+    `mounts` is a mount namespace in which the user owns `places`.
+    """
 
     uid: int | None = None
     mounts: int = -1
@@ -37,21 +40,21 @@ class SandboxUser:
         return self.uid is not None
 
     def command_as(self, command: list[str]) -> list[str]:
-        """The command as this user; the mounts are found by path so that no descriptor is inherited."""
+        """The command as this user; the namespace is given by path, so that no descriptor is inherited."""
         if not self.is_separate:
             return command
         mounts = f"--mount=/proc/{os.getpid()}/fd/{self.mounts}"
         return ["nsenter", mounts, f"--setuid={self.uid}", f"--setgid={self.uid}", "--", *command]
 
     def path_for(self, path: Path) -> Path:
-        """Where this user finds a path of the machine."""
+        """The path at which this user finds a path of the machine."""
         for number, place in enumerate(self.places):
             if path.is_relative_to(place):
-                return _STAGE / str(number) / path.relative_to(place)
+                return _STAGING_FOLDER / str(number) / path.relative_to(place)
         return path
 
     def give(self, *pipes: IO[bytes] | FileIO | None) -> None:
-        """So that it may open them by name (/dev/stdout)."""
+        """Make the user own the pipes, so that it can open them by name (/dev/stdout)."""
         for pipe in pipes:
             if self.uid is not None and pipe is not None:
                 os.fchown(pipe.fileno(), self.uid, self.uid)
@@ -66,7 +69,7 @@ CURRENT_USER = SandboxUser()
 
 @dataclass(slots=True)
 class SandboxUsers:
-    """The identities in use, by what they were prepared for; the oldest are let go."""
+    """The users in use, by the paths that they were prepared for; the least recently used are dropped."""
 
     users: OrderedDict[tuple[object, ...], SandboxUser] = field(
         default_factory=OrderedDict[tuple[object, ...], SandboxUser]
@@ -74,44 +77,44 @@ class SandboxUsers:
     count: int = 0
 
     async def user_for(self, paths: Iterable[Path]) -> SandboxUser:
-        """The user for these paths, the workspace first; nobody else's where none can be made."""
+        """The user for these paths, the workspace first; CURRENT_USER if we are not root or cannot prepare one."""
         if os.geteuid() != 0:
             return CURRENT_USER
         stamps = [(path, path.stat()) for path in paths if path.exists()]
         key = tuple((path, status.st_dev, status.st_ino, status.st_uid) for path, status in stamps)
         if key not in self.users:
             self.count += 1
-            user = _FIRST_USER + os.getpid() * _USERS_PER_PROCESS + self.count % _USERS_PER_PROCESS
-            made = await to_thread.run_sync(_prepare_user, user, tuple(path for path, _ in stamps))
-            if self.users.setdefault(key, made) is not made:
-                made.close()
+            uid = _FIRST_UID + os.getpid() * _USERS_PER_PROCESS + self.count % _USERS_PER_PROCESS
+            prepared = await to_thread.run_sync(_prepare_user, uid, tuple(path for path, _ in stamps))
+            if self.users.setdefault(key, prepared) is not prepared:
+                prepared.close()
         self.users.move_to_end(key)
         while len(self.users) > _MAX_USERS:
             self.users.popitem(last=False)[1].close()
         return self.users[key]
 
 
-def _prepare_user(user: int, paths: tuple[Path, ...]) -> SandboxUser:
+def _prepare_user(uid: int, paths: tuple[Path, ...]) -> SandboxUser:
     if shutil.which("nsenter") is None:
         return CURRENT_USER
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        command = [sys.executable, "-I", "-S", str(_STAGING), str(theirs.fileno()), str(user)]
+        command = [sys.executable, "-I", "-S", str(_STAGING), str(theirs.fileno()), str(uid)]
         try:
             finished = subprocess.run(
                 [*command, *map(str, paths)],
                 pass_fds=(theirs.fileno(),),
                 env={},
-                start_new_session=True,  # Ctrl-C on the terminal is for Septet, not for a half-made namespace
-                timeout=_SECONDS,
+                start_new_session=True,  # Ctrl-C on the terminal is for Septet, not for an unfinished namespace
+                timeout=_TIMEOUT,
                 capture_output=True,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise SandboxFailed(
-                f"the sandbox was not ready within {_SECONDS:g} seconds, the machine is too busy", BUSY_REMEDY
+                f"the sandbox was not ready within {_TIMEOUT:g} seconds, the machine is too busy", BUSY_REMEDY
             ) from error
         if finished.returncode != 0:
             return CURRENT_USER
         _, descriptors, _, _ = socket.recv_fds(ours, 64, 1)
-    return SandboxUser(user, descriptors[0], paths)
+    return SandboxUser(uid, descriptors[0], paths)

@@ -1,4 +1,4 @@
-"""What a program in a sandbox sees of the machine, as bubblewrap's arguments: an allow-list of paths."""
+"""The paths of the machine that a program in a sandbox sees, an allow-list, as bubblewrap's arguments."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ _KERNEL_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A path of the machine that the program sees at the same path, unless it is mounted from a `source`."""
+    """A path that the program sees, mounted from the same path of the machine or from `source`."""
 
     path: Path
     writable: bool = False
@@ -36,7 +36,7 @@ class Mount:
 
 
 def check_workspace(workspace: str) -> Path:
-    """The real path of a workspace, refused where giving it away would give the machine away."""
+    """The real path of a workspace. Raises BadUsage for a system folder, which a program must not write to."""
     path = existing_folder(workspace)
     refuse_system_folder(path)
     return path
@@ -56,20 +56,20 @@ def existing_folder(workspace: str) -> Path:
 
 
 def bubblewrap_arguments(workspace: Path, job: Job, user: SandboxUser) -> list[str]:
-    """The mounts, the shallower first, so that a place inside another one keeps its own rule."""
+    """The arguments for all mounts, shallow ones first, so that one inside another keeps its own permissions."""
     memory = job.limits.memory // 4
-    kept = (*repository_mounts(Path(job.mounted_at or workspace)), *shared(job))
-    return [*_mount_arguments(mounted(workspace, job), job.readable, kept, user, memory)]
+    read_only = (*repository_mounts(Path(job.mounted_at or workspace)), *shared_mounts(job))
+    return [*_mount_arguments(workspace_mount(workspace, job), job.readable, read_only, user, memory)]
 
 
-def mounted(workspace: Path, job: Job) -> Mount:
-    """The workspace, at the path where the program finds it."""
-    at = Path(job.mounted_at) if job.mounted_at else workspace
-    return Mount(at, writable=True, source=workspace)
+def workspace_mount(workspace: Path, job: Job) -> Mount:
+    """The mount of the workspace, at the path where the program finds it."""
+    target = Path(job.mounted_at) if job.mounted_at else workspace
+    return Mount(target, writable=True, source=workspace)
 
 
-def shared(job: Job) -> Iterator[Mount]:
-    """What the program sees beside the copy that it works in; what a repository has of it is as the machine has it."""
+def shared_mounts(job: Job) -> Iterator[Mount]:
+    """Folders of the machine that the program sees, read-only, inside the copy that it works in."""
     for name in job.shared:
         path = Path(job.mounted_at) / name
         if path.exists() and not path.is_symlink():
@@ -78,9 +78,9 @@ def shared(job: Job) -> Iterator[Mount]:
 
 @lru_cache(maxsize=64)
 def _mount_arguments(
-    workspace: Mount, readable: tuple[str, ...], kept: tuple[Mount, ...], user: SandboxUser, memory: int
+    workspace: Mount, readable: tuple[str, ...], read_only: tuple[Mount, ...], user: SandboxUser, memory: int
 ) -> list[str]:
-    mounts = _sort_mounts(workspace, readable, kept)
+    mounts = _sort_mounts(workspace, readable, read_only)
     arguments = [*_system_arguments(), "--ro-bind", str(user.path_for(etc_folder())), "/etc"]
     arguments += [*_private_mounts(memory), *_parents(mounts)]
     for mount in mounts:
@@ -92,40 +92,40 @@ def _mount_arguments(
 
 
 def mounts_for(workspace: Path, readable: tuple[str, ...]) -> list[Mount]:
-    """What the program sees beside the system, the shallower first."""
+    """The mounts of a job besides the system folders, shallow ones first."""
     return _sort_mounts(Mount(workspace, writable=True), readable, tuple(repository_mounts(workspace)))
 
 
-def _sort_mounts(workspace: Mount, readable: tuple[str, ...], kept: tuple[Mount, ...]) -> list[Mount]:
-    found = dict.fromkeys([workspace, *kept, *map(Mount, readable_paths(readable))])
-    return sorted(found, key=lambda mount: len(mount.path.parts))
+def _sort_mounts(workspace: Mount, readable: tuple[str, ...], read_only: tuple[Mount, ...]) -> list[Mount]:
+    mounts = dict.fromkeys([workspace, *read_only, *map(Mount, readable_paths(readable))])
+    return sorted(mounts, key=lambda mount: len(mount.path.parts))
 
 
 @lru_cache(maxsize=64)
 def readable_paths(readable: tuple[str, ...]) -> tuple[Path, ...]:
-    """What the program may read beside the workspace and the system's folders."""
+    """The paths that the program may read besides the workspace and the system folders."""
     paths = [*interpreter_folders(), *(Path(path).absolute() for path in readable)]
     return tuple(path for path in dict.fromkeys(paths) if not _inside_system(path))
 
 
 def source_paths(workspace: Path, job: Job) -> list[Path]:
-    """Every path of the machine that a view is made of, the workspace first; the system's are open to all."""
-    beside = [mount.path for mount in shared(job)]
-    return list(dict.fromkeys([workspace, etc_folder(), *beside, *readable_paths(job.readable)]))
+    """The paths of the machine to mount, the workspace first; without the system folders, which all users can read."""
+    shared_paths = [mount.path for mount in shared_mounts(job)]
+    return list(dict.fromkeys([workspace, etc_folder(), *shared_paths, *readable_paths(job.readable)]))
 
 
 def _parents(mounts: Iterable[Mount]) -> Iterator[str]:
-    """The folders on the way: empty but for what is shown, and open to the program, whoever it is."""
+    """The parent folders of mounts: otherwise empty, and readable by any user."""
     folders = {parent for mount in mounts for parent in mount.path.parents}
-    made_anyway = {Path("/"), Path("/tmp"), Path("/dev"), Path("/proc")}  # noqa: S108  its own
-    inside = {mount.path for mount in mounts}
-    for folder in sorted(folders - made_anyway):
-        if not inside & {folder, *folder.parents} and not _inside_system(folder):
+    created_anyway = {Path("/"), Path("/tmp"), Path("/dev"), Path("/proc")}  # noqa: S108  its own
+    targets = {mount.path for mount in mounts}
+    for folder in sorted(folders - created_anyway):
+        if not targets & {folder, *folder.parents} and not _inside_system(folder):
             yield from ("--perms", "0755", "--dir", str(folder))
 
 
 def repository_mounts(workspace: Path) -> Iterator[Mount]:
-    """A repository's hooks and settings run on the machine itself, later: not the program's to write."""
+    """The repository, read-only: its hooks and settings would later run on the machine itself."""
     repository = workspace / ".git"
     if repository.exists() and not repository.is_symlink():
         yield Mount(repository)
@@ -149,7 +149,7 @@ def _system_folders() -> Iterator[str]:
 
 
 def _private_mounts(size: int) -> Iterator[str]:
-    """Places of the sandbox's own; those in memory are sized, because they are memory."""
+    """The sandbox's own /tmp, /dev and /proc; those in memory are limited in size."""
     yield from ("--perms", "1777", "--size", str(size), "--tmpfs", "/tmp")  # noqa: S108  its own
     yield from ("--perms", "0777", "--dir", HOME, "--dev", "/dev")
     yield from ("--perms", "1777", "--size", str(size), "--tmpfs", "/dev/shm")  # noqa: S108  its own
@@ -157,7 +157,7 @@ def _private_mounts(size: int) -> Iterator[str]:
 
 
 def _hide_kernel_files() -> Iterator[str]:
-    """What the kernel opens to its own root, whatever name that has inside."""
-    for window in _KERNEL_FILES:
-        if Path("/proc", window).exists():
-            yield from ("--ro-bind", "/dev/null", f"/proc/{window}")
+    """Hide kernel files that root can read, whatever uid it has inside."""
+    for name in _KERNEL_FILES:
+        if Path("/proc", name).exists():
+            yield from ("--ro-bind", "/dev/null", f"/proc/{name}")

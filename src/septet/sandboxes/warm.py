@@ -1,4 +1,4 @@
-"""The warm path: the next sandbox already waits, with an interpreter started, for a program of its own."""
+"""Warm runs: a sandbox with a started interpreter is prepared in advance for the next Python program."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -19,15 +19,15 @@ from septet.sandboxes.process import RunMonitor, RunningProgram
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.runs import execute_job
 
-_WAITING = Path(__file__).with_name("inside") / "warm_interpreter.py"
-_PYTHON = ("python", "python3")
+_WARM_INTERPRETER = Path(__file__).with_name("inside") / "warm_interpreter.py"
+_PYTHON_NAMES = ("python", "python3")
 
 Key = tuple[object, ...]
 
 
 @dataclass(slots=True)
 class WarmSandbox:
-    """A sandbox that nothing ran in yet; it is used once and then taken away with all that is in it."""
+    """An unused sandbox with a waiting interpreter; it runs one program and is then removed."""
 
     key: Key
     program: RunningProgram
@@ -52,7 +52,7 @@ class WarmSandbox:
 
 @dataclass(slots=True)
 class WarmRunner:
-    """Runs Python programs in the spare of their workspace and everything else in a fresh sandbox."""
+    """Runs Python programs in the spare sandbox of their workspace, and everything else in a new sandbox."""
 
     sandbox: Bubblewrap
     group: TaskGroup
@@ -61,7 +61,9 @@ class WarmRunner:
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
         workspace = view.check_workspace(job.workspace)
-        if job.tests or not _is_plain_python(job.command):  # who waits already inherits nothing more
+        if job.tests or not _is_plain_python(
+            job.command
+        ):  # a started interpreter cannot inherit the report channel
             return await self.sandbox.run(job, listen)
         key = _key(workspace, job)
         spare = await self._take(workspace, key)
@@ -81,21 +83,23 @@ class WarmRunner:
     async def _prepare(self, key: Key, job: Job, workspace: Path) -> None:
         if workspace in self.spares:
             return
-        reading, control = os.pipe()
+        reader, control = os.pipe()
         stack = AsyncExitStack()
-        command = ("python", "-c", _source(), str(reading), *self.preload)
-        waiting = replace(job, command=command, stdin=b"")
+        command = ("python", "-c", _source(), str(reader), *self.preload)
+        waiting_job = replace(job, command=command, stdin=b"")
         try:
-            launched = self.sandbox.launch(waiting, workspace, RunMonitor.of(job.limits, None), (reading,))
-            started = await stack.enter_async_context(launched)
+            launching = self.sandbox.launch(
+                waiting_job, workspace, RunMonitor.of(job.limits, None), (reader,)
+            )
+            started = await stack.enter_async_context(launching)
         except SeptetError:
             os.close(control)
             return
         finally:
-            os.close(reading)
-        await self._keep(WarmSandbox(key, started, control, stack))
+            os.close(reader)
+        await self._store(WarmSandbox(key, started, control, stack))
 
-    async def _keep(self, spare: WarmSandbox) -> None:
+    async def _store(self, spare: WarmSandbox) -> None:
         workspace = spare.key[0]
         assert isinstance(workspace, Path)
         if workspace in self.spares:
@@ -111,7 +115,7 @@ class WarmRunner:
 
 @asynccontextmanager
 async def open_warm_runner(sandbox: Bubblewrap, preload: tuple[str, ...] = ()) -> AsyncGenerator[WarmRunner]:
-    """A warm sandbox for as long as the context lasts; `preload` are modules to have imported already."""
+    """A warm runner until the context ends; `preload` are modules to import in advance."""
     async with anyio.create_task_group() as group:
         warm = WarmRunner(sandbox, group, preload)
         try:
@@ -123,7 +127,7 @@ async def open_warm_runner(sandbox: Bubblewrap, preload: tuple[str, ...] = ()) -
 
 
 async def discard(spare: WarmSandbox) -> None:
-    """Told nothing, the interpreter ends by itself."""
+    """End a spare sandbox."""
     spare.close()
     spare.program.process.kill()
     with suppress(SeptetError):
@@ -131,7 +135,7 @@ async def discard(spare: WarmSandbox) -> None:
 
 
 def _key(workspace: Path, job: Job) -> Key:
-    """What a spare must have been made for; a folder that was replaced is another folder."""
+    """Identifies what a spare was made for; the inode tells a replaced folder from the old one."""
     status = workspace.stat()
     protected = (workspace / ".git").exists()
     variables = tuple(sorted(job.environment.items()))
@@ -140,8 +144,8 @@ def _key(workspace: Path, job: Job) -> Key:
 
 
 def _is_plain_python(command: tuple[str, ...]) -> bool:
-    """Without options of the interpreter: those cannot be set once it has started."""
-    if len(command) < 2 or command[0] not in _PYTHON:
+    """Whether a command runs Python without interpreter options, which cannot be set after the start."""
+    if len(command) < 2 or command[0] not in _PYTHON_NAMES:
         return False
     first = command[1]
     return first.endswith(".py") if first not in ("-c", "-m") else len(command) > 2
@@ -149,4 +153,4 @@ def _is_plain_python(command: tuple[str, ...]) -> bool:
 
 @cache
 def _source() -> str:
-    return _WAITING.read_text()
+    return _WARM_INTERPRETER.read_text()

@@ -15,7 +15,7 @@ from septet.errors import BadConfig, BadUsage, NoModel
 from septet.models.choice import ModelEntry, Overview, choose_download, choose_model_name, no_model_found
 from septet.models.credentials import KeyFile, bearer
 from septet.models.embeddings import Embedder
-from septet.models.encoding import Loader
+from septet.models.encoding import LoadBlob
 from septet.models.http import MAX_ANSWER_BYTES, HttpClient
 from septet.models.local.catalogue import CATALOGUE
 from septet.models.local.discovery import ServerModels, find_servers, known_servers
@@ -25,8 +25,8 @@ from septet.models.providers.provider import Choice, Connections, Provider, Prov
 from septet.models.table import PROVIDERS, find_provider, installed_providers
 from septet.models.wrappers.pricing import has_price, unknown_price
 from septet.models.wrappers.recording import DebugTap, Recording, RecordingFile, RequestListener
-from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
+from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.ports import Model
 from septet.settings.group_chats import client_environment, read_group_chat
 from septet.settings.home import Home
@@ -48,7 +48,7 @@ class Models:
         self,
         home: Home,
         environment: Mapping[str, str] = os.environ,
-        load: Loader | None = None,
+        load: LoadBlob | None = None,
         retry: RetryPolicy | None = None,
         providers: Sequence[Provider] = (),
     ) -> None:
@@ -80,7 +80,7 @@ class Models:
         """The model that these names stand for: the first one answers, the others stand in for it."""
         if not any(names):
             raise NoModel("no model was chosen", "pass -m NAME, or watch one at work: septet demo")
-        if find_provider(names[0], self._providers)[0].rehearsal:
+        if find_provider(names[0], self._providers)[0].is_offline:
             model = self._open_candidate(names[0]).model
         else:
             model = make_resilient([self._open_candidate(name) for name in names], self._retry, warn_person)

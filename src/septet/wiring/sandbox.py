@@ -12,7 +12,7 @@ from septet.domain.runs import Cell, Job, RunResult
 from septet.ports import Listener, Sandbox
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.job_runner import JobRunner
-from septet.sandboxes.ladder import choose_sandbox, keep_proofs
+from septet.sandboxes.ladder import choose_sandbox, store_proofs
 from septet.sandboxes.packages import Index, PackageInstaller
 from septet.settings.home import Home, find_home
 
@@ -30,7 +30,7 @@ def proofs_in(home: Home) -> Path:
 
 async def keep_checked(home: Home) -> None:
     """Now that something is kept in the home anyway, the sandboxes that were checked are noted there too."""
-    await to_thread.run_sync(keep_proofs, proofs_in(home))
+    await to_thread.run_sync(store_proofs, proofs_in(home))
 
 
 def packages_for(sandbox: Sandbox, home: Home) -> PackageInstaller:

@@ -30,7 +30,7 @@ async def test_a_file_that_breaks_off_goes_on_where_it_stopped(tmp_path: Path) -
     assert starts == sorted(set(starts))
     assert len(starts) == 3
     assert [one.partition(";")[2] for one in told[:2]] == [
-        f" going on from {at:,} bytes" for at in starts[1:]
+        f" continuing from {at:,} bytes" for at in starts[1:]
     ]
     assert left(tmp_path) == ["m.gguf"]
 
@@ -39,7 +39,7 @@ async def test_a_source_that_breaks_off_again_and_again_is_left_and_what_came_is
     async with files_served({"/m.gguf": CONTENT}, {"/m.gguf": 99}) as server, HttpClient() as wire:
         shelf = ModelStore(tmp_path, wire, pause=0.0)
         wanted = entry(HubFile(url=f"{server.url}/m.gguf"))
-        with pytest.raises(ModelFailed, match=r"cut off.*goes on where it stopped"):
+        with pytest.raises(ModelFailed, match=r"cut off.*continues where it stopped"):
             await shelf.fetch(wanted, lambda _, __: None)
         assert left(tmp_path) == ["m.hub.part"]
         server.cuts.clear()
@@ -76,7 +76,7 @@ async def test_only_one_fetches_at_a_time(tmp_path: Path) -> None:
         wanted = entry(HubFile(url=f"{server.url}/m.gguf"))
         lock = try_lock(tmp_path / ".lock")
         assert lock is not None
-        with pytest.raises(ModelFailed, match="somebody else is fetching m now"):
+        with pytest.raises(ModelFailed, match="another process is downloading m"):
             await ModelStore(tmp_path, wire).fetch(wanted, lambda _, __: None)
         os.close(lock)
         assert (await ModelStore(tmp_path, wire).fetch(wanted, lambda _, __: None)).read_bytes() == CONTENT

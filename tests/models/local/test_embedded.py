@@ -24,8 +24,8 @@ from septet.models.local.download import ModelStore
 from septet.models.local.embedded import EmbeddedModel, EmbeddedServer, has_runtime
 from septet.models.local.server import ServerCard
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
+from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.settings.home import find_home
 
 ENTRY = find_weights("qwen2.5-coder-0.5b")

@@ -34,8 +34,8 @@ from septet.models.faults import (
 )
 from septet.models.http import HttpClient
 from septet.models.providers.pydantic_ai_model import PydanticAIModel, library_faults
-from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
+from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serve_mock

@@ -48,7 +48,7 @@ async def test_a_step_is_found_by_role_whatever_was_asked_before() -> None:
 
 
 async def test_a_script_that_runs_dry_says_so() -> None:
-    with pytest.raises(BadConfig, match=r"script s runs dry at step 3 of the coder \(it has 2\)"):
+    with pytest.raises(BadConfig, match=r"script s has no step 3 of the coder \(it has 2\)"):
         await answers(ScriptedModel(SCRIPT, "s"), request("coder", 3))
 
 

@@ -8,8 +8,8 @@ from septet.domain.events import ModelAnswered
 from septet.errors import ModelFailed
 from septet.models.http import HttpClient
 from septet.models.wrappers.chaos import Chaos
-from septet.models.wrappers.resilience import Candidate, make_resilient
 from septet.models.wrappers.retry import RetryPolicy
+from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.stores.memory import MemoryStore
 from septet.testing.server import serve_mock
 

@@ -124,7 +124,7 @@ async def test_what_cannot_be_read_is_asked_for_once_more(wire: HttpClient, wron
 
 async def test_what_stays_unreadable_is_a_fault(wire: HttpClient) -> None:
     async with serve_mock(in_order(Reply(), Reply(text="no JSON")), features=NONE) as server:
-        with pytest.raises(InvalidAnswer, match="form that was asked for"):
+        with pytest.raises(InvalidAnswer, match="in the requested form"):
             await ask(TextProtocol(open_openai(server, wire)), replace(question("go"), schema=SCHEMA))
     assert len(server.seen) == 3
 

@@ -13,10 +13,10 @@ from septet.domain.messages import Answer, Delta, Message, Request, ToolCall
 from septet.models.faults import RequestRejected
 from septet.models.http import HttpClient
 from septet.models.wrappers.argument_repair import ArgumentRepair
-from septet.models.wrappers.continuation import MOST_PARTS, Continuation, join_lines
-from septet.models.wrappers.resilience import Candidate, make_resilient
+from septet.models.wrappers.continuation import MAX_PARTS, Continuation, join_lines
 from septet.models.wrappers.retry import RetryPolicy
 from septet.models.wrappers.thinking import ThoughtStream, split_thoughts
+from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.ports import Model
 from septet.testing.replies import ReceivedRequest, Reply, in_order
 from septet.testing.server import serve_mock
@@ -114,8 +114,8 @@ async def test_an_answer_that_was_all_thought_begins_anew(wire: HttpClient) -> N
 async def test_an_answer_without_end_is_handed_on_as_cut(wire: HttpClient) -> None:
     async with serve_mock(lambda seen: Reply(text=f"line {seen.number}\n", stop="length")) as server:
         _, answer = await ask(Continuation(open_openai(server, wire)), question("go"))
-    assert (answer.stop, len(server.seen)) == ("length", MOST_PARTS)
-    assert answer.text.splitlines() == [f"line {number}" for number in range(1, MOST_PARTS + 1)]
+    assert (answer.stop, len(server.seen)) == ("length", MAX_PARTS)
+    assert answer.text.splitlines() == [f"line {number}" for number in range(1, MAX_PARTS + 1)]
 
 
 @pytest.mark.parametrize("bound", [{"max_tokens": 9}, {"schema": {"type": "object"}}])

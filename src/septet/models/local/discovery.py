@@ -1,4 +1,4 @@
-"""Which model servers run on this machine: asked all at once, and nobody is waited for."""
+"""Finds the model servers on this machine: asks all at once, with a short timeout."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from septet.models.http import HttpClient
 from septet.models.providers.openai_compatible import ollama_address
 from septet.models.providers.provider import ProviderSettings
 
-SECONDS = 0.3
+TIMEOUT = 0.3
 
 
 class LocalServer(Value):
-    """A kind of server and where it listens by default; `scheme` is how its models are named."""
+    """A kind of server and its default address; `scheme` is the prefix of its model names."""
 
     label: str
     url: str
@@ -48,12 +48,12 @@ def known_servers(settings: ProviderSettings) -> tuple[LocalServer, ...]:
 
 
 async def find_servers(
-    http: HttpClient, servers: Sequence[LocalServer], key: str = "", seconds: float = SECONDS
+    http: HttpClient, servers: Sequence[LocalServer], key: str = "", seconds: float = TIMEOUT
 ) -> list[ServerModels]:
-    """The servers that answered in time, in the order they were given, with the models they have."""
+    """The servers that answered in time, in the given order, with their models."""
     found: dict[str, ServerModels] = {}
 
-    async def look(server: LocalServer) -> None:
+    async def ask(server: LocalServer) -> None:
         with anyio.move_on_after(seconds):
             models = await list_models(http, server.url, key)
             if models:
@@ -61,12 +61,12 @@ async def find_servers(
 
     async with anyio.create_task_group() as tasks:
         for server in servers:
-            tasks.start_soon(look, server)
+            tasks.start_soon(ask, server)
     return [found[server.url] for server in servers if server.url in found]
 
 
 async def list_models(http: HttpClient, url: str, key: str) -> tuple[str, ...]:
-    """The models that a server lists; none where something else listens there."""
+    """The models that a server lists; empty if something else listens there."""
     try:
         body = await http.get(f"{url}/models", {"Authorization": f"Bearer {key}"} if key else {})
         return tuple(entry.id for entry in msgspec.json.decode(body, type=ModelList).data)

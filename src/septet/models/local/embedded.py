@@ -30,11 +30,11 @@ from septet.ports import Model
 
 START_SECONDS = 120.0
 POLL_SECONDS = 0.05
-MODULE = "septet.models.local.server"
+SERVER_MODULE = "septet.models.local.server"
 
 
 class EmbeddedServer:
-    """Where the machine's server for one model is; `weights` is its verified file."""
+    """Finds or starts this machine's server for one model; `weights` is the verified file."""
 
     def __init__(self, entry: Weights, weights: Path, http: HttpClient, idle_seconds: float = 300.0) -> None:
         self._entry = entry
@@ -47,7 +47,7 @@ class EmbeddedServer:
         return self._weights.with_suffix(".server")
 
     async def card(self) -> ServerCard:
-        """The way into the running server, which is started first where there is none."""
+        """The address and key of the running server; starts one if there is none."""
         if (card := await self._running_server()) is not None:
             return card
         with anyio.move_on_after(START_SECONDS):
@@ -56,15 +56,15 @@ class EmbeddedServer:
                 await anyio.sleep(POLL_SECONDS)
                 if (card := await self._running_server()) is not None:
                     return card
-                if (ended := exit_code(process)) is not None:
-                    process = self._start_again(ended)
+                if (code := exit_code(process)) is not None:
+                    process = self._start_again(code)
         raise TimedOut(f"the server of local/{self._entry.name} does not start")
 
-    def _start_again(self, ended: int) -> int:
-        """Exit 0 means that another process was first and has ended since, or is starting."""
-        if ended != 0:
+    def _start_again(self, code: int) -> int:
+        """Start the server again after exit code 0: another process had the lock, and is starting or has ended."""
+        if code != 0:
             raise ConnectionFailed(
-                f"the server of local/{self._entry.name} ended with {ended}, see {self._log}"
+                f"the server of local/{self._entry.name} ended with {code}, see {self._log}"
             )
         return self._start()
 
@@ -91,33 +91,33 @@ class EmbeddedServer:
             weights=str(self._weights),
             card=str(self._card_path),
             context=self._entry.context,
-            threads=threads(),
+            threads=thread_count(),
             idle_seconds=self._idle_seconds,
         )
-        command = [sys.executable, "-m", MODULE, msgspec.json.encode(settings).decode()]
-        log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        command = [sys.executable, "-m", SERVER_MODULE, msgspec.json.encode(settings).decode()]
+        log_flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         return os.posix_spawn(
             command[0],
             command,
             {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(self._log), log, 0o600),
+                (os.POSIX_SPAWN_OPEN, 1, str(self._log), log_flags, 0o600),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ],
-            # It serves other chats too: neither the end of this one nor Ctrl-C in its terminal may end it.
+            # It serves other chats too: neither the end of this process nor Ctrl-C in its terminal may end it.
             setsid=True,
         )
 
 
 def exit_code(process: int) -> int | None:
-    """How a child of ours ended; None while it runs."""
+    """The exit code of a child process; None while it runs."""
     pid, status = os.waitpid(process, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if pid else None
 
 
 class EmbeddedModel:
-    """Asks the machine's server. Its death is a fault like any other: asked again, it is started again."""
+    """Asks this machine's server. If that dies, the request fails with a transient fault; a retry starts it again."""
 
     def __init__(self, entry: Weights, server: EmbeddedServer, http: HttpClient) -> None:
         self._entry = entry
@@ -142,8 +142,8 @@ class EmbeddedModel:
         return self._model
 
 
-def threads() -> int:
-    """One core is left to everybody else; waiting threads of this kind of program spin."""
+def thread_count() -> int:
+    """All cores but one: waiting threads of llama.cpp spin, and other programs need a core."""
     return max(1, (os.cpu_count() or 2) - 1)
 
 
@@ -159,7 +159,7 @@ def check_runtime() -> None:
 
 
 class EmbeddedModels:
-    """The embedded models of this machine: those of the catalogue and those of the person's file `own`."""
+    """The embedded models: those in the catalogue and those in the person's file `own`."""
 
     def __init__(self, store: ModelStore, own: Path, http: HttpClient) -> None:
         self.store = store
@@ -171,21 +171,21 @@ class EmbeddedModels:
         return extend_catalogue(read_document(self._own, WeightsFile).weights if self._own.exists() else ())
 
     def find(self, name: str) -> Weights:
-        """The model of that name; the best small one for no name."""
+        """The model of that name; the default one if the name is empty."""
         return find_weights(name, self.catalogue)
 
     def open(self, name: str) -> Model:
-        """Raises NoModel where it cannot run here or has yet to be downloaded."""
+        """Open a model. Raises NoModel if it cannot run here or is not downloaded."""
         entry = self.find(name)
         check_runtime()
         if not self.store.has(entry):
             size = f"{format_size(entry.size)}, {entry.licence}"
-            raise NoModel(f"{entry.name} is not here yet ({size})", f"septet models get {entry.name}")
+            raise NoModel(f"{entry.name} is not downloaded ({size})", f"septet models get {entry.name}")
         server = EmbeddedServer(entry, self.store.path(entry), self._http)
         return EarlyStop(EmbeddedModel(entry, server, self._http))
 
     async def fetch(self, name: str, progress: Progress, notify: Notify) -> Path:
-        """The file of a model, downloaded unless it is here."""
+        """Download the file of a model if it is missing."""
         return await self.store.fetch(self.find(name), progress, notify)
 
     def is_downloaded(self, name: str) -> bool:
@@ -200,7 +200,7 @@ class EmbeddedModels:
 
 
 PROVIDER = Provider(
-    form="local/NAME",
+    name_pattern="local/NAME",
     about="an embedded model, run by this program (septet[local])",
     open=lambda endpoint, connections: connections.open_embedded(endpoint.model),
     billing=free,

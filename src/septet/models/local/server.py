@@ -1,7 +1,7 @@
-"""The process that holds an embedded model: an OpenAI-compatible server on loopback that asks for a key.
+"""The server process of an embedded model: OpenAI-compatible, on loopback, protected by a key.
 
-Started as `python -m septet.models.local.server SETTINGS`; it is one for the machine, serves every agent,
-and ends by itself when nobody has asked anything for a while.
+Started as `python -m septet.models.local.server SETTINGS`. There is one per model on a machine, shared by all agents;
+it ends when it has been idle for a while.
 """
 
 import os
@@ -18,12 +18,14 @@ import msgspec
 
 from septet.common.values import Value
 
-BUSY = re.compile(rb"^llamacpp:(?:requests_processing|requests_deferred) (?P<count>\d+)", re.MULTILINE)
-WORK = re.compile(rb"^llamacpp:(?:prompt_tokens_total|tokens_predicted_total) \S+", re.MULTILINE)
+ACTIVE_REQUESTS = re.compile(
+    rb"^llamacpp:(?:requests_processing|requests_deferred) (?P<count>\d+)", re.MULTILINE
+)
+TOKEN_COUNTS = re.compile(rb"^llamacpp:(?:prompt_tokens_total|tokens_predicted_total) \S+", re.MULTILINE)
 
 
 class ServerSettings(Value):
-    """What the server is started with; `card` is the file that says where it is and how to get in."""
+    """The argument of the process; `card` is the path of the file for its address and key."""
 
     name: str
     weights: str
@@ -57,7 +59,7 @@ def main(argument: str) -> int:
 
 
 def try_lock(path: Path) -> int | None:
-    """A lock that lasts as long as this process; None where another one has it."""
+    """Take a lock until the process ends; None if another process has it."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         import fcntl
@@ -72,7 +74,7 @@ def try_lock(path: Path) -> int | None:
 
 
 class NativeServer(Protocol):
-    """What this module needs of the native server, which has no types of its own."""
+    """The part of the native server that this module uses; the library has no types."""
 
     listening_address: str
 
@@ -102,7 +104,7 @@ def start_server(settings: ServerSettings, key: str) -> NativeServer:
 def write_card(path: Path, card: ServerCard) -> None:
     draft = path.with_suffix(f".{os.getpid()}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(handle, "wb") as file:  # noqa: PTH123  # the mode was given when it was made
+    with open(handle, "wb") as file:  # noqa: PTH123  # os.open set the mode
         file.write(msgspec.json.encode(card))
     draft.replace(path)
 
@@ -112,10 +114,10 @@ def wait_until_idle(url: str, key: str, seconds: float) -> None:
     while time.monotonic() - since < seconds:
         time.sleep(min(5.0, seconds / 4))
         metrics = read_metrics(url, key)
-        work = b" ".join(WORK.findall(metrics))
-        busy = any(int(found["count"]) for found in BUSY.finditer(metrics))
-        if busy or work != last:
-            last, since = work, time.monotonic()
+        tokens = b" ".join(TOKEN_COUNTS.findall(metrics))
+        busy = any(int(match["count"]) for match in ACTIVE_REQUESTS.finditer(metrics))
+        if busy or tokens != last:
+            last, since = tokens, time.monotonic()
 
 
 def read_metrics(url: str, key: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The Anthropic messages wire, from the client's side: requests to bytes, events to an answer."""
+"""A client of the Anthropic messages API: encodes requests, and reads answers from events."""
 
 import re
 import time
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, Usage
 from septet.models.credentials import Credentials, header
-from septet.models.encoding import EncodedImage, HistoryCache, Loader, encoded_images
+from septet.models.encoding import EncodedImage, HistoryCache, LoadBlob, encode_images
 from septet.models.faults import (
     DECODE_ERRORS,
     ContentFiltered,
@@ -33,10 +33,10 @@ from septet.models.sse import AnswerParts, read_deltas
 
 ENCODER = msgspec.json.Encoder()
 REPLY_TOOL = "reply"
-"""The tool that a model must use to answer by a schema: its input is the answer."""
+"""The tool that a model must call to answer by a schema: its input is the answer."""
 MAX_TOKENS = 64_000
-"""How long an answer may be, for this wire wants a figure; a model whose longest is shorter says so."""
-MAXIMUM = re.compile(r"max_tokens: \d+ > (\d+)")
+"""The API requires a limit; a model with a lower maximum rejects it and names its own."""
+MODEL_MAXIMUM = re.compile(r"max_tokens: \d+ > (\d+)")
 CACHE_CONTROL = {"type": "ephemeral"}
 STOPS: dict[str, StopReason] = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 
@@ -64,7 +64,7 @@ class ContentBlock(Struct):
 
 
 class AnthropicDelta(Struct):
-    """A delta of a block or of the message, whichever of its fields are there."""
+    """A delta of a block or of the message: only the fields of its kind are set."""
 
     text: str = ""
     thinking: str = ""
@@ -87,7 +87,7 @@ EVENTS = msgspec.json.Decoder(Event)
 
 
 class AnthropicReader:
-    """Gathers an answer from its events."""
+    """Builds an answer from its events."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -99,7 +99,7 @@ class AnthropicReader:
         self._model = ""
 
     def feed(self, data: bytes) -> None:
-        """Read one event's data. Raises a fault if it is none of this wire."""
+        """Read the data of one event. Raises a fault if it is not valid in this API."""
         try:
             event = EVENTS.decode(data)
         except DECODE_ERRORS as error:
@@ -107,7 +107,7 @@ class AnthropicReader:
         if event.error is not None:
             raise fault_in_stream(event.error)
         if event.delta is not None:
-            self._take_change(event.index, event.delta)
+            self._take_delta(event.index, event.delta)
         if event.content_block is not None:
             self._take_block(event.index, event.content_block)
         if event.message is not None:
@@ -124,29 +124,29 @@ class AnthropicReader:
         elif block.text:
             self.parts.add(self.parts.texts, block.text)
 
-    def _take_change(self, index: int, change: AnthropicDelta) -> None:
-        if change.text:
-            self.parts.add(self.parts.texts, change.text)
-        if change.thinking:
-            self.parts.add(self.parts.reasons, change.thinking)
-        if change.thinking or change.signature:
-            self._take_thought(index, change)
-        if change.partial_json and index in self._calls:
-            self.parts.add(self._calls[index][1], change.partial_json)
-        self._stop = change.stop_reason or self._stop
+    def _take_delta(self, index: int, delta: AnthropicDelta) -> None:
+        if delta.text:
+            self.parts.add(self.parts.texts, delta.text)
+        if delta.thinking:
+            self.parts.add(self.parts.reasons, delta.thinking)
+        if delta.thinking or delta.signature:
+            self._take_thought(index, delta)
+        if delta.partial_json and index in self._calls:
+            self.parts.add(self._calls[index][1], delta.partial_json)
+        self._stop = delta.stop_reason or self._stop
 
-    def _take_thought(self, index: int, change: AnthropicDelta) -> None:
+    def _take_thought(self, index: int, delta: AnthropicDelta) -> None:
         block = self._thoughts.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
-        block["thinking"] = f"{block['thinking']}{change.thinking}"
-        block["signature"] = f"{block['signature']}{change.signature}"
+        block["thinking"] = f"{block['thinking']}{delta.thinking}"
+        block["signature"] = f"{block['signature']}{delta.signature}"
 
     def _replay(self) -> str:
-        """The thoughts as they came; one without a signature would not be taken back."""
+        """The thinking blocks unchanged, to send back; the API rejects one without a signature."""
         blocks = [block for _, block in sorted(self._thoughts.items()) if block.get("signature", True)]
         return ENCODER.encode(blocks).decode() if blocks else ""
 
     def _take_usage(self, raw: msgspec.Raw) -> None:
-        """Later figures replace earlier ones, field by field; for nonsense no answer is lost."""
+        """Later counts replace earlier ones, field by field; invalid ones are ignored, so that no answer is lost."""
         try:
             usage = msgspec.json.decode(raw, type=AnthropicUsage | None) if raw else None
         except DECODE_ERRORS:
@@ -156,7 +156,7 @@ class AnthropicReader:
                 setattr(self._usage, field, count)
 
     def answer(self, model: str, seconds: float) -> Answer:
-        """The whole answer, if it is one."""
+        """The complete answer. Raises a fault if it is not valid."""
         if self._stop is None:
             raise InvalidAnswer("the stream ended without a stop reason")
         if self._stop == "refusal":
@@ -173,31 +173,33 @@ class AnthropicReader:
         return replace(answer, usage=anthropic_usage(self._usage), seconds=seconds, replay=replay)
 
 
-def anthropic_usage(piece: AnthropicUsage) -> Usage:
-    """Anthropic counts what it read from the cache apart from the input; we count it in."""
-    cached = piece.cache_read_input_tokens or 0
-    prompt = (piece.input_tokens or 0) + cached + (piece.cache_creation_input_tokens or 0)
-    return Usage(prompt=prompt, cached=cached, completion=piece.output_tokens or 0)
+def anthropic_usage(counts: AnthropicUsage) -> Usage:
+    """Anthropic counts cached tokens separately from the input; we include them."""
+    cached = counts.cache_read_input_tokens or 0
+    prompt = (counts.input_tokens or 0) + cached + (counts.cache_creation_input_tokens or 0)
+    return Usage(prompt=prompt, cached=cached, completion=counts.output_tokens or 0)
 
 
 def blocks_of(message: Message, images: Sequence[EncodedImage]) -> list[Fields]:
     """The content blocks of a message."""
-    pictures: list[Fields] = [
-        {"type": "image", "source": {"type": "base64", "media_type": image.kind, "data": image.text}}
+    image_blocks: list[Fields] = [
+        {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": image.base64}}
         for image in images
     ]
-    texts: list[Fields] = [{"type": "text", "text": message.text}] if message.text else []
+    text_blocks: list[Fields] = [{"type": "text", "text": message.text}] if message.text else []
     if message.role == "tool":
-        return [{"type": "tool_result", "tool_use_id": message.call, "content": texts + pictures}]
-    uses: list[Fields] = [
+        return [{"type": "tool_result", "tool_use_id": message.call, "content": text_blocks + image_blocks}]
+    call_blocks: list[Fields] = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": parse_arguments(call.arguments)}
         for call in message.calls
     ]
-    return (thoughts_of(message) + texts + pictures + uses) or [{"type": "text", "text": "(nothing)"}]
+    return (thoughts_of(message) + text_blocks + image_blocks + call_blocks) or [
+        {"type": "text", "text": "(nothing)"}
+    ]
 
 
 def thoughts_of(message: Message) -> list[Fields]:
-    """The thinking that led to the calls, as it came; nothing of another wire."""
+    """The thinking blocks that led to the calls; empty if they came from another API."""
     try:
         return msgspec.json.decode(message.replay, type=list[Fields]) if message.replay else []
     except DECODE_ERRORS:
@@ -205,7 +207,7 @@ def thoughts_of(message: Message) -> list[Fields]:
 
 
 def parse_arguments(arguments: str) -> Fields:
-    """This wire wants an object where ours keeps the text; what is none is shown as it came."""
+    """The arguments as an object, which this API requires; text that is not a JSON object is quoted."""
     try:
         return msgspec.json.decode(arguments or "{}", type=Fields)
     except msgspec.MsgspecError:
@@ -217,7 +219,7 @@ def wire_role(message: Message) -> str:
 
 
 def anthropic_options(request: Request, model: str, max_tokens: int) -> Fields:
-    """Everything of a request but its messages; the system text is marked as worth keeping in the cache."""
+    """All fields of a request but its messages; the system prompt is marked for the cache."""
     fields: Fields = {"model": model, "stream": True, "max_tokens": max_tokens}
     system = [message.text for message in request.messages if message.role == "system" and message.text]
     if system:
@@ -237,24 +239,24 @@ def anthropic_options(request: Request, model: str, max_tokens: int) -> Fields:
     return fields
 
 
-def cache_marks(said: Sequence[Message]) -> set[int]:
-    """The ends of this request and of the one before it.
+def cache_marks(messages: Sequence[Message]) -> set[int]:
+    """The indices of messages to mark for the cache: the ends of this request and of the one before it.
 
-    The service looks for what it has kept only a few blocks back from a mark, and parallel calls are many blocks.
+    The service looks back only a few blocks from a mark for cached content, and parallel calls are many blocks.
     """
-    answers = [place for place, message in enumerate(said[:-1]) if message.role == "assistant"]
+    answers = [index for index, message in enumerate(messages[:-1]) if message.role == "assistant"]
     before = {answers[-1] - 1} if answers and answers[-1] else set[int]()
-    return before | {len(said) - 1} if said else set()
+    return before | {len(messages) - 1} if messages else set()
 
 
 API_VERSION = "2023-06-01"
 
 
 class AnthropicModel:
-    """`url` is the whole address of the messages; `load` gives images by their blob address."""
+    """`url` is the full address of the messages endpoint; `load` reads images by their blob address."""
 
     def __init__(
-        self, url: str, model: str, credentials: Credentials, http: HttpClient, load: Loader | None = None
+        self, url: str, model: str, credentials: Credentials, http: HttpClient, load: LoadBlob | None = None
     ) -> None:
         self._url = url
         self._model = model
@@ -262,7 +264,7 @@ class AnthropicModel:
         self._http = http
         self._load = load
         self._maximum = 0
-        """The model's longest answer, once it has said so."""
+        """The model's maximum of tokens per answer; 0 until a rejection names it."""
         self._history = HistoryCache(self._encode)
 
     async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
@@ -272,56 +274,56 @@ class AnthropicModel:
                     async for item in items:
                         yield item
                 return
-            except RequestRejected as refused:
-                refusal = refused
-            # Outside of the handler: nothing has been yielded yet, so asking again repeats nothing.
-            self._learn_maximum(refusal)
+            except RequestRejected as error:
+                rejection = error
+            # A rejected request has yielded nothing yet, so asking again repeats nothing.
+            self._learn_maximum(rejection)
 
-    def _learn_maximum(self, refusal: RequestRejected) -> None:
-        """Remember how long the model's answers may be, or give up."""
-        found = MAXIMUM.search(refusal.cause)
-        if found is None or self._maximum:
-            raise refusal
-        self._maximum = int(found[1])
+    def _learn_maximum(self, rejection: RequestRejected) -> None:
+        """Remember the model's maximum from the rejection; raise it again if it is about something else."""
+        match = MODEL_MAXIMUM.search(rejection.cause)
+        if match is None or self._maximum:
+            raise rejection
+        self._maximum = int(match[1])
 
     async def _ask(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
         body = await self._body(request)
         headers = {"anthropic-version": API_VERSION, **await self._credentials()}
         started = time.monotonic()
-        reading = AnthropicReader()
+        reader = AnthropicReader()
         async with (
             self._http.post(self._url, headers, body) as incoming,
-            aclosing(read_deltas(incoming, reading)) as pieces,
+            aclosing(read_deltas(incoming, reader)) as pieces,
         ):
             async for delta in pieces:
                 yield delta
-        yield reading.answer(self._model, time.monotonic() - started)
+        yield reader.answer(self._model, time.monotonic() - started)
 
     async def _body(self, request: Request) -> bytes:
-        said = tuple(message for message in request.messages if message.role != "system")
+        messages = tuple(message for message in request.messages if message.role != "system")
         wanted = request.max_tokens or MAX_TOKENS
-        longest = min(wanted, self._maximum or wanted)
-        head = ENCODER.encode(anthropic_options(request, self._model, longest))[:-1] + b',"messages":['
-        marks = cache_marks(said)
-        parts = [head, await self._history.encode(request.role, said[: min(marks, default=0)])]
-        for place in range(min(marks, default=0), len(said)):
-            before = said[place - 1] if place else None
-            parts.append(await self._content(before, said[place], kept=place in marks))
-        return b"".join((*parts, b"]}]}" if said else b"]}"))
+        max_tokens = min(wanted, self._maximum or wanted)
+        head = ENCODER.encode(anthropic_options(request, self._model, max_tokens))[:-1] + b',"messages":['
+        marks = cache_marks(messages)
+        parts = [head, await self._history.encode(request.role, messages[: min(marks, default=0)])]
+        for index in range(min(marks, default=0), len(messages)):
+            before = messages[index - 1] if index else None
+            parts.append(await self._content(before, messages[index], is_marked=index in marks))
+        return b"".join((*parts, b"]}]}" if messages else b"]}"))
 
     async def _encode(self, before: Message | None, message: Message) -> bytes:
-        return await self._content(before, message, kept=False)
+        return await self._content(before, message, is_marked=False)
 
-    async def _content(self, before: Message | None, message: Message, kept: bool) -> bytes:
-        """The blocks of a message; those of one speaker in a row are one message, closed by the next."""
-        blocks = blocks_of(message, await encoded_images(self._load, message))
-        if kept:
+    async def _content(self, before: Message | None, message: Message, is_marked: bool) -> bytes:
+        """Encode the blocks of a message. Messages of one role in a row are sent as one; the next role closes it."""
+        blocks = blocks_of(message, await encode_images(self._load, message))
+        if is_marked:
             blocks[-1]["cache_control"] = CACHE_CONTROL
         inner = ENCODER.encode(blocks)[1:-1]
-        who = wire_role(message)
-        if before is not None and wire_role(before) == who:
+        role = wire_role(message)
+        if before is not None and wire_role(before) == role:
             return b"," + inner
-        opening = b'{"role":"%b","content":[' % who.encode()
+        opening = b'{"role":"%b","content":[' % role.encode()
         return (b"]}," if before is not None else b"") + opening + inner
 
 
@@ -338,15 +340,15 @@ def open_anthropic(endpoint: Endpoint, connections: Connections) -> AnthropicMod
 def anthropic_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
     key = PROVIDER.key(settings)
     if not key:
-        raise PROVIDER.missing_key()
+        raise PROVIDER.missing_key_error()
     url = settings.variable("ANTHROPIC_BASE_URL", ADDRESS)
     return Endpoint(url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
 
 
 PROVIDER = Provider(
-    form="anthropic/NAME",
+    name_pattern="anthropic/NAME",
     has_tools=True,
-    about="Anthropic, or a server of its wire at ANTHROPIC_BASE_URL",
+    about="Anthropic, or a compatible server at ANTHROPIC_BASE_URL",
     open=open_anthropic,
     endpoint=anthropic_endpoint,
     key_variable="ANTHROPIC_API_KEY",

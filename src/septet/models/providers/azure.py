@@ -1,4 +1,4 @@
-"""Azure OpenAI: the OpenAI wire under another address, with a key, a token or the machine's identity."""
+"""Azure OpenAI: the OpenAI API at another address, with a key, a token or the machine's identity."""
 
 import logging
 from urllib.parse import quote
@@ -46,11 +46,11 @@ async def identity_token() -> Token:
             "no key for Azure is set and azure-identity is not installed",
             "set AZURE_OPENAI_API_KEY or install 'septet[azure]'",
         ) from error
-    # What the library has to say about each way that it tried would bury the one line that matters.
+    # The library logs every method that it tried, which would hide the one line that matters.
     logging.getLogger("azure").addHandler(logging.NullHandler())
     try:
         token = await to_thread.run_sync(lambda: DefaultAzureCredential().get_token(SCOPE))
-    except Exception as error:  # the library raises many kinds, each means that access is denied
+    except Exception as error:  # the library raises many types; all of them mean that access is denied
         raise AccessDenied(f"Azure gave no token ({type(error).__name__})") from error
     return token.token, float(token.expires_on)
 
@@ -87,7 +87,7 @@ def default_deployment(settings: ProviderSettings) -> Choice | None:
 
 
 PROVIDER = Provider(
-    form="azure/DEPLOYMENT",
+    name_pattern="azure/DEPLOYMENT",
     has_tools=True,
     about="Azure OpenAI at AZURE_OPENAI_ENDPOINT",
     open=open_azure,

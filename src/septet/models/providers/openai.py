@@ -1,4 +1,4 @@
-"""The OpenAI chat-completions wire, from the client's side: requests to bytes, chunks to an answer."""
+"""A client of the OpenAI chat-completions API: encodes requests, and reads answers from chunks."""
 
 import time
 from collections.abc import AsyncGenerator
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, ToolOffer, Usage
 from septet.models.credentials import Credentials, bearer
-from septet.models.encoding import EncodedImage, HistoryCache, Loader, encoded_images
+from septet.models.encoding import EncodedImage, HistoryCache, LoadBlob, encode_images
 from septet.models.faults import (
     DECODE_ERRORS,
     ContentFiltered,
@@ -75,7 +75,7 @@ class OpenAIUsage(Struct):
 
 
 class Chunk(Struct):
-    """One event of a stream, or a whole answer: `message` instead of `delta` tells them apart."""
+    """One event of a stream, or a whole answer, which has `message` instead of `delta`."""
 
     choices: list[OpenAIChoice] | None = None
     usage: msgspec.Raw = msgspec.Raw()
@@ -87,7 +87,7 @@ CHUNKS = msgspec.json.Decoder(Chunk)
 
 
 class OpenAIReader:
-    """Gathers an answer from its chunks."""
+    """Builds an answer from its chunks."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -99,7 +99,7 @@ class OpenAIReader:
         self._model: str | None = None
 
     def feed(self, data: bytes) -> None:
-        """Read one event's data. Raises a fault if it is none of this wire."""
+        """Read the data of one event. Raises a fault if it is not valid in this API."""
         if data == b"[DONE]":
             self.is_complete = True
             return
@@ -110,7 +110,7 @@ class OpenAIReader:
         if chunk.error is not None:
             raise fault_in_stream(chunk.error)
         self._usage = parse_usage(chunk.usage) or self._usage
-        # We ask for one choice; a server that gives more may tell them in any order.
+        # We ask for one choice; a server that sends more may send them in any order.
         for choice in chunk.choices or ():
             if not choice.index:
                 self._take_choice(choice)
@@ -136,7 +136,7 @@ class OpenAIReader:
             self._take_call(call)
 
     def _take_call(self, piece: CallPiece) -> None:
-        # Some servers leave the index out: an id then begins a new call, its absence goes on with the last.
+        # Some servers omit the index: then a piece with an id begins a new call, and one without continues the last.
         index = piece.index if piece.index is not None else len(self._calls) - (0 if piece.id else 1)
         call = self._calls.setdefault(max(0, index), CallParts())
         call.id = call.id or piece.id or ""
@@ -145,7 +145,7 @@ class OpenAIReader:
             self.parts.add(call.arguments, piece.function.arguments or "")
 
     def answer(self, model: str, seconds: float) -> Answer:
-        """The whole answer, if it is one."""
+        """The complete answer. Raises a fault if it is not valid."""
         if self._finish is None:
             raise InvalidAnswer("the stream ended without a finish reason")
         if self._finish == "content_filter":
@@ -161,12 +161,12 @@ class OpenAIReader:
 
 
 def reasoning_replay(field: str, answer: Answer) -> str:
-    """Servers that tell their reasoning want it back, under the same name, beside the calls that it led to."""
+    """Servers that send reasoning expect it back, in the same field, with the calls that it led to."""
     return ENCODER.encode({field: answer.reasoning}).decode() if field and answer.calls else ""
 
 
 class CallParts:
-    """A tool call while its pieces come in."""
+    """A tool call while its pieces arrive."""
 
     def __init__(self) -> None:
         self.id = ""
@@ -175,88 +175,88 @@ class CallParts:
 
 
 def parse_usage(raw: msgspec.Raw) -> OpenAIUsage | None:
-    """The server's figures; none where there are none, or nonsense: an answer is not lost for that."""
+    """The server's token counts; None if they are absent or invalid, so that no answer is lost."""
     try:
         return msgspec.json.decode(raw, type=OpenAIUsage | None) if raw else None
     except DECODE_ERRORS:
         return None
 
 
-def openai_usage(piece: OpenAIUsage | None) -> Usage:
-    if piece is None:
+def openai_usage(counts: OpenAIUsage | None) -> Usage:
+    if counts is None:
         return Usage()
-    details = piece.prompt_tokens_details
+    details = counts.prompt_tokens_details
     cached = details.cached_tokens if details is not None else None
-    return Usage(prompt=piece.prompt_tokens, cached=cached or 0, completion=piece.completion_tokens)
+    return Usage(prompt=counts.prompt_tokens, cached=cached or 0, completion=counts.completion_tokens)
 
 
-class FunctionForm(Struct):
+class WireFunction(Struct):
     name: str
     arguments: str
 
 
-class CallForm(Struct):
+class WireCall(Struct):
     id: str
-    function: FunctionForm
+    function: WireFunction
     type: str = "function"
 
 
-class MessageForm(Struct):
+class WireMessage(Struct):
     role: str
     content: str | list[dict[str, object]] | None
-    tool_calls: list[CallForm] | UnsetType = UNSET
+    tool_calls: list[WireCall] | UnsetType = UNSET
     tool_call_id: str | UnsetType = UNSET
     reasoning_content: str | UnsetType = UNSET
     reasoning: str | UnsetType = UNSET
 
 
 class Reasoning(Struct, forbid_unknown_fields=True):
-    """Reasoning as this wire tells it, by either of its names."""
+    """Reasoning in either of the fields that servers use for it."""
 
     reasoning_content: str | UnsetType = UNSET
     reasoning: str | UnsetType = UNSET
 
 
 def reasoning_of(message: Message, quirks: frozenset[str]) -> Reasoning:
-    """What is told again; nothing of another wire, and nothing to a server that does not take it."""
+    """The reasoning to send back; empty if it came from another API or the server rejects it."""
     try:
-        told = msgspec.json.decode(message.replay, type=Reasoning) if message.replay else Reasoning()
+        reasoning = msgspec.json.decode(message.replay, type=Reasoning) if message.replay else Reasoning()
     except DECODE_ERRORS:
         return Reasoning()
-    return Reasoning() if REPLAYED & quirks else told
+    return Reasoning() if REASONING_FIELDS & quirks else reasoning
 
 
 def message_bytes(
     message: Message, images: list[EncodedImage], quirks: frozenset[str] = frozenset()
 ) -> bytes:
-    told = reasoning_of(message, quirks)
+    reasoning = reasoning_of(message, quirks)
     calls = [
-        CallForm(id=call.id, function=FunctionForm(name=call.name, arguments=call.arguments or "{}"))
+        WireCall(id=call.id, function=WireFunction(name=call.name, arguments=call.arguments or "{}"))
         for call in message.calls
     ]
-    form = MessageForm(
+    wire_message = WireMessage(
         role=message.role,
-        content=content_form(message, images),
+        content=wire_content(message, images),
         tool_calls=calls or UNSET,
         tool_call_id=message.call or UNSET,
-        reasoning_content=told.reasoning_content,
-        reasoning=told.reasoning,
+        reasoning_content=reasoning.reasoning_content,
+        reasoning=reasoning.reasoning,
     )
-    return ENCODER.encode(form)
+    return ENCODER.encode(wire_message)
 
 
-def content_form(message: Message, images: list[EncodedImage]) -> str | list[dict[str, object]] | None:
+def wire_content(message: Message, images: list[EncodedImage]) -> str | list[dict[str, object]] | None:
     if not images:
         return message.text or (None if message.calls else "")
     parts: list[dict[str, object]] = [{"type": "text", "text": message.text}] if message.text else []
     for image in images:
-        address = f"data:{image.kind};base64,{image.text}"
+        address = f"data:{image.media_type};base64,{image.base64}"
         parts.append({"type": "image_url", "image_url": {"url": address}})
     return parts
 
 
 def openai_options(request: Request, model: str, quirks: frozenset[str]) -> dict[str, object]:
-    """Everything of a request but its messages; `quirks` are parameters that this server does not take."""
+    """All fields of a request but its messages; `quirks` are parameters that this server rejects."""
     fields: dict[str, object] = {"model": model, "stream": True}
     if "stream_options" not in quirks:
         fields["stream_options"] = {"include_usage": True}
@@ -267,20 +267,20 @@ def openai_options(request: Request, model: str, quirks: frozenset[str]) -> dict
     if request.thread and CACHE_KEY not in quirks:
         fields[CACHE_KEY] = request.thread
     if request.tools:
-        fields["tools"] = [offer_form(offer) for offer in request.tools]
+        fields["tools"] = [wire_tool(offer) for offer in request.tools]
     if request.schema is not None:
         schema = {"name": "reply", "schema": request.schema, "strict": is_strict(request.schema)}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     return fields
 
 
-def offer_form(offer: ToolOffer) -> dict[str, object]:
+def wire_tool(offer: ToolOffer) -> dict[str, object]:
     function = {"name": offer.name, "description": offer.description, "parameters": offer.parameters}
     return {"type": "function", "function": function}
 
 
 def is_strict(schema: object) -> bool:
-    """Whether a schema keeps OpenAI's rules for strict mode: closed objects whose fields are all required."""
+    """Whether a schema follows OpenAI's rules for strict mode: closed objects whose fields are all required."""
     if isinstance(schema, list):
         return all(is_strict(part) for part in msgspec.convert(schema, list[object]))
     if not isinstance(schema, dict):
@@ -298,15 +298,15 @@ def is_closed(fields: dict[str, object]) -> bool:
 
 
 CACHE_KEY = "prompt_cache_key"
-REPLAYED = frozenset({"reasoning_content", "reasoning"})
-OPTIONAL = ("stream_options", "temperature", "max_tokens", CACHE_KEY, *sorted(REPLAYED, reverse=True))
-"""Parameters that some servers refuse by name and an answer does not depend on."""
+REASONING_FIELDS = frozenset({"reasoning_content", "reasoning"})
+OPTIONAL = ("stream_options", "temperature", "max_tokens", CACHE_KEY, *sorted(REASONING_FIELDS, reverse=True))
+"""Optional parameters that some servers reject, naming them in the error."""
 
 
 class OpenAIModel:
-    """`url` is the whole address of the chat completions; `load` gives images by their blob address.
+    """`url` is the full address of the chat-completions endpoint; `load` reads images by their blob address.
 
-    `quirks` are parameters that the server is known not to take.
+    `quirks` are parameters that the server is known to reject.
     """
 
     def __init__(
@@ -315,7 +315,7 @@ class OpenAIModel:
         model: str,
         credentials: Credentials,
         http: HttpClient,
-        load: Loader | None = None,
+        load: LoadBlob | None = None,
         quirks: frozenset[str] = frozenset(),
     ) -> None:
         self._url = url
@@ -333,16 +333,18 @@ class OpenAIModel:
                     async for item in items:
                         yield item
                 return
-            except RequestRejected as refused:
-                refusal = refused
-            # Outside of the handler: nothing has been yielded yet, so asking again repeats nothing.
-            self._learn_quirk(refusal)
+            except RequestRejected as error:
+                rejection = error
+            # A rejected request has yielded nothing yet, so asking again repeats nothing.
+            self._learn_quirk(rejection)
 
-    def _learn_quirk(self, refusal: RequestRejected) -> None:
-        """Remember what the server does not take, or give up."""
-        quirk = next((name for name in OPTIONAL if name in refusal.cause and name not in self._quirks), None)
+    def _learn_quirk(self, rejection: RequestRejected) -> None:
+        """Remember the parameter that the server rejects; raise it again if it is about something else."""
+        quirk = next(
+            (name for name in OPTIONAL if name in rejection.cause and name not in self._quirks), None
+        )
         if quirk is None:
-            raise refusal
+            raise rejection
         self._quirks |= {quirk}
         self._history = HistoryCache(self._encode)
 
@@ -350,14 +352,14 @@ class OpenAIModel:
         body = await self._body(request)
         headers = await self._credentials()
         started = time.monotonic()
-        reading = OpenAIReader()
+        reader = OpenAIReader()
         async with (
             self._http.post(self._url, headers, body) as incoming,
-            aclosing(read_deltas(incoming, reading)) as pieces,
+            aclosing(read_deltas(incoming, reader)) as pieces,
         ):
             async for delta in pieces:
                 yield delta
-        yield reading.answer(self._model, time.monotonic() - started)
+        yield reader.answer(self._model, time.monotonic() - started)
 
     async def _body(self, request: Request) -> bytes:
         messages = await self._history.encode(request.role, request.messages)
@@ -365,7 +367,7 @@ class OpenAIModel:
         return b"".join((fields[:-1], b',"messages":[', messages, b"]}"))
 
     async def _encode(self, before: Message | None, message: Message) -> bytes:
-        encoded = message_bytes(message, await encoded_images(self._load, message), self._quirks)
+        encoded = message_bytes(message, await encode_images(self._load, message), self._quirks)
         return encoded if before is None else b"," + encoded
 
 
@@ -379,17 +381,17 @@ def open_openai(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
 
 
 def openai_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
-    """A server of one's own needs no key."""
+    """A key is required only at OpenAI's own address."""
     url, key = settings.variable("OPENAI_BASE_URL", ADDRESS), PROVIDER.key(settings)
     if not key and url == ADDRESS:
-        raise PROVIDER.missing_key()
+        raise PROVIDER.missing_key_error()
     return Endpoint(url=url.rstrip("/"), model=model, key=key)
 
 
 PROVIDER = Provider(
-    form="openai/NAME",
+    name_pattern="openai/NAME",
     has_tools=True,
-    about="OpenAI, or any server of its wire at OPENAI_BASE_URL",
+    about="OpenAI, or a compatible server at OPENAI_BASE_URL",
     open=open_openai,
     endpoint=openai_endpoint,
     key_variable="OPENAI_API_KEY",

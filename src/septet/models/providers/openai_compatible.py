@@ -1,4 +1,4 @@
-"""Servers of the OpenAI wire that are not OpenAI: Ollama, and whatever answers at an address."""
+"""Servers with the OpenAI API that are not OpenAI: Ollama, and any server at an address."""
 
 from urllib.parse import urlsplit
 
@@ -20,14 +20,14 @@ OLLAMA_ADDRESS = "http://127.0.0.1:11434"
 
 
 def open_compatible(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
-    """Their caches find a prefix by themselves; a parameter of OpenAI's own may be refused."""
+    """These servers find a cached prefix without a key, and may reject OpenAI's own parameter for it."""
     url, key = f"{endpoint.url}/chat/completions", bearer(endpoint.key)
     quirks = frozenset({CACHE_KEY})
     return OpenAIModel(url, endpoint.model, key, connections.http, connections.load_image, quirks)
 
 
 def ollama_address(settings: ProviderSettings) -> str:
-    """OLLAMA_HOST is a host, perhaps with a port, or an address; 0.0.0.0 is only where it listens."""
+    """OLLAMA_HOST is a host, perhaps with a port, or a URL; 0.0.0.0 is where it listens, not where to connect."""
     host = settings.variable("OLLAMA_HOST", OLLAMA_ADDRESS).rstrip("/")
     parts = urlsplit(host if "//" in host else f"http://{host}")
     name = "127.0.0.1" if parts.hostname in (None, "0.0.0.0") else parts.hostname  # noqa: S104  # read, not bound
@@ -42,7 +42,9 @@ def url_endpoint(name: str, settings: ProviderSettings) -> Endpoint:
     url, _, model = name.partition("#")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not model:
-        raise BadConfig(f"'url:{name[:80]}' is no address of a model", "write url:http://HOST:PORT/v1#NAME")
+        raise BadConfig(
+            f"'url:{name[:80]}' is not the address of a model", "write url:http://HOST:PORT/v1#NAME"
+        )
     return Endpoint(url=url.rstrip("/"), model=model, key=URL.key(settings))
 
 
@@ -51,7 +53,7 @@ def url_billing(name: str) -> Billing:
 
 
 OLLAMA = Provider(
-    form="ollama/NAME",
+    name_pattern="ollama/NAME",
     about="Ollama at OLLAMA_HOST",
     open=open_compatible,
     endpoint=ollama_endpoint,
@@ -60,9 +62,9 @@ OLLAMA = Provider(
     has_embeddings=True,
 )
 URL = Provider(
-    form="url:http://…#NAME",
+    name_pattern="url:http://…#NAME",
     has_tools=True,
-    about="any other server of the OpenAI wire",
+    about="any other server with the OpenAI API",
     open=open_compatible,
     endpoint=url_endpoint,
     key_variable="SEPTET_URL_KEY",

@@ -1,10 +1,10 @@
-"""`pydantic-ai:PROVIDER:NAME`: any provider that the library pydantic-ai knows. The library is optional."""
+"""`pydantic-ai:PROVIDER:NAME`: any provider that the optional library pydantic-ai supports."""
 
 from septet.errors import NoModel
 from septet.models.providers.provider import Billing, Connections, Endpoint, PriceListEntry, Provider
 from septet.ports import Model
 
-FREE = ("local", "ollama")
+FREE_PROVIDERS = ("local", "ollama")
 PRICE_LISTS = {
     "google-cloud": "google",
     "openai-chat": "openai",
@@ -12,7 +12,7 @@ PRICE_LISTS = {
     "xai": "x-ai",
     "bedrock": "aws",
 }
-"""Providers whose name in the price lists is another one than in the library."""
+"""Providers whose names in the price lists differ from those in the library."""
 
 
 def open_by_library(endpoint: Endpoint, connections: Connections) -> Model:
@@ -27,15 +27,15 @@ def billing(name: str) -> Billing:
     provider, _, model = name.partition(":")
     return (
         "free"
-        if provider in FREE
+        if provider in FREE_PROVIDERS
         else PriceListEntry(provider=PRICE_LISTS.get(provider, provider), model=model)
     )
 
 
 PROVIDER = Provider(
-    form="pydantic-ai:PROVIDER:NAME",
+    name_pattern="pydantic-ai:PROVIDER:NAME",
     has_tools=True,
-    about="any provider that pydantic-ai knows (septet[providers])",
+    about="any provider that pydantic-ai supports (septet[providers])",
     open=open_by_library,
     billing=billing,
 )

@@ -1,4 +1,4 @@
-"""Answers that come by a provider's own library, within the same bounds as all others."""
+"""Models by the library pydantic-ai, with the same limits and faults as all others."""
 
 import inspect
 import time
@@ -56,7 +56,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from septet.domain.messages import Answer, Delta, Message, Request, StopReason, ToolCall, ToolOffer, Usage
 from septet.errors import BadConfig, NoModel
-from septet.models.encoding import Loader, load_images, media_type
+from septet.models.encoding import LoadBlob, load_images, media_type
 from septet.models.faults import (
     AccessDenied,
     ConnectionFailed,
@@ -75,11 +75,11 @@ from septet.models.faults import (
 from septet.models.http import STREAM_OVERHEAD, UNCOMPRESSED, HttpClient, answer_too_large
 
 WITHOUT_HTTPX2 = ("cohere", "github", "groq")
-"""Providers whose libraries take no client of the newer kind: what they answer is bounded when it has been read."""
+"""Providers whose libraries accept no httpx2 client: the size of their answers is checked after reading."""
 
 
 def bounded_provider(http: HttpClient) -> Callable[[str], Provider[object]]:
-    """Makes providers whose client reads no more of an answer than it may be; closed with the http."""
+    """Make providers whose client limits the size of an answer; it is closed together with `http`."""
 
     def make(name: str) -> Provider[object]:
         if name.startswith("gateway/") or name in WITHOUT_HTTPX2:
@@ -89,7 +89,7 @@ def bounded_provider(http: HttpClient) -> Callable[[str], Provider[object]]:
             return infer_provider(name)
         client = bounded_client(http)
         http.on_close(client.aclose)
-        return kind(http_client=client)  # pyright: ignore[reportCallIssue]  # its signature was asked
+        return kind(http_client=client)  # pyright: ignore[reportCallIssue]  # its signature was checked
 
     return make
 
@@ -98,28 +98,28 @@ def bounded_client(http: HttpClient) -> httpx2.AsyncClient:
     client = create_async_httpx2_client()
     client.headers.update(UNCOMPRESSED)
 
-    async def bound(response: httpx2.Response) -> None:
-        packing = response.headers.get("content-encoding", "identity").strip().lower()
-        if packing != "identity":
-            raise InvalidAnswer(f"the answer is packed, which was not asked for ({packing[:40]})")
+    async def limit_size(response: httpx2.Response) -> None:
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding != "identity":
+            raise InvalidAnswer(f"the answer is compressed with {encoding[:40]}, which was not requested")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = BoundedStream(response.stream, http.max_answer_bytes)
 
-    client.event_hooks = {**client.event_hooks, "response": [bound]}
+    client.event_hooks = {**client.event_hooks, "response": [limit_size]}
     return client
 
 
 class BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, longest: int) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int) -> None:
         self._stream = stream
-        self._longest = longest
+        self._max_bytes = max_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._longest * STREAM_OVERHEAD
+        left = self._max_bytes * STREAM_OVERHEAD
         async for piece in self._stream:
             left -= len(piece)
             if left < 0:
-                raise answer_too_large(self._longest)
+                raise answer_too_large(self._max_bytes)
             yield piece
 
     async def aclose(self) -> None:
@@ -138,22 +138,22 @@ FAULTS: tuple[tuple[type[AgentRunError], type[Fault]], ...] = (
     (ModelRequestTimeout, TimedOut),
     (ModelRequestRejectedError, RequestRejected),
 )
-"""The first that fits; a provider's HTTP answer is read by its words before."""
+"""The first that fits; the text of an HTTP answer is classified before."""
 
 
 @contextmanager
 def library_faults() -> Generator[None, None, None]:
-    """Its own tree, and what a provider's library lets through, as faults."""
+    """Turn exceptions of pydantic-ai and of the provider's library into faults."""
     try:
         yield
     except Fault:
         raise
-    except Exception as error:  # any provider's library may be behind it, each raises its own kinds
+    except Exception as error:  # each provider's library raises its own types
         raise find_fault(error) from error
 
 
 def find_fault(error: BaseException) -> Fault:
-    """Ours, which a provider's library may have wrapped in its own; else by the kind of the library's."""
+    """Our own fault, if the library wrapped one in its exception; else a fault by the type of the exception."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, Fault):
@@ -178,7 +178,7 @@ def fault_of(error: AgentRunError) -> Fault:
     if kind is not None:
         return kind(cause)
     if isinstance(error, ModelConnectionError):
-        # A request that was read from has begun an answer: it was cut off.
+        # An error while reading means that the answer had begun: it was cut off.
         return InvalidAnswer(cause) if error.phase == "read" else ConnectionFailed(cause)
     return InvalidAnswer(cause)
 
@@ -187,17 +187,17 @@ def body_of(error: ModelHTTPError) -> bytes:
     return error.body.encode() if isinstance(error.body, str) else msgspec.json.encode(error.body)
 
 
-async def history(messages: Iterable[Message], load: Loader | None) -> list[ModelMessage]:
-    """Each message in order; a result is filed under the name of the tool whose call it answers."""
+async def history(messages: Iterable[Message], load: LoadBlob | None) -> list[ModelMessage]:
+    """The messages in the library's types; a tool's result gets the name of the tool that was called."""
     names: dict[str, str] = {}
-    found: list[ModelMessage] = []
+    converted: list[ModelMessage] = []
     for message in messages:
         names |= {call.id: call.name for call in message.calls}
         if message.role == "assistant":
-            found.append(ModelResponse(parts=response_parts(message)))
+            converted.append(ModelResponse(parts=response_parts(message)))
         else:
-            found.append(ModelRequest(parts=[await request_part(message, names, load)]))
-    return found
+            converted.append(ModelRequest(parts=[await request_part(message, names, load)]))
+    return converted
 
 
 def response_parts(message: Message) -> list[ModelResponsePart]:
@@ -208,16 +208,16 @@ def response_parts(message: Message) -> list[ModelResponsePart]:
     return [*([TextPart(content=message.text)] if message.text or not calls else []), *calls]
 
 
-async def request_part(message: Message, names: dict[str, str], load: Loader | None) -> ModelRequestPart:
+async def request_part(message: Message, names: dict[str, str], load: LoadBlob | None) -> ModelRequestPart:
     if message.role == "system":
         return SystemPromptPart(content=message.text)
     if message.role == "tool":
         name = names.get(message.call, "")
         return ToolReturnPart(tool_name=name, content=message.text, tool_call_id=message.call)
-    shown = await load_images(load, message)
-    if not shown:
+    images = await load_images(load, message)
+    if not images:
         return UserPromptPart(content=message.text)
-    parts: list[UserContent] = [BinaryContent(data=one, media_type=media_type(one)) for one in shown]
+    parts: list[UserContent] = [BinaryContent(data=image, media_type=media_type(image)) for image in images]
     return UserPromptPart(content=[message.text, *parts] if message.text else parts)
 
 
@@ -237,18 +237,18 @@ def tool_definition(offer: ToolOffer) -> ToolDefinition:
     )
 
 
-def settings(request: Request, silent_seconds: float) -> ModelSettings:
-    """No retries of its own: the wrappers here ask again, and say so."""
-    found = ModelSettings(timeout=silent_seconds, max_retries=0)
+def settings(request: Request, read_timeout: float) -> ModelSettings:
+    """The settings of a request. The library must not retry: our wrappers do, and report it."""
+    chosen = ModelSettings(timeout=read_timeout, max_retries=0)
     if request.temperature is not None:
-        found["temperature"] = request.temperature
+        chosen["temperature"] = request.temperature
     if request.max_tokens is not None:
-        found["max_tokens"] = request.max_tokens
-    return found
+        chosen["max_tokens"] = request.max_tokens
+    return chosen
 
 
 def delta_of(event: ModelResponseStreamEvent) -> Delta | None:
-    """What an event adds to the text or to the reasoning."""
+    """The text or reasoning that an event adds; None if it adds none."""
     match event:
         case PartStartEvent(part=TextPart(content=text)) if text:
             return Delta(text=text)
@@ -263,7 +263,7 @@ def delta_of(event: ModelResponseStreamEvent) -> Delta | None:
 
 
 def answer_of(response: ModelResponse, seconds: float) -> Answer:
-    """The whole answer, if it is one."""
+    """The complete answer. Raises a fault if it is not valid."""
     if response.finish_reason is None or response.state != "complete":
         raise InvalidAnswer("the stream ended without a finish reason")
     if response.finish_reason == "content_filter":
@@ -293,30 +293,30 @@ def tool_call(part: ToolCallPart) -> ToolCall:
     return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments)
 
 
-SILENT_SECONDS = 180.0
+READ_TIMEOUT = 180.0
 
 
 class PydanticAIModel:
-    """Its connections are opened by the first request and closed with the client; `load` gives images."""
+    """Opened by the first request and closed together with `http`; `load` reads images."""
 
     def __init__(
         self,
         inner: Inner,
         http: HttpClient,
-        load: Loader | None = None,
-        silent_seconds: float = SILENT_SECONDS,
+        load: LoadBlob | None = None,
+        read_timeout: float = READ_TIMEOUT,
     ) -> None:
         self._inner = inner
         self._http = http
         self._load = load
-        self._silent_seconds = silent_seconds
+        self._read_timeout = read_timeout
         self._is_open = False
 
     async def answer(self, request: Request) -> AsyncGenerator[Delta | Answer, None]:
         self._check(request)
         await self._open()
         messages = await history(request.messages, self._load)
-        chosen = settings(request, self._silent_seconds)
+        chosen = settings(request, self._read_timeout)
         started = time.monotonic()
         with library_faults():
             async with model_request_stream(
@@ -335,12 +335,12 @@ class PydanticAIModel:
             yield answer_of(whole, time.monotonic() - started)
 
     async def _next(self, events: AsyncIterator[ModelResponseStreamEvent]) -> ModelResponseStreamEvent | None:
-        with anyio.move_on_after(self._silent_seconds):
+        with anyio.move_on_after(self._read_timeout):
             return await anext(events, None)
-        raise TimedOut("the provider has been silent for too long")
+        raise TimedOut("the provider sent nothing for too long")
 
     def _check(self, request: Request) -> None:
-        """What the library knows that this model cannot do is said in words from the start."""
+        """Raise FeatureMissing at once for features that this model lacks by the library's profile."""
         profile = self._inner.profile
         if request.tools and not profile.get("supports_tools", True):
             raise FeatureMissing("tools", f"{self._inner.model_name} has no tools")
@@ -359,13 +359,13 @@ class PydanticAIModel:
 
 
 def has_finish_reason(response: ModelResponse) -> bool:
-    """The library makes up a finish reason where this wire gave none; the server's own is in the details."""
-    own = (response.provider_details or {}).get("finish_reason")
-    return own is not None or response.finish_reason == "content_filter"
+    """Whether the server sent a finish reason. The library invents a missing one; the details hold the server's own."""
+    sent = (response.provider_details or {}).get("finish_reason")
+    return sent is not None or response.finish_reason == "content_filter"
 
 
-def open_pydantic_ai(name: str, http: HttpClient, load: Loader | None = None) -> PydanticAIModel:
-    """`name` is PROVIDER:MODEL as the library spells it; keys are in the providers' own variables."""
+def open_pydantic_ai(name: str, http: HttpClient, load: LoadBlob | None = None) -> PydanticAIModel:
+    """`name` is PROVIDER:MODEL in the library's spelling; keys come from the providers' own variables."""
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise BadConfig(

@@ -1,4 +1,4 @@
-"""A model that answers from a recorded chat: the same log in gives the same log out, and nothing is paid."""
+"""A model that answers from a recording: the same log in gives the same log out, at no cost."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -20,28 +20,28 @@ TIMING = "?timing="
 
 
 class ReplayModel:
-    """With `sleep` every answer takes as long as it took, word by word; without it comes at once."""
+    """With `sleep` each answer takes as long as the recorded one, word by word; without, it comes at once."""
 
     def __init__(self, recorded: Iterable[Recorded], name: str, sleep: Sleep | None = None) -> None:
         self.name = name
         self._sleep = sleep
         self.answers: dict[tuple[str, int], Answer] = {}
-        for one in recorded:
-            if isinstance(one.event, ModelAnswered):
-                role = one.event.role
+        for line in recorded:
+            if isinstance(line.event, ModelAnswered):
+                role = line.event.role
                 step = 1 + sum(known == role for known, _ in self.answers)
-                self.answers[role, step] = one.event.answer
+                self.answers[role, step] = line.event.answer
 
     async def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
-        found = self.answers.get((request.role, request.step))
-        if found is None:
+        recorded = self.answers.get((request.role, request.step))
+        if recorded is None:
             cause = f"the recording {self.name} has no answer {request.step} of the {request.role}"
-            raise BadConfig(cause, "the run goes another way than the recorded one did")
-        for seconds, piece in timed_deltas(found) if self._sleep else whole_deltas(found):
+            raise BadConfig(cause, "the run differs from the recorded one")
+        for seconds, piece in timed_deltas(recorded) if self._sleep else whole_deltas(recorded):
             if self._sleep is not None:
                 await self._sleep(seconds)
             yield piece
-        yield found
+        yield recorded
 
 
 def whole_deltas(answer: Answer) -> Iterable[tuple[float, Delta]]:
@@ -51,7 +51,7 @@ def whole_deltas(answer: Answer) -> Iterable[tuple[float, Delta]]:
 
 
 def timed_deltas(answer: Answer) -> Iterable[tuple[float, Delta]]:
-    """The words of an answer, each with its share of the answer's time before it."""
+    """The words of an answer, each after its share of the answer's time."""
     reasons, words = WORDS.findall(answer.reasoning), WORDS.findall(answer.text)
     share = answer.seconds / max(1, len(reasons) + len(words))
     for word in reasons:
@@ -63,9 +63,9 @@ def timed_deltas(answer: Answer) -> Iterable[tuple[float, Delta]]:
 
 
 def open_replay(rest: str) -> ReplayModel:
-    """`FILE`, or `FILE?timing=original` for a model that is as slow as it was."""
-    path, sign, timing = rest.partition(TIMING)
-    if sign and timing not in ("original", "none"):
+    """`FILE`, or `FILE?timing=original` for the recorded speed."""
+    path, separator, timing = rest.partition(TIMING)
+    if separator and timing not in ("original", "none"):
         raise BadConfig(f"there is no timing '{timing[:40]}'", f"write replay:FILE{TIMING}original or none")
     recording = load_recording(Path(path))
     return ReplayModel(recording, Path(path).name, anyio.sleep if timing == "original" else None)
@@ -78,10 +78,10 @@ def load_recording(path: Path) -> list[Recorded]:
 
 
 PROVIDER = Provider(
-    form="replay:FILE",
+    name_pattern="replay:FILE",
     about="a recording (--record FILE), played back",
     open=lambda endpoint, connections: open_replay(endpoint.model),
     billing=free,
     absolute=lambda rest: str(Path(rest).expanduser().absolute()),
-    rehearsal=True,
+    is_offline=True,
 )

@@ -1,6 +1,6 @@
-"""A model whose words were written beforehand: drives demos, docs and tests. Matched by role and step.
+"""A model that answers from a script, by role and step: drives demos, docs and tests.
 
-Nothing is counted in memory: a request says which step of its role it is, so a resumed chat finds its place.
+It keeps no counters: each request carries its step, so a resumed chat continues at the right one.
 """
 
 import re
@@ -19,9 +19,9 @@ PIECES = re.compile(r"\S+\s*|\s+")
 
 
 class ScriptedTurn(Value, forbid_unknown_fields=True):
-    """What a role says at its n-th step; `expect` must stand in what it is told, `files` become blocks.
+    """The answer of a role at its n-th step; `expect` must occur in the prompt; `files` are rendered as code blocks.
 
-    `take` finds pieces of what it is told by patterns with one group; {{name}} stands for them in what it says.
+    `take` maps names to regexes with one group, matched against the prompt; {{name}} is replaced by the match.
     """
 
     role: str
@@ -34,14 +34,14 @@ class ScriptedTurn(Value, forbid_unknown_fields=True):
 
 
 class ScriptedCall(Value, forbid_unknown_fields=True):
-    """A tool that the role uses; `arguments` may be a text, to show what happens to broken JSON."""
+    """A tool call; `arguments` may be text, to produce invalid JSON."""
 
     name: str
     arguments: Mapping[str, object] | str = {}
 
 
 class Script(Value, forbid_unknown_fields=True):
-    """Words for the members of a team; a demo also says what it is for and which `files` it begins with."""
+    """The answers of a team's members; a demo also has a description, a goal, a team and `files` to start with."""
 
     turns: tuple[ScriptedTurn, ...]
     about: str = ""
@@ -59,21 +59,22 @@ class ScriptedModel:
             step = turn.step or max(steps, default=0) + 1
             if (turn.role, step) in self.turns:
                 raise BadConfig(
-                    f"the script {name} has step {step} of the {turn.role} twice", "number them apart"
+                    f"the script {name} has step {step} of the {turn.role} twice",
+                    "give each step its own number",
                 )
             self.turns[turn.role, step] = turn
 
     async def answer(self, request: Request) -> AsyncIterator[Delta | Answer]:
         turn = self.turn(request)
-        taken = self.captures(turn, request)
-        text = fill_in(turn_text(turn), taken)
+        captures = self.captures(turn, request)
+        text = fill_in(turn_text(turn), captures)
         for piece in PIECES.findall(text):
             yield Delta(text=piece)
         calls = tuple(
             ToolCall(
                 id=f"{request.role}-{request.step}-{number}",
                 name=call.name,
-                arguments=fill_in(arguments_text(call), taken),
+                arguments=fill_in(arguments_text(call), captures),
             )
             for number, call in enumerate(turn.calls, start=1)
         )
@@ -82,9 +83,9 @@ class ScriptedModel:
     def turn(self, request: Request) -> ScriptedTurn:
         turn = self.turns.get((request.role, request.step))
         if turn is None:
-            has = sum(role == request.role for role, _ in self.turns)
+            count = sum(role == request.role for role, _ in self.turns)
             cause = (
-                f"the script {self.name} runs dry at step {request.step} of the {request.role} (it has {has})"
+                f"the script {self.name} has no step {request.step} of the {request.role} (it has {count})"
             )
             raise BadConfig(cause, "add the step, or lower --rounds")
         if turn.expect not in request_text(request):
@@ -92,24 +93,24 @@ class ScriptedModel:
         return turn
 
     def captures(self, turn: ScriptedTurn, request: Request) -> Mapping[str, str]:
-        found = {name: re.search(pattern, request_text(request)) for name, pattern in turn.take.items()}
-        for name, match in found.items():
+        matches = {name: re.search(pattern, request_text(request)) for name, pattern in turn.take.items()}
+        for name, match in matches.items():
             if match is None:
                 raise self.mismatch(request, turn.take[name])
-        return {name: match[1] for name, match in found.items() if match}
+        return {name: match[1] for name, match in matches.items() if match}
 
     def mismatch(self, request: Request, expected: str) -> BadConfig:
         cause = f"the script {self.name} and the run disagree at step {request.step} of the {request.role}"
-        return BadConfig(cause, f"'{expected}' was expected in what it is told")
+        return BadConfig(cause, f"'{expected}' was expected in the prompt")
 
 
 def request_text(request: Request) -> str:
     return "\n".join(message.text for message in request.messages)
 
 
-def fill_in(text: str, taken: Mapping[str, str]) -> str:
-    for name, piece in taken.items():
-        text = text.replace("{{" + name + "}}", piece)
+def fill_in(text: str, captures: Mapping[str, str]) -> str:
+    for name, value in captures.items():
+        text = text.replace("{{" + name + "}}", value)
     return text
 
 
@@ -125,7 +126,7 @@ def arguments_text(call: ScriptedCall) -> str:
 def load_script(path: Path) -> Script:
     script = read_document(path, Script)
     if not script.turns:
-        raise BadConfig(f"the script {path} has no turns", "add some")
+        raise BadConfig(f"the script {path} has no turns", "add at least one")
     return script
 
 
@@ -143,10 +144,10 @@ def absolute_script(rest: str) -> str:
 
 
 PROVIDER = Provider(
-    form="scripted:FILE",
-    about="answers that were written beforehand",
+    name_pattern="scripted:FILE",
+    about="answers from a script",
     open=open_script,
     billing=free,
     absolute=absolute_script,
-    rehearsal=True,
+    is_offline=True,
 )

@@ -1,4 +1,4 @@
-"""Tool calls whose arguments are no JSON object: asked for once more, never guessed, never evaluated."""
+"""Asks once more when a tool call's arguments are not a JSON object; never guesses or evaluates them."""
 
 from collections.abc import AsyncGenerator
 
@@ -11,15 +11,15 @@ from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
 BROKEN = "The arguments of this call are not a JSON object ({}). Nothing was done. Send the whole call again."
-CUT = (
-    "Your answer reached the longest length inside this call and was cut. Nothing was done. Send less in one call: "
+TRUNCATED = (
+    "Your answer reached the maximum length inside this call and was cut. Nothing was done. Send less in one call: "
     "a long file in several steps, its beginning first."
 )
-SOUND = "Nothing was done, because another call was broken. Send this call again too."
+RESEND_VALID = "Nothing was done, because another call was broken. Send this call again too."
 
 
 class ArgumentRepair:
-    """Still broken the second time, the answer goes on as it is: whoever has the tools refuses the call."""
+    """If the second answer is broken too, it is passed on unchanged; the tool registry refuses the call."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -43,7 +43,7 @@ def has_broken_call(answer: Answer) -> bool:
 
 
 def arguments_error(call: ToolCall) -> str:
-    """What is wrong with the arguments of a call; nothing for a sound one."""
+    """What is wrong with the arguments of a call; empty if they are valid."""
     try:
         msgspec.json.decode(call.arguments or "{}", type=dict[str, object])
     except DECODE_ERRORS as error:
@@ -52,22 +52,24 @@ def arguments_error(call: ToolCall) -> str:
 
 
 def argument_repair_request(request: Request, answer: Answer) -> Request:
-    """The same question, with the broken calls and what is wrong with them."""
-    said = Message(
+    """The same request, followed by the broken calls and their errors."""
+    reply = Message(
         role="assistant", text=answer.text, calls=tuple(quote_broken(call) for call in answer.calls)
     )
-    cut = answer.stop == "length"
-    results = [Message(role="tool", text=complaint(call, cut), call=call.id) for call in answer.calls]
-    return replace(request, messages=(*request.messages, said, *results))
+    is_truncated = answer.stop == "length"
+    results = [
+        Message(role="tool", text=error_message(call, is_truncated), call=call.id) for call in answer.calls
+    ]
+    return replace(request, messages=(*request.messages, reply, *results))
 
 
-def complaint(call: ToolCall, cut: bool) -> str:
-    why = arguments_error(call)
-    return (CUT if cut else BROKEN.format(why)) if why else SOUND
+def error_message(call: ToolCall, is_truncated: bool) -> str:
+    error = arguments_error(call)
+    return (TRUNCATED if is_truncated else BROKEN.format(error)) if error else RESEND_VALID
 
 
 def quote_broken(call: ToolCall) -> ToolCall:
-    """Some servers refuse a history with broken arguments: they are quoted."""
+    """Quote broken arguments, because some servers refuse a history that contains them."""
     if not arguments_error(call):
         return call
     return replace(call, arguments=msgspec.json.encode({"unreadable": call.arguments}).decode())

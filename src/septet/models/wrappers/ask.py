@@ -1,4 +1,4 @@
-"""Asking a model from inside a wrapper: whatever happens, the answer's stream is closed."""
+"""Helps wrappers to call a model: closes the answer's stream in any case, and restarts what was shown of it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,17 +19,17 @@ async def open_answer(model: Model, request: Request) -> AsyncGenerator[AsyncIte
             await items.aclose()
 
 
-class ShownPieces:
-    """Whether a watcher has seen a piece of an answer that may have to be made once more."""
+class ShownDeltas:
+    """Records whether part of an answer was shown that may have to be generated again."""
 
     def __init__(self) -> None:
-        self._pieces = False
+        self._any = False
 
     def add(self, item: Item) -> None:
-        self._pieces = self._pieces or (isinstance(item, Delta) and bool(item.text or item.reasoning))
+        self._any = self._any or (isinstance(item, Delta) and bool(item.text or item.reasoning))
 
     def restart(self) -> list[Delta]:
-        """What a watcher must be told before the answer starts over."""
-        told = [Delta(restarted=True)] if self._pieces else []
-        self._pieces = False
-        return told
+        """The deltas to send before the answer starts over."""
+        deltas = [Delta(restarted=True)] if self._any else []
+        self._any = False
+        return deltas

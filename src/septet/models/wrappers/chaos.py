@@ -1,4 +1,4 @@
-"""A model with faults of its own, by a seed: shows that a team survives a bad day of its provider."""
+"""Injects faults into a model, by a seed: shows that a team survives the failures of its provider."""
 
 import random
 from collections.abc import AsyncGenerator, Callable
@@ -27,22 +27,22 @@ FAULTS: tuple[Callable[[], Fault], ...] = (
 
 
 class Chaos:
-    """Each question meets a fault with the probability `share`, before the answer or in the middle of it.
+    """Each request meets a fault with the given probability, before the answer or in the middle of it.
 
-    The seed, the role and the step decide: the same chat has the same bad luck.
+    Seed, role, step and the number of the request decide: the same chat meets the same faults.
     """
 
     def __init__(self, model: Model, seed: int, probability: float) -> None:
         self._model = model
         self._seed = seed
         self._probability = probability
-        self._asked = 0
+        self._requests = 0
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        self._asked += 1
-        luck = random.Random(f"{self._seed} {request.role} {request.step} {self._asked}")  # noqa: S311  # no secret
-        fault = luck.choice(FAULTS)() if luck.random() < self._probability else None
-        if fault is not None and luck.random() < 0.5:
+        self._requests += 1
+        generator = random.Random(f"{self._seed} {request.role} {request.step} {self._requests}")  # noqa: S311  # no secret
+        fault = generator.choice(FAULTS)() if generator.random() < self._probability else None
+        if fault is not None and generator.random() < 0.5:
             raise fault
         async with open_answer(self._model, request) as items:
             async for item in items:

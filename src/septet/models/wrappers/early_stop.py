@@ -1,4 +1,4 @@
-"""A model that is stopped when it only repeats or explains itself: on a small machine that is time lost."""
+"""Stops a model that only repeats itself or explains its code: on a small machine that wastes time."""
 
 import re
 import time
@@ -9,16 +9,16 @@ from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
 REPEATED_LINES = 7
-"""So many lines of one shape in a row are a loop: tests of a small model rarely need more."""
+"""This many lines of one shape in a row are a loop: tests of a small model rarely need more."""
 
-TAIL, TAILS = 40, 5
-"""So many times the same characters in one line are a loop too; a long line alone is none."""
+TAIL, MAX_TAILS = 40, 5
+"""A line that contains its last 40 characters 5 times is a loop too; a long line alone is not."""
 VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\b(?:True|False|None)\b|[-+]?\d[\d.]*")
-CHARACTERS_A_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 
 
 class EarlyStop:
-    """The answer is what came until then. Its usage is estimated: the server counts only what it finishes."""
+    """The answer is the text so far. Its usage is estimated: a server reports the usage only of finished answers."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -41,14 +41,14 @@ def is_repeating(text: str, newest: Delta) -> bool:
     """Whether the text has begun to repeat itself, line by line or within a line."""
     if "\n" not in newest.text:
         line = text[text.rfind("\n") + 1 :]
-        return bool(newest.text) and len(line) >= TAIL * TAILS and line.count(line[-TAIL:]) >= TAILS
+        return bool(newest.text) and len(line) >= TAIL * MAX_TAILS and line.count(line[-TAIL:]) >= MAX_TAILS
     lines = text.split("\n")[-REPEATED_LINES - 1 : -1]
     shapes = {VALUES.sub("#", line) for line in lines}
     return len(lines) == REPEATED_LINES and len(shapes) == 1 and "#" in shapes.pop()
 
 
 def is_complete(text: str, newest: Delta) -> bool:
-    """Code and its tests are here and their block is closed: what follows would be an explanation."""
+    """Whether code and its tests are there and their block is closed: what follows would be an explanation."""
     if "\n" not in newest.text:
         return False
     code, _, after = text.rpartition("\n```")
@@ -57,8 +57,10 @@ def is_complete(text: str, newest: Delta) -> bool:
 
 
 def partial_answer(request: Request, text: str, seconds: float) -> Answer:
-    asked_for = sum(len(message.text) for message in request.messages)
+    prompt_length = sum(len(message.text) for message in request.messages)
     usage = Usage(
-        prompt=asked_for // CHARACTERS_A_TOKEN, completion=len(text) // CHARACTERS_A_TOKEN, estimated=True
+        prompt=prompt_length // CHARACTERS_PER_TOKEN,
+        completion=len(text) // CHARACTERS_PER_TOKEN,
+        estimated=True,
     )
     return Answer(text=text, stop="length", usage=usage, seconds=seconds)

@@ -1,4 +1,4 @@
-"""What an answer cost, by the public price lists or as the person says; a model on this machine costs nothing."""
+"""Adds the cost to answers, by the public price lists or the person's own price; a local model is free."""
 
 from collections.abc import AsyncGenerator
 
@@ -13,7 +13,7 @@ from septet.ports import Model
 
 
 class Pricing:
-    """`name` is the model's whole name: its provider and what the provider calls it."""
+    """`name` is the full name of the model, including its provider."""
 
     def __init__(self, model: Model, name: str, billing: Billing) -> None:
         self._model = model
@@ -28,7 +28,7 @@ class Pricing:
                 yield await self._with_cost(item, request.price) if isinstance(item, Answer) else item
 
     async def _check(self, request: Request, purse: Purse) -> None:
-        """Whoever asks for the first time is told before it is paid."""
+        """Raise an error before the request if its price is unknown or more than is left."""
         cost = await self._cost(estimate_usage(request), request.price)
         if cost is None:
             raise unknown_price(self._name)
@@ -41,14 +41,14 @@ class Pricing:
         return answer if cost is None else replace(answer, cost=cost)
 
     async def _cost(self, usage: Usage, given: Price | None, reported_model: str = "") -> float | None:
-        """`reported_model` is what the provider calls the model, which may be more exact than our name for it."""
+        """`reported_model` is the name in the provider's answer, which may be more exact than ours."""
         # The price lists take most of a second to load, once.
         cost = await to_thread.run_sync(lambda: listed_price(usage, self._billing, reported_model))
         return given.of(usage) if cost is None and given is not None else cost
 
 
 def listed_price(usage: Usage, billing: Billing, reported_model: str = "") -> float | None:
-    """What the usage costs by the public price lists; None where nobody knows."""
+    """The cost by the public price lists; None if it is unknown."""
     if billing is None or isinstance(billing, str):
         return 0.0 if billing == "free" else None
     names = filter(None, (reported_model, billing.model))
@@ -62,13 +62,13 @@ def has_price(billing: Billing) -> bool:
 
 def unknown_price(name: str) -> BadUsage:
     return BadUsage(
-        f"a bound on the cost would bound nothing: nobody knows the price of {name}",
-        "say it with --price IN/OUT (US dollars per million tokens), or use --max-tokens",
+        f"the cost cannot be limited, because the price of {name} is unknown",
+        "set it with --price IN/OUT (US dollars per million tokens), or use --max-tokens",
     )
 
 
 def price(usage: Usage, provider: str, model: str) -> float | None:
-    """US dollars; None where no price is known."""
+    """The cost in US dollars; None if no price is known."""
     import genai_prices
 
     tokens = genai_prices.Usage(

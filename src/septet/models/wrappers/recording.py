@@ -1,4 +1,4 @@
-"""Observers of a model: the debug tap hears every request, a recording keeps every answer for `replay:FILE`."""
+"""Observers of a model: DebugTap reports every request, Recording stores every answer for `replay:FILE`."""
 
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -14,14 +14,14 @@ from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
 REDACTED = "[redacted]"
-SHORTEST_SECRET = 6
+MIN_SECRET_LENGTH = 6
 
 
 RequestListener = Callable[[Request], None]
 
 
 class DebugTap:
-    """Somebody listens to the requests, in which there are no keys."""
+    """Passes each request to a listener. Requests contain no keys."""
 
     def __init__(self, model: Model, listen: RequestListener) -> None:
         self._model = model
@@ -35,11 +35,13 @@ class DebugTap:
 
 
 class RecordingFile:
-    """The file of a recording, one for all models of a chat; it begins empty. No secret is written to it."""
+    """The file of a recording, shared by all models of a chat and emptied at the start. Secrets are redacted."""
 
     def __init__(self, path: Path, secrets: Iterable[str]) -> None:
         self._path = path
-        self._secrets = sorted((one for one in secrets if len(one) >= SHORTEST_SECRET), key=len, reverse=True)
+        self._secrets = sorted(
+            (secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH), key=len, reverse=True
+        )
         self._count = 0
         try:
             path.write_bytes(b"")
@@ -60,7 +62,7 @@ class RecordingFile:
 
 
 class Recording:
-    """An answer is in the file before it is used."""
+    """Writes each answer to the file before passing it on."""
 
     def __init__(self, model: Model, file: RecordingFile) -> None:
         self._model = model

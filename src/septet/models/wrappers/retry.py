@@ -1,4 +1,4 @@
-"""A model that is asked again when its service fails for the moment, within a bounded time."""
+"""Retries a model after transient faults, within a time limit."""
 
 import math
 import random
@@ -9,17 +9,17 @@ import anyio
 from septet.common.values import Value
 from septet.domain.messages import Request
 from septet.models.faults import RateLimited, TimedOut, TransientFault
-from septet.models.wrappers.ask import Item, ShownPieces, open_answer
+from septet.models.wrappers.ask import Item, ShownDeltas, open_answer
 from septet.models.wrappers.fallback import Notify
 from septet.ports import Model
 
-SOON = 2.0
+SHORT_WAIT = 2.0
 
 
 class RetryPolicy(Value):
     """How long one answer may take in all, and the waits between attempts: doubled each time, with jitter.
 
-    Who asks may have less time: then what would come too late is not waited for.
+    An earlier deadline of the caller counts too: no wait goes beyond it.
     """
 
     total_seconds: float = 900.0
@@ -28,7 +28,7 @@ class RetryPolicy(Value):
     max_wait: float = 30.0
 
     def wait(self, attempt: int, fault: TransientFault, chance: float) -> float:
-        """Seconds until the next attempt; a server's own wish is a floor, or all clients return at once."""
+        """Seconds until the next attempt. Retry-After gets jitter too, or all clients would return at once."""
         backoff = min(self.max_wait, self.first_wait * 2 ** (attempt - 1)) * (0.5 + chance / 2)
         if isinstance(fault, RateLimited) and fault.retry_after is not None:
             return fault.retry_after + min(backoff, 0.1 * fault.retry_after)
@@ -36,19 +36,19 @@ class RetryPolicy(Value):
 
 
 class Retry:
-    """`tell` hears what a person who waits would like to know: not of a first hitch that is soon over."""
+    """`notify` is called before each wait, except a first short one."""
 
     def __init__(
-        self, model: Model, policy: RetryPolicy, tell: Notify, chance: Callable[[], float] = random.random
+        self, model: Model, policy: RetryPolicy, notify: Notify, chance: Callable[[], float] = random.random
     ) -> None:
         self._model = model
         self._policy = policy
-        self._tell = tell
+        self._notify = notify
         self._chance = chance
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         end = min(anyio.current_time() + self._policy.total_seconds, anyio.current_effective_deadline())
-        shown = ShownPieces()
+        shown = ShownDeltas()
         attempt = 0
         while True:
             attempt += 1
@@ -59,24 +59,24 @@ class Retry:
                         shown.add(item)
                         yield item
                 return
-            except TransientFault as passing:
-                fault = passing
-            await self._rest(attempt, fault, end)
+            except TransientFault as error:
+                fault = error
+            await self._wait(attempt, fault, end)
             for delta in shown.restart():
                 yield delta
 
-    async def _rest(self, attempt: int, fault: TransientFault, end: float) -> None:
+    async def _wait(self, attempt: int, fault: TransientFault, end: float) -> None:
         """Wait for the next attempt, or give up at once if it would come too late."""
         seconds = self._policy.wait(attempt, fault, self._chance())
         if attempt >= self._policy.attempts or anyio.current_time() + seconds > end:
             raise fault
-        if attempt > 1 or seconds > SOON:
-            self._tell(f"no answer yet ({fault.cause}); asked again in {seconds:.0f} s")
+        if attempt > 1 or seconds > SHORT_WAIT:
+            self._notify(f"no answer yet ({fault.cause}); next attempt in {seconds:.0f} s")
         await anyio.sleep(seconds)
 
 
 class RequestTimeout:
-    """A model whose every try ends when the request's own time is over: it is then asked again, as for any hitch."""
+    """Ends each attempt after the request's own timeout with a transient fault, so that it is retried."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -87,17 +87,17 @@ class RequestTimeout:
         async with open_answer(self._model, request) as items:
             while True:
                 item = None
-                # One scope for each piece: none may be open while this generator waits for its caller.
+                # One cancel scope per item: none may be open while this generator is suspended.
                 with anyio.CancelScope(deadline=end) as scope:
                     item = await anext(items, None)
                 if scope.cancelled_caught:
-                    raise TimedOut(f"no whole answer within {limit:g} s")
+                    raise TimedOut(f"no complete answer within {limit:g} s")
                 if item is None:
                     return
                 yield item
 
 
 def check_deadline(end: float) -> None:
-    """A server that drips for ever is silent never; the total deadline ends that too."""
+    """Raise TimedOut after the deadline: a server that sends forever, but slowly, triggers no read timeout."""
     if anyio.current_time() > end:
         raise TimedOut("the answer took longer than its deadline")

@@ -1,4 +1,4 @@
-"""A protocol in plain text for servers without tool calls, JSON schemas or eyes: fenced blocks and one repair."""
+"""Replaces tool calls, JSON schemas and images by plain text with fenced blocks, for servers without them."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -27,46 +27,50 @@ REPAIR = "That could not be read ({}). Reply again, with one whole block in the 
 
 
 class ToolBlock(msgspec.Struct):
-    """A tool use as a block spells it."""
+    """The JSON in a tool block."""
 
     name: str
     arguments: dict[str, object] = {}
 
 
 class TextProtocol:
-    """Asks as usual until the server says what it lacks; from then on that is asked for in words.
+    """Sends requests unchanged until the server reports a missing feature, and from then on replaces that by text.
 
-    A request with pictures that is refused for whatever else goes again without them, this once: servers have too many
-    words for that they cannot see.
+    A request with images that is rejected for another reason is sent once more without them: the error messages of
+    servers without image input are too varied to recognise.
     """
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._lacks: frozenset[str] = frozenset()
+        self._missing: frozenset[str] = frozenset()
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
-        lacks = self._lacks
+        lacks = self._missing
         while True:
-            said = without_features(request, lacks)
-            model = self._model if said is request else BlockReader(self._model, request, lacks)
+            reduced = without_features(request, lacks)
+            model = self._model if reduced is request else BlockReader(self._model, request, lacks)
             try:
-                async with open_answer(model, said) as items:
+                async with open_answer(model, reduced) as items:
                     async for item in items:
                         yield item
                 return
-            except (FeatureMissing, RequestRejected) as refused:
-                fault = refused
+            except (FeatureMissing, RequestRejected) as error:
+                fault = error
             missing = (
-                fault.feature if isinstance(fault, FeatureMissing) else "images" if has_images(said) else ""
+                fault.feature
+                if isinstance(fault, FeatureMissing)
+                else "images"
+                if has_images(reduced)
+                else ""
             )
             if not missing or missing in lacks:
                 raise fault
             lacks |= {missing}
-            self._lacks |= {missing} if isinstance(fault, FeatureMissing) else set[str]()
+            self._missing |= {missing} if isinstance(fault, FeatureMissing) else set[str]()
 
 
 class BlockReader:
-    """Reads what came back in words; what cannot be read is asked for once more."""
+    """Parses the blocks of an answer; if they are invalid, asks once more."""
 
     def __init__(self, model: Model, request: Request, lacks: frozenset[str]) -> None:
         self._model = model
@@ -75,29 +79,29 @@ class BlockReader:
 
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         first: Answer | None = None
-        trouble = ""
+        problem = ""
         async with open_answer(self._model, request) as items:
             async for item in items:
-                read = self._read(item)
-                if isinstance(read, str):
+                parsed = self._parse(item)
+                if isinstance(parsed, str):
                     assert isinstance(item, Answer)
-                    first, trouble = item, read
+                    first, problem = item, parsed
                 else:
-                    yield read
+                    yield parsed
         if first is not None:
             yield Delta(restarted=True)
-            async with open_answer(self._model, text_repair_request(request, first, trouble)) as items:
+            async with open_answer(self._model, text_repair_request(request, first, problem)) as items:
                 async for item in items:
-                    yield self._second(first, item)
+                    yield self._parse_second(first, item)
 
-    def _second(self, first: Answer, item: Item) -> Item:
-        read = self._read(item)
-        if isinstance(read, str):
-            raise InvalidAnswer(f"the answer is not in the form that was asked for ({read})")
-        return add_usage(first, read) if isinstance(read, Answer) else read
+    def _parse_second(self, first: Answer, item: Item) -> Item:
+        parsed = self._parse(item)
+        if isinstance(parsed, str):
+            raise InvalidAnswer(f"the answer is not in the requested form ({parsed})")
+        return add_usage(first, parsed) if isinstance(parsed, Answer) else parsed
 
-    def _read(self, item: Item) -> Item | str:
-        """The item as the caller expects it, or what is wrong with it."""
+    def _parse(self, item: Item) -> Item | str:
+        """The item as the caller expects it, or a description of its error."""
         if isinstance(item, Delta):
             return item
         calls = parse_calls(item.text, self._tools) if self._tools else []
@@ -108,12 +112,12 @@ class BlockReader:
             return replace(item, text=text, calls=tuple(calls), stop="calls")
         if self._schema is None:
             return item
-        found = parse_json(item.text, self._schema)
-        return replace(item, text=found) if found.startswith("{") else found
+        body = parse_json(item.text, self._schema)
+        return replace(item, text=body) if body.startswith("{") else body
 
 
 def without_features(request: Request, lacks: frozenset[str]) -> Request:
-    """The same request without what the server lacks; the very same where it needs none of it."""
+    """The request without the features that the server lacks; the same object if it uses none of them."""
     rules: list[str] = []
     if "images" in lacks and has_images(request):
         request = replace(request, messages=tuple(map(without_images, request.messages)))
@@ -127,9 +131,11 @@ def without_features(request: Request, lacks: frozenset[str]) -> Request:
         request = replace(request, schema=None)
     if not rules and messages == request.messages:
         return request
-    # At the head, where they stay the same from turn to turn.
-    head = (Message(role="system", text="\n\n".join([*system_texts(messages), *rules])),)
-    return replace(request, messages=head + tuple(one for one in messages if one.role != "system"))
+    # In the system prompt, so that the beginning of the prompt stays the same and can be cached.
+    system = (Message(role="system", text="\n\n".join([*system_texts(messages), *rules])),)
+    return replace(
+        request, messages=system + tuple(message for message in messages if message.role != "system")
+    )
 
 
 def has_images(request: Request) -> bool:
@@ -137,7 +143,7 @@ def has_images(request: Request) -> bool:
 
 
 def without_images(message: Message) -> Message:
-    """A message without its pictures, for who cannot see: that there were some is said."""
+    """A message with its images replaced by a note."""
     if not message.images:
         return message
     note = f"({pluralize(len(message.images), 'picture')} that you cannot see)"
@@ -153,45 +159,45 @@ def offer_text(offer: ToolOffer) -> str:
 
 
 def plain_message(message: Message) -> Message:
-    """A message with calls or results as a message of words."""
+    """A message with its tool calls or its tool result as text."""
     if message.role == "tool":
         return Message(role="user", text=f"Result of {message.call}:\n{message.text}", images=message.images)
-    uses = [
+    blocks = [
         f'```tool\n{{"name": "{call.name}", "arguments": {call.arguments}}}\n```' for call in message.calls
     ]
-    return replace(message, text="\n\n".join(filter(None, [message.text, *uses])), calls=())
+    return replace(message, text="\n\n".join(filter(None, [message.text, *blocks])), calls=())
 
 
 def parse_calls(text: str, known: set[str]) -> list[ToolCall] | str:
-    """The tool uses of an answer, or what is wrong with one of them."""
+    """The tool calls in an answer, or a description of the first error."""
     calls: list[ToolCall] = []
     for number, block in enumerate(TOOL_BLOCK.finditer(text), start=1):
         try:
-            wish = msgspec.json.decode(block["body"], type=ToolBlock)
+            call = msgspec.json.decode(block["body"], type=ToolBlock)
         except DECODE_ERRORS as error:
             return str(error)
-        if wish.name not in known:
-            return f"there is no tool '{wish.name}', only {', '.join(sorted(known))}"
-        arguments = msgspec.json.encode(wish.arguments).decode()
-        calls.append(ToolCall(id=f"call_{number}", name=wish.name, arguments=arguments))
+        if call.name not in known:
+            return f"there is no tool '{call.name}', only {', '.join(sorted(known))}"
+        arguments = msgspec.json.encode(call.arguments).decode()
+        calls.append(ToolCall(id=f"call_{number}", name=call.name, arguments=arguments))
     return calls
 
 
 def parse_json(text: str, schema: dict[str, object]) -> str:
-    """The JSON object of an answer, or what is wrong with it."""
+    """The JSON object in an answer, or a description of its error."""
     block = JSON_BLOCK.search(text)
     body = (block["body"] if block else text[text.find("{") : text.rfind("}") + 1]).strip()
     try:
-        found = msgspec.json.decode(body, type=dict[str, object])
+        fields = msgspec.json.decode(body, type=dict[str, object])
     except DECODE_ERRORS as error:
         return f"no JSON object: {error}"
     required = msgspec.convert(schema.get("required", []), list[str])
-    missing = [name for name in required if name not in found]
+    missing = [name for name in required if name not in fields]
     return f"'{missing[0]}' is missing" if missing else body
 
 
-def text_repair_request(request: Request, answer: Answer, trouble: str) -> Request:
-    said = Message(role="assistant", text=answer.text or "(nothing)")
+def text_repair_request(request: Request, answer: Answer, error: str) -> Request:
+    reply = Message(role="assistant", text=answer.text or "(nothing)")
     return replace(
-        request, messages=(*request.messages, said, Message(role="user", text=REPAIR.format(trouble)))
+        request, messages=(*request.messages, reply, Message(role="user", text=REPAIR.format(error)))
     )

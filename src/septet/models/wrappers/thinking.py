@@ -1,4 +1,4 @@
-"""Thoughts that a model writes into its text: they are reasoning, and never part of the answer."""
+"""Moves the thinking that a model writes into its text (`<think>…</think>`) to the reasoning of the answer."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -13,14 +13,14 @@ from septet.ports import Model
 OPENINGS = ("<think>", "<thinking>")
 OPENING = re.compile(r"\s*<(?P<tag>think|thinking)>")
 LATER = re.compile(r"^<(think|thinking)>.*?</\1>[ \t]*\n?", re.MULTILINE | re.DOTALL)
-"""Thoughts that begin a line."""
+"""Thinking that begins at the start of a line, after the beginning of the answer."""
 UNOPENED = re.compile(r"\A(?P<thought>.*?)^[ \t]*</think(?:ing)?>[ \t]*$", re.MULTILINE | re.DOTALL)
-"""Some templates open the thoughts in the prompt: the answer holds only the line that closes them."""
+"""Some chat templates put the opening tag into the prompt: the answer has only the closing one."""
 FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 
 
 class ThinkTags:
-    """The answer without `<think>…</think>`, which goes where reasoning is kept."""
+    """Separates thinking from text, in the deltas and in the answer."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -39,69 +39,69 @@ class ThinkTags:
 
 
 class ThoughtStream:
-    """Thoughts at the head of an answer, told apart while they come in."""
+    """Separates thinking at the beginning of an answer while it streams."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._pending = ""
         self._tag = ""
         self._is_text = False
 
     def read(self, delta: Delta) -> Delta:
         if self._is_text or not delta.text:
             return delta
-        self._held += delta.text
+        self._pending += delta.text
         if not self._tag:
-            found = OPENING.match(self._held)
-            if found is None and may_open(self._held):
+            opening = OPENING.match(self._pending)
+            if opening is None and may_open(self._pending):
                 return replace(delta, text="")
-            if found is None:
+            if opening is None:
                 self._is_text = True
-                return replace(delta, text=self._held)
-            self._tag, self._held = f"</{found['tag']}>", self._held[found.end() :]
+                return replace(delta, text=self._pending)
+            self._tag, self._pending = f"</{opening['tag']}>", self._pending[opening.end() :]
         return self._thought(delta)
 
     def _thought(self, delta: Delta) -> Delta:
-        thought, closing, text = self._held.partition(self._tag)
+        thought, closing, text = self._pending.partition(self._tag)
         if closing:
             self._is_text = True
             return replace(delta, text=text.lstrip(), reasoning=delta.reasoning + thought)
-        whole = len(self._held) - partial_length(self._held, self._tag)
-        thought, self._held = self._held[:whole], self._held[whole:]
+        whole = len(self._pending) - partial_length(self._pending, self._tag)
+        thought, self._pending = self._pending[:whole], self._pending[whole:]
         return replace(delta, text="", reasoning=delta.reasoning + thought)
 
 
 def may_open(text: str) -> bool:
-    head = text.lstrip()
-    return any(tag.startswith(head) for tag in OPENINGS)
+    start = text.lstrip()
+    return any(tag.startswith(start) for tag in OPENINGS)
 
 
 def partial_length(text: str, tag: str) -> int:
-    """How many characters at the end of a text may be the beginning of a tag."""
+    """The number of characters at the end of a text that may be the beginning of a tag."""
     return next((size for size in range(len(tag) - 1, 0, -1) if text.endswith(tag[:size])), 0)
 
 
 def without_thoughts(answer: Answer) -> Answer:
-    """The answer with its thoughts kept apart. Raises InvalidAnswer where it ended as usual and is nothing else."""
+    """The answer with its thinking as reasoning. Raises InvalidAnswer if it finished normally without other text."""
     text, thoughts = split_thoughts(answer.text)
     if not thoughts:
         return answer
     if not text and not answer.calls and answer.stop == "finished":
-        raise InvalidAnswer("the answer holds nothing but thoughts")
+        raise InvalidAnswer("the answer contains nothing but thinking")
     reasoning = "\n".join(filter(None, [answer.reasoning, *thoughts]))
     return replace(answer, text=text, reasoning=reasoning)
 
 
 def split_thoughts(text: str) -> tuple[str, list[str]]:
-    """What a text says, and the thoughts in it: at its head, or on lines of their own outside of code."""
+    """The text without the thinking, and the thinking: at its beginning, or on lines of its own outside code blocks."""
     thoughts: list[str] = []
-    while found := OPENING.match(text):
-        thought, _, text = text[found.end() :].partition(f"</{found['tag']}>")
+    while match := OPENING.match(text):
+        thought, _, text = text[match.end() :].partition(f"</{match['tag']}>")
         thoughts.append(thought.strip())
-    if not thoughts and "<think" not in text and (found := UNOPENED.match(text)):
-        thoughts.append(found["thought"].strip())
-        text = text[found.end() :]
-    for found in reversed(list(LATER.finditer(text))):
-        if len(FENCE.findall(text[: found.start()])) % 2 == 0:
-            thoughts.append(found[0].strip())
-            text = text[: found.start()] + text[found.end() :]
+    if not thoughts and "<think" not in text and (match := UNOPENED.match(text)):
+        thoughts.append(match["thought"].strip())
+        text = text[match.end() :]
+    for match in reversed(list(LATER.finditer(text))):
+        if len(FENCE.findall(text[: match.start()])) % 2 == 0:
+            thoughts.append(match[0].strip())
+            text = text[: match.start()] + text[match.end() :]
     return (text.strip() if thoughts else text), [thought for thought in thoughts if thought]

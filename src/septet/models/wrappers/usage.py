@@ -1,4 +1,4 @@
-"""What an answer took, by the server's figures as far as they can be true: else no budget would hold."""
+"""Replaces implausible token counts of a server by estimates: budgets depend on them."""
 
 from collections.abc import AsyncGenerator, Iterable
 
@@ -9,13 +9,13 @@ from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
 MAX_TOKEN_BYTES = 32
-"""Bytes that a token stands for at most, taken over a whole text: 3 to 4 are usual, blanks make it more."""
+"""The most bytes per token, as a mean over a whole text: 3 to 4 are usual, runs of spaces make it more."""
 MAX_TOKENS = 100_000_000
-"""No answer takes more than that."""
+"""A larger count is an error of the server."""
 
 
 class UsageCheck:
-    """Figures that cannot be true are replaced by an estimate, and marked as such."""
+    """Marks usage that it replaced as estimated."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -27,22 +27,22 @@ class UsageCheck:
 
 
 def check_usage(request: Request, answer: Answer) -> Answer:
-    told = answer.usage
+    reported = answer.usage
     prompt = (
-        told.prompt
-        if are_plausible_tokens(told.prompt, request_texts(request))
+        reported.prompt
+        if are_plausible_tokens(reported.prompt, request_texts(request))
         else estimate_usage(request).prompt
     )
-    said = [answer.text, *(call.arguments for call in answer.calls)]
-    likely = are_plausible_tokens(told.completion, said)
-    completion = told.completion if likely else sum(map(of_text, [*said, answer.reasoning]))
+    texts = [answer.text, *(call.arguments for call in answer.calls)]
+    is_plausible = are_plausible_tokens(reported.completion, texts)
+    completion = reported.completion if is_plausible else sum(map(of_text, [*texts, answer.reasoning]))
     usage = Usage(
         prompt=prompt,
-        cached=min(max(0, told.cached), prompt),
+        cached=min(max(0, reported.cached), prompt),
         completion=completion,
-        estimated=told.estimated or (prompt, completion) != (told.prompt, told.completion),
+        estimated=reported.estimated or (prompt, completion) != (reported.prompt, reported.completion),
     )
-    return answer if usage == told else replace(answer, usage=usage)
+    return answer if usage == reported else replace(answer, usage=usage)
 
 
 def request_texts(request: Request) -> Iterable[str]:

@@ -1,9 +1,9 @@
-"""Runs cells of code one after the other inside a sandbox and keeps what they define.
+"""Runs cells of code one after the other inside a sandbox, in one namespace.
 
 Run as `python -c SOURCE DESCRIPTOR`: each line on the descriptor is a nonce and a cell, as JSON; the answer to each is
-one line: the nonce and whether it succeeded. The first line of all says that the kernel is ready. What a cell prints
-goes to the usual streams, before its answer is sent. What runs cells is held here under names of our own: a cell may
-replace those of the modules, and the next one must not be judged by that.
+one line: the nonce and whether it succeeded. The very first line says that the kernel is ready. What a cell prints
+goes to stdout and stderr, before its answer is sent. The functions that run cells are bound to private names here,
+because a cell may replace those in the modules.
 """
 
 import ast
@@ -17,14 +17,14 @@ import traceback
 
 
 class Interrupts:
-    """One interrupt ends one cell; what comes twice, or between cells, is not for the next one."""
+    """Handles SIGINT: one interrupt ends one cell; a second one, or one between cells, is ignored."""
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.is_enabled = False
 
     def __call__(self, number: int, frame: object) -> None:
-        if self.wanted:
-            self.wanted = False
+        if self.is_enabled:
+            self.is_enabled = False
             raise KeyboardInterrupt
 
 
@@ -32,22 +32,24 @@ _interrupts = Interrupts()
 _compile, _exec, _eval, _loads, _print_exception = compile, exec, eval, json.loads, traceback.print_exception
 
 
-def _run(code: str, name: str, names: dict[str, object]) -> None:
-    """As a notebook does: the value of a last expression is shown."""
+def _run(code: str, name: str, namespace: dict[str, object]) -> None:
+    """Run a cell; like a notebook, show the value of a last expression."""
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     tree = _compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     assert isinstance(tree, ast.Module)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    _exec(_compile(tree, name, "exec", dont_inherit=True), names)
+    _exec(_compile(tree, name, "exec", dont_inherit=True), namespace)
     if isinstance(last, ast.Expr):
-        sys.displayhook(_eval(_compile(ast.Expression(last.value), name, "eval", dont_inherit=True), names))
+        sys.displayhook(
+            _eval(_compile(ast.Expression(last.value), name, "eval", dont_inherit=True), namespace)
+        )
 
 
-def _outcome(code: str, name: str, names: dict[str, object]) -> str:
+def _outcome(code: str, name: str, namespace: dict[str, object]) -> str:
     try:
         signal.signal(signal.SIGINT, _interrupts)
-        _interrupts.wanted = True
-        _run(code, name, names)
+        _interrupts.is_enabled = True
+        _run(code, name, namespace)
     except KeyboardInterrupt:
         sys.stderr.write("KeyboardInterrupt\n")
         return "interrupted"
@@ -59,12 +61,12 @@ def _outcome(code: str, name: str, names: dict[str, object]) -> str:
         _show(error, name)
         return "failed"
     finally:
-        _interrupts.wanted = False
+        _interrupts.is_enabled = False
     return "succeeded"
 
 
 def _show(error: BaseException, name: str) -> None:
-    """From the cell's own first line on."""
+    """Print the traceback from the cell's own code on."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != name:
         trace = trace.tb_next

@@ -1,11 +1,11 @@
-"""Runs a server inside a sandbox, asks it once, shows the answer and ends it.
+"""Runs a server inside a sandbox, sends it one request, prints the answer and terminates it.
 
-Run as `python -c SOURCE PORT PATH SECONDS NEEDED COMMAND…`: prints `HTTP STATUS REASON` and the answer's beginning,
-and ends with 0 when the server answered with less than 500; where NEEDED is `checked`, when the status was 2xx and the
-body holds the text that came on standard input. It ends with the server's own code if that ended before, with
-1 if it never answered, or closed the connection without a word where it speaks HTTP otherwise. A port that is open
-but speaks something else is an answer too. With 0 for the port, the first one that the server opens is asked. A
-program that need not be a server may end with 0.
+Run as `python -c SOURCE PORT PATH SECONDS NEEDED COMMAND…`: prints `HTTP STATUS REASON` and the beginning of the
+answer. Exits with 0 if the status is below 500; if NEEDED is `checked`, with 0 if the status is 2xx and the body
+contains the text on standard input. Exits with the server's own code if that ended before, with 1 if it never answered
+or, though it speaks HTTP otherwise, closed the connection without an answer. An open port with another protocol counts
+as an answer. With port 0, the lowest port that the server opens is used. If NEEDED is `perhaps`, the program may end
+with 0.
 """
 
 import http.client
@@ -14,41 +14,41 @@ import subprocess
 import sys
 import time
 
-_PAUSE, _PATIENCE, _SHOWN, _READ = 0.05, 5.0, 2000, 4 << 20
-_LISTENING = "0A"
+_POLL_SECONDS, _TIMEOUT, _MAX_SHOWN, _MAX_READ = 0.05, 5.0, 2000, 4 << 20
+_TCP_LISTEN = "0A"
 
 
 def ask(port: int, path: str, wanted: "str | None") -> "tuple[bool, str] | None":
-    """Whether the answer is a good one, and what it says; None where nobody listens yet."""
-    connection = http.client.HTTPConnection("localhost", port, timeout=_PATIENCE)
+    """Whether the answer is good, and its text; None if nothing listens yet."""
+    connection = http.client.HTTPConnection("localhost", port, timeout=_TIMEOUT)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
-        body = answer.read(_READ).decode("utf-8", "replace")
+        body = answer.read(_MAX_READ).decode("utf-8", "replace")
     except ConnectionRefusedError:
         return None
-    except ConnectionError:  # closed or reset, and not a word before that
+    except ConnectionError:  # closed or reset without any bytes
         return no_answer(port, path, "the connection was closed without an answer", wanted)
     except TimeoutError:
-        return no_answer(port, path, f"no answer came within {_PATIENCE:.0f} seconds", wanted)
+        return no_answer(port, path, f"no answer came within {_TIMEOUT:.0f} seconds", wanted)
     except (http.client.HTTPException, OSError) as error:
         return wanted is None, f"port {port} is open but does not speak HTTP ({type(error).__name__})"
     finally:
         connection.close()
     good = answer.status < 500 if wanted is None else 200 <= answer.status < 300 and wanted in body
-    return good, f"GET {path} on port {port}\nHTTP {answer.status} {answer.reason}\n{body[:_SHOWN]}"
+    return good, f"GET {path} on port {port}\nHTTP {answer.status} {answer.reason}\n{body[:_MAX_SHOWN]}"
 
 
 def no_answer(port: int, path: str, why: str, wanted: "str | None") -> "tuple[bool, str]":
-    """A failure of a server that speaks HTTP: what handles the path has crashed or hangs. Others need not answer."""
+    """A failure if the server speaks HTTP: its handler has crashed or hangs. Other servers need not answer."""
     if speaks_http(port):
         return False, f"GET {path} on port {port}: {why}, as when a handler crashes or hangs"
     return wanted is None, f"port {port} is open but does not speak HTTP ({why})"
 
 
 def speaks_http(port: int) -> bool:
-    """Whether a method that nobody has is answered: a server does that without asking its handlers."""
-    connection = http.client.HTTPConnection("localhost", port, timeout=_PATIENCE)
+    """Whether an unknown method gets an answer: an HTTP server sends one without calling its handlers."""
+    connection = http.client.HTTPConnection("localhost", port, timeout=_TIMEOUT)
     try:
         connection.request("SEPTET", "/")
         connection.getresponse()
@@ -60,31 +60,31 @@ def speaks_http(port: int) -> bool:
 
 
 def find_port(session: int) -> "int | None":
-    """The lowest port that a process of the session listens on."""
-    ours = sockets_of(session)
+    """The lowest port that a process of the session listens on; None if there is none."""
+    inodes = sockets_of(session)
     ports: list[int] = []
     for name in ("tcp", "tcp6"):
         with open(f"/proc/net/{name}") as table:
             rows = [line.split() for line in table.readlines()[1:]]
         ports += [
-            int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == _LISTENING and row[9] in ours
+            int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == _TCP_LISTEN and row[9] in inodes
         ]
     return min(ports, default=None)
 
 
 def sockets_of(session: int) -> "set[str]":
-    """The numbers of the sockets that processes of the session hold."""
-    found: set[str] = set()
+    """The inodes of the sockets that processes of the session have open."""
+    inodes: set[str] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.getsid(int(pid)) != session:
                 continue
             for descriptor in os.listdir(f"/proc/{pid}/fd"):
                 target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
-                found |= {target[8:-1]} if target.startswith("socket:[") else set()
+                inodes |= {target[8:-1]} if target.startswith("socket:[") else set()
         except OSError:
             continue
-    return found
+    return inodes
 
 
 def probe(
@@ -92,13 +92,13 @@ def probe(
 ) -> "tuple[bool, str] | None":
     while server.poll() is None and time.monotonic() < end:
         try:
-            where = port or find_port(server.pid)
+            found_port = port or find_port(server.pid)
         except OSError:
-            where = None
-        answer = ask(where, path, wanted) if where else None
+            found_port = None
+        answer = ask(found_port, path, wanted) if found_port else None
         if answer is not None:
             return answer
-        time.sleep(_PAUSE)
+        time.sleep(_POLL_SECONDS)
     return None
 
 
@@ -110,11 +110,11 @@ def main() -> int:
     code = server.poll()
     server.terminate()
     try:
-        server.wait(_PATIENCE)
+        server.wait(_TIMEOUT)
     except subprocess.TimeoutExpired:
         server.kill()
     if answer is not None:
-        print(answer[1])  # noqa: T201  it is what this program is for
+        print(answer[1])  # noqa: T201  this program's output
         return 0 if answer[0] else 1
     where = f"port {port}" if int(port) else "any port"
     if code == 0 and needed == "perhaps":
@@ -125,7 +125,7 @@ def main() -> int:
     hidden = (
         "" if int(port) or os.access("/proc/net/tcp", os.R_OK) else " (ports cannot be seen in this sandbox)"
     )
-    sys.stderr.write(f"nobody answered on {where} within {seconds} s{hidden}\n")
+    sys.stderr.write(f"no answer on {where} within {seconds} s{hidden}\n")
     return 1
 
 

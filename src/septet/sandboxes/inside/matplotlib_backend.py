@@ -1,4 +1,4 @@
-"""A backend of matplotlib that shows figures by leaving pictures; in sandboxes it is called `septet_plots`."""
+"""A matplotlib backend that saves figures as PNG files instead of showing them; installed as `septet_plots`."""
 
 from matplotlib._pylab_helpers import Gcf
 from matplotlib.backend_bases import FigureManagerBase
@@ -6,12 +6,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 FigureCanvas = FigureCanvasAgg
 FigureManager = FigureManagerBase
-_shown: "list[str]" = []
+_saved: "list[str]" = []
 
 
 def show(*arguments: object, **options: object) -> None:
-    """As a window does, it has the figures closed when it comes back."""
+    """Save all figures and close them, as they are closed when a blocking window returns."""
     for manager in Gcf.get_all_fig_managers():
-        _shown.append(f"figure-{len(_shown) + 1}.png")
-        manager.canvas.figure.savefig(_shown[-1])  # pyright: ignore[reportUnknownMemberType]  # theirs says too little
+        _saved.append(f"figure-{len(_saved) + 1}.png")
+        manager.canvas.figure.savefig(_saved[-1])  # pyright: ignore[reportUnknownMemberType]  # incomplete types
     Gcf.destroy_all()

@@ -1,8 +1,8 @@
-"""Prepares the mounts through which root's programs run as a user of their own: a program, run as root.
+"""Prepares a mount namespace in which a separate user owns the workspace: a program, run as root.
 
-Called as `python -I -S staging.py SOCKET UID PATH…`. Sends the descriptor of a mount namespace over the socket,
-in which /tmp/0, /tmp/1 … are the paths, in their order, and what the owner of a path owns there is UID's. Only
-what happens through that namespace is changed. The first path is the workspace; the others may stay as they are.
+Run as `python -I -S mount_staging.py SOCKET UID PATH…`. Sends the descriptor of a mount namespace over the socket, in
+which /tmp/0, /tmp/1 … are the paths, idmapped: files of a path's owner belong to UID. Ownership changes only in that
+namespace. The first path is the workspace and must be mapped; the others may remain unmapped.
 """
 
 import ctypes
@@ -15,9 +15,9 @@ import sys
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
 _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_SLAVE = 2, 4, 0x4000, 0x80000
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
-_OPEN_TREE_CLONE, _AT_FDCWD, _AT_EMPTY_PATH, _MOVE_FROM_DESCRIPTOR = 0o2000001, -100, 0x1000, 4
-_NOSUID, _NODEV, _IDMAP = 2, 4, 0x100000
+_SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE_CLONE_CLOEXEC, _AT_FDCWD, _AT_EMPTY_PATH, _MOVE_MOUNT_F_EMPTY_PATH = 0o2000001, -100, 0x1000, 4
+_MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV, _MOUNT_ATTR_IDMAP = 2, 4, 0x100000
 _STAGE = b"/tmp"
 
 _kernel = ctypes.CDLL(None, use_errno=True)
@@ -31,16 +31,16 @@ def _check(result: int) -> int:
 
 
 def owner_map(status: os.stat_result, user: int) -> int:
-    """A descriptor of a user namespace that says: what this owner and group own is the user's."""
-    ready, told = os.pipe()
+    """A descriptor of a user namespace that maps this owner and group to the user."""
+    ready_read, ready_write = os.pipe()
     holder = os.fork()
     if holder == 0:
         _check(_kernel.unshare(_CLONE_NEWUSER))
-        os.write(told, b".")
+        os.write(ready_write, b".")
         signal.pause()
     try:
-        os.close(told)
-        if not os.read(ready, 1):
+        os.close(ready_write)
+        if not os.read(ready_read, 1):
             raise OSError("no user namespace")
         for name, owner in (("uid_map", status.st_uid), ("gid_map", status.st_gid)):
             with open(f"/proc/{holder}/{name}", "w") as file:
@@ -49,16 +49,18 @@ def owner_map(status: os.stat_result, user: int) -> int:
     finally:
         os.kill(holder, signal.SIGKILL)
         os.waitpid(holder, 0)
-        os.close(ready)
+        os.close(ready_read)
 
 
-def view_of(path: str, user: int, needed: bool) -> int:
-    """A descriptor of the path as a mount of its own, given to the user."""
-    tree = _check(_kernel.syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _OPEN_TREE_CLONE))
-    owners = owner_map(os.fstat(tree), user)
-    setting = struct.pack("=QQQQ", _IDMAP | _NOSUID | _NODEV, 0, 0, owners)
-    result = _kernel.syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, setting, len(setting))
-    os.close(owners)
+def idmapped_mount(path: str, user: int, needed: bool) -> int:
+    """A descriptor of a detached mount of the path, idmapped to the user."""
+    tree = _check(_kernel.syscall(_SYS_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _OPEN_TREE_CLONE_CLOEXEC))
+    user_namespace = owner_map(os.fstat(tree), user)
+    attributes = struct.pack(
+        "=QQQQ", _MOUNT_ATTR_IDMAP | _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV, 0, 0, user_namespace
+    )
+    result = _kernel.syscall(_SYS_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, attributes, len(attributes))
+    os.close(user_namespace)
     if needed:
         _check(result)
     return tree
@@ -67,15 +69,15 @@ def view_of(path: str, user: int, needed: bool) -> int:
 def stage(user: int, paths: list[str]) -> int:
     _check(_kernel.unshare(_CLONE_NEWNS))
     _check(_kernel.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None))
-    views = [view_of(path, user, needed=number == 0) for number, path in enumerate(paths)]
+    mounts = [idmapped_mount(path, user, needed=number == 0) for number, path in enumerate(paths)]
     _check(_kernel.mount(b"tmpfs", _STAGE, b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=755,size=1m"))
-    for number, view in enumerate(views):
-        place = _STAGE + b"/%d" % number
-        if stat.S_ISDIR(os.fstat(view).st_mode):
-            os.mkdir(place)
+    for number, mount in enumerate(mounts):
+        target = _STAGE + b"/%d" % number
+        if stat.S_ISDIR(os.fstat(mount).st_mode):
+            os.mkdir(target)
         else:
-            os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
-        _check(_kernel.syscall(_MOVE_MOUNT, view, b"", _AT_FDCWD, place, _MOVE_FROM_DESCRIPTOR))
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
+        _check(_kernel.syscall(_SYS_MOVE_MOUNT, mount, b"", _AT_FDCWD, target, _MOVE_MOUNT_F_EMPTY_PATH))
     return os.open("/proc/self/ns/mnt", os.O_RDONLY)
 
 

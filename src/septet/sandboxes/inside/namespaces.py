@@ -1,7 +1,7 @@
-"""Builds a sandbox as bubblewrap does, by the same options, where the machine has no bubblewrap: a program.
+"""Builds a sandbox like bubblewrap, with the same options, for machines without bubblewrap: a program.
 
-Run as `python -I -S -c SOURCE OPTION… -- COMMAND…`. It knows the options that a view is made of; every namespace is
-always new, and no capability is ever kept. Needs Linux 5.12 and user namespaces.
+Run as `python -I -S -c SOURCE OPTION… -- COMMAND…`. It supports the options that we use; it always creates all
+namespaces and drops all capabilities. Needs Linux 5.12 and user namespaces.
 """
 
 import ctypes
@@ -13,22 +13,26 @@ import struct
 import sys
 from collections.abc import Callable
 
-# ruff: noqa: S108  (quick to start is the point; /tmp is the sandbox's own)
+# ruff: noqa: S108  (/tmp is the sandbox's own)
 
-_NEW = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
-"""Mounts, control groups, names, messages, processes and network; users come first and once more at the end."""
+_CLONE_NEWNS, _CLONE_NEWCGROUP, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
+_CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+_CLONE_FLAGS = _CLONE_NEWNS | _CLONE_NEWCGROUP | _CLONE_NEWUTS | _CLONE_NEWIPC | _CLONE_NEWPID | _CLONE_NEWNET
+"""Without CLONE_NEWUSER: a user namespace comes first, and another one at the end."""
 
-_NEW_USERS = 0x10000000
-_NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _SLAVE, _PRIVATE = 2, 4, 8, 32, 4096, 16384, 1 << 19, 1 << 18
-_RDONLY, _DETACH = 1, 2
-_PIVOT_ROOT = 155 if os.uname().machine == "x86_64" else 41
-_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
-_SET_NO_NEW_PRIVILEGES, _SET_SECCOMP, _BOUNDING_DROP, _AMBIENT, _DIE_WITH_PARENT = 38, 22, 24, 47, 1
-_GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
+_MS_BIND, _MS_REC, _MS_PRIVATE, _MS_SLAVE, _MNT_DETACH = 4096, 16384, 1 << 18, 1 << 19, 2
+_MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV = 1, 2, 4
+_SYS_PIVOT_ROOT = 155 if os.uname().machine == "x86_64" else 41
+_SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 22, 24
+_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 38, 47
+_PR_CAP_AMBIENT_CLEAR_ALL, _SECCOMP_MODE_FILTER, _LINUX_CAPABILITY_VERSION_3 = 4, 2, 0x20080522
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
-_TAKES_TWO = ("--bind", "--ro-bind", "--symlink", "--setenv")
-_ALWAYS = ("--die-with-parent", "--new-session")
+_TWO_ARGUMENTS = ("--bind", "--ro-bind", "--symlink", "--setenv")
+_IMPLIED = ("--die-with-parent", "--new-session")
 
 Options = list[tuple[str, str, str]]
 
@@ -41,32 +45,34 @@ def _check(result: int, what: str = "") -> int:
     return result
 
 
-def _mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    words = [os.fsencode(word) for word in (source, target, kind, options)]
-    _check(_kernel.mount(words[0], words[1], words[2] or None, flags, words[3] or None), target)
+def _mount(source: str, target: str, file_system: str = "", flags: int = 0, options: str = "") -> None:
+    arguments = [os.fsencode(argument) for argument in (source, target, file_system, options)]
+    _check(
+        _kernel.mount(arguments[0], arguments[1], arguments[2] or None, flags, arguments[3] or None), target
+    )
 
 
-def _set(target: str, attributes: int) -> None:
-    """For the mount and all that are mounted below it."""
-    setting = struct.pack("=QQQQ", attributes, 0, 0, 0)
+def _set_mount_attributes(target: str, attributes: int) -> None:
+    """Set attributes of a mount and all mounts below it."""
+    request = struct.pack("=QQQQ", attributes, 0, 0, 0)
     path = os.fsencode(target)
-    _check(_kernel.syscall(_MOUNT_SETATTR, _AT_FDCWD, path, _AT_RECURSIVE, setting, len(setting)), target)
+    _check(_kernel.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, path, _AT_RECURSIVE, request, len(request)), target)
 
 
 def _pivot(new: str, old: str) -> None:
-    _check(_kernel.syscall(_PIVOT_ROOT, os.fsencode(new), os.fsencode(old)), new)
+    _check(_kernel.syscall(_SYS_PIVOT_ROOT, os.fsencode(new), os.fsencode(old)), new)
 
 
-class View:
-    """The new root, made option by option; permissions and a size hold for the next thing made."""
+class RootBuilder:
+    """Builds the new root, option by option; `--perms` and `--size` apply to the next mount or folder."""
 
     def __init__(self) -> None:
         self.folder = "/"
-        self.numbers = {"--uid": "0", "--gid": "0", "--perms": "", "--size": ""}
+        self.settings = {"--uid": "0", "--gid": "0", "--perms": "", "--size": ""}
 
     def take_options(self) -> tuple[int, str]:
-        perms, size = int(self.numbers["--perms"] or "755", 8), self.numbers["--size"]
-        self.numbers.update({"--perms": "", "--size": ""})
+        perms, size = int(self.settings["--perms"] or "755", 8), self.settings["--size"]
+        self.settings.update({"--perms": "", "--size": ""})
         return perms, f"mode={perms:o},size={size}" if size else f"mode={perms:o}"
 
     def make(self, option: str, first: str, second: str) -> None:
@@ -76,36 +82,37 @@ class View:
             os.symlink(first, _inside(second))
         elif option == "--tmpfs":
             _make_folder(first)
-            _mount("tmpfs", _inside(first), "tmpfs", _NOSUID | _NODEV, self.take_options()[1])
+            _mount("tmpfs", _inside(first), "tmpfs", _MS_NOSUID | _MS_NODEV, self.take_options()[1])
         elif option == "--dir":
             _make_folder(first, self.take_options()[0])
         elif option == "--remount-ro":
-            _mount("none", _inside(first), "", _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+            _mount("none", _inside(first), "", _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
         else:
-            self.special(option, first)
+            self.make_special(option, first)
 
-    def special(self, option: str, place: str) -> None:
+    def make_special(self, option: str, argument: str) -> None:
         if option == "--proc":
-            _make_folder(place)
-            _mount("proc", _inside(place), "proc", _NOSUID | _NODEV | _NOEXEC)
+            _make_folder(argument)
+            _mount("proc", _inside(argument), "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
         elif option == "--dev":
-            _devices(place)
+            _devices(argument)
         elif option == "--hostname":
-            socket.sethostname(place)
+            socket.sethostname(argument)
         elif option == "--chdir":
-            self.folder = place
-        elif option in self.numbers:
-            self.numbers[option] = place
+            self.folder = argument
+        elif option in self.settings:
+            self.settings[option] = argument
 
-    def bind(self, source: str, target: str, closed: bool) -> None:
+    def bind(self, source: str, target: str, read_only: bool) -> None:
         source = f"/oldroot{source}"
         if os.path.isdir(source):
             _make_folder(target)
         else:
             _make_folder(os.path.dirname(target))
             os.close(os.open(_inside(target), os.O_CREAT | os.O_WRONLY, 0o666))
-        _mount(source, _inside(target), "", _BIND | _REC)
-        _set(_inside(target), _NOSUID | _NODEV | (_RDONLY if closed else 0))
+        _mount(source, _inside(target), "", _MS_BIND | _MS_REC)
+        attributes = _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV
+        _set_mount_attributes(_inside(target), attributes | (_MOUNT_ATTR_RDONLY if read_only else 0))
 
 
 def _inside(path: str) -> str:
@@ -113,7 +120,7 @@ def _inside(path: str) -> str:
 
 
 def _make_folder(path: str, perms: int = 0o755) -> None:
-    """The folder, and those on the way to it."""
+    """Create a folder and its parents."""
     if path == "/" or os.path.isdir(_inside(path)):
         return
     _make_folder(os.path.dirname(path))
@@ -121,105 +128,106 @@ def _make_folder(path: str, perms: int = 0o755) -> None:
     os.chmod(_inside(path), perms)
 
 
-def _devices(place: str) -> None:
-    _make_folder(place)
-    top = _inside(place)
-    _mount("tmpfs", top, "tmpfs", _NOSUID | _NODEV, "mode=0755")
+def _devices(path: str) -> None:
+    _make_folder(path)
+    top = _inside(path)
+    _mount("tmpfs", top, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755")
     for name in _DEVICES:
         os.close(os.open(f"{top}/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
-        _mount(f"/oldroot/dev/{name}", f"{top}/{name}", "", _BIND)
-        _set(f"{top}/{name}", _NOSUID)
+        _mount(f"/oldroot/dev/{name}", f"{top}/{name}", "", _MS_BIND)
+        _set_mount_attributes(f"{top}/{name}", _MOUNT_ATTR_NOSUID)
     for name in ("shm", "pts"):
         os.mkdir(f"{top}/{name}")
-    _mount("devpts", f"{top}/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+    _mount("devpts", f"{top}/pts", "devpts", _MS_NOSUID | _MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
     for name, stream in _LINKS.items():
         os.symlink(f"/proc/self/fd{stream}", f"{top}/{name}")
     os.symlink("pts/ptmx", f"{top}/ptmx")
 
 
-def _build(options: Options) -> View:
-    """What bubblewrap does: an empty root beside the old one, filled from it, and then the old one is gone."""
+def _build(options: Options) -> RootBuilder:
+    """Create an empty root, fill it from the old one by the options, then unmount the old one, as bubblewrap does."""
     os.umask(0)
-    _mount("none", "/", "", _REC | _SLAVE)
-    _mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755")
+    _mount("none", "/", "", _MS_REC | _MS_SLAVE)
+    _mount("tmpfs", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755")
     for name in ("newroot", "oldroot"):
         os.mkdir(f"/tmp/{name}")
-    _mount("/tmp/newroot", "/tmp/newroot", "", _BIND | _REC)
+    _mount("/tmp/newroot", "/tmp/newroot", "", _MS_BIND | _MS_REC)
     _pivot("/tmp", "/tmp/oldroot")
     os.chdir("/")
-    view = View()
+    root = RootBuilder()
     for option, first, second in options:
-        view.make(option, first, second)
-    _mount("none", "/oldroot", "", _REC | _PRIVATE)
-    _check(_kernel.umount2(b"/oldroot", _DETACH))
+        root.make(option, first, second)
+    _mount("none", "/oldroot", "", _MS_REC | _MS_PRIVATE)
+    _check(_kernel.umount2(b"/oldroot", _MNT_DETACH))
     os.chdir("/newroot")
     _pivot(".", ".")
-    _check(_kernel.umount2(b".", _DETACH))
+    _check(_kernel.umount2(b".", _MNT_DETACH))
     os.chdir("/")
-    return view
+    return root
 
 
-def _enter_user_namespace(user: str, group: str, was_user: int, was_group: int) -> None:
-    """A new user namespace, in which we are somebody."""
-    _check(_kernel.unshare(_NEW_USERS), "user namespace")
-    lines = {"setgroups": "deny", "uid_map": f"{user} {was_user} 1", "gid_map": f"{group} {was_group} 1"}
+def _enter_user_namespace(user: str, group: str, outer_user: int, outer_group: int) -> None:
+    """Enter a new user namespace, with our uid and gid mapped to the given ones."""
+    _check(_kernel.unshare(_CLONE_NEWUSER), "user namespace")
+    lines = {"setgroups": "deny", "uid_map": f"{user} {outer_user} 1", "gid_map": f"{group} {outer_group} 1"}
     for name, line in lines.items():
-        place = os.open(f"/proc/self/{name}", os.O_WRONLY)
-        os.write(place, line.encode())
-        os.close(place)
+        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        os.write(descriptor, line.encode())
+        os.close(descriptor)
 
 
 def _raise_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = struct.pack("16sH22x", b"lo", 0)
-        (flags,) = struct.unpack_from("H", fcntl.ioctl(any_socket, _GET_FLAGS, request), 16)
-        fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sH22x", b"lo", flags | _UP))
+        (flags,) = struct.unpack_from("H", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request), 16)
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", flags | _IFF_UP))
 
 
 def _drop_privileges() -> None:
-    _check(_kernel.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _check(_kernel.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     for capability in range(64):
-        _kernel.prctl(_BOUNDING_DROP, capability, 0, 0, 0)
-    _kernel.prctl(_AMBIENT, 4, 0, 0, 0)
-    _check(_kernel.capset(struct.pack("=Ii", 0x20080522, 0), bytes(24)))
+        _kernel.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    _kernel.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    _check(_kernel.capset(struct.pack("=Ii", _LINUX_CAPABILITY_VERSION_3, 0), bytes(24)))
 
 
 def _filter_calls(program: bytes) -> None:
     code = ctypes.create_string_buffer(program, len(program))
-    head = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    _check(_kernel.prctl(_SET_SECCOMP, 2, head, 0, 0))
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
+    _check(_kernel.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, header, 0, 0))
 
 
-def _exec(command: list[str], variables: dict[str, str], calls: bytes) -> None:
+def _exec(command: list[str], variables: dict[str, str], call_filter: bytes) -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     os.setsid()
-    _filter_calls(calls)
+    _filter_calls(call_filter)
     folders = [""] if "/" in command[0] else [f"{folder}/" for folder in variables["PATH"].split(":")]
-    for place in (folder + command[0] for folder in folders):
+    for path in (folder + command[0] for folder in folders):
         try:
-            os.execve(place, command, variables)
+            os.execve(path, command, variables)
         except (FileNotFoundError, NotADirectoryError):
             continue
     raise FileNotFoundError(f"execvp {command[0]}: no such program")
 
 
-def _first_process(options: Options, command: list[str], calls: bytes, trouble: int) -> int:
-    """Builds, becomes nobody, starts the program and buries all who die, to the program's own end."""
+def _first_process(options: Options, command: list[str], call_filter: bytes, error_fd: int) -> int:
+    """PID 1 of the sandbox: builds the root, drops privileges, starts the program and reaps children until the program
+    exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _kernel.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    _kernel.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     _raise_loopback()
-    view = _build(options)
-    _enter_user_namespace(view.numbers["--uid"], view.numbers["--gid"], 0, 0)
+    root = _build(options)
+    _enter_user_namespace(root.settings["--uid"], root.settings["--gid"], 0, 0)
     _drop_privileges()
-    _kernel.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-    os.chdir(view.folder)
+    _kernel.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    os.chdir(root.folder)
     os.umask(0o022)
-    changed = {name: value for option, name, value in options if option == "--setenv"}
+    variables = {name: value for option, name, value in options if option == "--setenv"}
     if (program := os.fork()) == 0:
-        _exec(command, {**os.environ, "PWD": view.folder, **changed}, calls)
-    os.close(trouble)
-    _filter_calls(calls)
+        _exec(command, {**os.environ, "PWD": root.folder, **variables}, call_filter)
+    os.close(error_fd)
+    _filter_calls(call_filter)
     while True:
         pid, status = os.wait()
         if pid == program:
@@ -235,25 +243,27 @@ def _read_all(descriptor: int) -> bytes:
         return file.read()
 
 
-def _words(arguments: list[str]) -> list[str]:
-    """The options, with those that came by descriptor in their place."""
-    words: list[str] = []
+def _expand_arguments(arguments: list[str]) -> list[str]:
+    """The arguments, with `--args FD` expanded."""
+    expanded: list[str] = []
     rest = iter(arguments)
-    for word in rest:
-        words += os.fsdecode(_read_all(int(next(rest)))).split("\0")[:-1] if word == "--args" else [word]
-    return words
+    for argument in rest:
+        expanded += (
+            os.fsdecode(_read_all(int(next(rest)))).split("\0")[:-1] if argument == "--args" else [argument]
+        )
+    return expanded
 
 
-def _options(words: list[str]) -> Options:
-    """Each with what belongs to it; where a mount comes from is looked up while the machine is still in sight."""
-    found: Options = []
-    rest = iter(words)
-    for word in rest:
-        if word not in _ALWAYS and not word.startswith("--unshare-"):
+def _parse_options(arguments: list[str]) -> Options:
+    """Options with their arguments; bind sources are resolved now, while the host's file system is still visible."""
+    options: Options = []
+    rest = iter(arguments)
+    for option in rest:
+        if option not in _IMPLIED and not option.startswith("--unshare-"):
             first = next(rest)
-            second = next(rest) if word in _TAKES_TWO else ""
-            found.append((word, os.path.realpath(first) if "bind" in word else first, second))
-    return found
+            second = next(rest) if option in _TWO_ARGUMENTS else ""
+            options.append((option, os.path.realpath(first) if "bind" in option else first, second))
+    return options
 
 
 def _report(what: str, value: int, reporter: int) -> None:
@@ -261,36 +271,39 @@ def _report(what: str, value: int, reporter: int) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    border = arguments.index("--")
-    options = _options(_words(arguments[:border]))
-    given = {option: first for option, first, _ in options}
-    calls, reporter = _read_all(int(given["--seccomp"])), int(given["--json-status-fd"])
+    separator = arguments.index("--")
+    options = _parse_options(_expand_arguments(arguments[:separator]))
+    values = {option: value for option, value, _ in options}
+    call_filter, reporter = _read_all(int(values["--seccomp"])), int(values["--json-status-fd"])
     os.set_inheritable(reporter, False)
-    heard, trouble = os.pipe()
+    error_read, error_write = os.pipe()
     _enter_user_namespace("0", "0", os.geteuid(), os.getegid())
-    _check(_kernel.unshare(_NEW), "namespaces")
-    if (first := os.fork()) == 0:
-        for other in (reporter, heard):
-            os.close(other)
-        _exit_with(trouble, lambda: _first_process(options, arguments[border + 1 :], calls, trouble))
-    os.close(trouble)
-    _report("child-pid", first, reporter)
+    _check(_kernel.unshare(_CLONE_FLAGS), "namespaces")
+    if (pid := os.fork()) == 0:
+        for descriptor in (reporter, error_read):
+            os.close(descriptor)
+        _exit_with_result(
+            error_write, lambda: _first_process(options, arguments[separator + 1 :], call_filter, error_write)
+        )
+    os.close(error_write)
+    _report("child-pid", pid, reporter)
     _drop_privileges()
-    _kernel.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-    code = _shell_code(os.waitpid(first, 0)[1])
-    if os.read(heard, 1):
+    _kernel.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    code = _shell_code(os.waitpid(pid, 0)[1])
+    if os.read(error_read, 1):
         return 1
     _report("exit-code", code, reporter)
     return code
 
 
-def _exit_with(trouble: int, work: Callable[[], int]) -> None:
-    """Ends this process with the work's result; whoever waits for it learns if it was not the program's."""
+def _exit_with_result(error_fd: int, work: Callable[[], int]) -> None:
+    """Exit with the result; on failure writes to `error_fd`, so the parent can tell a set-up error from the program's
+    exit code."""
     try:
         os._exit(work())
     except Exception as error:
         os.write(2, f"namespaces: {error}\n".encode())
-        os.write(trouble, b"!")
+        os.write(error_fd, b"!")
         os._exit(1)
 
 

@@ -1,10 +1,10 @@
-"""Runs pytest inside a sandbox and tells what became of every test over a channel of its own: a program.
+"""Runs pytest inside a sandbox and reports the outcome of every test over a separate channel: a program.
 
-Run as `python septet_pytest.py OPTION…` in the workspace, by any Python that a project has. SEPTET_REPORT names the
-channel, a descriptor or a path; a nonce comes first on stdin. Each line is `NONCE NUMBER RECORD`, the record as in
-`septet.domain.pytest_report`. What a test's own code raised is noted where pytest catches it, before any hook sees it;
-hooks of the workspace that could keep a test from being run, or from raising, are named, and so are packages of the
-workspace that were loaded from elsewhere.
+Installed into the sandbox as `septet_pytest.py`; run as `python septet_pytest.py OPTION…` in the workspace, by any
+Python that a project has. SEPTET_REPORT names the channel, a descriptor or a path; a nonce comes first on stdin. Each
+line is `NONCE NUMBER RECORD`, the record as in `septet.domain.pytest_report`. What a test raises is recorded where
+pytest catches it, before any hook sees it. Hooks of the workspace that could prevent a test from running or failing
+are reported, and so are packages of the workspace that were imported from elsewhere.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     Send = Callable[..., None]
-    Theirs: TypeAlias = Any
-    """Something of pytest's own, of whatever version: its types are not ours to know."""
+    PytestInternal: TypeAlias = Any
+    """An object of pytest whose type differs between versions."""
 
 HERE = Path(__file__).resolve().parent
 SETTINGS = HERE / "septet_pytest.ini"
-TAKE_OVER = (
+FIRST_RESULT_HOOKS = (
     *("pytest_runtestloop", "pytest_runtest_protocol", "pytest_pyfunc_call"),
     *("pytest_pycollect_makeitem", "pytest_make_collect_report"),
 )
-"""Hooks of which one is enough: whoever has one may leave the rest undone."""
-WRAP = ("pytest_runtest_call",)
-"""Hooks that can keep what a test raises to themselves where they wrap the others."""
-LINES = ("markers",)
+"""firstresult hooks: an implementation that returns a value stops the others."""
+WRAPPABLE_HOOKS = ("pytest_runtest_call",)
+"""Hooks whose wrappers can swallow a test's exception."""
+LINE_LIST_SETTINGS = ("markers",)
 SOURCE_FOLDERS = ("", "src", "lib", "python")
-NO_PROGRAM = {"test", "tests", "docs", "examples", "benchmarks"}
+NOT_PACKAGES = {"test", "tests", "docs", "examples", "benchmarks"}
 PROJECT_SETTINGS = (
     *(
         "pythonpath",
@@ -52,14 +52,14 @@ PROJECT_SETTINGS = (
     *("asyncio_mode", "asyncio_default_fixture_loop_scope", "asyncio_default_test_loop_scope", "anyio_mode"),
     *("DJANGO_SETTINGS_MODULE", "django_find_project", "consider_namespace_packages"),
 )
-"""Settings of a project that say where its tests are and what they need. None of them says what passes."""
+"""Settings of a project that say where its tests are and what they need. None of them decides what passes."""
 
 
 def open_channel() -> Send:
-    """What sends a record. Only this process does: one that a test forks does not."""
+    """A function that sends a record. It does nothing in a process that a test forks."""
     nonce = os.read(0, 256).split()[0]
-    where = os.environ.pop("SEPTET_REPORT")
-    channel = int(where) if where.isdigit() else os.open(where, os.O_WRONLY)
+    address = os.environ.pop("SEPTET_REPORT")
+    channel = int(address) if address.isdigit() else os.open(address, os.O_WRONLY)
     os.set_inheritable(channel, False)
     owner, number = os.getpid(), 0
 
@@ -76,34 +76,40 @@ def open_channel() -> Send:
 
 
 class Reporter:
-    """A plugin that pytest gets before any other of the workspace."""
+    """Our plugin, registered before any plugin of the workspace."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._item: object = None
         self._raised: dict[str, str] = {}
         self._hooks: set[tuple[str, str]] = set()
-        self._catch: Theirs = self._watch(vars(pytest_runner.CallInfo)["from_call"].__func__)
-        pytest_runner.CallInfo.from_call = self._catch
+        self._patched: PytestInternal = self._patch(vars(pytest_runner.CallInfo)["from_call"].__func__)
+        pytest_runner.CallInfo.from_call = self._patched
 
     @property
     def is_intact(self) -> bool:
-        """Whether pytest still catches what tests raise where we look."""
-        return vars(pytest_runner.CallInfo).get("from_call") is self._catch
+        """Whether our patch of `CallInfo.from_call` is still in place."""
+        return vars(pytest_runner.CallInfo).get("from_call") is self._patched
 
-    def _watch(self, original: Theirs) -> Theirs:
-        def from_call(cls: Theirs, func: Theirs, when: str, *more: Theirs, **named: Theirs) -> Theirs:
-            call = original(cls, func, when, *more, **named)
+    def _patch(self, original: PytestInternal) -> PytestInternal:
+        def from_call(
+            cls: PytestInternal,
+            func: PytestInternal,
+            when: str,
+            *arguments: PytestInternal,
+            **options: PytestInternal,
+        ) -> PytestInternal:
+            call = original(cls, func, when, *arguments, **options)
             self._raised[when] = self._outcome(call.excinfo)
             return call
 
-        caught: Theirs = classmethod(from_call)
-        return caught
+        patched: PytestInternal = classmethod(from_call)
+        return patched
 
-    def _outcome(self, raised: Theirs) -> str:
-        """unittest keeps what its tests raise to itself until the report is made."""
-        kept: Theirs = getattr(self._item, "_excinfo", None)
-        error = raised or (kept[0] if kept else None)
+    def _outcome(self, raised: PytestInternal) -> str:
+        """The outcome by what a test raised. For unittest cases pytest stores it in `_excinfo`."""
+        unittest_errors: PytestInternal = getattr(self._item, "_excinfo", None)
+        error = raised or (unittest_errors[0] if unittest_errors else None)
         if error is None:
             return ""
         if isinstance(error.value, pytest.skip.Exception):
@@ -137,32 +143,36 @@ class Reporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.look_at_hooks(session.config)
+        self.report_workspace_hooks(session.config)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Again: a test may have registered some."""
-        self.look_at_hooks(session.config)
+        """Check the hooks again: a test may have registered some."""
+        self.report_workspace_hooks(session.config)
         for name, where in foreign_modules(Path.cwd()):
             self._send("foreign", name=name, where=where)
 
-    def look_at_hooks(self, config: pytest.Config) -> None:
-        for found in hooks_of_workspace(config, self):
-            if found not in self._hooks:
-                self._hooks.add(found)
-                self._send("hook", name=found[0], where=found[1])
+    def report_workspace_hooks(self, config: pytest.Config) -> None:
+        for hook in workspace_hooks(config, self):
+            if hook not in self._hooks:
+                self._hooks.add(hook)
+                self._send("hook", name=hook[0], where=hook[1])
 
 
-def hooks_of_workspace(config: pytest.Config, own: object) -> Iterator[tuple[str, str]]:
-    for name in (*TAKE_OVER, *WRAP):
+def workspace_hooks(config: pytest.Config, own: object) -> Iterator[tuple[str, str]]:
+    for name in (*FIRST_RESULT_HOOKS, *WRAPPABLE_HOOKS):
         for hook in getattr(config.hook, name).get_hookimpls():
             wraps = hook.hookwrapper or getattr(hook, "wrapper", False)
-            if hook.plugin is not own and (wraps or name not in WRAP) and not is_installed(hook.function):
+            if (
+                hook.plugin is not own
+                and (wraps or name not in WRAPPABLE_HOOKS)
+                and not is_installed(hook.function)
+            ):
                 yield name, place_of(hook.function)
 
 
 def foreign_modules(folder: Path) -> Iterator[tuple[str, str]]:
-    """Packages that the workspace has and that tests got from elsewhere: an installed copy was tested."""
+    """Packages of the workspace that were imported from elsewhere: an installed copy was tested."""
     root = folder.resolve()
     for name in sorted(package_names(root)):
         path = Path(getattr(sys.modules.get(name), "__file__", None) or root / name).resolve()
@@ -173,43 +183,46 @@ def foreign_modules(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def package_names(root: Path) -> set[str]:
-    """Those that stand where packages are kept, of the project itself or of one within it."""
-    projects = [root, *(one.parent for depth in ("*", "*/*") for one in root.glob(f"{depth}/pyproject.toml"))]
+    """Names of the project's own top-level packages, including those of projects within it."""
+    projects = [
+        root,
+        *(file.parent for depth in ("*", "*/*") for file in root.glob(f"{depth}/pyproject.toml")),
+    ]
     folders = [project / name if name else project for project in projects for name in SOURCE_FOLDERS]
-    found = {one.parent.name for folder in folders for one in folder.glob("*/__init__.py")}
-    return found - set(getattr(sys, "stdlib_module_names", ())) - NO_PROGRAM
+    names = {file.parent.name for folder in folders for file in folder.glob("*/__init__.py")}
+    return names - set(getattr(sys, "stdlib_module_names", ())) - NOT_PACKAGES
 
 
-def file_of(function: Theirs) -> str:
-    """Where the code stands, also of a method."""
+def file_of(function: PytestInternal) -> str:
+    """The source file of a function or method."""
     return getattr(getattr(function, "__code__", None), "co_filename", "") or ""
 
 
-def is_installed(function: Theirs) -> bool:
-    """Whether it is part of pytest or of a plugin that is installed; everything else belongs to the workspace."""
+def is_installed(function: PytestInternal) -> bool:
+    """Whether a function belongs to pytest or an installed plugin; all others belong to the workspace."""
     path = Path(file_of(function))
     roots = [
         Path(pytest.__file__).resolve().parents[1],
-        *(Path(one) for one in sys.path if one.endswith("-packages")),
+        *(Path(path_entry) for path_entry in sys.path if path_entry.endswith("-packages")),
     ]
     return path.is_file() and any(root in path.resolve().parents for root in roots)
 
 
-def place_of(function: Theirs) -> str:
+def place_of(function: PytestInternal) -> str:
     path = Path(file_of(function))
     return path.name if path.is_absolute() and Path.cwd() not in path.parents else os.path.relpath(path)
 
 
 def project_settings(folder: Path) -> dict[str, object]:
-    """What the project's own file of settings says, from the file that pytest would take."""
+    """The project's pytest settings, from the file that pytest itself would choose."""
     for name, section in (("pytest.ini", "pytest"), (".pytest.ini", "pytest")):
         if (folder / name).is_file():
             return ini_settings(folder / name, section)
-    if found := toml_settings(folder / "pyproject.toml"):
-        return found
+    if settings := toml_settings(folder / "pyproject.toml"):
+        return settings
     for name, section in (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
-        if found := ini_settings(folder / name, section):
-            return found
+        if settings := ini_settings(folder / name, section):
+            return settings
     return {}
 
 
@@ -246,12 +259,12 @@ def project_options(settings: dict[str, object], folder: Path) -> Iterator[str]:
 
 
 def setting_text(name: str, value: object, folder: Path) -> str:
-    """As pytest reads it on the command line. Paths are meant from where the project's settings stand."""
+    """A setting in the form of the command line. Paths are relative to the project's settings file."""
     if name == "pythonpath":
         return shlex.join(str(folder / path) for path in words_of(value))
     if isinstance(value, list):
         words = words_of(value)  # pyright: ignore[reportUnknownArgumentType]
-        return "\n".join(words) if name in LINES else shlex.join(words)
+        return "\n".join(words) if name in LINE_LIST_SETTINGS else shlex.join(words)
     return str(value)
 
 
@@ -269,9 +282,16 @@ def main() -> int:
     reporter = Reporter(send)
     folder = Path.cwd()
     sys.path[0] = str(folder)
-    ours = ["-c", str(SETTINGS), f"--rootdir={folder}", f"--confcutdir={folder}", "-p", "no:cacheprovider"]
+    own_options = [
+        "-c",
+        str(SETTINGS),
+        f"--rootdir={folder}",
+        f"--confcutdir={folder}",
+        "-p",
+        "no:cacheprovider",
+    ]
     os.environ.pop("PYTEST_ADDOPTS", None)
-    options = [*ours, *project_options(project_settings(folder), folder), *sys.argv[1:]]
+    options = [*own_options, *project_options(project_settings(folder), folder), *sys.argv[1:]]
     status = int(pytest.main(options, plugins=[reporter]))
     send("end", status=status, whole=reporter.is_intact)
     return status

@@ -1,6 +1,6 @@
-"""Runs a command and leaves none of its processes alive: a program for rungs without namespaces.
+"""Runs a command and kills all its processes at the end: a program for rungs without pid namespaces.
 
-Called as `python -I -S reaper.py COMMAND…`; ends as the command ends. SIGTERM makes it end everything.
+Run as `python -I -S reaper.py COMMAND…`; exits with the command's code. SIGTERM makes it kill everything.
 """
 
 import ctypes
@@ -9,11 +9,11 @@ import signal
 import sys
 from pathlib import Path
 
-_SET_CHILD_SUBREAPER, _SET_PARENT_DEATH_SIGNAL = 36, 1
+_PR_SET_CHILD_SUBREAPER, _PR_SET_PDEATHSIG = 36, 1
 
 
 class Reaper:
-    """Adopts whatever its command leaves behind, so that nothing can slip away by starting a session."""
+    """A child subreaper: it adopts orphans of the command, so that no process escapes by starting a session."""
 
     def __init__(self) -> None:
         self.child = 0
@@ -22,12 +22,12 @@ class Reaper:
     def run(self, command: list[str]) -> int:
         if sys.platform == "linux":
             library = ctypes.CDLL(None)
-            library.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-            library.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+            library.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         signal.signal(signal.SIGTERM, self._stop)
         self.child = os.fork()
         if self.child == 0:
-            _become(command)
+            _exec(command)
         if self.is_stopping:
             self._kill_descendants()
         status = self._wait_for_child()
@@ -61,7 +61,7 @@ class Reaper:
                 _kill(pid, number)
 
 
-def _become(command: list[str]) -> None:
+def _exec(command: list[str]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
     try:
@@ -72,23 +72,23 @@ def _become(command: list[str]) -> None:
 
 
 def _descendants(pid: int) -> list[int]:
-    found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        below = _children(waiting.pop())
-        found += below
-        waiting += below
-    return found
+    pids: list[int] = []
+    queue = [pid]
+    while queue:
+        children = _children(queue.pop())
+        pids += children
+        queue += children
+    return pids
 
 
 def _children(pid: int) -> list[int]:
-    below: list[int] = []
+    pids: list[int] = []
     for thread in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            below += map(int, thread.read_text().split())
+            pids += map(int, thread.read_text().split())
         except OSError:
             continue
-    return below
+    return pids
 
 
 def _kill(pid: int, number: signal.Signals) -> None:
@@ -106,7 +106,7 @@ def _kill_group(leader: int) -> None:
 
 
 def reaper_command(command: list[str]) -> list[str]:
-    """How this program is called, for the command."""
+    """The command line that runs a command under this program."""
     return [sys.executable, "-I", "-S", __file__, *command]
 
 

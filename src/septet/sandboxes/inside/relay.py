@@ -1,6 +1,7 @@
-"""Gives programs inside a sandbox a proxy that is a unix socket outside: `python -c SOURCE SOCKET DIRECT COMMAND…`.
+"""Relays a loopback port inside a sandbox to the proxy's unix socket outside, and sets the proxy variables.
 
-DIRECT are the names, separated by commas, that are reached without the proxy: the sandbox's own loopback.
+Run as `python -c SOURCE SOCKET DIRECT COMMAND…`. DIRECT are comma-separated names that bypass the proxy: the
+sandbox's own loopback.
 """
 
 import os
@@ -9,51 +10,51 @@ import subprocess
 import sys
 import threading
 
-_PIECE = 1 << 16
+_PIECE_BYTES = 1 << 16
 
 
-def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+def _copy(source: socket.socket, sink: socket.socket) -> None:
     try:
-        while piece := source.recv(_PIECE):
+        while piece := source.recv(_PIECE_BYTES):
             sink.sendall(piece)
         sink.shutdown(socket.SHUT_WR)
     except OSError:
         return
 
 
-def _connect(client: socket.socket, place: str) -> None:
+def _connect(client: socket.socket, socket_path: str) -> None:
     server = socket.socket(socket.AF_UNIX)
     try:
-        server.connect(place)
+        server.connect(socket_path)
     except OSError:
         client.close()
         return
     for ends in ((client, server), (server, client)):
-        threading.Thread(target=_pass_on, args=ends, daemon=True).start()
+        threading.Thread(target=_copy, args=ends, daemon=True).start()
 
 
-def _listen(listener: socket.socket, place: str) -> None:
+def _listen(listener: socket.socket, socket_path: str) -> None:
     while True:
         client, _ = listener.accept()
-        _connect(client, place)
+        _connect(client, socket_path)
 
 
-def start(place: str, direct: str) -> "dict[str, str]":
-    """Serve from now on; the variables that tell programs of it."""
+def start(socket_path: str, direct: str) -> "dict[str, str]":
+    """Start the relay in threads; returns the proxy variables for programs."""
     listener = socket.create_server(("127.0.0.1", 0))
-    threading.Thread(target=_listen, args=(listener, place), daemon=True).start()
+    threading.Thread(target=_listen, args=(listener, socket_path), daemon=True).start()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
     return {**dict.fromkeys(names, address), "NO_PROXY": direct, "no_proxy": direct}
 
 
 def main() -> int:
-    place, direct, *command = sys.argv[1:]
+    socket_path, direct, *command = sys.argv[1:]
     try:
-        variables = {**os.environ, **start(place, direct)}
+        variables = {**os.environ, **start(socket_path, direct)}
         code = subprocess.run(
             command, env=variables, close_fds=False, check=False
-        ).returncode  # tests report over one
+        ).returncode  # test runs report over an inherited one
     except FileNotFoundError:
         sys.stderr.write(f"{command[0]}: not found\n")
         return 127

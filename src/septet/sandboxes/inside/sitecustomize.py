@@ -1,10 +1,10 @@
-"""What every Python inside a sandbox does first, as `sitecustomize`: it finds the project's sources and pytest, and
-what a program shows becomes a picture file. It may be run by any Python that a project has."""
+"""Run first by every Python inside a sandbox, as `sitecustomize`: makes the project's sources and pytest importable,
+and saves shown images as files. It must work with any Python that a project has."""
 
 import os
 import sys
 
-TYPE_CHECKING = False  # not imported: a program's start is worth more
+TYPE_CHECKING = False  # importing typing would slow down every start
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
@@ -15,7 +15,7 @@ _PYTEST = ("pytest", "_pytest")
 
 
 class ImageViewer:
-    """Waits for Pillow's viewer to be imported and takes its place; until then it costs nothing."""
+    """Replaces Pillow's image viewer when that is imported; until then it costs nothing."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -40,14 +40,14 @@ class ImageViewer:
 
     def show(self, image: object, title: "str | None" = None, **options: object) -> bool:
         self.count += 1
-        save: Callable[[str], None] = getattr(image, "save")  # noqa: B009  any picture has it
+        save: Callable[[str], None] = getattr(image, "save")  # noqa: B009  images have it
         save(f"image-{self.count}.png")
         return True
 
 
 class PytestFinder:
-    """Finds pytest where the project has none. What pytest needs is there with it, and not before: a program must not
-    come to depend on that by accident."""
+    """Finds pytest if the project has none. Its dependencies become importable only with it, so that a program does not
+    depend on them by accident."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -65,9 +65,9 @@ class PytestFinder:
 
 
 def extend_path(sources: str, sites: str) -> None:
-    """The project's sources before what is installed, as if they were installed themselves; more sites behind."""
+    """Add the project's sources before the installed packages, and more package folders at the end."""
     if sources:
-        installed = [place for place, path in enumerate(sys.path) if path.endswith("-packages")]
+        installed = [index for index, path in enumerate(sys.path) if path.endswith("-packages")]
         sys.path.insert(installed[0] if installed else len(sys.path), sources)
     if sites:
         from site import addsitedir

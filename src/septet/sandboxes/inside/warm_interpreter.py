@@ -1,8 +1,8 @@
-"""Waits inside a sandbox as a started interpreter, then becomes the Python program that it is told.
+"""Waits inside a sandbox as a started interpreter, then runs the Python program it receives.
 
 Run as `python -c SOURCE DESCRIPTOR MODULE…`: imports the modules, reads the program's arguments from the
-descriptor, separated by NULs, and runs it as `python ARGUMENTS…` would. What there is before that is left out of
-the collections of garbage: the program's end would otherwise spend most of its time there.
+descriptor, separated by NULs, and runs it as `python ARGUMENTS…` would. Objects created before that are frozen
+(gc.freeze), otherwise garbage collection at exit would take most of the run time.
 """
 
 import builtins
@@ -10,13 +10,15 @@ import gc
 import os
 import sys
 
+_NO_PROGRAM = 125
 
-def _wait(descriptor: int) -> list[str]:
+
+def _read_arguments(descriptor: int) -> list[str]:
     with os.fdopen(descriptor, "rb") as control:
-        told = control.read()
-    if not told:
-        sys.exit(125)
-    return os.fsdecode(told).split("\0")
+        data = control.read()
+    if not data:
+        sys.exit(_NO_PROGRAM)
+    return os.fsdecode(data).split("\0")
 
 
 def _main_module(**names: object) -> dict[str, object]:
@@ -65,11 +67,13 @@ def main() -> None:
             continue
     gc.collect()
     gc.freeze()
-    first, *rest = _wait(int(descriptor))
-    run, what = {"-c": (_run_text, rest[:1]), "-m": (_run_module, rest[:1])}.get(first, (_run_file, [first]))
+    first, *rest = _read_arguments(int(descriptor))
+    run, target = {"-c": (_run_text, rest[:1]), "-m": (_run_module, rest[:1])}.get(
+        first, (_run_file, [first])
+    )
     sys.argv = [first, *rest[1:]] if first in ("-c", "-m") else [first, *rest]
     try:
-        run(what[0])
+        run(target[0])
     except Exception as error:
         trace = error.__traceback__
         for _ in range(2):

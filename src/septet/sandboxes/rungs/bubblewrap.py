@@ -1,4 +1,4 @@
-"""The first rung: bubblewrap with every namespace, a system-call filter, an allow-list view and limits."""
+"""The first rung: bubblewrap with all namespaces, a system-call filter, an allow-list of mounts, and limits."""
 
 import json
 import os
@@ -35,14 +35,14 @@ _ISOLATION = (
     *("--unshare-cgroup-try", "--hostname", "septet", "--uid", "1000", "--gid", "1000"),
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
-_NO_PROGRAM = 127
-_NOT_RUN = 1
-"""What bubblewrap ends with when it could not even start the program."""
+_PROGRAM_NOT_FOUND = 127
+_NOT_STARTED = 1
+"""The exit code of bubblewrap if it could not start the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bubblewrap:
-    """A sandbox made anew for each run, by bubblewrap, or by a program that takes its options after `arguments`."""
+    """A new sandbox for each run, by bubblewrap or by a program that takes the same options after `arguments`."""
 
     program: str
     rung: str = "bubblewrap"
@@ -67,7 +67,7 @@ class Bubblewrap:
     async def launch(
         self, job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
     ) -> AsyncGenerator[RunningProgram]:
-        """Starts the program of a job, which also gets the descriptors to inherit, under their numbers."""
+        """Start the program of a job, which inherits the descriptors under their numbers."""
         user = await self.users.user_for(view.source_paths(workspace, job))
         shell = prestart(user, inherited) if inherited else self.shells.take(user)
         with closing(shell):
@@ -81,53 +81,56 @@ class Bubblewrap:
             await shell.start(job.limits, options, limits, self._command(job, user, shell.descriptors))
             report = await _read_until(shell.status, b"\n")
             yield RunningProgram(shell.process, _child(report, shell.process), group=shell.group)
-            if shell.process.returncode == _NOT_RUN and monitor.stopped_by is None:
+            if shell.process.returncode == _NOT_STARTED and monitor.stopped_by is None:
                 _explain_failure(report + await _read_until(shell.status), monitor)
         if not inherited:
             self.shells.prestart_later(user)
 
-    def _command(self, job: Job, user: SandboxUser, numbers: Descriptors) -> list[str]:
-        """Options come by descriptor: the program can read bubblewrap's command line. So is the script's closed."""
-        behind = ["--args", str(numbers.script), "--args", str(numbers.options)]
-        reports = ["--seccomp", str(numbers.rules), "--json-status-fd", str(numbers.reporter)]
+    def _command(self, job: Job, user: SandboxUser, descriptors: Descriptors) -> list[str]:
+        """Options are passed by descriptor, because the program can read bubblewrap's command line.
+
+        The exhausted script is passed as `--args` too, so that bubblewrap closes its descriptor.
+        """
+        option_arguments = ["--args", str(descriptors.script), "--args", str(descriptors.options)]
+        other_arguments = ["--seccomp", str(descriptors.rules), "--json-status-fd", str(descriptors.reporter)]
         program = shell_command("" if user.is_separate else ulimit_script(job.limits), job.command)
         builder = [str(user.path_for(Path(self.program))), *self.arguments]
-        return [*builder, *behind, *reports, "--", *program]
+        return [*builder, *option_arguments, *other_arguments, "--", *program]
 
 
 def _variables(job: Job, shell: PrestartedShell) -> list[str]:
-    wanted = environment(job.environment).items() - shell.variables.items()
-    return [word for name, value in wanted for word in ("--setenv", name, value)]
+    changed = environment(job.environment).items() - shell.variables.items()
+    return [argument for name, value in changed for argument in ("--setenv", name, value)]
 
 
 def _check_process_limit(group: ControlGroup, user: SandboxUser) -> None:
-    """The kernel does not hold root to a number of processes, whatever root is called inside."""
+    """Raise NoSandbox for root without a control group: the kernel does not limit the number of root's processes."""
     if os.getuid() == 0 and not user.is_separate and not group.counts_processes:
         raise NoSandbox("root's processes cannot be limited here", "run as a plain user")
 
 
 def _child(report: bytes, process: subprocess.Popen[bytes]) -> int:
-    """The number, outside, of the first process inside: its end is everybody's end."""
+    """The pid, outside, of the first process inside; its end is the end of all others."""
     if report:
         return int(json.loads(report.partition(b"\n")[0])["child-pid"])
     _, errors = process.communicate()
-    said = " ".join(errors.decode("utf-8", "replace").split())
-    raise SandboxFailed(f"the sandbox did not start ({said})", "septet doctor")
+    output = " ".join(errors.decode("utf-8", "replace").split())
+    raise SandboxFailed(f"the sandbox did not start ({output})", "septet doctor")
 
 
 def _explain_failure(report: bytes, monitor: RunMonitor) -> None:
-    """Without an exit code in the report the program never ran: because there is none, or for our fault."""
+    """Without an exit code in the report the program never ran: either it does not exist, or the sandbox failed."""
     if b'"exit-code"' in report:
         return
-    said = monitor.stderr.text().strip().rpartition("\n")[2]
-    if ": execvp " in said:
-        monitor.exit_code = _NO_PROGRAM
+    last_line = monitor.stderr.text().strip().rpartition("\n")[2]
+    if ": execvp " in last_line:
+        monitor.exit_code = _PROGRAM_NOT_FOUND
     else:
-        raise SandboxFailed(f"the sandbox could not start the program ({said})", "septet doctor")
+        raise SandboxFailed(f"the sandbox could not start the program ({last_line})", "septet doctor")
 
 
 async def _read_until(source: FileIO, mark: bytes | None = None) -> bytes:
-    """What the source gives, to its end or to the mark."""
+    """Read to the end of the source, or until the mark has come."""
     content = b""
     while mark is None or mark not in content:
         await anyio.wait_readable(source)

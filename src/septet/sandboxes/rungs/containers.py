@@ -1,4 +1,4 @@
-"""The system-call filter as container engines want it: the same calls as in `seccomp`, named in a JSON profile."""
+"""The rungs podman and docker: a container per run, with the filter of `seccomp` as a JSON profile."""
 
 import io
 import json
@@ -33,9 +33,9 @@ from septet.sandboxes.users import BUSY_REMEDY
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _FAMILIES_REFUSED = sorted({*range(17)} - {*seccomp.FAMILIES})
 _LAST_FAMILY = 16
-_MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
-_OPENING = {"open": (1, 2), "openat": (2, 3)}
-_CREATE, _SET_IDS = 0o100, (0o4000, 0o2000)
+_MODE_CALLS = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
+_OPEN_CALLS = {"open": (1, 2), "openat": (2, 3)}
+_O_CREAT, _SET_ID_BITS = 0o100, (0o4000, 0o2000)
 
 Argument = dict[str, int | str]
 Rule = dict[str, object]
@@ -43,7 +43,7 @@ Rule = dict[str, object]
 
 @cache
 def profile() -> str:
-    """What is not named is allowed; what runs under it also has no capability and no way to get one."""
+    """The filter as JSON. Calls that are not named are allowed: programs have no capabilities and cannot gain any."""
     rules = [
         _rule([*seccomp.REFUSED], _EPERM),
         _rule([*seccomp.ABSENT], _ENOSYS),
@@ -63,14 +63,14 @@ def _equal(index: int, value: int) -> Argument:
     return {"index": index, "value": value, "op": "SCMP_CMP_EQ"}
 
 
-def _has(index: int, bit: int) -> Argument:
+def _has_bit(index: int, bit: int) -> Argument:
     return {"index": index, "value": bit, "valueTwo": bit, "op": "SCMP_CMP_MASKED_EQ"}
 
 
 def _namespaces() -> Iterator[Rule]:
-    for place in range(32):
-        if seccomp.NEW_NAMESPACES >> place & 1:
-            yield _rule(["clone"], _EPERM, _has(0, 1 << place))
+    for bit in range(32):
+        if seccomp.NEW_NAMESPACES >> bit & 1:
+            yield _rule(["clone"], _EPERM, _has_bit(0, 1 << bit))
 
 
 def _sockets() -> Iterator[Rule]:
@@ -81,11 +81,11 @@ def _sockets() -> Iterator[Rule]:
 
 
 def _set_ids() -> Iterator[Rule]:
-    for bit in _SET_IDS:
-        for name, place in _MODES.items():
-            yield _rule([name], _EPERM, _has(place, bit))
-        for name, (flags, mode) in _OPENING.items():
-            yield _rule([name], _EPERM, _has(flags, _CREATE), _has(mode, bit))
+    for bit in _SET_ID_BITS:
+        for name, index in _MODE_CALLS.items():
+            yield _rule([name], _EPERM, _has_bit(index, bit))
+        for name, (flags, mode) in _OPEN_CALLS.items():
+            yield _rule([name], _EPERM, _has_bit(flags, _O_CREAT), _has_bit(mode, bit))
 
 
 IMAGE = "localhost/septet-view:1"
@@ -99,19 +99,19 @@ _CLIENT_VARIABLES = (
     "DOCKER_CONFIG",
 )
 _ISOLATION = ("--network", "none", "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges")
-_FIRST = 'mkdir -p "$HOME";"$@";exit $?'
-"""The container's first process stays, so that signals mean to the program what they always do."""
+_INIT_SCRIPT = 'mkdir -p "$HOME";"$@";exit $?'
+"""A shell stays as PID 1, because signals have special rules for PID 1."""
 
-_PAUSE = 0.02
-_SECONDS = 60.0
+_POLL_SECONDS = 0.02
+_TIMEOUT = 60.0
 _NOT_STARTED = (125, 126, 127)
-_ENDING = "{{.State.Status}} {{.State.OOMKilled}}"
+_STATE_FORMAT = "{{.State.Status}} {{.State.OOMKilled}}"
 _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Runs a job by the engine's client at `program`. The system's folders and the interpreter are the machine's."""
+    """Runs jobs with the engine's client `program`. System folders and the interpreter are mounted from the machine."""
 
     program: str
     rung: str
@@ -141,9 +141,9 @@ class Container:
         self, job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
     ) -> AsyncGenerator[RunningProgram]:
         name = f"septet-{os.getpid()}-{next(_numbers)}"
-        wanted = environment(job.environment)
-        command = [self.program, *arguments(self.rung, name, job, workspace, wanted)]
-        variables = {**wanted, **_client_environment()}
+        program_variables = environment(job.environment)
+        command = [self.program, *arguments(self.rung, name, job, workspace, program_variables)]
+        variables = {**program_variables, **_client_environment()}
         try:
             with spawn(command, variables) as process:
                 leader = await self._first_process(name, process)
@@ -153,63 +153,73 @@ class Container:
                     await self._explain_failure(name, process.returncode, monitor)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._ask("rm", "--force", name)
+                await self._call("rm", "--force", name)
 
     async def _first_process(self, name: str, process: subprocess.Popen[bytes]) -> int:
-        """The number of the container's first process, as soon as it has one: its end is everybody's end."""
+        """The pid of the container's first process, once it has started; its end is the end of all others."""
         while process.poll() is None:
-            found = await self._ask("inspect", "--format", "{{.State.Pid}}", name)
-            if found.isdigit() and int(found):
-                return int(found)
-            await anyio.sleep(_PAUSE)
+            pid = await self._call("inspect", "--format", "{{.State.Pid}}", name)
+            if pid.isdigit() and int(pid):
+                return int(pid)
+            await anyio.sleep(_POLL_SECONDS)
         return process.pid
 
     async def _explain_failure(self, name: str, code: int, monitor: RunMonitor) -> None:
-        """A container that never ran is the engine's failure, not the program's."""
-        status, killed = (await self._ask("inspect", "--format", _ENDING, name)).split() or ("", "")
+        """Raise SandboxFailed if the container never ran: that is the engine's failure, not the program's."""
+        status, killed = (await self._call("inspect", "--format", _STATE_FORMAT, name)).split() or ("", "")
         if code in _NOT_STARTED and status != "exited":
-            said = monitor.stderr.text().strip().rpartition("\n")[2]
-            raise SandboxFailed(f"{self.rung} could not start the program ({said})", f"{self.rung} info")
+            last_line = monitor.stderr.text().strip().rpartition("\n")[2]
+            raise SandboxFailed(f"{self.rung} could not start the program ({last_line})", f"{self.rung} info")
         monitor.group_limit = "memory" if killed == "true" else monitor.group_limit
 
-    async def _ask(self, *words: str) -> str:
-        finished = await to_thread.run_sync(_call_engine, self.program, words)
+    async def _call(self, *arguments: str) -> str:
+        finished = await to_thread.run_sync(_call_engine, self.program, arguments)
         return finished.stdout.decode("utf-8", "replace").strip()
 
 
-def arguments(engine: str, name: str, job: Job, workspace: Path, wanted: dict[str, str]) -> list[str]:
-    """What the client is told; values of variables come by its own environment, which nobody else can read."""
+def arguments(
+    engine: str, name: str, job: Job, workspace: Path, program_variables: dict[str, str]
+) -> list[str]:
+    """The client's arguments; values of variables are passed in its environment, which other users cannot read."""
     size, memory = job.limits.memory // 4, str(job.limits.memory)
     return [
-        *("run", "--interactive", "--name", name, *_ISOLATION, "--security-opt", f"seccomp={_profile()}"),
+        *(
+            "run",
+            "--interactive",
+            "--name",
+            name,
+            *_ISOLATION,
+            "--security-opt",
+            f"seccomp={_profile_file()}",
+        ),
         *("--pids-limit", str(job.limits.processes + 1), "--memory", memory, "--memory-swap", memory),
         *("--tmpfs", f"/tmp:rw,exec,mode=1777,size={size}", "--shm-size", str(size)),  # noqa: S108  its own
         *("--tmpfs", "/sys/fs/cgroup:ro,size=4k", "--hostname", "septet", "--workdir", str(workspace)),
         *_user_options(engine),
-        *_variables(wanted),
+        *_variables(program_variables),
         *_mounts(workspace, job),
-        *(IMAGE, "/bin/sh", "-c", f"{ulimit_script(job.limits)}{_FIRST}", "sh", *job.command),
+        *(IMAGE, "/bin/sh", "-c", f"{ulimit_script(job.limits)}{_INIT_SCRIPT}", "sh", *job.command),
     ]
 
 
 def _user_options(engine: str) -> tuple[str, ...]:
-    """Whoever runs Septet, so that what the program makes is theirs."""
+    """Run as the user that runs Septet, so that it owns the program's files."""
     if engine == "podman" and os.getuid() != 0:
         return ("--read-only-tmpfs=false", "--userns", "keep-id")
     user = ("--user", f"{os.getuid()}:{os.getgid()}")
     return ("--read-only-tmpfs=false", *user) if engine == "podman" else user
 
 
-def _variables(wanted: dict[str, str]) -> Iterator[str]:
-    """Those that the client needs for itself are the only ones told by value."""
-    for name, value in wanted.items():
+def _variables(program_variables: dict[str, str]) -> Iterator[str]:
+    """Pass variables by name; only those that the client uses itself are passed by value."""
+    for name, value in program_variables.items():
         yield from ("--env", f"{name}={value}" if name in (*_ENGINE_VARIABLES, *_CLIENT_VARIABLES) else name)
 
 
 def _mounts(workspace: Path, job: Job) -> Iterator[str]:
     yield from _mount(etc_folder(), Path("/etc"))
-    for place in view.mounts_for(workspace, job.readable):
-        yield from _mount(place.path, place.path, place.writable)
+    for mount in view.mounts_for(workspace, job.readable):
+        yield from _mount(mount.path, mount.path, mount.writable)
     for folder in system_folders():
         yield from _mount(folder, folder)
     if channel := job.environment.get(VARIABLE):
@@ -222,9 +232,9 @@ def _mount(source: Path, target: Path, writable: bool = False) -> Iterator[str]:
 
 
 def _quote_fields(fields: Iterable[str]) -> Iterator[str]:
-    """As a line of a table, which is how the engines read it."""
-    for text in fields:
-        yield '"' + text.replace('"', '""') + '"' if {",", '"'} & set(text) else text
+    """Quote fields for CSV, which the engines parse."""
+    for field in fields:
+        yield '"' + field.replace('"', '""') + '"' if {",", '"'} & set(field) else field
 
 
 def system_folders() -> list[Path]:
@@ -239,26 +249,26 @@ def _client_environment() -> dict[str, str]:
 
 
 def _call_engine(
-    program: str, words: tuple[str, ...], given: bytes = b""
+    program: str, arguments: tuple[str, ...], stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    command = [program, *words]
+    command = [program, *arguments]
     try:
         return subprocess.run(
             command,
-            input=given,
+            input=stdin,
             env=_client_environment(),
-            timeout=_SECONDS,
+            timeout=_TIMEOUT,
             capture_output=True,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        cause = f"{Path(program).name} did not answer within {_SECONDS:g} seconds"
+        cause = f"{Path(program).name} did not answer within {_TIMEOUT:g} seconds"
         raise SandboxFailed(cause, BUSY_REMEDY) from error
 
 
 @cache
-def _profile() -> Path:
-    """A file with the filter; removed when this process ends."""
+def _profile_file() -> Path:
+    """The path of a file with the profile; removed when this process ends."""
     path = process_folder("calls") / "calls.json"
     path.write_text(profile())
     return path
@@ -266,13 +276,15 @@ def _profile() -> Path:
 
 @cache
 def _prepare_image(program: str) -> None:
-    """An image with nothing in it but empty folders and links: the rest is mounted."""
+    """Import an image with only empty folders and links, unless it exists: the rest is mounted."""
     if _call_engine(program, ("image", "inspect", IMAGE)).returncode == 0:
         return
-    made = _call_engine(program, ("import", "-", IMAGE), _empty_system())
-    if made.returncode != 0:
-        said = made.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        raise NoSandbox(f"{Path(program).name} does not work ({said})", f"try: {Path(program).name} info")
+    imported = _call_engine(program, ("import", "-", IMAGE), _empty_system())
+    if imported.returncode != 0:
+        last_line = imported.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise NoSandbox(
+            f"{Path(program).name} does not work ({last_line})", f"try: {Path(program).name} info"
+        )
 
 
 def _empty_system() -> bytes:

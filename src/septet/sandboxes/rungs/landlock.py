@@ -1,4 +1,4 @@
-"""A weaker rung: Landlock and a system-call filter, where namespaces may not be made. No sockets at all."""
+"""A weaker rung, for machines without namespaces: Landlock and a system-call filter. No sockets at all."""
 
 import os
 import signal
@@ -24,10 +24,10 @@ from septet.sandboxes.runs import execute_job
 
 _PROGRAM = Path(landlocked.__file__)
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
-_KERNEL = tuple(
+_KERNEL_FILES = tuple(
     f"/proc/{name}" for name in ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "filesystems")
 )
-_OWN_PROCESS = tuple(
+_PROCESS_FILES = tuple(
     f"/proc/self/{name}"
     for name in (
         *(
@@ -47,16 +47,16 @@ _OWN_PROCESS = tuple(
         *("oom_score_adj", "smaps", "stat", "statm", "status"),
     )
 )
-"""Not the whole folder: `net`, there and under `task`, is the machine's."""
-_OLDEST = 6
-"""From this version on a program can neither signal nor name those outside."""
+"""Not the whole folder: `net`, there and below `task`, shows the machine's network."""
+_MIN_VERSION = 6
+"""From this version on a program can neither signal processes outside nor connect to their abstract sockets."""
 
-_FAILED = 125
+_SETUP_FAILED = 125
 
 
 @dataclass(frozen=True, slots=True)
 class Landlock:
-    """Runs a job on the machine itself, where it may open only what it needs."""
+    """Runs a job on the machine itself, where it can open only the paths that it needs."""
 
     rung: str = "landlock"
 
@@ -64,8 +64,8 @@ class Landlock:
     def detect(cls) -> "Landlock":
         if sys.platform != "linux" or not seccomp.is_supported():
             raise NoSandbox("there is no Landlock on this system", "use a container")
-        if (known := landlocked.version()) < _OLDEST:
-            raise NoSandbox(f"the kernel's Landlock is too old ({known})", "use a kernel from 6.12 on")
+        if (version := landlocked.version()) < _MIN_VERSION:
+            raise NoSandbox(f"the kernel's Landlock is too old ({version})", "use a kernel from 6.12 on")
         return cls()
 
     async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
@@ -76,14 +76,14 @@ class Landlock:
 async def _launch(
     job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
 ) -> AsyncGenerator[RunningProgram]:
-    with temporary_folder("run") as made, make_control_group(job.limits) as group:
-        home = str(made)
+    with temporary_folder("run") as folder, make_control_group(job.limits) as group:
+        home = str(folder)
         _check_process_limit(group)
         command = shell_command(group.enter_script(), _command(job, workspace, home))
         variables = environment(job.environment, home, home)
         with spawn(command, variables, workspace, inherited) as process:
             yield RunningProgram(process, process.pid, kill_signal=signal.SIGTERM, group=group)
-            if process.returncode == _FAILED and "septet-landlock: " in monitor.stderr.text():
+            if process.returncode == _SETUP_FAILED and "septet-landlock: " in monitor.stderr.text():
                 raise SandboxFailed("Landlock could not be set up", "septet doctor")
 
 
@@ -93,15 +93,21 @@ def _check_process_limit(group: ControlGroup) -> None:
 
 
 def _command(job: Job, workspace: Path, home: str) -> list[str]:
-    """Limits are set by the program's own shell, restrictions before it, and somebody outside both reaps."""
-    calls = seccomp.filter_program(has_mounts=False).hex()
-    readable = [*_SYSTEM, *ETC_PATHS, *_KERNEL, *_OWN_PROCESS, *map(str, view.readable_paths(job.readable))]
-    within = [
+    """From the outside in: the reaper, the restrictions, a shell that sets limits, the program."""
+    call_filter = seccomp.filter_program(has_mounts=False).hex()
+    readable = [
+        *_SYSTEM,
+        *ETC_PATHS,
+        *_KERNEL_FILES,
+        *_PROCESS_FILES,
+        *map(str, view.readable_paths(job.readable)),
+    ]
+    restricted = [
         sys.executable,
         "-I",
         "-S",
         str(_PROGRAM),
-        calls,
+        call_filter,
         *readable,
         "--",
         str(workspace),
@@ -109,15 +115,15 @@ def _command(job: Job, workspace: Path, home: str) -> list[str]:
         "--",
     ]
     limits = "" if os.getuid() == 0 else ulimit_script(job.limits, _tasks_of_this_user() + OWN_PROCESSES)
-    return reaper_command([*within, *shell_command(limits or ulimit_script(job.limits), job.command)])
+    return reaper_command([*restricted, *shell_command(limits or ulimit_script(job.limits), job.command)])
 
 
 def _tasks_of_this_user() -> int:
-    """Without a namespace of its own, the kernel counts the program's processes with all others of the user."""
-    found = 0
-    for status in Path("/proc").glob("[0-9]*/task"):
+    """The number of the user's tasks: without a user namespace the kernel counts the program's together with them."""
+    count = 0
+    for tasks in Path("/proc").glob("[0-9]*/task"):
         try:
-            found += sum(1 for _ in status.iterdir()) if status.stat().st_uid == os.getuid() else 0
+            count += sum(1 for _ in tasks.iterdir()) if tasks.stat().st_uid == os.getuid() else 0
         except OSError:
             continue
-    return found
+    return count

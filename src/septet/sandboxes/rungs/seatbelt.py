@@ -1,4 +1,4 @@
-"""The rung of macOS: its own sandbox-exec with a profile that allows little. Written to its manual, not yet tried."""
+"""The rung for macOS: sandbox-exec with a strict profile. Written from its manual, not tested yet."""
 
 import signal
 import sys
@@ -20,7 +20,7 @@ from septet.sandboxes.runs import execute_job
 
 _PROGRAM = "/usr/bin/sandbox-exec"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/System", "/Library", "/opt/homebrew", "/private/etc/ssl", "/dev")
-_ALWAYS = """(version 1)
+_BASE_PROFILE = """(version 1)
 (deny default)
 (allow process-fork process-exec signal (target same-sandbox))
 (allow sysctl-read mach-lookup file-read-metadata)
@@ -31,7 +31,7 @@ _ALWAYS = """(version 1)
 
 @dataclass(frozen=True, slots=True)
 class Seatbelt:
-    """Runs a job under a profile. Loopback is the machine's own here: a server of the person can be reached."""
+    """Runs a job under a profile. Loopback is the machine's own: programs can reach the person's servers."""
 
     rung: str = "seatbelt"
 
@@ -46,11 +46,11 @@ class Seatbelt:
 
 
 def profile(readable: Iterable[str], writable: Iterable[str], protected: Iterable[str] = ()) -> str:
-    """What may be read and what may also be written, but for protected places in it; everything else is refused."""
+    """A profile that allows reading and writing these paths, except writing to protected ones, and nothing else."""
     read = "".join(f"(allow file-read* (subpath {_quote(path)}))\n" for path in readable)
     write = "".join(f"(allow file-read* file-write* (subpath {_quote(path)}))\n" for path in writable)
-    kept = "".join(f"(deny file-write* (subpath {_quote(path)}))\n" for path in protected)
-    return f"{_ALWAYS}{read}{write}{kept}"
+    deny = "".join(f"(deny file-write* (subpath {_quote(path)}))\n" for path in protected)
+    return f"{_BASE_PROFILE}{read}{write}{deny}"
 
 
 def _quote(path: str) -> str:
@@ -62,12 +62,10 @@ def _quote(path: str) -> str:
 async def _launch(
     job: Job, workspace: Path, monitor: RunMonitor, inherited: tuple[int, ...] = ()
 ) -> AsyncGenerator[RunningProgram]:
-    with temporary_folder("run") as made:
-        home = str(
-            made.resolve()
-        )  # profiles know real paths only, and macOS reaches this folder through a link
+    with temporary_folder("run") as folder:
+        home = str(folder.resolve())  # profiles need real paths, and on macOS this path contains a link
         readable = [*_SYSTEM, *map(str, view.readable_paths(job.readable))]
-        protected = [str(place.path) for place in view.repository_mounts(workspace)]
+        protected = [str(mount.path) for mount in view.repository_mounts(workspace)]
         rules = profile(readable, [str(workspace), home], protected)
         program = shell_command(ulimit_script(job.limits), job.command)
         command = reaper_command([_PROGRAM, "-p", rules, *program])

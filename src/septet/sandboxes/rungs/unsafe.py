@@ -1,4 +1,4 @@
-"""No sandbox, for a person who asked for that: limits hold and children die, but nothing is protected."""
+"""No sandbox, if the person asks for that: limits apply and children are killed, but nothing is protected."""
 
 import signal
 from collections.abc import AsyncGenerator

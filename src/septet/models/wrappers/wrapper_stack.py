@@ -1,4 +1,4 @@
-"""The stack of wrappers around a model, in the order that makes them right, and the border that no fault passes."""
+"""Builds the stack of wrappers around a model; the order matters. The outermost turns faults into errors."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from septet.ports import Model
 
 
 class Candidate(NamedTuple):
-    """A model by its whole name, with who bills for it."""
+    """A model with its full name and how it is billed."""
 
     name: str
     model: Model
@@ -28,10 +28,9 @@ class Candidate(NamedTuple):
 
 
 def make_resilient(candidates: Sequence[Candidate], policy: RetryPolicy, notify: Notify) -> Model:
-    """A model that finishes undamaged or stops resumable, whatever its service does.
+    """A model that gives a valid answer or raises an error after which the chat can be resumed.
 
-    Every attempt at a smaller or repaired request is itself retried; only a model that still fails gives way to the
-    next candidate.
+    Shortened and repaired requests are retried too; the next candidate is used only if all that fails.
     """
     wrapped = [(candidate.name, wrap(candidate, policy, notify)) for candidate in candidates]
     first = wrapped[0][1] if len(wrapped) == 1 else Fallback(wrapped, notify)
@@ -39,8 +38,8 @@ def make_resilient(candidates: Sequence[Candidate], policy: RetryPolicy, notify:
 
 
 def wrap(candidate: Candidate, policy: RetryPolicy, notify: Notify) -> Model:
-    """From the inside out."""
-    # What is said in words is read from a whole answer, without the thoughts about it.
+    """Wrap one candidate, from the inside out."""
+    # The text protocol parses complete answers without the thinking in them, so it wraps both.
     model = TextProtocol(Continuation(ThinkTags(UsageCheck(candidate.model))))
     model = Retry(RequestTimeout(model), policy, notify)
     model = ArgumentRepair(ContextLimit(model))
@@ -48,7 +47,7 @@ def wrap(candidate: Candidate, policy: RetryPolicy, notify: Notify) -> Model:
 
 
 class ErrorBoundary:
-    """What is left of a fault becomes the error that the port promises."""
+    """Turns faults that are left into the errors that the port allows."""
 
     def __init__(self, model: Model, name: str) -> None:
         self._model = model
