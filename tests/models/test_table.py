@@ -135,7 +135,7 @@ class Parrot:
 
 
 parrot = Provider(
-    form="parrot/WORD",
+    name_pattern="parrot/WORD",
     about="says one word",
     key_variable="PARROT_KEY",
     endpoint=lambda word, settings: Endpoint(model=word, key=parrot.key(settings)),
