@@ -92,3 +92,49 @@ async def test_an_example_that_a_hollow_program_meets_proves_nothing(tmp_path: P
     plan = Plan(items=(Requirement(id="P1", text="none", check=check),))
     state = await examine(tmp_path, cache, {"add.py": "def add(a, b):\n    print(a)\n"}, plan)
     assert state.work.evidence["P1"].detail == "passes without a working program, so it proves nothing"
+
+
+COUNTS = """\
+from pathlib import Path
+
+
+def add(a, b):
+    seen = Path("seen")
+    if seen.exists():
+        return 5
+    seen.{make}
+    return 6
+"""
+
+
+@pytest.mark.parametrize("make", ["write_text('1')", "mkdir()", "symlink_to('x')"])
+async def test_a_check_tells_the_next_one_nothing(tmp_path: Path, cache: Path, make: str) -> None:
+    first = ExampleHolds(call="add.add(2, 3)", value="6")
+    second = ExampleHolds(call="add.add(2, 3)", value="5")
+    items = (Requirement(id="P1", text="a", check=first), Requirement(id="P2", text="b", check=second))
+    source = COUNTS.replace("{make}", make).replace("seen.exists()", "seen.is_symlink() or seen.exists()")
+    state = await examine(tmp_path, cache, {"add.py": source}, Plan(items=items))
+    assert [line.item.id for line in report(state) if line.is_met] == ["P1"]
+
+
+async def test_what_the_plans_run_made_is_there_for_every_check_and_what_checks_made_at_the_end(
+    tmp_path: Path, cache: Path
+) -> None:
+    source = """\
+import sys
+from pathlib import Path
+
+data = Path("data.txt")
+if len(sys.argv) == 1:
+    data.write_text("5")
+else:
+    print(data.read_text())
+    data.write_text("changed")
+    Path(sys.argv[1]).write_text("made")
+"""
+    first = CommandSucceeds(command="python add.py one.txt", prints="5")
+    second = CommandSucceeds(command="python add.py two.txt", prints="5")
+    items = (Requirement(id="P1", text="a", check=first), Requirement(id="P2", text="b", check=second))
+    state = await examine(tmp_path, cache, {"add.py": source}, Plan(items=items, run="python add.py"))
+    assert [line.item.id for line in report(state) if line.is_met] == ["P1", "P2"]
+    assert {path.name for path in (tmp_path / "work").glob("*.txt")} == {"data.txt", "one.txt", "two.txt"}

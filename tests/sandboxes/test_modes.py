@@ -1,6 +1,7 @@
 """Programs with a window and servers end by themselves in these modes, and leave what they showed."""
 
 import shutil
+from ctypes.util import find_library
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -68,6 +69,34 @@ async def test_a_program_that_shows_nothing_is_a_failure_that_says_so(tmp_path: 
     assert result.exit_code == 1
     assert "nothing was shown" in result.stderr
     assert result.changes == ()
+
+
+ON_THE_BACKGROUND = """
+import ctypes, time
+x = ctypes.CDLL("libX11.so.6")
+x.XOpenDisplay.restype, x.XDefaultRootWindow.restype = ctypes.c_void_p, ctypes.c_ulong
+display = ctypes.c_void_p(x.XOpenDisplay(None))
+root = ctypes.c_ulong(x.XDefaultRootWindow(display))
+x.XSetWindowBackground(display, root, ctypes.c_ulong(0xFF0000))
+x.XClearWindow(display, root)
+x.XFlush(display)
+open("drawn", "w").write("1")
+time.sleep(600)
+"""
+
+
+@needs_a_screen
+async def test_a_picture_that_the_program_made_itself_is_no_window(tmp_path: Path) -> None:
+    result = await shown(tmp_path, "open('screenshot.png', 'wb').write(b'mine')")
+    assert [change.path for change in result.changes] == []
+
+
+@needs_a_screen
+@pytest.mark.skipif(find_library("X11") is None, reason="libX11 is not installed here")
+async def test_a_drawing_on_the_background_is_no_window(tmp_path: Path) -> None:
+    result = await shown(tmp_path, ON_THE_BACKGROUND, seconds=3.0)
+    assert result.exit_code == 1
+    assert [change.path for change in result.changes] == ["drawn"]
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (404, 0), (500, 1)])

@@ -11,15 +11,18 @@ from septet.domain.events import (
     Confirmation,
     Event,
     PersonSpoke,
+    PlanApproved,
     PlanProposed,
     ReviewGiven,
     TurnOpened,
     VersionWritten,
 )
+from septet.domain.files import FileRef, tree_of
+from septet.domain.plans import CommandSucceeds, Requirement, plan_digest
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
 from septet.team.context import context_of
-from septet.team.evidence import is_done, report, shortcomings
+from septet.team.evidence import is_done, report, run_tests, shortcomings
 from septet.team.floor import End, Move, Speak
 from septet.team.reviews import ReadReview, judge_review
 from septet.team.small_form import evident_review
@@ -54,8 +57,11 @@ def test_a_wish_is_a_line_of_the_table_that_prevents_done_until_a_new_version_wa
     assert "W1 is not met (no version since)" in shortcomings(chat(RESUMED))
     changed = [*RESUMED, *version(2, "b"), *ran(2, "b", green=True)]
     assert wish_line(chat(changed))[2:] == (False, "not accepted")
-    assert next_after(changed) == Speak(speaker="reviewer")
-    accepted = [*changed, *reviewed(2, accept=True)]
+    assert next_after(changed) == Speak(speaker="planner"), "who looks whether the wish needs a check"
+    assert "The whole plan again" in told("planner", changed)
+    looked = [*changed, TurnOpened(speaker="planner"), PlanProposed(plan=PLAN)]
+    assert next_after(looked) == Speak(speaker="reviewer"), "the same plan needs no new approval"
+    accepted = [*looked, *reviewed(2, accept=True)]
     assert next_after(accepted) == End(reason="done", detail="every check passed")
     assert wish_line(chat(accepted))[2:] == (True, "accepted by the reviewer")
     assert "✓  W1 make it blue, please" in report_table(chat(accepted))
@@ -141,3 +147,76 @@ def test_thanks_and_praise_ask_for_nothing(words: str) -> None:
     assert next_after([*DONE, PersonSpoke(text=words)]) == End(reason="done", detail="every check passed")
     assert chat([*CONSULTED, PersonSpoke(text=words)]).plan.wishes == ()
     assert chat([*CONSULTED, PersonSpoke(text=f"{words} but blue")]).plan.wishes != ()
+
+
+def test_the_table_says_who_wrote_what_shows_each_requirement() -> None:
+    state = chat([*planned(), *version(1, "a"), *ran(1, "a", green=True)])
+    assert [(line.item.id, line.author, line.own_tests) for line in report(state)] == [
+        ("P1", "coder", True),
+        ("P2", "planner", False),
+    ]
+    table = report_table(state)
+    assert "coder only" in table
+    assert "planner" in table
+
+
+def test_a_check_that_the_person_wrote_stays_the_persons_in_the_planners_next_plan() -> None:
+    mine = replace(PLAN, items=(PLAN.items[0], replace(PLAN.items[1], check=CommandSucceeds(command="x"))))
+    more = replace(
+        mine, items=(*mine.items, Requirement(id="P3", text="t", check=CommandSucceeds(command="y")))
+    )
+    state = chat(
+        [STARTED, PlanProposed(plan=PLAN), PlanProposed(plan=mine, by="person"), PlanProposed(plan=more)]
+    )
+    assert [line.author for line in report(state)][1:] == ["person", "planner"]
+
+
+@pytest.mark.parametrize(
+    ("command", "tests"),
+    [
+        ("python add.py 2 3", None),
+        ("python -m pytest -q", ""),
+        ("python -m pytest test_add.py::test_sum", "test_add.py::test_sum"),
+        ("python test_add.py", "test_add.py"),
+    ],
+)
+def test_a_command_that_runs_tests_is_as_good_as_their_author(command: str, tests: str | None) -> None:
+    assert run_tests(command) == tests
+
+
+def test_tests_that_the_person_wrote_by_hand_are_the_persons() -> None:
+    files = (FileRef(path="add.py", sha256="a", size=9), FileRef(path="test_add.py", sha256="h", size=9))
+    by_hand = VersionWritten(number=2, files=files, tree=tree_of(files), found=True)
+    after = (FileRef(path="add.py", sha256="b", size=9), files[1])
+    events = [*planned(), *version(1, "a"), by_hand]
+    assert report(chat(events))[0].author == "person"
+    kept = VersionWritten(number=3, files=after, tree=tree_of(after))
+    assert report(chat([*events, TurnOpened(speaker="coder"), kept]))[0].author == "person"
+
+
+def test_a_strict_team_takes_nothing_as_met_by_the_coders_own_tests_alone() -> None:
+    strict = replace(STARTED, team=replace(TEAM, strict=True))
+    green = [*planned()[1:], *version(1, "a"), *ran(1, "a", green=True), *reviewed(1, accept=True)]
+    assert is_done(chat([STARTED, *green]))
+    assert not is_done(chat([strict, *green]))
+    assert shortcomings(chat([strict, *green])) == [
+        "P1 is not met (1 passed; nothing but the coder's own tests shows it)"
+    ]
+    both = replace(PLAN, items=(PLAN.items[0], replace(PLAN.items[1], text=PLAN.items[0].text)))
+    plan = [PlanProposed(plan=both), PlanApproved(plan=plan_digest(both))]
+    assert is_done(chat([strict, *plan, *green[5:]])), (
+        "another check of the same requirement is the planner's"
+    )
+
+
+def test_a_wish_becomes_a_requirement_whose_check_has_to_pass_before_done() -> None:
+    blue = Requirement(id="P3", text="it is blue", check=CommandSucceeds(command="python add.py --colour"))
+    longer = replace(PLAN, items=(*PLAN.items, blue))
+    changed = [*RESUMED, *version(2, "b"), *ran(2, "b", green=True)]
+    amended = [*changed, TurnOpened(speaker="planner"), PlanProposed(plan=longer)]
+    assert next_after(amended) == Speak(speaker="proxy"), "another plan has to be approved"
+    approved = [*amended, TurnOpened(speaker="proxy"), PlanApproved(plan=plan_digest(longer))]
+    assert next_after(approved) == Speak(speaker="runner")
+    state = chat(approved)
+    assert [line.detail for line in report(state)][2:] == ["not checked", "not accepted"]
+    assert not is_done(chat([*approved, *reviewed(2, accept=True)]))

@@ -75,6 +75,7 @@ export interface TeamSpec {
   approve?: 'ask' | 'auto';
   stepwise?: boolean;
   consult?: boolean;
+  strict?: boolean;
   refusals?: number;
   help_after?: number;
   stuck_after?: number;
@@ -114,7 +115,7 @@ export interface ChatHalted {
 }
 
 export interface ChatEnded {
-  reason: 'accepted' | 'answered' | 'bound' | 'claimed' | 'done' | 'error' | 'no_progress' | 'rounds' | 'stopped';
+  reason: 'accepted' | 'answered' | 'bound' | 'challenged' | 'claimed' | 'done' | 'error' | 'no_progress' | 'rounds' | 'stopped';
   detail?: string;
   by?: string;
 }
@@ -256,12 +257,26 @@ export interface Plan {
 
 export interface PlanProposed {
   plan: Plan;
-  by?: 'person' | 'planner' | 'septet';
+  by?: 'manager' | 'person' | 'planner' | 'septet';
 }
 
 export interface PlanApproved {
   plan: string;
   by?: 'flag' | 'person';
+}
+
+export interface CheckChallenged {
+  by: string;
+  item: string;
+  reason: string;
+  instead?: string;
+}
+
+export interface ChallengeDecided {
+  by: string;
+  item: string;
+  stands: boolean;
+  reason: string;
 }
 
 export interface SpeakerChosen {
@@ -536,7 +551,7 @@ export interface Delivered {
 export interface Summary {
   chat: string;
   goal: string;
-  phase: 'accepted' | 'answered' | 'bound' | 'claimed' | 'damaged' | 'done' | 'error' | 'going' | 'no_progress' | 'rounds' | 'stopped' | 'waiting';
+  phase: 'accepted' | 'answered' | 'bound' | 'challenged' | 'claimed' | 'damaged' | 'done' | 'error' | 'going' | 'no_progress' | 'rounds' | 'stopped' | 'waiting';
   status: string;
   seq: number;
   started: number;
@@ -568,6 +583,7 @@ export interface RequirementView {
   check: string;
   met: boolean | null;
   evidence: string;
+  author: string;
 }
 
 export interface PlanView {
@@ -592,7 +608,7 @@ export interface ChatView {
   members: MemberView[];
   person: string;
   plans: boolean;
-  phase: 'accepted' | 'answered' | 'bound' | 'claimed' | 'damaged' | 'done' | 'error' | 'going' | 'no_progress' | 'rounds' | 'stopped' | 'waiting';
+  phase: 'accepted' | 'answered' | 'bound' | 'challenged' | 'claimed' | 'damaged' | 'done' | 'error' | 'going' | 'no_progress' | 'rounds' | 'stopped' | 'waiting';
   label: string;
   status: string;
   ending: RunOutcome | null;
@@ -656,6 +672,8 @@ export type Event =
   | Envelope<'septet.work_accepted', WorkAccepted>
   | Envelope<'septet.plan_proposed', PlanProposed>
   | Envelope<'septet.plan_approved', PlanApproved>
+  | Envelope<'septet.check_challenged', CheckChallenged>
+  | Envelope<'septet.challenge_decided', ChallengeDecided>
   | Envelope<'septet.speaker_chosen', SpeakerChosen>
   | Envelope<'septet.terminated', Terminated>
   | Envelope<'septet.facts_changed', FactsChanged>

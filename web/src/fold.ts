@@ -64,6 +64,9 @@ export function fold(view: View, event: Event, text: EventText): void {
       return add({ ...entry, kind: 'person', who: 'person', text: event.data.text, to: event.data.to ?? '' });
     case 'septet.work_accepted':
       return note('person', 'Accepted as it is', 'good');
+    case 'septet.check_challenged':
+    case 'septet.challenge_decided':
+      return note(event.data.by, text.text ?? '');
     case 'septet.plan_proposed':
       return amend(view, { plan: { plan: event.data.plan, checks: text.checks ?? [] } });
     case 'septet.plan_approved':

@@ -80,6 +80,7 @@ function Requirement({ one, check = false }: { one: RequirementView; check?: boo
           <>
             <br />
             <code class="check">{visible(one.check)}</code>
+            <span class="quiet"> by {visible(one.author)}</span>
           </>
         )}
         {one.evidence && <p class="quiet">{visible(one.evidence)}</p>}

@@ -15,6 +15,7 @@ const MARKS: Record<Summary['phase'], string> = {
   answered: '✓',
   rounds: '✓',
   claimed: '✗',
+  challenged: '◆',
   stopped: '■',
   bound: '■',
   no_progress: '■',

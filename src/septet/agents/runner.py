@@ -197,6 +197,7 @@ class RunContext:
             await in_thread(lambda: make_folder(self.workspace.root))  # the run before may have shut it
             if started.purpose in ("run", "tests", "check"):  # or have rewritten what it is judged by
                 await self.write_newest(state)
+                await self.remove_traces(state)
             job = replace(self.mounted(evidence_job(state, started, self.workspace)), mode=mode)
             result = await self.run_reported(job, state.chat, speaker, started)
             old = any(change.kind == "changed" for change in result.changes)
@@ -222,6 +223,26 @@ class RunContext:
         script = await in_thread(lambda: script_of(job.workspace))
         output = whole.decode(errors="replace")
         return replace(result, tests=read_report(started.command, script, output, job.place))
+
+    async def remove_traces(self, state: State) -> None:
+        """A check begins with the version and what the plan's run has made: no test or check tells another anything."""
+        traces, made = traces_of(state), made_by_run(state)
+        for path in sorted(traces, key=lambda one: one.count("/"), reverse=True):
+            await in_thread(lambda path=path: self.remove(path, traces[path]))
+        await self.put_back({path: digest for path, digest in made.items() if digest})
+
+    def remove(self, path: str, digest: str) -> None:
+        if self.scratch is not None:
+            self.scratch.remove(path)
+        else:
+            self.workspace.remove_known(path, (digest or self.workspace.digest(path), ""))
+
+    async def put_back(self, files: Mapping[str, str]) -> None:
+        """Files that runs have made, as they were."""
+        for path, digest in files.items():
+            if await in_thread(lambda path=path: self.workspace.digest(path)) != digest:
+                content = await self.blobs.get(digest)
+                await in_thread(lambda path=path, content=content: self.workspace.write(path, content))
 
     async def content(self, path: str) -> bytes | None:
         """What stands there, also where the team's copy leaves out what the person's folder has."""
@@ -309,6 +330,7 @@ async def run_and_check(
     controls = possible_controls(await program_of(state, run_context.blobs, run_context.scratch))
     while (planned := next_run(state, controls, whole=whole)) is not None:
         state = await one_run(name, state, record, run_context, planned)
+    await run_context.put_back({path: digest for path, digest in traces_of(state).items() if digest})
     for item in state.plan.items:
         if item.id not in state.work.evidence and not isinstance(item.check, Judged):
             state = await record(await find_evidence(state, item, run_context))
@@ -324,6 +346,29 @@ async def set_up(state: State, record: Record, run_context: RunContext) -> State
     named = await in_thread(lambda: requirements(scratch.base.root))
     missing = state.work.provisions.fresh(MissingPackages(distributions=named))
     return await install_missing(state, record, packages, missing)
+
+
+def made_by_run(state: State) -> dict[str, str]:
+    """What the plan's run has made or changed, by path; the version's own files are written anyway."""
+    own = {file.path for file in state.work.files}
+    runs = [run for run in state.work.runs if run.purpose == "run"]
+    changes = [
+        one for run in runs for one in run.result.changes if one.kind != "deleted" and one.path not in own
+    ]
+    return {one.path: one.sha256 for one in changes}
+
+
+def traces_of(state: State) -> dict[str, str]:
+    """What tests and checks have created, by path, and nobody has deleted since; folders and links have no digest."""
+    found: dict[str, str] = {}
+    for run in state.work.runs:
+        if run.purpose in ("tests", "check"):
+            found |= {one.path: one.sha256 for one in run.result.changes if one.kind == "new"}
+            found |= dict.fromkeys(run.result.others, "")
+            for one in run.result.changes:
+                if one.kind == "deleted":
+                    found.pop(one.path, None)
+    return {path: digest for path, digest in found.items() if path not in made_by_run(state)}
 
 
 async def take_baseline(name: str, state: State, record: Record, run_context: RunContext) -> State:

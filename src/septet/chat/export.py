@@ -14,11 +14,13 @@ from septet.domain.events import (
     BaseMoved,
     BaseSurveyed,
     BudgetReached,
+    ChallengeDecided,
     ChatContinued,
     ChatEnded,
     ChatEvent,
     ChatHalted,
     ChatStarted,
+    CheckChallenged,
     DataDescribed,
     DecisionRecorded,
     Delivered,
@@ -35,6 +37,7 @@ from septet.domain.events import (
     PackagesWanted,
     PersonSpoke,
     PlanApproved,
+    PlanEvent,
     PlanProposed,
     Recorded,
     ReplyRefused,
@@ -250,12 +253,29 @@ def talk_text(event: TalkEvent) -> tuple[str, str]:
             return "person", text
         case WorkAccepted():
             return "person", "accepted as it is"
+        case PlanProposed() | PlanApproved() | CheckChallenged() | ChallengeDecided():
+            return planning_text(event)
+        case _:
+            assert_never(event)
+
+
+def planning_text(event: PlanEvent) -> tuple[str, str]:
+    match event:
         case PlanApproved(by=by):
             return "person", "approved" if by == "person" else "approved (without asking)"
         case PlanProposed(plan=plan, by=by):
             return ("person", f"this plan:\n{plan_text(plan)}") if by == "person" else ("", "")
+        case CheckChallenged() | ChallengeDecided():
+            return event.by, challenge_words(event)
         case _:
             assert_never(event)
+
+
+def challenge_words(event: CheckChallenged | ChallengeDecided) -> str:
+    if isinstance(event, ChallengeDecided):
+        return f"the check of {event.item} {'stands' if event.stands else 'is wrong'}: {event.reason}"
+    instead = f"; instead: {event.instead}" if event.instead else ""
+    return f"the check of {event.item} is wrong: {event.reason}{instead}"
 
 
 def run_text(run: RunFinished) -> str:

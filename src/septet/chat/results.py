@@ -73,6 +73,10 @@ class ReportLine(Value, omit_defaults=False):
     met: bool
     evidence: str
     version: int
+    author: str = ""
+    """Who wrote what shows it: the person, the repository, the planner, the coder."""
+    own_tests: bool = False
+    """Nothing but tests of the coder's own shows the requirement."""
 
 
 class Result(Value, omit_defaults=False):
@@ -107,6 +111,8 @@ def result_of(state: State) -> Result:
             met=line.is_met,
             evidence=line.detail,
             version=number,
+            author=line.author,
+            own_tests=line.own_tests,
         )
         for line in report(state)
     )
@@ -114,7 +120,7 @@ def result_of(state: State) -> Result:
         chat=state.chat,
         status=status,
         detail=ended.detail if ended else state.halted.text if state.halted else "",
-        exit_code=0 if status in FINISHED else 3,
+        exit_code=0 if status in FINISHED else 4 if status == "challenged" else 3,
         versions=len(state.work.versions),
         workspace=state.workspace,
         evidence=lines,
@@ -131,6 +137,7 @@ ENDINGS: dict[EndReason, str] = {
     "claimed": "claimed by {by}, not proven",
     "answered": "answered",
     "rounds": "rounds over",
+    "challenged": "check challenged",
     "bound": "stopped unfinished, a bound was reached",
     "no_progress": "stopped unfinished, no progress",
     "error": "stopped unfinished, an error",
@@ -143,7 +150,7 @@ QUESTION_VERBS = {
     "step": "grant a step",
     "packages": "allow packages",
 }
-TABLE_HEADER = ("", "requirement", "check", "evidence", "version")
+TABLE_HEADER = ("", "requirement", "check", "by", "evidence", "version")
 
 
 WITHOUT_PROGRAM = {
@@ -229,8 +236,9 @@ def report_table(state: State, width: int = 120) -> str:
     if not lines or state.work.version is None:
         return ""
     rows = [TABLE_HEADER, *(report_row(line, state.work.version.number) for line in lines)]
-    available = max(60, width) - 18
-    max_widths = [1, available * 2 // 5, available // 3, available - available * 2 // 5 - available // 3, 7]
+    available = max(60, width) - 30
+    wide, middle = available * 2 // 5, available // 3
+    max_widths = [1, wide, middle, 10, available - wide - middle, 7]
     widths = [
         min(max_width, max(map(len, column)))
         for max_width, column in zip(max_widths, zip(*rows, strict=True), strict=True)
@@ -251,9 +259,15 @@ def report_row(line: EvidenceLine, version: int) -> tuple[str, ...]:
         "✓" if line.is_met else "✗",
         f"{item.id} {item.text}",
         check_text(item.check),
+        author_text(line),
         line.detail,
         f"v{version}",
     )
+
+
+def author_text(line: EvidenceLine) -> str:
+    """Who wrote what shows it; `coder only` where nobody else has."""
+    return "coder only" if line.own_tests else line.author
 
 
 def clip(text: str, width: int) -> str:

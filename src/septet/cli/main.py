@@ -49,6 +49,11 @@ COMMANDS = {
     "facts": ("septet.cli.facts:facts", "What every team that works in a project is told."),
     "mcp": ("septet.cli.mcp:mcp", "Servers whose tools the assistants may use too."),
     "eval": ("septet.cli.eval:evaluate", "Measure a team by tasks with hidden tests."),
+    "audit": ("septet.cli.audit:audit", "Which failure modes a transcript shows, ours or another program's."),
+    "gauntlet": (
+        "septet.cli.gauntlet:gauntlet",
+        "Teams that misbehave in every known way, and how they end here.",
+    ),
     "exec": ("septet.cli.exec:execute", "Run something exactly as the runner would."),
     "completion": ("septet.cli.completion:completion", "Completion for bash, zsh and fish."),
     "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),

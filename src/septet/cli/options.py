@@ -84,6 +84,7 @@ class Programs:
     """How programs are run, and what they may use."""
 
     run_as: "RunAs | None" = None
+    strict: bool = False
     network: "Network | None" = None
     packages: "Policy | None" = None
     unsafe_local: bool = False
@@ -245,6 +246,7 @@ OPTIONS = [
         type=click.Choice(["auto", "script", "screen", "server", "cells"]),
         help="How programs are run: cells is one kernel for all code (team pair).",
     ),
+    click.option("--strict", is_flag=True, help="The coder's own tests alone prove nothing."),
     click.option(
         "--network", type=Reach(), help="What programs can reach: off (default), on, or HOST,HOST:PORT."
     ),
@@ -300,6 +302,7 @@ def with_options(team: "TeamSpec", options: Options) -> "TeamSpec":
         approve=approve,
         stepwise=consent.step or team.stepwise,
         run=programs.run_as or team.run,
+        strict=programs.strict or team.strict,
         network=programs.network or team.network,
         packages=programs.packages or team.packages,
     )

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from septet.chat.export import base_text, package_text, tool_text
+from septet.chat.export import base_text, challenge_words, package_text, tool_text
 from septet.chat.results import control_text, spending_text, time_text, turn_spending_text
 from septet.common.text import pluralize, printable
 from septet.domain.events import (
     AnswerGiven,
     BaseEvent,
+    ChallengeDecided,
+    CheckChallenged,
     DataDescribed,
     DecisionRecorded,
     Event,
@@ -212,6 +214,8 @@ def talk_line(event: Event) -> Words:
             return "exemplar", f"an example from {source}: {title}" if code else "no example"
         case WorkAccepted():
             return "person", "accepted as it is"
+        case CheckChallenged() | ChallengeDecided():
+            return event.by, challenge_words(event)
         case ReplyRefused(role=role, reason=reason, shown=shown):
             why = reason.partition("\n")[0] if shown else reason  # what follows are the person's own files
             return "septet", f"the {role}'s reply was refused: {why}"

@@ -135,10 +135,11 @@ class WorkAccepted(Value):
 
 class PlanProposed(Value):
     """`by` the planner, whose words are in the log, by the person, who wrote or edited it, or by Septet, where the goal
-    says it all."""
+    says it all. A manager's is its task to the coder: the checks that it named, which nobody has to approve.
+    """
 
     plan: Plan
-    by: Literal["planner", "person", "septet"] = "planner"
+    by: Literal["planner", "person", "septet", "manager"] = "planner"
 
 
 class PlanApproved(Value):
@@ -146,6 +147,24 @@ class PlanApproved(Value):
 
     plan: str
     by: Literal["person", "flag"] = "person"
+
+
+class CheckChallenged(Value):
+    """The coder says that the check of a requirement is wrong, why, and what should be checked instead."""
+
+    by: str
+    item: str
+    reason: str
+    instead: str = ""
+
+
+class ChallengeDecided(Value):
+    """What was said to a challenge: the check `stands`, or it is wrong. A plan with another check decides it too."""
+
+    by: str
+    item: str
+    stands: bool
+    reason: str
 
 
 class Confirmation(Value):
@@ -417,9 +436,9 @@ BaseEvent = BaseSurveyed | BaseMoved | DeliveryStarted | Delivered
 GroupEvent = SpeakerChosen | Terminated | FactsChanged
 StopEvent = ChatHalted | ChatEnded | BudgetReached | StopRequested
 ChatEvent = ChatStarted | ChatContinued | TurnOpened | StepGranted | StopEvent
-TalkEvent = (
-    MemberBriefed | ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanProposed | PlanApproved
-)
+ChallengeEvent = CheckChallenged | ChallengeDecided
+PlanEvent = PlanProposed | PlanApproved | ChallengeEvent
+TalkEvent = MemberBriefed | ModelAnswered | ReplyRefused | PersonSpoke | WorkAccepted | PlanEvent
 WorkEvent = (
     VersionWritten | RunStarted | RunFinished | EvidenceFound | ReviewGiven | DecisionRecorded | ExampleGiven
 )

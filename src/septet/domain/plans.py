@@ -131,6 +131,10 @@ def custom_checks() -> dict[str, CheckForm]:
     return {**installed_checks(), **CUSTOM_CHECKS}
 
 
+Author = Literal["person", "repository", "planner", "septet", "manager", "coder", "reviewer"]
+"""Who wrote what shows that a requirement is met."""
+
+
 class Requirement(Value):
     """One thing the program must do, and how we will know."""
 
@@ -149,6 +153,24 @@ class Wish(Value):
     text: str
     said: int
     version: int = 0
+    planned: bool = False
+    """The planner has given it requirements with checks."""
+
+
+class Challenge(Value):
+    """What the coder says against the check of a requirement, and what was said to it.
+
+    `times` is how often it was said; `stands` is whether the check holds all the same: None while nobody has decided.
+    """
+
+    item: str
+    by: str
+    reason: str
+    instead: str = ""
+    times: int = 1
+    stands: bool | None = None
+    decided_by: str = ""
+    answer: str = ""
 
 
 class Plan(Value):

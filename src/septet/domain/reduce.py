@@ -1,6 +1,6 @@
 """`reduce(state, recorded) -> state`: the only writer of state. A chat is the fold of its log."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -12,11 +12,14 @@ from septet.domain.events import (
     BaseMoved,
     BaseSurveyed,
     BudgetReached,
+    ChallengeDecided,
+    ChallengeEvent,
     ChatContinued,
     ChatEnded,
     ChatEvent,
     ChatHalted,
     ChatStarted,
+    CheckChallenged,
     DataDescribed,
     DecisionRecorded,
     Delivered,
@@ -34,6 +37,7 @@ from septet.domain.events import (
     PackagesWanted,
     PersonSpoke,
     PlanApproved,
+    PlanEvent,
     PlanProposed,
     Recorded,
     ReplyRefused,
@@ -58,9 +62,9 @@ from septet.domain.events import (
 from septet.domain.examples import signature
 from septet.domain.facts import apply_change
 from septet.domain.files import ANY, FileRef
-from septet.domain.plans import Wish, plan_digest
+from septet.domain.plans import Author, Challenge, Check, Plan, Wish, check_text, plan_digest
 from septet.domain.runs import NO_FAILURES
-from septet.domain.state import Base, FloorState, Spending, SpendingState, State, Turn, WorkState
+from septet.domain.state import Base, FloorState, PlanState, Spending, SpendingState, State, Turn, WorkState
 from septet.domain.teams import Budget
 
 ALL_STEPS = 1 << 53
@@ -124,6 +128,7 @@ def reduce_continuation(state: State, budget: Budget) -> State:
     return replace(
         state,
         budget=budget,
+        plan=replace(state.plan, challenges=()),
         ended=None,
         before_end=None,
         stop_requested=False,
@@ -180,15 +185,88 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             return close_person_turn(reduce_words(state, event))
         case WorkAccepted():
             return close_person_turn(replace(state, work=replace(state.work, accepted=True)))
-        case PlanProposed(plan=plan):
-            proposed = replace(state.plan, current=plan, approved=False, met_before={})
-            return finish_turn(drop_known_remarks(replace(state, plan=proposed)))
+        case PlanProposed() | PlanApproved() | CheckChallenged() | ChallengeDecided():
+            return reduce_planning(state, event)
+        case _:
+            assert_never(event)
+
+
+def reduce_planning(state: State, event: PlanEvent) -> State:
+    match event:
+        case PlanProposed():
+            return finish_turn(drop_known_remarks(reduce_plan(state, event)))
         case PlanApproved(plan=digest):
             plan = state.plan
             current = plan.current is not None and plan_digest(plan.current) == digest
             return close_person_turn(replace(state, plan=replace(plan, approved=plan.approved or current)))
+        case CheckChallenged() | ChallengeDecided():
+            return finish_turn(replace(state, plan=reduce_challenge(state.plan, event)))
         case _:
             assert_never(event)
+
+
+def reduce_plan(state: State, event: PlanProposed) -> State:
+    """Another plan: what was found out by checks that it has no longer is forgotten."""
+    plan = event.plan
+    checks = {item.id: item.check for item in plan.items}
+    before = {item.id: item.check for item in state.plan.items}
+    opened_at = state.floor.turn.opened_at if state.floor.turn else state.seq
+    proposed = replace(
+        state.plan,
+        current=plan,
+        approved=event.by == "manager" or (state.plan.approved and state.plan.current == plan),
+        met_before={},
+        authors=check_authors(state, plan, event.by),
+        wishes=tuple(replace(one, planned=one.planned or one.said < opened_at) for one in state.plan.wishes),
+        challenges=tuple(
+            decide(one, event.by, stands=True, reason="the check is in the new plan too")
+            for one in state.plan.challenges
+            if checks.get(one.item) == before.get(one.item)
+        ),
+    )
+    if state.plan.current == plan:
+        return replace(state, plan=proposed)
+    same_run = state.plan.current is not None and state.plan.current.run == plan.run
+    return replace(state, plan=proposed, work=forget_checks(state.work, checks, same_run=same_run))
+
+
+def forget_checks(work: WorkState, checks: Mapping[str, Check], *, same_run: bool) -> WorkState:
+    evidence = {name: one for name, one in work.evidence.items() if checks.get(name) == one.check}
+    runs = [
+        run
+        for run in work.runs
+        if (run.purpose not in ("check", "hollow check") or run.about in evidence)
+        and (run.purpose != "run" or same_run)
+    ]
+    return replace(work, evidence=evidence, runs=tuple(runs), review=None)
+
+
+def reduce_challenge(plan: PlanState, event: ChallengeEvent) -> PlanState:
+    """Who says the same again opens it again, and it is counted."""
+    known = {one.item: one for one in plan.challenges}
+    old = known.get(event.item)
+    match event:
+        case CheckChallenged(by=by, item=item, reason=reason, instead=instead):
+            times = old.times + 1 if old else 1
+            known[item] = Challenge(item=item, by=by, reason=reason, instead=instead, times=times)
+        case ChallengeDecided(by=by, stands=stands, reason=reason):
+            if old is not None:
+                known[event.item] = decide(old, by, stands=stands, reason=reason)
+        case _:
+            assert_never(event)
+    return replace(plan, challenges=tuple(known.values()))
+
+
+def decide(challenge: Challenge, by: str, *, stands: bool, reason: str) -> Challenge:
+    if challenge.stands is not None:
+        return challenge
+    return replace(challenge, stands=stands, decided_by=by, answer=reason)
+
+
+def check_authors(state: State, plan: Plan, by: Author) -> dict[str, Author]:
+    """Who proposes a plan has written the checks that the plan before it had not."""
+    texts = [check_text(item.check) for item in plan.items]
+    return {text: state.plan.authors.get(text, by) for text in texts}
 
 
 def reduce_group(state: State, event: GroupEvent) -> State:

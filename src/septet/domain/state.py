@@ -34,7 +34,7 @@ from septet.domain.events import (
 from septet.domain.files import FileRef
 from septet.domain.messages import Usage
 from septet.domain.packages import Provisions
-from septet.domain.plans import Plan, Requirement, Wish
+from septet.domain.plans import Author, Challenge, Plan, Requirement, Wish
 from septet.domain.teams import Budget, TeamSpec
 from septet.domain.trail import Trail
 
@@ -112,6 +112,10 @@ class PlanState(Value):
     approved: bool = False
     wishes: tuple[Wish, ...] = ()
     """What the person has asked for since the plan was approved."""
+    challenges: tuple[Challenge, ...] = ()
+    """Checks of the plan that the coder says are wrong, each once."""
+    authors: Mapping[str, Author] = {}
+    """Who wrote each of the plan's checks, by the check's text."""
     met_before: Mapping[str, int] = {}
     """Requirements of the plan that earlier versions met, and the last of these versions: failing one is a regression.
     """

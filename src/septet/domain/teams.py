@@ -17,9 +17,19 @@ ALIASES = {"admin": "manager", "user_proxy": "proxy", "examplar": "exemplar"}
 
 RunAs = Literal["auto", "script", "screen", "server", "cells"]
 EndReason = Literal[
-    "done", "accepted", "claimed", "answered", "rounds", "bound", "no_progress", "error", "stopped"
+    "done",
+    "accepted",
+    "claimed",
+    "answered",
+    "rounds",
+    "challenged",
+    "bound",
+    "no_progress",
+    "error",
+    "stopped",
 ]
-"""`done` is proven by checks, `claimed` is not; `answered` and `rounds` are ends of work that has no checks."""
+"""`done` is proven by checks, `claimed` is not; `answered` and `rounds` are ends of work that has no checks; at
+`challenged` the coder says that a check is wrong, and a person has to decide."""
 
 
 class Allowance(Value, forbid_unknown_fields=True):
@@ -104,7 +114,8 @@ class TeamSettings(Value, kw_only=True, forbid_unknown_fields=True):
     in a row a reply may be unusable, the same code may come, and a reviewer may want more of what is green.
     `run` is how programs are run where the plan does not say it; `warm` is which modules wait already imported.
     `tests` is the command that tests the program, instead of pytest: its exit code decides. `languages` says
-    what runs a file (`.kt: kotlinc -script`), beside what is known anyway.
+    what runs a file (`.kt: kotlinc -script`), beside what is known anyway. A `strict` team takes no requirement as
+    met by tests of the coder's own alone.
     """
 
     floor: str = "plan_then_iterate"
@@ -113,6 +124,7 @@ class TeamSettings(Value, kw_only=True, forbid_unknown_fields=True):
     approve: Literal["ask", "auto"] = "ask"
     stepwise: bool = False
     consult: bool = False
+    strict: bool = False
     refusals: int = 3
     help_after: int = 2
     stuck_after: int = 3

@@ -7,6 +7,8 @@ from septet.common.values import Value
 from septet.domain.events import PersonSpoke, RunFinished
 from septet.domain.files import is_test
 from septet.domain.plans import (
+    Author,
+    Check,
     CommandSucceeds,
     ExampleHolds,
     Judged,
@@ -16,12 +18,14 @@ from septet.domain.plans import (
     Serves,
     TestsPass,
     Wish,
+    check_text,
 )
 from septet.domain.pytest_report import TestReport
 from septet.domain.runs import HOLLOW, PlannedRun, RunResult
 from septet.domain.state import State
 from septet.team.baseline import (
     broken_tests,
+    found_tests_of,
     has_baseline,
     lost_tests,
     raw_tests_of,
@@ -45,6 +49,10 @@ class EvidenceLine(Value):
     item: Requirement
     is_met: bool
     detail: str
+    author: Author = "planner"
+    """Who wrote what shows it: the check, or the tests that it names."""
+    own_tests: bool = False
+    """Nothing but tests of the coder's own shows the requirement."""
 
 
 def planned_runs(state: State) -> list[PlannedRun]:
@@ -207,16 +215,65 @@ def wish_line(state: State, wish: Wish) -> EvidenceLine:
 
 
 def evidence_line(state: State, item: Requirement) -> EvidenceLine:
+    author = author_of(state, item.check)
     if isinstance(item.check, Judged):
-        return EvidenceLine(
-            item=item,
-            is_met=is_accepted(state),
-            detail="accepted by the reviewer" if is_accepted(state) else "not accepted",
-        )
+        detail = "accepted by the reviewer" if is_accepted(state) else "not accepted"
+        return EvidenceLine(item=item, is_met=is_accepted(state), detail=detail, author=author)
     found = state.work.evidence.get(item.id)
     if found is None:
-        return EvidenceLine(item=item, is_met=False, detail="not checked")
-    return EvidenceLine(item=item, is_met=found.passed, detail=found.detail)
+        return EvidenceLine(item=item, is_met=False, detail="not checked", author=author)
+    own = rests_on_own_tests(state, item)
+    met = found.passed and not (own and state.team.strict)
+    detail = (
+        f"{found.detail}; nothing but the coder's own tests shows it" if met != found.passed else found.detail
+    )
+    return EvidenceLine(item=item, is_met=met, detail=detail, author=author, own_tests=own)
+
+
+def author_of(state: State, check: Check) -> Author:
+    """Who wrote what decides: the check itself or, where it runs tests, these."""
+    if isinstance(check, Judged):
+        return check.by
+    if isinstance(check, Mends):
+        return "repository"
+    written = state.plan.authors.get(check_text(check), "planner")
+    if isinstance(check, TestsPass):
+        return tests_author(state, check.target)
+    named = run_tests(check.command) if isinstance(check, CommandSucceeds) else None
+    return written if named is None else tests_author(state, named)
+
+
+def run_tests(command: str) -> str | None:
+    """The tests that a command runs: a file of them, or all; None where it runs the program."""
+    words = command.split()
+    files = [word for word in words if is_test(word.partition("::")[0]) and "." in word]
+    if files:
+        return files[0]
+    return "" if {"pytest", "unittest"}.intersection(words) else None
+
+
+def tests_author(state: State, target: str) -> Author:
+    """The repository, where the tests are as they were found; the person, who wrote them by hand; else the coder."""
+    written = {file.path: file.sha256 for file in state.work.files if concerns(target, file.path)}
+    found = found_tests_of(state)
+    kept = found is not None and bool(found.about(target).cases) and not found.about(target).failed
+    if state.base is not None and state.base.survey.kind != "empty" and (kept or not written):
+        return "repository"
+    by_hand = [version for version in state.work.versions if version.found]
+    theirs = {(file.path, file.sha256) for version in by_hand for file in version.files}
+    return "person" if written and written.items() <= theirs else "coder"
+
+
+def concerns(target: str, path: str) -> bool:
+    """Whether the file holds tests at the target; nothing means all tests."""
+    where = target.partition("::")[0].rstrip("/")
+    return is_test(path) and (where in ("", ".", path) or path.startswith(f"{where}/"))
+
+
+def rests_on_own_tests(state: State, item: Requirement) -> bool:
+    """Whether nothing but tests of the coder shows it: a requirement may have further checks, of others."""
+    checks = [one.check for one in state.plan.items if one.text == item.text]
+    return all(author_of(state, one) == "coder" for one in checks)
 
 
 def shortcomings(state: State) -> list[str]:

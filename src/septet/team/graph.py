@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from septet.domain.runs import CONTROLS
 from septet.domain.state import State
 from septet.domain.teams import Edge, RoleSpec, TeamSpec
 from septet.team.floor import End, Floor, Move, Speak
@@ -17,7 +18,10 @@ def unrun(state: State) -> bool:
 
 
 def newest_run_failed(state: State) -> bool:
-    return bool(state.work.runs) and not state.work.runs[-1].result.succeeded
+    """The newest code did not run well, or fails a check that was named for it."""
+    runs = [run for run in state.work.runs if run.purpose not in CONTROLS]
+    unmet = any(not found.passed for found in state.work.evidence.values())
+    return bool(runs) and (not runs[-1].result.succeeded or unmet)
 
 
 GUARDS: Mapping[str, Guard] = {

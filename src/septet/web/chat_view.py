@@ -5,14 +5,24 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from septet.chat.export import base_text, package_text
+from septet.chat.export import base_text, challenge_words, package_text
 from septet.chat.names import CHAT_NAME
-from septet.chat.results import RunOutcome, ending_text, open_question, run_outcome, speaks_for_person, status
+from septet.chat.results import (
+    RunOutcome,
+    author_text,
+    ending_text,
+    open_question,
+    run_outcome,
+    speaks_for_person,
+    status,
+)
 from septet.common.values import Value
 from septet.domain.events import (
     BaseMoved,
     BaseSurveyed,
+    ChallengeDecided,
     ChatEnded,
+    CheckChallenged,
     Delivered,
     DeliveryStarted,
     Event,
@@ -151,6 +161,8 @@ class RequirementView(Value, omit_defaults=False):
     check: str
     met: bool | None
     evidence: str
+    author: str = ""
+    """Who wrote what shows it."""
 
 
 class PlanView(Value, omit_defaults=False):
@@ -239,6 +251,7 @@ def title_of(team: TeamSpec, name: str) -> str:
 
 SHORT_ENDINGS: dict[EndReason, str] = {
     "claimed": "not proven",
+    "challenged": "check challenged",
     "no_progress": "no progress",
     "rounds": "rounds over",
 }
@@ -294,6 +307,7 @@ def requirement_view(state: State, line: EvidenceLine) -> RequirementView:
         check=check_text(item.check),
         met=line.is_met if is_checked else None,
         evidence=line.detail if is_checked else "",
+        author=author_text(line),
     )
 
 
@@ -335,6 +349,8 @@ def event_text_for_page(event: Event) -> EventText | None:
             return EventText(text=capitalised(package_text(event)[1]))
         case BaseSurveyed() | BaseMoved() | DeliveryStarted() | Delivered():
             return EventText(text=capitalised(base_text(event)[1]))
+        case CheckChallenged() | ChallengeDecided():
+            return EventText(text=capitalised(challenge_words(event)))
         case ChatEnded(reason=reason):
             return EventText(text=f"Ended: {SHORT_ENDINGS.get(reason, reason)}")
         case _:

@@ -1,13 +1,16 @@
 """Runs a program on a virtual screen inside a sandbox and takes a screenshot.
 
 Run as `python -c SOURCE PICTURE SECONDS SETTLED NEEDED COMMAND…`: when the display has not changed for SETTLED
-seconds, or after SECONDS, writes the screenshot to PICTURE and kills the program. Exits with 0 if the program showed
-something or succeeded, with its own code if it failed, with 1 if it never showed anything. A program for which a
-window is optional has no time limit until it shows something; with an empty PICTURE it simply runs to its end.
+seconds, or after SECONDS, writes the screenshot to PICTURE and kills the program. Only a window that the X server
+reports counts as shown, not a drawing on the root window, and a PICTURE that the program wrote is removed. Exits with 0
+if the program showed something or succeeded, with its own code if it failed, with 1 if it never showed anything. A
+program for which a window is optional has no time limit until it shows something; with an empty PICTURE it simply runs
+to its end.
 """
 
 import hashlib
 import os
+import socket
 import struct
 import subprocess
 import sys
@@ -49,6 +52,54 @@ class Screen:
         with open(self.file, "rb") as file:
             return file.read()
 
+    def has_window(self) -> bool:
+        """Whether the server reports a window that can be seen."""
+        address = f"/tmp/.X11-unix/X{self.display[1:]}"  # noqa: S108  # where every X server listens
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(5)
+                connection.connect(address if os.path.exists(address) else f"\0{address}")
+                return any(is_seen(connection, one) for one in windows(connection))
+        except (OSError, struct.error):
+            return False
+
+
+def receive(connection: socket.socket, size: int) -> bytes:
+    content = b""
+    while len(content) < size and (piece := connection.recv(size - len(content))):
+        content += piece
+    return content
+
+
+def ask(connection: socket.socket, request: int, window: int) -> bytes:
+    """The answer to a request of the X protocol that is about one window."""
+    connection.sendall(struct.pack("<BxHI", request, 2, window))
+    answer = receive(connection, 32)
+    if answer[:1] != b"\1":
+        raise OSError("the server of windows refuses to answer")
+    return answer + receive(connection, 4 * struct.unpack("<I", answer[4:8])[0])
+
+
+def windows(connection: socket.socket) -> "list[int]":
+    """The windows on the screen's background (QueryTree)."""
+    connection.sendall(struct.pack("<BxHHHHxx", ord("l"), 11, 0, 0, 0))
+    head = receive(connection, 8)
+    if head[:1] != b"\1":
+        raise OSError("the server of windows lets nobody in")
+    setup = receive(connection, 4 * struct.unpack("<H", head[6:8])[0])
+    vendor = struct.unpack("<H", setup[16:18])[0]
+    start = 32 + (vendor + 3) // 4 * 4 + 8 * setup[21]
+    tree = ask(connection, 15, struct.unpack("<I", setup[start : start + 4])[0])
+    count = struct.unpack("<H", tree[16:18])[0]
+    return list(struct.unpack(f"<{count}I", tree[32 : 32 + 4 * count]))
+
+
+def is_seen(connection: socket.socket, window: int) -> bool:
+    """It is mapped (GetWindowAttributes), and larger than a dot (GetGeometry)."""
+    attributes, geometry = ask(connection, 3, window), ask(connection, 14, window)
+    width, height = struct.unpack("<HH", geometry[16:20])
+    return attributes[26] == 2 and struct.unpack("<H", attributes[12:14])[0] == 1 and width > 1 and height > 1
+
 
 def png(dump: bytes) -> bytes:
     """Convert an XWD dump to PNG."""
@@ -84,7 +135,7 @@ def watch(
         digest = hashlib.sha256(last).digest()
         if digest != last_digest:
             last_digest, since = digest, time.monotonic()
-        if last != empty:
+        if last != empty and screen.has_window():
             shown = last
             if time.monotonic() - since > settled:
                 break
@@ -109,13 +160,15 @@ def main() -> int:
     if not picture:
         return shell_code(program.wait())
     shown, was_shown = watch(screen, program, float(seconds), float(settled), needed == "needed")
-    if was_shown:
-        with open(picture, "wb") as file:
-            file.write(png(shown))
     code = program.poll()
     program.kill()
     program.wait()
     screen.process.kill()
+    if os.path.lexists(picture):  # whoever wrote it, it is not the screenshot
+        os.unlink(picture)
+    if was_shown:
+        with open(picture, "wb") as file:
+            file.write(png(shown))
     if code is None and not was_shown:
         sys.stderr.write(f"nothing was shown within {seconds} s\n")
         return 1

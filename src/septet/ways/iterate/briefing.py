@@ -22,6 +22,7 @@ from septet.team.briefing import (
     run_section,
     wishes_section,
 )
+from septet.team.challenges import challenge_section, decided_section, unplanned_wishes
 from septet.team.evidence import report
 from septet.team.reviews import review_text
 from septet.team.small_form import file_names, functions_of
@@ -87,13 +88,27 @@ That no other test which passes now fails later is demanded anyway: no requireme
 """
 
 
+AMEND = """\
+# What is wanted now
+The whole plan again: the requirements that it has, word for word, and after them a requirement with a check for each
+new wish. The plan as it is says that its checks show them already, or that nothing was asked for."""
+STRICT = """\
+# Strict
+Tests that the coder is yet to write prove nothing here: every requirement needs another check, such as an example."""
+
+
 def planner_sections(state: State, sources: Sources) -> list[str]:
     parts = [f"# Goal\n{state.goal}", *check_section(), *base_sections(state)]
     if state.base is not None and state.base.survey.tests:
         parts.append(MENDING.rstrip())
+    if state.team.strict:
+        parts.append(STRICT)
     if state.plan.current is not None:
         parts.append(f"# The plan that the person saw\n{plan_text(state.plan.current)}")
-    return parts + wishes_section(state) + remarks(state, "# The person wants it changed")
+    parts += challenge_section(state) + wishes_section(state)
+    if unplanned_wishes(state):
+        parts.append(AMEND)
+    return parts + remarks(state, "# The person wants it changed")
 
 
 def check_section() -> list[str]:
@@ -103,7 +118,7 @@ def check_section() -> list[str]:
 
 
 def coder_sections(state: State, sources: Sources) -> list[str]:
-    parts = [goal_section(state), plan_section(state), *wishes_section(state)]
+    parts = [goal_section(state), plan_section(state), *wishes_section(state), *decided_section(state)]
     if state.work.version is not None:
         parts += [
             code_section(state, sources),

@@ -2,6 +2,7 @@
 
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
+from septet.team.challenges import unplanned_wishes, with_challenges
 from septet.team.evidence import is_done, is_examined, shortcomings
 from septet.team.floor import (
     Floor,
@@ -31,6 +32,8 @@ def plan_then_iterate(state: State) -> Move:
         return Speak(speaker="runner")
     if returns_to_coder(state):
         return Speak(speaker="coder")
+    if unplanned_wishes(state) and not shortcomings(state):
+        return Speak(speaker="planner")
     if (
         state.work.review is None
         and state.team.consult
@@ -49,7 +52,12 @@ def returns_to_coder(state: State) -> bool:
     return version.number - reviewed < RED_VERSIONS and bool(shortcomings(state))
 
 
+def is_proven(state: State) -> bool:
+    """Every check passed, and the planner has looked whether the newest wishes need some."""
+    return is_done(state) and not unplanned_wishes(state)
+
+
 def iterate_floor(team: TeamSpec, budget: Budget) -> Floor:
     rounds = at_most(budget.rounds, with_help(team.help_after, plan_then_iterate), of="coder")
     pleased = unless_never_pleased(team.please_after, unless_stuck(team.stuck_after, rounds))
-    return until_done(is_done, until_accepted(pleased))
+    return until_done(is_proven, until_accepted(with_challenges(pleased)))

@@ -2,17 +2,20 @@
 
 from collections.abc import Awaitable, Callable
 
+from msgspec.structs import replace
+
 from septet.agents.replies import PartRefused, files_sent, keep_file, one_answer_agent, sources
 from septet.domain.events import Event, PlanProposed, ReviewGiven, VersionWritten
 from septet.domain.files import tree_of
 from septet.domain.messages import Message
-from septet.domain.plans import Refusal, parse_plan
+from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.reviews import FindingAnswer
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model, Record
-from septet.team.evidence import remarks_in_turn, shortcomings
+from septet.team.challenges import amendment_refusal, read_challenge, read_decision
+from septet.team.evidence import remarks_in_turn, rests_on_own_tests, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique
 from septet.team.small_form import evident_review, files_in_form, in_form, plan_in_form, review_in_form
@@ -46,9 +49,25 @@ def role_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
 
 async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal:
+    if decision := read_decision(state, "planner", text):
+        return decision
     again = state.talk.refused_reply is not None
     plan = plan_in_form(state.goal, text, lenient=again) if in_form(text) else parse_plan(text)
-    return plan if isinstance(plan, Refusal) else PlanProposed(plan=plan)
+    if isinstance(plan, Refusal):
+        return plan
+    return strict_refusal(state, plan) or amendment_refusal(state, plan) or PlanProposed(plan=plan)
+
+
+def strict_refusal(state: State, plan: Plan) -> Refusal | None:
+    """A strict team's plan leaves nothing to tests that the coder is yet to write."""
+    if not state.team.strict:
+        return None
+    proposed = replace(state, plan=replace(state.plan, current=plan))
+    weak = [item.id for item in plan.items if rests_on_own_tests(proposed, item)]
+    if not weak:
+        return None
+    reason = f"{', '.join(weak)}: tests that the coder writes prove nothing; give examples or commands"
+    return Refusal(reason=reason)
 
 
 async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusal:
@@ -58,7 +77,7 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
     refused = state.talk.refused_reply
     sent = files_in_form(state, text) if small else await files_sent(state, text, blobs, refused, parses=True)
     if isinstance(sent, Refusal):
-        return sent
+        return read_challenge(state, "coder", text) or sent
     answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, text)
     if silence := unanswered_refusal(state, text, answers):
         return PartRefused(

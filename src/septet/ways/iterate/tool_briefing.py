@@ -13,6 +13,7 @@ from septet.team.briefing import (
     run_section,
     wishes_section,
 )
+from septet.team.challenges import decided_section
 from septet.ways.iterate.briefing import (
     answer_section,
     base_sections,
@@ -51,6 +52,7 @@ def tool_sections(
 
 def coder_news(state: State, sources: Sources, *, first: bool) -> list[str]:
     parts = [goal_section(state), plan_section(state), *wishes_section(state), *base_sections(state)]
+    parts += decided_section(state)
     if state.work.version is not None:
         review = [review_section(state)] if state.work.reviews else []
         parts += [

@@ -17,6 +17,7 @@ from septet.domain.replies import code_blocks
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Model
+from septet.team.challenges import read_challenge
 from septet.team.reviews import answers_to
 from septet.tools.editing import editing_tools
 from septet.tools.reading import reading_tools
@@ -102,6 +103,8 @@ def shown_files(state: State) -> Iterator[FileRef]:
 async def write_edits(state: State, text: str, run_context: RunContext) -> Event | Refusal:
     """The version that a turn comes to: what its calls changed, and whole files that the last words hold."""
     edited = with_edits(state)
+    if edited is state and not names_files(text) and (said := read_challenge(state, "coder", text)):
+        return said
     changes: tuple[FileChange, ...] = ()
     if names_files(text) or (edited is state and "```" in text):
         sent = await files_sent(edited, text, run_context.blobs, parses=True)

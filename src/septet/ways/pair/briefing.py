@@ -14,11 +14,13 @@ from septet.domain.events import (
     ToolCalled,
 )
 from septet.domain.messages import Message
-from septet.domain.plans import Refusal
+from septet.domain.plans import Refusal, check_text
 from septet.domain.replies import code_blocks
+from septet.domain.runs import CONTROLS
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.team.briefing import Sources, environment_section, example_section, found_section, run_section
+from septet.team.evidence import report
 from septet.ways.prompts import prompt_text
 
 LONGEST = 160
@@ -79,6 +81,7 @@ def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Mes
         f"# Task\n{state.goal}",
         *environment_section(state),
         *conversation_lines(state),
+        *check_section(state),
         *found_section(state, sources),
         *example_section(state),
     ]
@@ -90,12 +93,25 @@ def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Mes
     return (Message(role="system", text=head), Message(role="user", text="\n\n".join(parts)))
 
 
+def is_control(said: Spoken) -> bool:
+    return isinstance(said, RunFinished) and said.purpose in CONTROLS
+
+
+def check_section(state: State) -> list[str]:
+    """What became of the checks that the manager's task names."""
+    lines = [
+        f"- {line.item.id} {check_text(line.item.check)}: {'met' if line.is_met else 'NOT met'}, {line.detail}"
+        for line in report(state)
+    ]
+    return ["\n".join(["# The checks of the task", *lines])] if state.work.evidence else []
+
+
 def conversation_lines(state: State) -> list[str]:
     """All that was said; of a long chat the step plan, the done steps, definitions, and the newest messages."""
     said = [
         (one, message_text(one))
         for one in state.talk.messages
-        if not isinstance(one, MemberBriefed | ToolCalled | ToolAnswered)
+        if not isinstance(one, MemberBriefed | ToolCalled | ToolAnswered) and not is_control(one)
     ]
     texts = [text for _, text in said]
     if sum(map(len, texts)) <= LONGEST_TALK:

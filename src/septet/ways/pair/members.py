@@ -3,25 +3,43 @@
 import shlex
 from collections.abc import Callable
 
+from septet.agents.checks import find_evidence
 from septet.agents.protection import refuse_overwrite, with_folder_protection
 from septet.agents.replies import Brief, files_sent, keep_file, one_answer_agent, sources
-from septet.agents.runner import RunContext, provide, waits
+from septet.agents.runner import (
+    RunContext,
+    next_run,
+    one_run,
+    open_controls,
+    possible_controls,
+    provide,
+    waits,
+)
 from septet.common.languages import runner_of
-from septet.domain.events import Event, RunFinished, RunStarted, SpeakerChosen, Terminated, VersionWritten
+from septet.domain.events import (
+    Event,
+    PlanProposed,
+    RunFinished,
+    RunStarted,
+    SpeakerChosen,
+    Terminated,
+    VersionWritten,
+)
 from septet.domain.files import main_of, tree_of
 from septet.domain.messages import Message
-from septet.domain.plans import Refusal
+from septet.domain.plans import Plan, Refusal, TestsPass
 from septet.domain.replies import holds_blocks
-from septet.domain.runs import Cell, Mode, name_of
+from septet.domain.runs import Cell, Mode, PlannedRun, name_of
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model, Record
+from septet.team.evidence import open_runs, report
 from septet.team.graph import Edges, choices, newest_run_failed
 from septet.team.layouts import deleted_after
 from septet.team.run_modes import mode_of_run
 from septet.ways.iterate.members import member as team_member
 from septet.ways.pair.briefing import FORGET, pair_briefing
-from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager
+from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager, read_task
 from septet.ways.way import MemberContext
 
 MayEnd = Callable[[State], bool]
@@ -51,11 +69,33 @@ def manager_event(
     legal = choices(edges, member.name, state)
     read = parse_manager(text, legal)
     if isinstance(read, Terminated) and not may_end(state):
-        read = Refusal(reason="the newest run did not succeed, so the task is not resolved")
+        read = Refusal(reason=f"{trouble_of(state)}, so the task is not resolved")
     if isinstance(read, NextSpeaker):
         return SpeakerChosen(speaker=read.speaker)
     repaired = state.talk.refusal_of(member.name) is not None
     return SpeakerChosen(speaker=legal[0], fallback=True) if isinstance(read, Refusal) and repaired else read
+
+
+def trouble_of(state: State) -> str:
+    unmet = [f"{line.item.id} is not met ({line.detail})" for line in report(state) if not line.is_met]
+    return unmet[0] if unmet and state.work.evidence else "the newest run did not succeed"
+
+
+def task_agent(member: RoleSpec, model: Model, run_context: RunContext) -> Agent:
+    """The pair's manager: the task that it gives before there is code names the checks that prove it."""
+
+    async def settle(state: State, text: str) -> Event | Refusal:
+        begins = state.plan.current is None and not state.work.versions
+        task = read_task(text) if begins else None
+        if isinstance(task, Plan):
+            return PlanProposed(plan=task, by="manager")
+        repaired = state.talk.refusal_of(member.name) is not None
+        if isinstance(task, Refusal) and not repaired:
+            return task
+        return manager_event(member, state, text, PAIR, ran_well)
+
+    brief = pair_brief(member, run_context.blobs)
+    return one_answer_agent(member, model, run_context.bus, brief, settle)
 
 
 def ran_well(state: State) -> bool:
@@ -90,7 +130,9 @@ def running_newest(member: RoleSpec, run_context: RunContext) -> Agent:
 
     async def turn(state: State, record: Record) -> Event | None:
         version = state.work.version
-        if version is None or state.work.runs:
+        if version is not None and state.work.runs:
+            return await check_task(member, state, record, run_context)
+        if version is None:
             return None
         cells = state.team.run == "cells"
         await run_context.write_newest(state, sweep=not cells)
@@ -110,9 +152,31 @@ def running_newest(member: RoleSpec, run_context: RunContext) -> Agent:
             mode=name_of(mode),
         )
         state = await record(started)
-        return await run_context.run(state, member.name, started, mode)
+        ran = await run_context.run(state, member.name, started, mode)
+        if not state.plan.items:
+            return ran
+        return await check_task(member, await record(ran), record, run_context)
 
     return turn
+
+
+async def check_task(member: RoleSpec, state: State, record: Record, run_context: RunContext) -> None:
+    """What the manager's task names is looked at, once the code itself runs well."""
+    if not state.work.runs[0].result.succeeded:
+        return
+    tested = any(isinstance(item.check, TestsPass) for item in state.plan.items)
+    controls = possible_controls(await sources(state, run_context.blobs))
+    while planned := next_run(state, controls) if tested else next_command(state):
+        state = await one_run(member.name, state, record, run_context, planned)
+    for item in state.plan.items:
+        if item.id not in state.work.evidence:
+            state = await record(await find_evidence(state, item, run_context))
+
+
+def next_command(state: State) -> PlannedRun | None:
+    """The next check that is a run, or a control of one that passed."""
+    checks = [one for one in open_runs(state) if one.purpose == "check"] or open_controls(state)
+    return checks[0] if checks else None
 
 
 async def usual_mode(state: State, blobs: Blobs) -> Mode | None:
@@ -150,10 +214,7 @@ def member(spec: RoleSpec, context: MemberContext) -> Agent:
         case "runner":
             return with_folder_protection(running_newest(spec, run_context), run_context, runs=True)
         case "manager":
-            model = context.open_model(spec.model)
-            return manager_agent(
-                spec, model, run_context.bus, pair_brief(spec, run_context.blobs), PAIR, ran_well
-            )
+            return task_agent(spec, context.open_model(spec.model), run_context)
         case "coder":
             writing = coder_agent(spec, context.open_model(spec.model), run_context.bus, run_context.blobs)
             return with_folder_protection(refuse_overwrite(spec, writing, run_context), run_context)

@@ -5,9 +5,11 @@ import re
 from septet.common.text import join_words
 from septet.common.values import Value
 from septet.domain.events import Terminated
-from septet.domain.plans import Refusal
+from septet.domain.plans import CHECK, Judged, Plan, Refusal, Requirement, parse_check
+from septet.domain.state import State
 from septet.domain.teams import Budget, Edge, TeamSpec
-from septet.team.floor import Floor, at_most, unless_stuck, with_help
+from septet.team.evidence import report
+from septet.team.floor import End, Floor, Move, at_most, unless_stuck, with_help
 from septet.team.graph import START, Edges, graph
 
 PAIR: Edges = {
@@ -22,9 +24,43 @@ PAIR: Edges = {
 
 def pair_floor(team: TeamSpec, budget: Budget) -> Floor:
     """Coder and runner in a group chat that a manager leads."""
-    return at_most(
-        budget.rounds, unless_stuck(team.stuck_after, with_help(team.help_after, graph(PAIR, "manager")))
-    )
+    led = with_proof(graph(PAIR, "manager"))
+    return at_most(budget.rounds, unless_stuck(team.stuck_after, with_help(team.help_after, led)))
+
+
+def with_proof(floor: Floor) -> Floor:
+    """What the manager says is proven where the checks of its task passed."""
+
+    def next_move(state: State) -> Move:
+        move = floor(state)
+        claimed = isinstance(move, End) and move.reason == "claimed"
+        return End(reason="done", detail="every check passed") if claimed and meets_task(state) else move
+
+    return next_move
+
+
+def meets_task(state: State) -> bool:
+    """Every check that the manager named before there was code holds for the newest version."""
+    lines = report(state)
+    return bool(lines) and all(line.is_met for line in lines)
+
+
+def read_task(text: str) -> Plan | Refusal | None:
+    """The checks of the manager's task, `check: …` on a line each; None where it names none."""
+    checks = [found["check"] for found in map(CHECK.match, text.splitlines()) if found and found["check"]]
+    read = [parse_check(one) for one in checks]
+    if wrong := next((one for one in read if isinstance(one, Refusal | Judged)), None):
+        return (
+            wrong if isinstance(wrong, Refusal) else Refusal(reason="nobody judges here; name another check")
+        )
+    words = [line.strip() for line in text.splitlines() if line.strip() and not CHECK.match(line)]
+    task = words[0] if words else "the task"
+    items = [
+        Requirement(id=f"P{number}", text=task, check=one)
+        for number, one in enumerate(read, start=1)
+        if not isinstance(one, Refusal)
+    ]
+    return Plan(items=tuple(items)) if items else None
 
 
 NEXT = re.compile(r"^\W*next\W*:\W*(?P<speaker>\S(?:.*\w)?)\W*$", re.IGNORECASE | re.MULTILINE)

@@ -1,0 +1,142 @@
+"""A way out of a wrong check: the coder challenges it, the planner or the person decides, and both views are kept."""
+
+import re
+from collections.abc import Iterable
+
+from septet.domain.events import ChallengeDecided, CheckChallenged
+from septet.domain.plans import Challenge, Judged, Plan, Refusal, Requirement, Wish, check_text, is_held
+from septet.domain.state import State
+from septet.team.evidence import author_of, report
+from septet.team.floor import End, Floor, Move, Speak
+
+CHALLENGE = re.compile(
+    r"^\W*(?P<item>P\d+)\W+check(?: is)? wrong\b\W*(?:because\b\W*)?(?P<reason>.*?)"
+    r"(?:;\s*instead\b[:,]?\s*(?P<instead>\S.*?))?\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+DECISION = re.compile(
+    r"^\W*(?P<item>P\d+)\W+check (?P<word>stands|(?:is )?wrong)\b\W*(?:because\b\W*)?(?P<reason>.*?)\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+OWNERS = ("person", "repository")
+"""Whose checks no planner changes unless the person agrees."""
+
+
+def read_challenge(state: State, by: str, text: str) -> CheckChallenged | Refusal | None:
+    """The challenge in a reply without files: one a turn, about a requirement of the plan, with a reason."""
+    said = CHALLENGE.search(text)
+    if said is None:
+        return None
+    item = said["item"].upper()
+    if all(one.id != item for one in state.plan.items):
+        return Refusal(reason=f"the plan has no {item}")
+    if not said["reason"].strip():
+        return Refusal(reason=f"say why: '{item}: check wrong, because …; instead …'")
+    return CheckChallenged(by=by, item=item, reason=said["reason"].strip(), instead=said["instead"] or "")
+
+
+def read_decision(state: State, by: str, text: str) -> ChallengeDecided | None:
+    """What a reply says to the open challenge; None where it says it with a plan, or not at all."""
+    challenge = open_challenge(state)
+    said = [one for one in DECISION.finditer(text) if challenge and one["item"].upper() == challenge.item]
+    if challenge is None or not said:
+        return None
+    stands = said[0]["word"].lower() == "stands"
+    return ChallengeDecided(by=by, item=challenge.item, stands=stands, reason=said[0]["reason"].strip())
+
+
+def amendment_refusal(state: State, plan: Plan) -> Refusal | None:
+    """Why this plan cannot take the place of the approved one."""
+    if not state.plan.approved:
+        return None
+    why = weakened(state, plan) if state.team.approve == "auto" else ""
+    return Refusal(reason=why) if why else None
+
+
+def checks_of(items: Iterable[Requirement]) -> set[str]:
+    return {check_text(item.check) for item in items}
+
+
+def weakened(state: State, plan: Plan) -> str:
+    """Nobody looks at it: an approved check may only be changed where it was challenged, and never another's."""
+    challenge, after = open_challenge(state), checks_of(plan.items)
+    lost = [item for item in state.plan.items if check_text(item.check) not in after]
+    for item in lost:
+        if challenge is None or challenge.item != item.id or author_of(state, item.check) in OWNERS:
+            return f"{item.id}: '{check_text(item.check)}' was approved; leave it as it is"
+    machine = [item for item in plan.items if not isinstance(item.check, Judged)]
+    kept = [item for item in state.plan.items if not isinstance(item.check, Judged)]
+    return "another check that a machine can do is needed in its place" if len(machine) < len(kept) else ""
+
+
+def unplanned_wishes(state: State) -> list[Wish]:
+    """What the person has asked for since, and the planner has not looked at: no check may show it.
+
+    It looks once there is a version for it. A planner with short forms cannot say it.
+    """
+    planner = state.team.member("planner")
+    if planner is None or planner.form == "small":
+        return []
+    return [wish for wish in state.plan.wishes if wish.version and not wish.planned]
+
+
+def open_challenge(state: State) -> Challenge | None:
+    return next((one for one in state.plan.challenges if one.stands is None), None)
+
+
+def unresolved(state: State) -> list[Challenge]:
+    """Challenges of requirements that the newest version does not meet, whatever was said to them."""
+    met = {line.item.id for line in report(state) if line.is_met}
+    return [one for one in state.plan.challenges if one.item not in met]
+
+
+def views(state: State, challenges: list[Challenge]) -> str:
+    """What was said on both sides."""
+    checks = {
+        item.id: "held back" if is_held(item.check) else check_text(item.check) for item in state.plan.items
+    }
+    return "; ".join(
+        f"{one.item} ({checks.get(one.item, '')}): the {one.by} says that it is wrong, {one.reason}"
+        + (f", instead {one.instead}" if one.instead else "")
+        + (
+            f"; the {one.decided_by} says that it {'stands' if one.stands else 'is wrong'}, {one.answer}"
+            if one.answer
+            else ""
+        )
+        for one in challenges
+    )
+
+
+def with_challenges(floor: Floor) -> Floor:
+    """The planner decides about a challenged check; what stays open is the end, before any other that is no success."""
+
+    def next_move(state: State) -> Move:
+        if challenge := open_challenge(state):
+            if challenge.times > 1:  # who says the same after it was decided wants the person
+                return End(reason="challenged", detail=views(state, [challenge]))
+            return Speak(speaker="planner")
+        if agreed := [one for one in unresolved(state) if one.stands is False]:
+            return End(reason="challenged", detail=views(state, agreed))
+        move = floor(state)
+        failed = isinstance(move, End) and move.reason in ("bound", "no_progress", "error")
+        if failed and (still := unresolved(state)):
+            return End(reason="challenged", detail=views(state, still))
+        return move
+
+    return next_move
+
+
+def challenge_section(state: State) -> list[str]:
+    """What the planner has to decide."""
+    challenge = open_challenge(state)
+    if challenge is None:
+        return []
+    form = f"`{challenge.item}: check stands, because …` or `{challenge.item}: check wrong, because …`"
+    ask = f"Reply with {form}, or with the whole plan in which that check is another one. The goal decides."
+    return [f"# The coder says that a check is wrong\n{views(state, [challenge])}\n{ask}"]
+
+
+def decided_section(state: State) -> list[str]:
+    """What the coder is told of its challenges."""
+    said = [one for one in state.plan.challenges if one.stands is not None]
+    return [f"# Checks that you challenged\n{views(state, said)}"] if said else []

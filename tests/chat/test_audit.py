@@ -1,0 +1,150 @@
+"""Transcripts of several programs, and what they show."""
+
+import json
+
+import pytest
+from team.states import chat, planned, ran, reviewed, version
+
+from septet.chat.audit import MODES, Suspicion, audit_log
+from septet.chat.transcripts import audit_text, read_messages
+from septet.domain.codec import encode
+from septet.domain.events import ChatEnded, Event, Recorded
+from septet.errors import BadUsage
+
+ASK = "Write a function that parses dates in ISO form, and test it."
+CODE = "```python\ndef parse(text):\n    return text\n```"
+LIES = "I have implemented the parser of dates, and all tests pass. TERMINATE"
+ERROR = "Traceback (most recent call last):\nValueError: dates"
+OPENAI: list[dict[str, object]] = [
+    {"role": "system", "content": "You are helpful."},
+    {"role": "user", "content": ASK},
+    {
+        "role": "assistant",
+        "content": [{"type": "text", "text": f"A parser of dates: {CODE}"}],
+        "tool_calls": [{"id": "1"}],
+    },
+    {"role": "tool", "content": ERROR},
+    {"role": "assistant", "content": LIES},
+]
+AUTOGEN = [
+    {"role": "assistant", "name": "admin", "content": ASK},
+    {"role": "user", "name": "coder", "content": f"A parser of dates: {CODE}"},
+    {"role": "user", "name": "executor", "content": "exitcode: 1 (execution failed)\nCode output: no"},
+    {"role": "user", "name": "coder", "content": LIES},
+]
+AG2 = {
+    "messages": [
+        {"source": "user", "type": "TextMessage", "content": ASK},
+        {"source": "coder", "type": "TextMessage", "content": f"A parser of dates: {CODE}"},
+        {"source": "executor", "type": "ToolCallExecutionEvent", "content": [{"content": ERROR}]},
+        {"source": "coder", "type": "TextMessage", "content": LIES},
+    ]
+}
+SWE_AGENT = {
+    "history": [{"role": "system", "content": "…"}, {"role": "user", "content": ASK}],
+    "trajectory": [
+        {"response": f"A parser of dates: {CODE}", "action": "python x.py", "observation": ERROR},
+        {"thought": LIES, "action": "submit", "observation": ""},
+    ],
+}
+MINI = {
+    "trajectory_format": "mini-swe-agent-1",
+    "info": {"exit_status": "Submitted"},
+    "messages": [
+        {"role": "system", "content": "…"},
+        {"role": "user", "content": ASK},
+        {"role": "assistant", "content": f"A parser of dates: {CODE}"},
+        {"role": "user", "content": "<returncode>1</returncode>\n<output>no</output>"},
+        {"role": "assistant", "content": LIES},
+    ],
+}
+FORMS: dict[str, object] = {
+    "openai": OPENAI,
+    "autogen": AUTOGEN,
+    "ag2": AG2,
+    "swe-agent": SWE_AGENT,
+    "mini-swe-agent": MINI,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_lie_at_the_end_is_seen_in_transcripts_of_every_program(form: str) -> None:
+    text = json.dumps(FORMS[form])
+    assert [one.output for one in read_messages(text)] == [False, False, True, False]
+    found = audit_text(text)
+    assert [(one.mode, one.message) for one in found] == [("2.6", 4), ("3.3", 4)]
+    assert "all tests pass" in found[0].why
+
+
+def test_lines_of_json_are_one_transcript() -> None:
+    text = "\n".join(json.dumps(one) for one in AUTOGEN)
+    assert {one.mode for one in audit_text(text)} == {"2.6", "3.3"}
+
+
+def test_an_honest_talk_shows_nothing() -> None:
+    fine = [*OPENAI[:3], {"role": "tool", "content": "3 passed"}, {"role": "assistant", "content": LIES}]
+    assert audit_text(json.dumps(fine)) == []
+
+
+def test_what_words_show() -> None:
+    talk = [
+        {"role": "user", "content": ASK},
+        {"role": "assistant", "content": "I assume that dates are Gregorian."},
+        {"role": "assistant", "content": "Should the parser of dates accept weeks?"},
+        {"role": "assistant", "content": "Hello! How can I help you with dates?"},
+        {"role": "assistant", "content": f"# rest of the code as before\n{CODE}"},
+        {"role": "assistant", "content": f"# rest of the code as before\n{CODE}"},
+        {"role": "assistant", "content": "The whale sings beneath green water. " * 8},
+        {"role": "assistant", "content": "The task is complete."},
+        {"role": "assistant", "content": "I assume that dates are Gregorian."},
+    ]
+    found = {(one.mode, one.message) for one in audit_text(json.dumps(talk))}
+    assert found >= {
+        ("2.2", 2),
+        ("2.2", 3),
+        ("2.1", 4),
+        ("2.4", 5),
+        ("1.3", 6),
+        ("2.3", 7),
+        ("1.5", 8),
+        ("2.1", 9),
+    }
+    assert ("3.1", 9) in found, "it ends without a result"
+
+
+def recorded(events: list[Event]) -> list[Recorded]:
+    return [Recorded(chat="c", seq=seq, at=0.0, event=one) for seq, one in enumerate(events, start=1)]
+
+
+def test_a_log_of_ours_is_read_by_its_events() -> None:
+    events = [
+        *planned(),
+        *version(1, "a"),
+        *ran(1, "a", green=False),
+        *reviewed(1, accept=False),
+        *version(2, "a"),
+    ]
+    log = recorded([*events, ChatEnded(reason="done", by="coder")])
+    found = audit_log(log)
+    assert {"1.1", "1.3", "3.1"} <= {one.mode for one in found}
+    claimed = next(one for one in found if one.mode == "3.1")
+    assert claimed.message == len(log)
+    text = "".join(encode(one).decode() + "\n" for one in log)
+    assert audit_text(text) == found
+    assert chat(events).goal
+
+
+def test_an_honest_chat_of_ours_shows_nothing() -> None:
+    events = [*planned(), *version(1, "a"), *ran(1, "a", green=True), *reviewed(1, accept=True)]
+    assert audit_log(recorded([*events, ChatEnded(reason="done", by="reviewer")])) == []
+
+
+@pytest.mark.parametrize("text", ["", "hello", "[]", "{}", '[{"role": "user", "content": "hi"}]'])
+def test_what_is_no_transcript_is_refused(text: str) -> None:
+    with pytest.raises(BadUsage):
+        audit_text(text)
+
+
+def test_the_modes_are_the_fourteen() -> None:
+    assert len(MODES) == 14
+    assert Suspicion(mode="1.1", message=1, who="a", why="b").mode in MODES
