@@ -74,7 +74,7 @@ def read_gif(content: bytes) -> Picture:
         while size := content[place]:
             packed += content[place + 1 : place + 1 + size]
             place += 1 + size
-        colours |= gif_colours(depth, packed) if image else set()
+        colours |= gif_colours(depth, bytes(packed)) if image else set()
         place += 1
     if not (width and height and colours):
         return Picture(error="the picture is damaged")

@@ -36,6 +36,7 @@ from septet.ports import Model, Sandbox
 from septet.team.goal_examples import wanted_names
 from septet.team.small_form import functions_of
 from septet.team.sorting import read_reply
+from septet.ways.endings import ending
 from septet.ways.table import way_of
 from septet.wiring.session import Session
 
@@ -179,11 +180,12 @@ class Evaluation:
         state = await self._session.state(chat)
         passed, detail = await judge(task, await self._texts(task, state), self._sandbox)
         replies, unreadable = unreadable_replies(state)
+        ended = ending(state)
         return TaskResult(
             task=task.id,
             mode="team",
             passed=passed,
-            status="error" if error or state.ended is None else state.ended.reason,
+            status="error" if error or ended is None else ended.reason,
             detail=error or detail,
             chat=chat,
             calls=state.spending.total.answers,
