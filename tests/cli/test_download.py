@@ -141,7 +141,7 @@ async def test_an_interrupted_one_says_how_to_go_on_and_goes_on(septet: Septet) 
                 process.send_signal(signal.SIGINT)
                 said = b"".join([piece async for piece in process.stderr])
                 assert await process.wait() == 130
-        assert said == b"septet: interrupted; septet models get goes on where it stopped\n"
+        assert said == b"septet: interrupted; septet models get resumes the download\n"
         server.held = None
         done = await get(septet, weights(hub(server.url)))
     assert done.returncode == 0

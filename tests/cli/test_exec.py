@@ -103,7 +103,7 @@ def test_a_notebook_runs_to_its_first_failure(septet: Septet) -> None:
     [
         (["nowhere.py"], "there is no file 'nowhere.py'"),
         (["--kernel", "text.txt"], "has no cells of Python"),
-        (["--kernel", "bad.ipynb"], "is no notebook"),
+        (["--kernel", "bad.ipynb"], "is not a valid notebook"),
         (["--network", "a b", "--", "true"], "is no host"),
     ],
 )

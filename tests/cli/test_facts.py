@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from septet.domain.events import ChatStarted, FactsChanged, Recorded
-from septet.domain.facts import MOST, FactsChange, apply_change, change_in, same
+from septet.domain.facts import MAX_FACTS, FactsChange, apply_change, change_in, normalised
 from septet.domain.reduce import fold
 from septet.ways.table import TEAMS
 from septet.workspace.facts_file import Memory
@@ -48,9 +48,9 @@ FACTS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12)
 @given(st.lists(FACTS, max_size=60), st.lists(FACTS, max_size=5))
 def test_facts_are_unique_and_capped_and_what_is_dropped_is_gone(add: list[str], drop: list[str]) -> None:
     after = apply_change(apply_change((), FactsChange(add=tuple(add))), FactsChange(drop=tuple(drop)))
-    names = [same(fact) for fact in after]
-    assert len(names) == len(set(names)) <= MOST
-    assert not set(names) & {same(fact) for fact in drop}
+    names = [normalised(fact) for fact in after]
+    assert len(names) == len(set(names)) <= MAX_FACTS
+    assert not set(names) & {normalised(fact) for fact in drop}
 
 
 def test_only_lines_of_their_own_are_facts() -> None:
@@ -58,7 +58,7 @@ def test_only_lines_of_their_own_are_facts() -> None:
     assert change_in("text\n- remember: blue\nforget: red") == FactsChange(add=("blue",), drop=("red",))
 
 
-MANY = FactsChange(add=tuple(f"of the model {number}" for number in range(MOST + 5)))
+MANY = FactsChange(add=tuple(f"of the model {number}" for number in range(MAX_FACTS + 5)))
 
 
 def test_facts_of_a_model_never_push_out_those_of_the_person(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_facts_of_a_model_never_push_out_those_of_the_person(tmp_path: Path) -> 
     memory.change(MANY, "reviewer in adding, 2026-01-03")
     facts = memory.facts()
     assert facts[:2] == ("names are in English", "tests are short")
-    assert (len(facts), facts[-1]) == (MOST, MANY.add[-1])
+    assert (len(facts), facts[-1]) == (MAX_FACTS, MANY.add[-1])
     assert memory.own_facts() == facts[:2]
 
 
@@ -82,11 +82,11 @@ def test_a_chat_keeps_the_facts_of_the_person_whatever_its_members_remember() ->
     state = fold(Recorded(chat="c", seq=seq, at=0.0, event=event) for seq, event in enumerate(events, 1))
     assert {mine, "tests are short"} <= set(state.facts)
     assert theirs not in state.facts
-    assert len(state.facts) == MOST
+    assert len(state.facts) == MAX_FACTS
 
 
 def test_the_person_may_still_have_a_fact_dropped_and_replace_the_oldest_of_too_many() -> None:
-    own = tuple(f"fact {number}" for number in range(MOST))
+    own = tuple(f"fact {number}" for number in range(MAX_FACTS))
     assert apply_change(own, FactsChange(drop=own[:1]), own) == own[1:]
     assert apply_change(own, FactsChange(add=("newest",)), (*own, "newest")) == (*own[1:], "newest")
     assert apply_change(own, FactsChange(add=("of a model",)), own) == own

@@ -14,7 +14,7 @@ def test_an_old_version_comes_back_and_can_be_taken_back(adding: Septet) -> None
     done = adding("restore", "adding", "v1")
     assert done.returncode == 0, done.stderr
     assert "return a - b" in program.read_text()
-    assert "septet restore adding s1 takes that back" in done.stdout
+    assert "septet restore adding s1 undoes this" in done.stdout
     assert adding("restore", "adding", "s1").returncode == 0
     assert program.read_text() == newest
 
@@ -95,14 +95,14 @@ def test_nothing_before_an_act_is_said(septet: Septet) -> None:
     assert septet("restore", "waiting").stdout == ""
     refused = septet("restore", "waiting", "--yes")
     assert refused.returncode == 2
-    assert "has no point before an act" in refused.stderr
+    assert "has no point before a change" in refused.stderr
 
 
 @needs_terminal
 @pytest.mark.parametrize(("answer", "text"), [("n", "return a + b"), ("y", "return a - b")])
 def test_on_a_terminal_the_person_confirms(adding: Septet, answer: str, text: str) -> None:
     with on_terminal(adding, "restore", "adding") as terminal:
-        terminal.wait_for("bring adding back to v1, before the last act?")
+        terminal.wait_for("bring adding back to v1, before the last change?")
         terminal.type(answer)
         assert "exit code 0" in terminal.wait_for("exit code")
     assert text in (adding.home / "work" / "adding" / "add.py").read_text()

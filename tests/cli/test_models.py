@@ -37,7 +37,7 @@ def test_a_key_in_the_keyring_is_used_and_is_in_no_file_of_ours(
 ) -> None:
     kept = septet("keys", "set", "anthropic", "--keyring", stdin=f"{SECRET}\n", environment=keyring)
     assert kept.returncode == 0, kept.stderr
-    assert "kept for anthropic in the keyring" in kept.stderr
+    assert "stored the key of anthropic in the keyring" in kept.stderr
     assert found(septet.home, SECRET) == []
     assert found(tmp_path / "share", "anthropic") == ["keyring_pass.cfg"]
     chosen = septet("models", environment=keyring)

@@ -80,7 +80,7 @@ def test_an_interrupted_chat_goes_on_with_what_the_person_says(septet: Septet) -
     with on_terminal(septet, "demo", "clock") as terminal:
         terminal.wait_for("version 1: clock.py")
         terminal.press("C-c")
-        terminal.wait_for("interrupted: [Enter] goes on")
+        terminal.wait_for("interrupted: [Enter] continues")
         terminal.type("make the hands thinner")
         screen = terminal.wait_for("exit code 0")
     assert "done, all checks passed" in screen
@@ -92,7 +92,7 @@ def test_an_interrupted_chat_can_be_left_and_resumed(septet: Septet) -> None:
     with on_terminal(septet, "demo", "clock") as terminal:
         terminal.wait_for("version 1: clock.py")
         terminal.press("C-c")
-        terminal.wait_for("interrupted: [Enter] goes on")
+        terminal.wait_for("interrupted: [Enter] continues")
         terminal.type("q")
         terminal.wait_for("interrupted and saved: septet resume clock-")
         terminal.wait_for("exit code 130")

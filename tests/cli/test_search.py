@@ -28,13 +28,13 @@ def test_words_are_found_in_all_chats_the_newest_first(adding: Septet) -> None:
 def test_more_than_was_asked_for_is_said(adding: Septet) -> None:
     cut = adding("search", "add", "--most", "2")
     assert len(cut.stdout.splitlines()) == 2
-    assert "the newest 2; there is more: --most 4 shows it" in cut.stderr
+    assert "only the newest 2 are shown: --most 4 shows more" in cut.stderr
 
 
 def test_nothing_found_is_said_and_no_words_are_an_error(septet: Septet) -> None:
     nothing = septet("search", "unheard-of")
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert "nobody has said that" in nothing.stderr
+    assert "no match" in nothing.stderr
     assert not septet.home.exists()
     for words in (["..."], [""], []):
         refused = septet("search", *words)

@@ -6,14 +6,14 @@ from msgspec.structs import replace
 
 from septet.domain.messages import (
     BYTES_PER_TOKEN,
-    PER_MESSAGE,
-    PER_PICTURE,
+    TOKENS_PER_MESSAGE,
+    TOKENS_PER_PICTURE,
     Message,
     Request,
     ToolCall,
     ToolOffer,
     estimate_usage,
-    of_text,
+    text_tokens,
 )
 
 TEXTS = st.text(max_size=300)
@@ -39,13 +39,13 @@ REQUESTS = st.builds(
 
 @given(TEXTS, TEXTS)
 def test_a_longer_text_takes_more_and_two_texts_not_less_than_one(one: str, other: str) -> None:
-    assert of_text(one) <= of_text(one + other) <= of_text(one) + of_text(other)
-    assert bool(of_text(one)) == bool(one)
+    assert text_tokens(one) <= text_tokens(one + other) <= text_tokens(one) + text_tokens(other)
+    assert bool(text_tokens(one)) == bool(one)
 
 
 @given(st.text(st.characters(max_codepoint=127), max_size=300))
 def test_no_text_takes_more_tokens_than_it_has_bytes(text: str) -> None:
-    assert len(text) / BYTES_PER_TOKEN <= of_text(text) <= len(text)
+    assert len(text) / BYTES_PER_TOKEN <= text_tokens(text) <= len(text)
 
 
 @given(REQUESTS, MESSAGES)
@@ -53,7 +53,7 @@ def test_one_message_more_adds_what_it_takes_alone(request: Request, message: Me
     alone = estimate_usage(Request(role="coder", step=1, messages=(message,))).prompt
     more = replace(request, messages=(*request.messages, message))
     assert estimate_usage(more).prompt == estimate_usage(request).prompt + alone
-    assert alone >= PER_MESSAGE + PER_PICTURE * len(message.images) + of_text(message.text)
+    assert alone >= TOKENS_PER_MESSAGE + TOKENS_PER_PICTURE * len(message.images) + text_tokens(message.text)
 
 
 @given(REQUESTS, OFFERS)
@@ -72,4 +72,4 @@ def test_the_answer_is_as_long_as_it_may_be_and_nothing_is_cached(request: Reque
 
 
 def test_a_text_that_is_no_text_at_all_still_counts() -> None:
-    assert of_text("\ud800" * 6) > 0
+    assert text_tokens("\ud800" * 6) > 0

@@ -50,7 +50,7 @@ def test_the_second_way_is_a_key_which_is_kept_and_not_shown(septet: Septet) -> 
         terminal.type("anthropic")
         terminal.wait_for("key:")
         terminal.type("sk-very-secret-4711")
-        screen = terminal.wait_for("thinking with anthropic/")
+        screen = terminal.wait_for("using anthropic/")
     assert "a key for anthropic is kept" in screen
     assert "4711" not in screen
     assert (septet.home / "config" / "keys.json").stat().st_mode & 0o777 == 0o600

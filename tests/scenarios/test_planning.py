@@ -32,7 +32,7 @@ def test_a_file_that_is_no_plan_is_refused(septet: Septet, tmp_path: Path) -> No
     (tmp_path / "plan.txt").write_text("do what you like")
     refused = septet("run", "add", "-m", SMALL, "--yes", "--plan", "plan.txt")
     assert refused.returncode == 5
-    assert "plan.txt is no plan: no numbered requirement" in refused.stderr
+    assert "plan.txt is not a plan: no numbered requirement" in refused.stderr
     assert not septet.home.exists()
 
 
@@ -137,7 +137,7 @@ def test_the_plan_is_edited_in_the_persons_editor(septet: Septet, tmp_path: Path
     ("command", "said"),
     [
         ("true", "approve the plan [Enter]"),
-        ('echo nonsense > "$1"', "that is no plan any more (no numbered requirement"),
+        ('echo nonsense > "$1"', "this is no longer a valid plan (no numbered requirement"),
         ("exit 7", "the editor failed"),
     ],
 )

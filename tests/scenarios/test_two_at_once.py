@@ -60,6 +60,6 @@ async def test_a_second_resume_is_refused_until_the_first_has_died(tmp_path: Pat
     assert (second.returncode, second.stdout, asked) == (75, "", 2)
     assert who in second.stderr
     assert (told.returncode, gone.returncode) == (75, 75)
-    assert "it has been told what you say" in told.stderr
+    assert "your message was sent to it" in told.stderr
     assert third.returncode == 0, third.stderr
     assert "in green please" in septet("export", "hello").stdout

@@ -21,7 +21,7 @@ from septet.domain.events import (
 from septet.domain.files import FileChange, tree_of
 from septet.domain.plans import without_held
 from septet.domain.reduce import reduce_event
-from septet.domain.runs import NO_FAILURES, Mode, RunResult, name_of
+from septet.domain.runs import DIAGNOSTIC_PURPOSES, Mode, RunResult, name_of
 from septet.domain.state import State
 from septet.ports import Record
 from septet.team.briefing import run_section
@@ -157,7 +157,7 @@ class CallContext:
         async def observe(event: Event) -> State:
             nonlocal seen
             seen = reduce_event(seen, event)
-            if isinstance(event, RunFinished) and event.purpose not in NO_FAILURES:
+            if isinstance(event, RunFinished) and event.purpose not in DIAGNOSTIC_PURPOSES:
                 number = f"{self.call.id} {event.title}"
                 await self._record(replace(event, id=number, purpose="script", about=event.title))
             return seen
@@ -183,7 +183,9 @@ def checked(state: State) -> ToolResult:
         f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}" for line in report(state)
     ]
     troubles = shortcomings(state)
-    failed = [run for run in state.work.runs if not run.result.succeeded and run.purpose not in NO_FAILURES]
+    failed = [
+        run for run in state.work.runs if not run.result.succeeded and run.purpose not in DIAGNOSTIC_PURPOSES
+    ]
     verdict = f"not done: {'; '.join(troubles)}" if troubles else "everything that a machine can check is met"
     text = "\n".join([verdict, *lines, *map(run_section, failed)])
     summary = f"{pluralize(len(troubles), 'trouble')}: {troubles[0]}" if troubles else "all met"

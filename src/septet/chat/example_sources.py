@@ -15,7 +15,7 @@ from septet.domain.examples import Example, signature
 from septet.domain.plans import Refusal
 from septet.domain.reduce import fold
 from septet.domain.replies import code_blocks
-from septet.domain.runs import NO_FAILURES
+from septet.domain.runs import DIAGNOSTIC_PURPOSES
 from septet.errors import BadUsage
 from septet.ports import Blobs
 from septet.ways.endings import ending
@@ -137,5 +137,7 @@ async def from_chat(log: Sequence[Recorded], blobs: Blobs) -> list[Example]:
 def failures(log: Sequence[Recorded]) -> list[str]:
     """Return the signatures of all failed runs, without duplicates."""
     runs = [recorded.event for recorded in log if isinstance(recorded.event, RunFinished)]
-    failed = [run.result for run in runs if not run.result.succeeded and run.purpose not in NO_FAILURES]
+    failed = [
+        run.result for run in runs if not run.result.succeeded and run.purpose not in DIAGNOSTIC_PURPOSES
+    ]
     return list(dict.fromkeys(signature(result) for result in failed))

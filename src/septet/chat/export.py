@@ -60,7 +60,7 @@ from septet.domain.events import (
 from septet.domain.packages import wanted_words
 from septet.domain.plans import check_text, plan_text
 from septet.domain.reduce import fold
-from septet.domain.runs import Bound
+from septet.domain.runs import LimitName
 from septet.errors import BadUsage
 from septet.ports import Blobs
 from septet.team.reviews import review_text
@@ -296,7 +296,7 @@ class RunOutput(Value, omit_defaults=False):
     purpose: str
     command: str
     exit_code: int
-    stopped_by: Bound | None
+    stopped_by: LimitName | None
     stdout: str
     stderr: str
 

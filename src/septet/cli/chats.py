@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "", exact: bool = False) -> int:
-    """Do the work with the session open and print what it gives, `exact` for programs.
+    """Run `work` with an open session and print the text that it returns, `exact` for programs.
 
-    `nothing` is for people, where that is empty.
+    `nothing` is printed for people if that text is empty.
     """
     import anyio
 
@@ -38,13 +38,13 @@ def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "", e
 @click.command("list", epilog="Example: septet list --json")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def list_chats(as_json: bool) -> int:
-    """All chats, the one that moved last first; those on a server as they were last seen from here."""
+    """List all chats, most recently changed first; those on a server as last seen from here."""
 
     async def work(session: "Session") -> str:
         from septet.cli.tables import chat_lines, chat_objects, columns_of, remote_row, row_of
 
-        here = [row_of(head, await session.state(head.chat)) for head in await session.store.chats()]
-        rows = [*here, *map(remote_row, session.remote_chats.all())]
+        local = [row_of(head, await session.state(head.chat)) for head in await session.store.chats()]
+        rows = [*local, *map(remote_row, session.remote_chats.all())]
         rows.sort(key=lambda row: row.changed, reverse=True)
         return chat_objects(rows) if as_json else chat_lines(rows, columns_of(sys.stdout))
 
@@ -58,13 +58,13 @@ def list_chats(as_json: bool) -> int:
     metavar="[RUN]",
     is_flag=False,
     flag_value="",
-    help="All that a RUN said, stdout to stdout and stderr to stderr; without RUN, the program's newest.",
+    help="The whole output of a RUN, stdout to stdout and stderr to stderr; without RUN, the program's newest.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The result, or the output, as one JSON object.")
 def show(name: str, output: str | None, as_json: bool) -> int:
-    """One chat on one screen: goal, versions, requirements with their evidence, what it cost.
+    """Show one chat on one screen: goal, versions, requirements with their evidence, cost.
 
-    With --output, what one of its runs said, whole.
+    With --output, show the whole output of one of its runs.
     """
     if output is not None:
         return in_session(partial(show_output, name, output, as_json), exact=as_json)
@@ -80,7 +80,7 @@ def show(name: str, output: str | None, as_json: bool) -> int:
 
 
 async def show_output(name: str, run: str, as_json: bool, session: "Session") -> str:
-    """Foreign bytes as they are, made harmless where a terminal would obey them."""
+    """Write the output as it is; on a terminal, without control sequences."""
     from septet.chat.export import read_streams, run_named, run_output
     from septet.common.text import printable
     from septet.domain.codec import ENCODER
@@ -90,8 +90,8 @@ async def show_output(name: str, run: str, as_json: bool, session: "Session") ->
     streams = await read_streams(finished, session.blobs)
     if as_json:
         return ENCODER.encode(run_output(chat, finished, streams)).decode()
-    for sink, said in zip((sys.stdout, sys.stderr), streams, strict=True):
-        sink.buffer.write(printable(said.decode(errors="replace")).encode() if sink.isatty() else said)
+    for sink, content in zip((sys.stdout, sys.stderr), streams, strict=True):
+        sink.buffer.write(printable(content.decode(errors="replace")).encode() if sink.isatty() else content)
         sink.flush()
     return ""
 
@@ -101,9 +101,9 @@ async def show_output(name: str, run: str, as_json: bool, session: "Session") ->
 @click.argument("old", required=False)
 @click.argument("new", required=False)
 def diff(name: str, old: str | None, new: str | None) -> int:
-    """What chat NAME changes in your folder, before and after it is delivered.
+    """Show what chat NAME changes in your folder, before or after it is delivered.
 
-    With OLD and NEW, what changed between two versions; a chat with a workspace of its own shows its last two.
+    With OLD and NEW, show the changes between two versions; a chat with a workspace of its own shows its last two.
     """
 
     async def work(session: "Session") -> str:

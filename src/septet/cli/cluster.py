@@ -1,4 +1,4 @@
-"""`host`, `join`, `conduct` and `up`: the same chats, with members on many machines."""
+"""`host`, `join`, `conduct` and `up`: chats with members on many machines."""
 
 import functools
 from collections.abc import Callable
@@ -15,9 +15,9 @@ P = ParamSpec("P")
 FILE = click.Path(path_type=Path)
 
 
-def roles_in(words: str) -> list[str]:
-    """Roles by whatever names people have for them."""
-    return [ALIASES.get(word.strip(), word.strip()) for word in words.split(",")]
+def parse_roles(text: str) -> list[str]:
+    """Parse a list of roles; aliases are accepted."""
+    return [ALIASES.get(word.strip(), word.strip()) for word in text.split(",")]
 
 
 def server_options(command: Callable[P, int]) -> Callable[..., int]:
@@ -32,13 +32,11 @@ def server_options(command: Callable[P, int]) -> Callable[..., int]:
         return command(*args, **kwargs)
 
     for option in (
-        click.option(
-            "--tls-ca", default="", metavar="FILE", help="The certificate that signed the server's."
-        ),
+        click.option("--tls-ca", default="", metavar="FILE", help="The CA certificate of the server."),
         click.option(
             "--token-file",
             type=FILE,
-            help="The server's token, as `septet host` printed it; SEPTET_TOKEN does too. On one machine: none.",
+            help="The server's token, as `septet host` printed it, or SEPTET_TOKEN. Not needed on the host's machine.",
         ),
         click.option("--config", type=FILE, help="A group chat's config.yaml: server, team and model."),
         click.argument("url", default=""),
@@ -49,24 +47,32 @@ def server_options(command: Callable[P, int]) -> Callable[..., int]:
 
 @click.group(invoke_without_command=True, epilog="Example: septet host --port 4222")
 @click.option("--host", "address", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=4222, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
+@click.option(
+    "--port", default=4222, show_default=True, type=click.IntRange(0, 65535), help="0: a free port."
+)
 @click.option("--store", type=FILE, help="The folder of the log (under SEPTET_HOME).")
 @click.option("--sync", type=click.Choice(["default", "always"]), default="default", show_default=True)
 @click.option(
-    "--tls", type=(str, str), default=("", ""), metavar="CERT KEY", help="Needed by other addresses."
+    "--tls",
+    type=(str, str),
+    default=("", ""),
+    metavar="CERT KEY",
+    help="Required for addresses other than loopback.",
 )
-@click.option("--nats", "url", default="", metavar="URL", help="Use this server or cluster, start none.")
+@click.option(
+    "--nats", "url", default="", metavar="URL", help="Use this server or cluster instead of starting one."
+)
 @click.option("--replicas", default=1, type=click.IntRange(1, 5), help="Copies of the log in a cluster.")
 @click.option("--token-file", type=FILE, help="The token of the server of --nats.")
-@click.option("--tls-ca", default="", metavar="FILE", help="The certificate that signed that server's.")
+@click.option("--tls-ca", default="", metavar="FILE", help="The CA certificate of that server.")
 @click.option("--config", type=FILE, help="A group chat's config.yaml: where to listen.")
 @click.pass_context
 def host(ctx: click.Context, **given: object) -> int:
-    """Start the server where chats and members of many machines meet.
+    """Start the server that stores the chats of members on many machines.
 
-    It listens on this machine only unless told otherwise. The log is private to you, and so are the tokens that
-    members need: each opens no more than its role. --sync always writes every event to the disk before it counts:
-    safe against a power cut on a single server, and several times slower.
+    It listens on this machine only by default. Only you can read the log and the tokens that members need; each token
+    is limited to its role. --sync always writes every event to the disk before it counts: safe against a power cut on
+    a single server, and several times slower.
     """
     if ctx.invoked_subcommand is not None:
         return 0
@@ -80,7 +86,7 @@ def host(ctx: click.Context, **given: object) -> int:
 @click.option("--json", "as_json", is_flag=True, help="The same as one JSON object.")
 @server_options
 def host_status(server: ConnectOptions, as_json: bool) -> int:
-    """Show the server, its streams, who is there and who conducts which chat."""
+    """Show the server, its streams, its members and who conducts which chat."""
     from septet.cli.host import show_status
     from septet.cluster.endpoint import endpoint_of
 
@@ -93,17 +99,17 @@ def host_status(server: ConnectOptions, as_json: bool) -> int:
 @click.option("--called", default="", metavar="NAMES", help="Its names in teams that rename their members.")
 @click.option("--store", type=FILE, help="The folder of the host (under SEPTET_HOME).")
 def host_invite(name: str, roles: str, called: str, store: Path | None) -> int:
-    """Make a token for a member: it opens what these roles need and nothing else."""
+    """Make a token for a member: it permits what these roles need and nothing else."""
     from septet.cli.host import run_invite
 
-    return run_invite(store, name, roles_in(roles), called.split(",") if called else [])
+    return run_invite(store, name, parse_roles(roles), called.split(",") if called else [])
 
 
 @host.command("dismiss", epilog="Example: septet host dismiss laptop")
 @click.argument("name")
 @click.option("--store", type=FILE, help="The folder of the host (under SEPTET_HOME).")
 def host_dismiss(name: str, store: Path | None) -> int:
-    """Make a member's token worthless, at once."""
+    """Revoke a member's token, at once."""
     from septet.cli.host import run_dismiss
 
     return run_dismiss(store, name)
@@ -112,20 +118,18 @@ def host_dismiss(name: str, store: Path | None) -> int:
 @click.command(epilog="Example: septet join nats://127.0.0.1:4222 --as coder,runner --token-file TOKEN")
 @server_options
 @click.option("--as", "roles", required=True, metavar="ROLES", help="The roles to serve: coder,runner,...")
-@click.option("--name", default="", help="What to call this member (the machine's name).")
-@click.option(
-    "-m", "--model", default="", envvar="SEPTET_MODEL", help="What to think with where a team names nothing."
-)
+@click.option("--name", default="", help="The name of this member (the machine's name).")
+@click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="The model, if the team names none.")
 @click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights.")
 def join(server: ConnectOptions, roles: str, name: str, model: str, unsafe_local: bool) -> int:
     """Serve roles for chats that are conducted elsewhere.
 
-    Several may serve one role: they share the turns. One that is killed is replaced by another, or by itself
+    Several members may serve one role: they share the turns. If one is killed, another takes over, or the same one
     when it is back. The server may be started later.
     """
     from septet.cli.host import run_member
 
-    return run_member(server, roles_in(roles), name, model, unsafe_local)
+    return run_member(server, parse_roles(roles), name, model, unsafe_local)
 
 
 @click.command(
@@ -133,16 +137,14 @@ def join(server: ConnectOptions, roles: str, name: str, model: str, unsafe_local
 )
 @server_options
 @click.argument("goal", required=False)
-@click.option(
-    "--resume", "name", default="", metavar="NAME", help="Go on with this chat instead of a new one."
-)
+@click.option("--resume", "name", default="", metavar="NAME", help="Continue this chat instead of a new one.")
 @click.option("-t", "--team", default="iterate", show_default=True, help="A team's name or a team.yaml.")
 @run_options
 def conduct(server: ConnectOptions, goal: str | None, name: str, team: str, options: Options) -> int:
     """Build GOAL with the members that have joined the server at URL.
 
-    Should this process die, anybody may go on with the chat: --resume NAME, from any machine. Keys are needed
-    where the members are, not here.
+    If this process dies, the chat can be continued from any machine with --resume NAME. API keys are needed where
+    the members are, not here.
     """
     from septet.cli.host import run_conductor
 
@@ -151,18 +153,18 @@ def conduct(server: ConnectOptions, goal: str | None, name: str, team: str, opti
 
 @click.command(epilog="Example: septet up team.yaml")
 @click.argument("team", default="iterate")
-@click.option("--port", type=click.IntRange(0, 65535), help="Of the server (4222). 0: a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The server's port (4222). 0: a free port.")
 @click.option(
-    "--web-port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Of the page."
+    "--web-port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="The page's port."
 )
-@click.option("--no-web", is_flag=True, help="Without the page.")
+@click.option("--no-web", is_flag=True, help="Do not start the page.")
 @click.option("--store", type=FILE, help="The folder of the log (under SEPTET_HOME).")
-@click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="What the members think with.")
+@click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="The members' model.")
 @click.option("--unsafe-local", is_flag=True, help="Run code WITHOUT a sandbox, with your rights.")
 def up(team: str, **given: object) -> int:
     """Start a host, a member for each role of TEAM and the page on this machine; stop all of them together.
 
-    A part that dies is started again.
+    A process that dies is restarted.
     """
     from septet.cli.up import UpOptions, run_all
 

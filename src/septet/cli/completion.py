@@ -1,4 +1,4 @@
-"""Completion for shells: the script that turns it on, and the names of chats."""
+"""Shell completion: the script that enables it, and the names of chats."""
 
 import click
 
@@ -8,7 +8,7 @@ from septet.cli.output import put_exactly
 @click.command(epilog='Example: eval "$(septet completion bash)"')
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
-    """Print what makes SHELL complete commands, options and names of chats.
+    """Print the script that makes SHELL complete commands, options and names of chats.
 
     \b
     bash  eval "$(septet completion bash)"      in ~/.bashrc
@@ -19,14 +19,14 @@ def completion(shell: str) -> int:
 
     from septet.cli.main import septet
 
-    known = get_completion_class(shell)
-    assert known is not None, "click knows the shells that are offered"
-    put_exactly(known(septet, {}, "septet", "_SEPTET_COMPLETE").source())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None, "click supports the shells of the choice"
+    put_exactly(completion_class(septet, {}, "septet", "_SEPTET_COMPLETE").source())
     return 0
 
 
-def chat_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
-    """The chats whose names begin like that; none where the log cannot be read: a shell wants no complaints."""
+def chat_names(_context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
+    """Return the chats with this prefix; none if the log cannot be read, since a shell shows no errors."""
     import anyio
 
     from septet.errors import SeptetError
@@ -34,7 +34,7 @@ def chat_names(_context: click.Context, _parameter: click.Parameter, begun: str)
 
     async def names() -> list[str]:
         async with open_session() as session:
-            return [head.chat for head in await session.store.chats() if head.chat.startswith(begun)]
+            return [head.chat for head in await session.store.chats() if head.chat.startswith(prefix)]
 
     try:
         return anyio.run(names)

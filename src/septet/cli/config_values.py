@@ -1,10 +1,11 @@
-"""What is set on this machine, where and by what; and the forms of the files that people write. No secret is told."""
+"""Collects the settings of this machine and where each comes from, without secrets; schemas of settings files."""
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from septet.chat.redaction import MIN_SECRET_LENGTH
 from septet.common.documents import read_document
@@ -19,7 +20,7 @@ from septet.settings.team_files import TeamForm
 from septet.wiring.mcp import McpFile
 from septet.wiring.models import MAX_ANSWER_VARIABLE, Models
 
-SET = "set, not shown"
+HIDDEN = "set, not shown"
 DEFAULT = "default"
 FORMS: Mapping[str, tuple[type[Value], str]] = {
     "team": (TeamForm, "team.yaml: a team, for -t FILE"),
@@ -43,7 +44,7 @@ VARIABLES = {
         if not variable.secret
     },
 }
-"""Settings that only a variable changes: the first one that is set counts."""
+"""Settings that only environment variables change: the first variable that is set counts."""
 SECRETS = {
     **{
         f"{provider.name}.{variable.setting}": variable.name
@@ -53,12 +54,12 @@ SECRETS = {
     },
     "cluster.token": "SEPTET_TOKEN",
 }
-ACCOUNT = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-QUERY = re.compile(r"(?<=\?)\S+")
+URL_ACCOUNT = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+URL_QUERY = re.compile(r"(?<=\?)\S+")
 
 
 class Setting(Value, omit_defaults=False):
-    """A value and what gave it: `variable NAME`, `file PATH`, or `default`. An empty value is not set."""
+    """A value and its source: `variable NAME`, `file PATH`, or `default`. An empty value means not set."""
 
     name: str
     value: str
@@ -66,17 +67,17 @@ class Setting(Value, omit_defaults=False):
 
 
 async def all_settings(environment: Mapping[str, str] = os.environ) -> list[Setting]:
-    """Everything that can be set outside of a chat. Raises BadConfig where a file cannot be read."""
+    """Return everything that can be set outside of a chat. Raises BadConfig if a file cannot be read."""
     home = find_home(environment)
     async with Models(home, environment) as models:
-        found = [
+        settings = [
             *folders(home, environment),
             *environment_settings(environment),
             *key_settings(models, environment),
             *files(home),
         ]
-        secrets = [one for one in models.secrets() if len(one) >= MIN_SECRET_LENGTH]
-    return [Setting(name=one.name, value=harmless(one.value, secrets), source=one.source) for one in found]
+        secrets = [secret for secret in models.secrets() if len(secret) >= MIN_SECRET_LENGTH]
+    return [replace(setting, value=without_secrets(setting.value, secrets)) for setting in settings]
 
 
 def folders(home: Home, environment: Mapping[str, str]) -> Iterator[Setting]:
@@ -87,47 +88,52 @@ def folders(home: Home, environment: Mapping[str, str]) -> Iterator[Setting]:
 
 def environment_settings(environment: Mapping[str, str]) -> Iterator[Setting]:
     for name, (names, default) in VARIABLES.items():
-        given = next((one for one in names if environment.get(one, "").strip()), "")
-        value = environment[given].strip() if given else default
-        yield Setting(name=name, value=value, source=f"variable {given}" if given else DEFAULT)
+        variable = next((variable for variable in names if environment.get(variable, "").strip()), "")
+        value = environment[variable].strip() if variable else default
+        yield Setting(name=name, value=value, source=f"variable {variable}" if variable else DEFAULT)
 
 
 def key_settings(models: Models, environment: Mapping[str, str]) -> Iterator[Setting]:
-    """Whether there is one and where: a variable wins over a key that is kept."""
-    kept = models.keys.names()
+    """Yield whether each provider has a key, and where: a variable takes precedence over a stored key."""
+    stored = models.keys.names()
     for provider in (*PROVIDERS, *installed_providers()):
         if provider.key_variable is None:
             continue
-        places = [f"variable {provider.key_variable}"] if environment.get(provider.key_variable) else []
-        places += [f"file {models.keys.path}"] if provider.name in kept else []
+        sources = [f"variable {provider.key_variable}"] if environment.get(provider.key_variable) else []
+        sources += [f"file {models.keys.path}"] if provider.name in stored else []
         yield Setting(
-            name=f"{provider.name}.key", value=SET if places else "", source=places[0] if places else DEFAULT
+            name=f"{provider.name}.key",
+            value=HIDDEN if sources else "",
+            source=sources[0] if sources else DEFAULT,
         )
     for name, variable in SECRETS.items():
-        there = bool(environment.get(variable))
+        is_set = bool(environment.get(variable))
         yield Setting(
-            name=name, value=SET if there else "", source=f"variable {variable}" if there else DEFAULT
+            name=name, value=HIDDEN if is_set else "", source=f"variable {variable}" if is_set else DEFAULT
         )
 
 
 def files(home: Home) -> Iterator[Setting]:
-    """By the names in them: commands of servers may hold keys."""
+    """Yield only the names in the files: commands of servers may contain keys."""
     own, servers = home.config / "models.yaml", home.config / "mcp.json"
     weights = read_document(own, WeightsFile).weights if own.exists() else ()
-    named = list(read_document(servers, McpFile).servers) if servers.exists() else []
-    for name, path, known in (("models", own, [one.name for one in weights]), ("mcp", servers, named)):
-        yield Setting(name=name, value=", ".join(known), source=f"file {path}" if path.exists() else DEFAULT)
+    server_names = list(read_document(servers, McpFile).servers) if servers.exists() else []
+    model_names = [model.name for model in weights]
+    for name, path, entries in (("models", own, model_names), ("mcp", servers, server_names)):
+        yield Setting(
+            name=name, value=", ".join(entries), source=f"file {path}" if path.exists() else DEFAULT
+        )
 
 
-def harmless(value: str, secrets: Iterable[str]) -> str:
-    """Without what an address may hold of accounts and tokens, and without any secret that is known."""
+def without_secrets(value: str, secrets: Iterable[str]) -> str:
+    """Replace known secrets, and the account and query of URLs, by an ellipsis."""
     for secret in secrets:
         value = value.replace(secret, "…")
-    return QUERY.sub("…", ACCOUNT.sub("…", value))
+    return URL_QUERY.sub("…", URL_ACCOUNT.sub("…", value))
 
 
 def file_schema(name: str) -> bytes:
-    """The JSON Schema of a file that people write; editors complete and check by it."""
+    """Return the JSON Schema of a settings file, for editors."""
     form, about = FORMS[name]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": about}
     return msgspec.json.format(msgspec.json.encode({**head, **msgspec.json.schema(form)}), indent=2)

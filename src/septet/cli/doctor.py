@@ -1,4 +1,4 @@
-"""What `doctor` looks at. Every line was tried just now, none is assumed."""
+"""`doctor`: checks this machine by trying each part."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ from septet.stores.sqlite import open_store
 
 
 class Diagnosis(Value, omit_defaults=False):
-    """`exit_code` is what `doctor` ends with when this is not well."""
+    """The outcome of one check; `exit_code` is that of `doctor` if it failed."""
 
     what: str
     well: bool
@@ -27,29 +27,29 @@ class Diagnosis(Value, omit_defaults=False):
 
 async def all_diagnoses() -> list[Diagnosis]:
     home = find_home()
-    return [about_python(), await about_sandbox(), await about_log(home), about_folder(home)]
+    return [check_python(), await check_sandbox(), await check_log(home), check_folder(home)]
 
 
-def about_python() -> Diagnosis:
+def check_python() -> Diagnosis:
     detail = f"{platform.python_version()} at {sys.executable}"
     return Diagnosis(what="python", well=sys.version_info >= (3, 11), detail=detail)
 
 
-async def about_sandbox() -> Diagnosis:
-    """A hostile program tries to read a secret, reach a port and more; what a rung lets through is said."""
+async def check_sandbox() -> Diagnosis:
+    """Run a hostile program that tries to read a secret, reach a port and more; report what was not blocked."""
     try:
         check = await self_check(await choose_sandbox())
     except SeptetError as error:
         return Diagnosis(what="sandbox", well=False, detail=str(error), exit_code=6)
-    held = ", ".join(finding.attempt for finding in check.results if finding.is_contained)
-    through = f"let through: {', '.join(check.let_through)}"
-    detail = f"{check.rung}; tried in vain: {held}" if check.holds else f"{check.rung} {through}"
+    blocked = ", ".join(finding.attempt for finding in check.results if finding.is_contained)
+    not_blocked = f"not blocked: {', '.join(check.let_through)}"
+    detail = f"{check.rung}; blocked: {blocked}" if check.holds else f"{check.rung} {not_blocked}"
     if check.holds and check.let_through:
-        detail += f"; {through} (this rung is weaker, docs/sandbox.md)"
+        detail += f"; {not_blocked} (this rung is weaker, docs/sandbox.md)"
     return Diagnosis(what="sandbox", well=check.holds, detail=detail, exit_code=6)
 
 
-async def about_log(home: Home) -> Diagnosis:
+async def check_log(home: Home) -> Diagnosis:
     try:
         async with open_store(home.database) as store:
             count = len(await store.chats())
@@ -58,7 +58,7 @@ async def about_log(home: Home) -> Diagnosis:
     return Diagnosis(what="log", well=True, detail=f"{pluralize(count, 'chat')} in {home.database}")
 
 
-def about_folder(home: Home) -> Diagnosis:
+def check_folder(home: Home) -> Diagnosis:
     nearest = next(folder for folder in (home.data, *home.data.parents) if folder.exists())
     well = os.access(nearest, os.W_OK)
     detail = f"{home.data}" if well else f"{nearest} is not writable: set SEPTET_HOME to another folder"
@@ -68,7 +68,7 @@ def about_folder(home: Home) -> Diagnosis:
 @click.command(epilog="Example: septet doctor --json")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def doctor(as_json: bool) -> int:
-    """Look at this machine: Python, the sandbox, the log, the folders. Exit 6 when code cannot run here."""
+    """Check this machine: Python, the sandbox, the log, the folders. Exit code 6 if code cannot run here."""
     import anyio
 
     from septet.cli.doctor import all_diagnoses
@@ -78,6 +78,6 @@ def doctor(as_json: bool) -> int:
     if as_json:
         put_exactly(ENCODER.encode(findings).decode())
     else:
-        for one in findings:
-            print_text(f"{'✓' if one.well else '✗'} {one.what:<8} {one.detail}")
-    return next((one.exit_code for one in findings if not one.well), 0)
+        for finding in findings:
+            print_text(f"{'✓' if finding.well else '✗'} {finding.what:<8} {finding.detail}")
+    return next((finding.exit_code for finding in findings if not finding.well), 0)

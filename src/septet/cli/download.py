@@ -1,4 +1,4 @@
-"""An embedded model on its way here, as a person sees it; and the model to think with when none was named."""
+"""Downloads an embedded model with a progress display, and chooses the model if none was named."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from septet.errors import NoModel
 from septet.wiring.models import Choice, Models
 
 MENU = """\
-nothing to think with was found. What would you like?
+no model was found. What would you like?
   1  watch a demo: scripted answers, code that is really run here (septet demo)
   2  use an API key
   3  look again for a local server (Ollama, LM Studio, llama.cpp, vLLM)
@@ -26,34 +26,36 @@ nothing to think with was found. What would you like?
 
 PROVIDERS = ("openai", "anthropic")
 QUICKSTART = "SEPTET_QUICKSTART"
-"""Set by a checkout's `./run`."""
+"""An environment variable that a checkout's `./run` sets."""
 
 Progress = Callable[[int, int], None]
-Tell = Callable[[str], None]
+ShowNote = Callable[[str], None]
 
 
 async def fetch_embedded(models: Models, name: str) -> Path:
-    """The file of an embedded model; its licence is shown before it is fetched."""
+    """Return the file of an embedded model; its licence is shown before it is downloaded."""
     if models.embedded.is_downloaded(name):
         return await models.embedded.fetch(name, lambda _, __: None, notice)
     notice(f"fetching {models.embedded.describe(name)}")
-    with progress_bar() as (progress, tell):
-        return await models.embedded.fetch(name, progress, tell)
+    with progress_bar() as (progress, show_note):
+        return await models.embedded.fetch(name, progress, show_note)
 
 
 async def fetch_as_json(models: Models, name: str) -> Path:
-    """The same for programs: a line of JSON for each hundredth, for each note, and for what came of it."""
-    was_here, entry = models.embedded.is_downloaded(name), models.embedded.find(name)
+    """The same for programs: a line of JSON for each percent, for each note, and for the result."""
+    was_downloaded, entry = models.embedded.is_downloaded(name), models.embedded.find(name)
     progress = part_progress(100, lambda here, whole: put_event(DownloadProgress(here=here, whole=whole)))
     path = await models.embedded.fetch(name, progress, lambda text: put_event(DownloadNote(text=text)))
     put_event(
-        DownloadResult(name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_here)
+        DownloadResult(
+            name=name, path=str(path), size=entry.size, sha256=entry.sha256, fetched=not was_downloaded
+        )
     )
     return path
 
 
 class DownloadProgress(Value, tag="progress"):
-    """Bytes that are here, and bytes in all."""
+    """Bytes downloaded, and bytes in all."""
 
     here: int
     whole: int
@@ -64,7 +66,7 @@ class DownloadNote(Value, tag="note"):
 
 
 class DownloadResult(Value, tag="result", omit_defaults=False):
-    """`fetched` is whether it had to be."""
+    """`fetched` is False if the file was already here."""
 
     name: str
     path: str
@@ -82,8 +84,8 @@ def notice(text: str) -> None:
 
 
 @contextmanager
-def progress_bar() -> Generator[tuple[Progress, Tell], None, None]:
-    """A bar on a terminal, a line each tenth elsewhere."""
+def progress_bar() -> Generator[tuple[Progress, ShowNote], None, None]:
+    """Show a progress bar on a terminal, else a line for each tenth."""
     if not sys.stderr.isatty():
         yield (
             part_progress(
@@ -115,45 +117,46 @@ def progress_bar() -> Generator[tuple[Progress, Tell], None, None]:
         )
 
 
-def part_progress(count: int, hear: Progress) -> Progress:
-    """Heard once for each of so many parts, and again from the start where another source begins."""
-    told = [-1, 0]
+def part_progress(count: int, report: Progress) -> Progress:
+    """Call `report` once for each of `count` parts; again from the start if another source restarts the download."""
+    reported_part, last_here = -1, 0
 
     def progress(here: int, whole: int) -> None:
+        nonlocal reported_part, last_here
         part = count * here // whole
-        if part > told[0] or here < told[1]:
-            hear(here, whole)
-            told[0] = part
-        told[1] = here
+        if part > reported_part or here < last_here:
+            report(here, whole)
+            reported_part = part
+        last_here = here
 
     return progress
 
 
 async def model_to_use(models: Models, options: ModelOptions, yes: bool) -> str | None:
-    """The model that was named, or the one that is chosen, with the reason on stderr.
+    """Return the model that was named, or choose one and print the reason on stderr.
 
-    An embedded one is fetched where somebody has asked for it, by name or by `--fetch`. With `yes`
-    nobody is asked. None means that the person would rather watch a demo.
+    An embedded model is downloaded if it was requested by name or by `--fetch`. With `yes` nothing is asked.
+    None means that the person chose to watch a demo.
     """
-    given, silent = options.model, yes or not at_terminal()
-    if not given:
+    model, silent = options.model, yes or not at_terminal()
+    if not model:
         choice = await choose_model(models, may_fetch(options, yes), silent)
         if choice is None:
             return None
-        notify(f"septet: thinking with {choice.name}: {choice.reason}")
-        given = choice.name
-    if given.partition("/")[0] == "local" and (silent or options.fetch):
-        await fetch_embedded(models, given.partition("/")[2])
-    return given
+        notify(f"septet: using {choice.name}: {choice.reason}")
+        model = choice.name
+    if model.partition("/")[0] == "local" and (silent or options.fetch):
+        await fetch_embedded(models, model.partition("/")[2])
+    return model
 
 
 def may_fetch(options: ModelOptions, yes: bool, environment: Mapping[str, str] = os.environ) -> bool:
-    """A gigabyte is fetched for who asked for it. `./run --yes` of a checkout does: the quickstart says so."""
+    """Download a gigabyte only on request: `--fetch`, or `./run --yes` of a checkout, as the quickstart says."""
     return options.fetch or (yes and bool(environment.get(QUICKSTART)))
 
 
 async def choose_model(models: Models, offer_embedded: bool, silent: bool) -> Choice | None:
-    """Asked at a terminal until there is something to think with; one line and an error elsewhere."""
+    """Ask at a terminal until a model is found; elsewhere raise NoModel."""
     while True:
         try:
             return await models.choose(offer_embedded=offer_embedded)
@@ -161,26 +164,26 @@ async def choose_model(models: Models, offer_embedded: bool, silent: bool) -> Ch
             if silent:
                 raise
         notify(MENU)
-        wish = (await ask_line("> ")).strip()
-        if wish == "1":
+        choice_number = (await ask_line("> ")).strip()
+        if choice_number == "1":
             return None
-        await follow_choice(models, wish)
+        await follow_choice(models, choice_number)
 
 
-async def follow_choice(models: Models, wish: str) -> None:
-    if wish == "2":
+async def follow_choice(models: Models, choice_number: str) -> None:
+    if choice_number == "2":
         provider = await ask_word("which one, openai or anthropic: ", PROVIDERS)
         key = click.prompt("key", hide_input=True, err=True)
         models.store_key(provider, str(key).strip())
-    elif wish == "4":
+    elif choice_number == "4":
         models.check_runtime()
         await fetch_embedded(models, "")
-    elif wish != "3":
+    elif choice_number != "3":
         raise NoModel("no model was chosen", "septet demo shows a team at work, with no key")
 
 
 async def ask_word(prompt: str, words: tuple[str, ...]) -> str:
-    """One of the words; asked again for anything else."""
+    """Ask until the person types one of the words."""
     while (word := (await ask_line(prompt)).strip().lower()) not in words:
         notify(f"septet: please type {' or '.join(words)}")
     return word

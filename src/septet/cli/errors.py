@@ -1,4 +1,4 @@
-"""Errors as a person sees them: one line with cause and remedy, and the exit code."""
+"""Turns errors into what a person sees: one line with cause and remedy, and the exit code."""
 
 import os
 import tempfile
@@ -22,11 +22,11 @@ EXTRAS = {
     "keyring": "keyring",
     "azure": "azure",
 }
-"""What a module that is not there belongs to."""
+"""The extra of the package that provides a module."""
 
 
 def explanation(error: BaseException) -> tuple[str, int]:
-    """The line and the exit code for whatever came up; a task group's wrapping is taken off."""
+    """Return the message and the exit code for an error; exception groups are unwrapped."""
     error = innermost(error)
     if isinstance(error, SeptetError):
         return str(error), error.exit_code
@@ -41,13 +41,13 @@ def explanation(error: BaseException) -> tuple[str, int]:
 
 
 def failed_result(message: str, code: int, state: State | None) -> str:
-    """The last line of `--json` where something went wrong: how far the chat came, and why it is not further."""
+    """Return the last line of `--json` after an error: the chat's result so far, with the error."""
     result = replace(result_of(state or State()), detail=message, exit_code=code)
     return ENCODER.encode(result).decode()
 
 
 def write_traceback(error: BaseException) -> str:
-    """The traceback goes into a file that can be sent in, not onto the screen."""
+    """Write the traceback to a file for a bug report, and return its name."""
     handle, name = tempfile.mkstemp(prefix="septet-error-", suffix=".txt")
     os.close(handle)
     Path(name).write_text("".join(traceback.format_exception(error)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What `exec` does: makes a job of words, lets its output through as it comes, tells how it ended."""
+"""`exec`: runs a file or a command in the sandbox, passes its output on at once, and reports how it ended."""
 
 import shlex
 import sys
@@ -10,7 +10,7 @@ from typing import Literal
 import click
 from msgspec.structs import replace
 
-from septet.cli.options import Amount, Folder, Reach
+from septet.cli.options import Amount, Folder, NetworkAccess
 from septet.cli.output import confirm, notify, put_exactly
 from septet.cli.person import at_terminal
 from septet.common.documents import read_text
@@ -20,14 +20,14 @@ from septet.common.text import TerminalDecoder
 from septet.common.values import Value
 from septet.domain.codec import ENCODER
 from septet.domain.packages import MissingPackages, Policy, wanted_words
-from septet.domain.runs import MEBIBYTE, Bound, Job, Limits, Mode, Network, RunResult, Screen, Server
+from septet.domain.runs import MEBIBYTE, Job, LimitName, Limits, Mode, Network, RunResult, Screen, Server
 from septet.errors import BadUsage, NeedsPerson
 from septet.team.run_modes import suggest_mode
 from septet.wiring.sandbox import install_missing, run_cells, run_once
 
 RunMode = Literal["auto", "script", "screen", "server"]
 Stream = Literal["stdout", "stderr"]
-REASONS: dict[Bound, str] = {
+REASONS: dict[LimitName, str] = {
     "time": "timed_out",
     "cpu": "cpu_limit",
     "memory": "out_of_memory",
@@ -38,12 +38,12 @@ REASONS: dict[Bound, str] = {
     "file size": "file_size_limit",
     "stopped": "stopped",
 }
-HIGHEST_SIGNAL = 64
+MAX_SIGNAL = 64
 
 
 @dataclass(frozen=True)
 class ExecRequest:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     command: tuple[str, ...]
     workspace: Path
@@ -68,7 +68,7 @@ class ExecRequest:
 
 
 class Outcome(Value, omit_defaults=False):
-    """A result as `--json` tells it."""
+    """A result as `--json` prints it."""
 
     exit_code: int
     signal: int | None
@@ -83,14 +83,14 @@ class Outcome(Value, omit_defaults=False):
 
 
 class Cells(Outcome, omit_defaults=False):
-    """The same for all cells together, and each for itself."""
+    """The outcome of all cells together, and of each one."""
 
     cells: tuple[Outcome, ...] = ()
 
 
 @dataclass
 class OutputRelay:
-    """Hears a program: lets it be heard at once, made harmless for a terminal, and counts."""
+    """Passes a program's output on at once, without control sequences on a terminal, and counts its bytes."""
 
     silent: bool
     byte_counts: dict[Stream, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0})
@@ -119,40 +119,40 @@ class OutputRelay:
 
 @dataclass(frozen=True)
 class ExecResult:
-    """What was run and how much of it was heard."""
+    """The results of the runs, and whether their output was truncated."""
 
     results: list[RunResult]
     truncated: bool
     in_cells: bool
 
 
-async def run_request(wish: ExecRequest) -> ExecResult:
-    wish.check()
-    limits = Limits(seconds=wish.time, cpu_seconds=wish.time, memory=wish.memory * MEBIBYTE)
-    job = Job(command=(), workspace=str(wish.folder), limits=limits, network=wish.network)
-    ear = OutputRelay(silent=wish.as_json)
-    if wish.packages != "off":
-        await install_packages(wish)
-    if wish.kernel:
-        cells = cells_in(file_in_folder(wish, wish.command[0]))
-        results = await run_cells(job, cells, wish.unsafe_local, ear.receive)
+async def run_request(request: ExecRequest) -> ExecResult:
+    request.check()
+    limits = Limits(seconds=request.time, cpu_seconds=request.time, memory=request.memory * MEBIBYTE)
+    job = Job(command=(), workspace=str(request.folder), limits=limits, network=request.network)
+    relay = OutputRelay(silent=request.as_json)
+    if request.packages != "off":
+        await install_packages(request)
+    if request.kernel:
+        cells = cells_in(file_in_folder(request, request.command[0]))
+        results = await run_cells(job, cells, request.unsafe_local, relay.receive)
     else:
-        results = [await run_once(command_job(job, wish), wish.unsafe_local, ear.receive)]
-    ear.flush()
-    return ExecResult(results, max(ear.byte_counts.values()) > limits.kept_output, wish.kernel)
+        results = [await run_once(command_job(job, request), request.unsafe_local, relay.receive)]
+    relay.flush()
+    return ExecResult(results, max(relay.byte_counts.values()) > limits.kept_output, request.kernel)
 
 
-async def install_packages(wish: ExecRequest) -> None:
-    """What FILE lacks is installed; what could not be is said, and the program may still run without it."""
-    path = wish.folder / wish.command[0]
+async def install_packages(request: ExecRequest) -> None:
+    """Install the packages that FILE lacks; report those that failed, since the program may run without them."""
+    path = request.folder / request.command[0]
     if path.suffix not in (".py", ".ipynb"):
         return
-    source = "\n".join(cells_in(file_in_folder(wish, wish.command[0])))
+    source = "\n".join(cells_in(file_in_folder(request, request.command[0])))
     done = await install_missing(
-        str(wish.folder),
+        str(request.folder),
         {path.name.replace(".ipynb", ".py"): source},
-        package_consent(wish),
-        wish.unsafe_local,
+        package_consent(request),
+        request.unsafe_local,
     )
     if done and done.installed:
         notify(f"septet: installed {', '.join(done.installed)} in {done.seconds:.1f} s")
@@ -160,9 +160,9 @@ async def install_packages(wish: ExecRequest) -> None:
         notify(f"septet: could not install {', '.join(done.failed)}: {done.why}")
 
 
-def package_consent(wish: ExecRequest) -> Callable[[MissingPackages], bool]:
+def package_consent(request: ExecRequest) -> Callable[[MissingPackages], bool]:
     def agree(missing: MissingPackages) -> bool:
-        if wish.packages == "auto":
+        if request.packages == "auto":
             return True
         if not at_terminal():
             raise NeedsPerson(f"{wanted_words(missing)} is not installed", "pass --packages auto or off")
@@ -171,31 +171,31 @@ def package_consent(wish: ExecRequest) -> Callable[[MissingPackages], bool]:
     return agree
 
 
-def command_job(job: Job, wish: ExecRequest) -> Job:
-    """A single word that is a file of a kind that we know is run by what runs such files."""
-    first = wish.command[0]
+def command_job(job: Job, request: ExecRequest) -> Job:
+    """Build the job: a file of a known language is run by its interpreter, anything else as a command."""
+    first = request.command[0]
     runner = runner_of(first)
     if not runner:
-        return replace(job, command=wish.command, mode=mode_of(wish, ""))
-    path = file_in_folder(wish, first)
-    command = (*shlex.split(runner), *wish.command)
-    return replace(job, command=command, mode=mode_of(wish, source_of(path)))
+        return replace(job, command=request.command, mode=mode_of(request, ""))
+    path = file_in_folder(request, first)
+    command = (*shlex.split(runner), *request.command)
+    return replace(job, command=command, mode=mode_of(request, source_of(path)))
 
 
 def source_of(path: Path) -> str:
-    """Enough to guess by; which encoding a source has is between it and Python."""
+    """Read the source to guess its mode; decoding errors do not matter for that."""
     return path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
 
 
-def mode_of(wish: ExecRequest, source: str) -> Mode | None:
+def mode_of(request: ExecRequest, source: str) -> Mode | None:
     named: dict[str, Mode] = {"screen": Screen(needed=True), "server": Server(needed=True)}
-    return suggest_mode({"main.py": source}) if wish.way == "auto" else named.get(wish.way)
+    return suggest_mode({"main.py": source}) if request.way == "auto" else named.get(request.way)
 
 
-def file_in_folder(wish: ExecRequest, name: str) -> Path:
-    path = wish.folder / name
+def file_in_folder(request: ExecRequest, name: str) -> Path:
+    path = request.folder / name
     if not path.is_file():
-        raise BadUsage(f"there is no file '{name}' in {wish.folder}", "name one with -C DIR FILE")
+        raise BadUsage(f"there is no file '{name}' in {request.folder}", "name one with -C DIR FILE")
     return path
 
 
@@ -203,28 +203,28 @@ def cells_in(path: Path) -> tuple[str, ...]:
     if path.suffix not in (".py", ".ipynb"):
         raise BadUsage(f"{path.name} has no cells of Python", "name a .py file or a .ipynb")
     try:
-        found = notebook_cells(path.read_bytes()) if path.suffix == ".ipynb" else split_cells(read_text(path))
+        cells = notebook_cells(path.read_bytes()) if path.suffix == ".ipynb" else split_cells(read_text(path))
     except ValueError as error:
-        raise BadUsage(f"{path} is no notebook ({error})", "name a .py file or a .ipynb") from error
-    if not found:
+        raise BadUsage(f"{path} is not a valid notebook ({error})", "name a .py file or a .ipynb") from error
+    if not cells:
         raise BadUsage(f"{path} has no code", "is it the right file?")
-    return found
+    return cells
 
 
-def report_result(shown: ExecResult, as_json: bool) -> int:
-    """The exit code is the program's; one that a limit ended is never 0."""
-    last = shown.results[-1]
+def report_result(executed: ExecResult, as_json: bool) -> int:
+    """Print the result and return the program's exit code; never 0 if a limit stopped it."""
+    last = executed.results[-1]
     if as_json:
-        put_exactly(ENCODER.encode(outcome_of(shown)).decode())
+        put_exactly(ENCODER.encode(outcome_of(executed)).decode())
     elif last.stopped_by:
         notify(f"septet: stopped by the {last.stopped_by} limit")
     return last.exit_code or (1 if last.stopped_by else 0)
 
 
-def outcome_of(shown: ExecResult) -> Outcome:
-    if not shown.in_cells:
-        return run_outcome(shown.results[0], shown.truncated)
-    parts = tuple(run_outcome(result, shown.truncated) for result in shown.results)
+def outcome_of(executed: ExecResult) -> Outcome:
+    if not executed.in_cells:
+        return run_outcome(executed.results[0], executed.truncated)
+    parts = tuple(run_outcome(result, executed.truncated) for result in executed.results)
     last = parts[-1]
     return Cells(
         exit_code=last.exit_code,
@@ -235,7 +235,7 @@ def outcome_of(shown: ExecResult) -> Outcome:
         duration_s=round(sum(part.duration_s for part in parts), 4),
         files_new=tuple(dict.fromkeys(path for part in parts for path in part.files_new)),
         files_changed=tuple(dict.fromkeys(path for part in parts for path in part.files_changed)),
-        truncated=shown.truncated,
+        truncated=executed.truncated,
         sandbox=last.sandbox,
         cells=parts,
     )
@@ -243,12 +243,12 @@ def outcome_of(shown: ExecResult) -> Outcome:
 
 def run_outcome(result: RunResult, truncated: bool) -> Outcome:
     number = result.exit_code - 128
-    signal = number if 0 < number <= HIGHEST_SIGNAL else None
-    ended = REASONS[result.stopped_by] if result.stopped_by else "killed" if signal else "exited"
+    signal = number if 0 < number <= MAX_SIGNAL else None
+    reason = REASONS[result.stopped_by] if result.stopped_by else "killed" if signal else "exited"
     return Outcome(
         exit_code=result.exit_code,
         signal=signal,
-        reason=ended,
+        reason=reason,
         stdout=result.stdout,
         stderr=result.stderr,
         duration_s=result.seconds,
@@ -271,7 +271,7 @@ def run_outcome(result: RunResult, truncated: bool) -> Outcome:
     default=60.0,
     show_default=True,
     metavar="S",
-    help="Seconds that it may take.",
+    help="The time limit in seconds.",
 )
 @click.option(
     "--memory",
@@ -279,43 +279,43 @@ def run_outcome(result: RunResult, truncated: bool) -> Outcome:
     default=2048,
     show_default=True,
     metavar="MB",
-    help="Megabytes that it may use.",
+    help="The memory limit in megabytes.",
 )
 @click.option(
     *("--run-as", "--as", "way"),
     type=click.Choice(["auto", "script", "screen", "server"]),
     default="auto",
     show_default=True,
-    help="How a FILE is run: on a screen and as a server it leaves what it showed.",
+    help="How a FILE is run; screen and server leave screenshots and pages.",
 )
 @click.option(
     "--network",
-    type=Reach(),
+    type=NetworkAccess(),
     default="off",
     show_default=True,
-    help="What it can reach: off, on, or HOST,HOST.",
+    help="The hosts that it can reach: off, on, or HOST,HOST.",
 )
 @click.option(
     "--packages",
     type=click.Choice(["off", "ask", "auto"]),
     default="off",
     show_default=True,
-    help="Whether what a FILE imports and is not here is installed, for this folder only.",
+    help="Whether missing imports of a FILE are installed, for this folder only.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
 @click.option("--unsafe-local", is_flag=True, help="Run WITHOUT a sandbox, with your rights.")
 def execute(**given: "str | bool") -> int:
-    """Run a FILE, or any command after --, in the sandbox; its exit code is ours."""
+    """Run a FILE, or any command after --, in the sandbox, and exit with its exit code."""
     import anyio
 
     from septet.cli.exec import ExecRequest, report_result, run_request
 
-    wish = ExecRequest(**given)  # pyright: ignore[reportArgumentType]  # click has checked them
+    request = ExecRequest(**given)  # pyright: ignore[reportArgumentType]  # click has checked them
     try:
-        shown = anyio.run(run_request, wish)
+        executed = anyio.run(run_request, request)
     except KeyboardInterrupt:
-        notify("septet: interrupted; everything that ran is ended")
+        notify("septet: interrupted; all processes were stopped")
         return 130
-    code = report_result(shown, wish.as_json)
+    code = report_result(executed, request.as_json)
     sys.stdout.flush()
     return code

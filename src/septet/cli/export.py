@@ -19,19 +19,17 @@ FORMATS = ("md", "html", "jsonl", "zip", "txt")
 @click.command(epilog="Example: septet export analog-clock --format html --redact --out clock.html")
 @click.argument("name", shell_complete=chat_names)
 @click.option("--format", "form", type=click.Choice(FORMATS), default="md", show_default=True)
-@click.option(
-    "--redact", is_flag=True, help="Take out what looks like keys, e-mail addresses and home paths."
-)
+@click.option("--redact", is_flag=True, help="Remove what looks like keys, e-mail addresses and home paths.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Write to this file, whole or not at all (standard output).",
+    help="Write to this file, atomically (standard output).",
 )
 def export(name: str, form: str, redact: bool, out: Path | None) -> int:
-    """A whole chat as one file.
+    """Export a whole chat as one file.
 
     \b
-    md     reads well
+    md     Markdown, for reading
     html   a page for any browser: no script, no network
     txt    the chat history
     jsonl  the log itself
@@ -45,7 +43,7 @@ def export(name: str, form: str, redact: bool, out: Path | None) -> int:
         check_target(form, out)
         redaction = Redaction(session.models.secrets(), str(Path.home())) if redact else None
         log = await session.log(await session.find(name))
-        give(await document(log, form, session.blobs, redaction), out)
+        write_output(await document(log, form, session.blobs, redaction), out)
         if redaction is not None:
             notify(f"septet: {redaction.summary}")
         return ""
@@ -60,11 +58,11 @@ def check_target(form: str, out: Path | None) -> None:
     if out is not None:
         check_destination(out)
     elif form == "zip" and sys.stdout.isatty():
-        raise BadUsage("a zip is nothing for a terminal", "name a file with --out FILE, or use > FILE")
+        raise BadUsage("a zip cannot be shown on a terminal", "name a file with --out FILE, or use > FILE")
 
 
-def give(content: bytes, out: Path | None) -> None:
-    """To the file, or to stdout."""
+def write_output(content: bytes, out: Path | None) -> None:
+    """Write to the file, or to stdout."""
     from septet.workspace.delivery import deliver
 
     if out is not None:

@@ -1,4 +1,4 @@
-"""`facts`: what every team that works in a project is told; a file that people edit too."""
+"""`facts`: shows and changes the facts of a project, which are part of every team's prompts."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def facts(change: str | None, workspace: Path, edit: bool) -> int:
     """Show the facts of a project, or change them: 'remember: …', 'forget: …'.
 
-    Teams are told them in every briefing, and add to them by the same words.
+    They are part of every member's prompt; members add to them with the same commands.
     """
 
     async def work(session: "Session") -> str:
@@ -31,12 +31,12 @@ def facts(change: str | None, workspace: Path, edit: bool) -> int:
 
         memory = Memory(session.home.facts, workspace)
         if change:
-            read = change_in(change)
-            if read is None:
+            facts_change = change_in(change)
+            if facts_change is None:
                 raise BadUsage(f"'{change[:60]}' changes nothing", "write 'remember: FACT' or 'forget: FACT'")
-            memory.change(read, f"the person, {datetime.now(UTC).date()}")
+            memory.change(facts_change, f"the person, {datetime.now(UTC).date()}")
         if edit and memory.lines():
             click.edit(filename=str(memory.path))
         return "\n".join(f"- {fact} ({source})" for fact, source in memory.lines().items())
 
-    return in_session(work, "no facts are known of this project: septet facts 'remember: …' adds one")
+    return in_session(work, "this project has no facts: septet facts 'remember: …' adds one")

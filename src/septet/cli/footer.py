@@ -1,4 +1,4 @@
-"""The bottom of the screen while the team works: where the chat stands, and the line that the person types."""
+"""The bottom of the screen while the team works: the chat's status and the line that the person types."""
 
 import math
 import signal
@@ -32,18 +32,18 @@ from septet.cli.person import interrupted_error, terminal_closed, to_utf8
 from septet.common.text import printable
 from septet.errors import SeptetError
 
-HINT = "type here what the next turn shall know"
+HINT = "type a message for the next turn"
 DIM = "fg:ansibrightblack"
 
 
 class Footer:
-    """Drawn below all that is printed. A line goes to who asked for it, else to `words`, and waits in `queued`."""
+    """Drawn below the printed text. A typed line answers the open question, else it is a message and is `queued`."""
 
-    def __init__(self, standing: Callable[[], str], listening: bool) -> None:
+    def __init__(self, status: Callable[[], str], listening: bool) -> None:
         self.queued: list[str] = []
-        self.words, self.spoken = anyio.create_memory_object_stream[str](math.inf)
-        self._answer, self._answered = anyio.create_memory_object_stream[str | SeptetError](math.inf)
-        self._standing = standing
+        self.send_messages, self.messages = anyio.create_memory_object_stream[str](math.inf)
+        self._answer, self._answers = anyio.create_memory_object_stream[str | SeptetError](math.inf)
+        self._status = status
         self._question = ""
         self._listening = listening
         self._line = Buffer(multiline=False, accept_handler=self._accept_line)
@@ -51,11 +51,11 @@ class Footer:
 
     @property
     def unsent_text(self) -> str:
-        """What was typed and not sent."""
+        """The text that was typed but not sent."""
         return self._line.text
 
     async def show(self, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Stay on the screen until `close`; the terminal is then as it was."""
+        """Stay on the screen until `close`, then restore the terminal."""
         with ExitStack() as stack, anyio.CancelScope(shield=True):
             keyboard = (
                 create_input(sys.stdin) if self._listening else stack.enter_context(create_pipe_input())
@@ -64,7 +64,7 @@ class Footer:
                 layout=self._layout(),
                 key_bindings=self._keys(),
                 input=keyboard,
-                output=unasked_output(),
+                output=output_without_queries(),
                 erase_when_done=True,
                 refresh_interval=1.0,
                 terminal_size_polling_interval=None,
@@ -73,42 +73,42 @@ class Footer:
                 await self._application.run_async(
                     task_status.started, set_exception_handler=False, handle_sigint=False
                 )
-            except EOFError:  # the terminal was closed: nobody types, and the team goes on
+            except EOFError:  # the terminal was closed: the team continues without input
                 self._listening = False
                 self._answer.send_nowait(terminal_closed())
             finally:
                 self._application = None
 
     def close(self) -> None:
-        self.words.close()
+        self.send_messages.close()
         if self._application is not None and not self._application.is_done:
             self._application.exit()
 
     async def ask(self, prompt: str) -> str:
-        """What the person says to this; what they were typing just then becomes the beginning of it."""
+        """Ask a question; what the person was typing becomes the start of the answer."""
         if not self._listening:
             raise terminal_closed()
         self._question = prompt
         self._redraw()
         try:
-            said = await self._answered.receive()
+            answer = await self._answers.receive()
         finally:
             self._question = ""
-        if isinstance(said, SeptetError):
-            raise said
-        return said
+        if isinstance(answer, SeptetError):
+            raise answer
+        return answer
 
     @contextmanager
-    def out_of_the_way(self) -> Generator[None, None, None]:
-        """For printing: what is printed stands above."""
+    def hidden(self) -> Generator[None, None, None]:
+        """Hide the footer while something is printed above it."""
         if self._application is not None and self._application.is_running:
             self._application.renderer.erase()
         yield
         self._redraw()
 
     @asynccontextmanager
-    async def handed_over(self) -> AsyncGenerator[None, None]:
-        """The terminal for another program, as that expects it."""
+    async def release_terminal(self) -> AsyncGenerator[None, None]:
+        """Give the terminal to another program, in its normal mode."""
         if self._application is None:
             yield
             return
@@ -117,7 +117,7 @@ class Footer:
                 yield
 
     def remove_queued(self, text: str) -> None:
-        """These words are in the log, where the next turn finds them."""
+        """Remove a message that is in the log now."""
         if text in self.queued:
             self.queued.remove(text)
 
@@ -126,43 +126,43 @@ class Footer:
             self._application.invalidate()
 
     def _accept_line(self, line: Buffer) -> bool:
-        """Enter was pressed; says whether the line stays as it is."""
+        """Handle Enter; returns False so that the line is cleared."""
         text = to_utf8(line.text)
         if self._question:
-            with self.out_of_the_way():
+            with self.hidden():
                 sys.stderr.write(f"{self._question}{printable(text)}\n")
                 sys.stderr.flush()
             self._question = ""
             self._answer.send_nowait(text)
         elif text.strip():
             self.queued.append(text.strip())
-            self.words.send_nowait(text.strip())
+            self.send_messages.send_nowait(text.strip())
         return False
 
     def _layout(self) -> Layout:
-        asked, empty = Condition(lambda: bool(self._question)), Condition(lambda: not self._line.text)
-        hint = ConditionalProcessor(AfterInput(HINT, style=DIM), empty & ~asked)
+        is_asking, is_empty = Condition(lambda: bool(self._question)), Condition(lambda: not self._line.text)
+        hint = ConditionalProcessor(AfterInput(HINT, style=DIM), is_empty & ~is_asking)
         control = BufferControl(
             self._line, input_processors=[BeforeInput(lambda: self._question or "> "), hint]
         )
         line = Window(control, wrap_lines=True, dont_extend_height=True)
-        standing = Window(FormattedTextControl(self._words), wrap_lines=True, dont_extend_height=True)
+        status = Window(FormattedTextControl(self._status_text), wrap_lines=True, dont_extend_height=True)
         return Layout(
             HSplit(
                 [
-                    ConditionalContainer(standing, ~asked),
+                    ConditionalContainer(status, ~is_asking),
                     ConditionalContainer(line, Condition(lambda: self._listening)),
                 ]
             )
         )
 
-    def _words(self) -> StyleAndTextTuples:
-        waiting = [f"queued for the next turn: {' '.join(text.split())}" for text in self.queued]
-        return [(DIM, "\n".join([*waiting, self._standing()]))]
+    def _status_text(self) -> StyleAndTextTuples:
+        queued = [f"queued for the next turn: {' '.join(text.split())}" for text in self.queued]
+        return [(DIM, "\n".join([*queued, self._status()]))]
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
-        leaving = Condition(lambda: bool(self._question) and not self._line.text)
+        can_leave = Condition(lambda: bool(self._question) and not self._line.text)
 
         def interrupt(_: KeyPressEvent) -> None:
             if self._question:
@@ -177,13 +177,13 @@ class Footer:
             event.app.suspend_to_background()
 
         keys.add("c-c")(interrupt)
-        keys.add("c-d", filter=leaving)(leave)
+        keys.add("c-d", filter=can_leave)(leave)
         keys.add("c-z")(suspend)
         return keys
 
 
-def unasked_output() -> Output:
-    """Stderr, which is never asked where its cursor is: the answer would come as if it were typed."""
+def output_without_queries() -> Output:
+    """Stderr without cursor position requests: the response would arrive as if it were typed."""
     output = create_output(sys.stderr)
     if isinstance(output, Vt100_Output):
         output.enable_cpr = False

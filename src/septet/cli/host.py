@@ -1,4 +1,4 @@
-"""`septet host status`: the host, its members and its chats, for people and for programs."""
+"""What `host`, `join` and `conduct` do: start a server, show its status, serve roles, conduct chats."""
 
 import signal
 import socket
@@ -46,27 +46,26 @@ from septet.wiring.cluster import Membership, open_cluster, serve_roles
 from septet.wiring.handle import settle
 from septet.wiring.session import with_own_models
 
-LONGEST = 200
+MAX_LINE_LENGTH = 200
 
 
 def show_status(endpoint: Endpoint, as_json: bool) -> int:
-    found = anyio.run(host_status, endpoint)
-    put_exactly(msgspec.json.encode(found).decode()) if as_json else print_text(
-        "\n".join(status_lines(found))
+    status = anyio.run(host_status, endpoint)
+    put_exactly(msgspec.json.encode(status).decode()) if as_json else print_text(
+        "\n".join(status_lines(status))
     )
     return 0
 
 
-def status_lines(found: HostStatus) -> Iterable[str]:
-    yield f"server   {found.address}, nats-server {found.version}"
-    for stream in found.streams:
+def status_lines(status: HostStatus) -> Iterable[str]:
+    yield f"server   {status.address}, nats-server {status.version}"
+    for stream in status.streams:
         copies = f", {stream.replicas} copies, led by {stream.leader}" if stream.replicas > 1 else ""
         yield f"stream   {stream.name}: {pluralize(stream.messages, 'message')}, {stream.bytes / 1e6:.1f} MB{copies}"
-    yield from section("members", [person(one) for one in found.people if one.presence.kind == "member"])
-    yield from section(
-        "conductors", [person(one) for one in found.people if one.presence.kind == "conductor"]
-    )
-    yield from section("chats", [chat_row(chat) for chat in found.chats])
+    for title, kind in (("members", "member"), ("conductors", "conductor")):
+        present = [participant for participant in status.people if participant.presence.kind == kind]
+        yield from section(title, [participant_row(participant) for participant in present])
+    yield from section("chats", [chat_row(chat) for chat in status.chats])
 
 
 def section(title: str, rows: list[tuple[str, ...]]) -> Iterable[str]:
@@ -77,15 +76,14 @@ def section(title: str, rows: list[tuple[str, ...]]) -> Iterable[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def person(one: Participant) -> tuple[str, ...]:
-    who = one.presence
-    does = ", ".join(who.roles) or pluralize(len(who.chats), "chat")
-    sign = f"{one.silent:.0f} s ago" if one.is_present else f"silent for {one.silent:.0f} s"
+def participant_row(participant: Participant) -> tuple[str, ...]:
+    presence, silent = participant.presence, f"{participant.silent:.0f} s"
+    work = ", ".join(presence.roles) or pluralize(len(presence.chats), "chat")
     return (
-        f"  {plain_line(who.name)}",
-        plain_line(does),
-        plain_line(f"{who.machine}, process {who.pid}"),
-        sign,
+        f"  {plain_line(presence.name)}",
+        plain_line(work),
+        plain_line(f"{presence.machine}, process {presence.pid}"),
+        f"{silent} ago" if participant.is_present else f"silent for {silent}",
     )
 
 
@@ -100,8 +98,8 @@ def chat_row(chat: ChatStatus) -> tuple[str, ...]:
 
 
 def plain_line(text: str) -> str:
-    """What members say of themselves, and what they call chats, on one line that no terminal obeys."""
-    return " ".join(printable(text).split())[:LONGEST]
+    """Return text that members chose as one line without control sequences."""
+    return " ".join(printable(text).split())[:MAX_LINE_LENGTH]
 
 
 def ago(moment: float) -> str:
@@ -123,7 +121,7 @@ class HostOptions:
     config: Path | None = None
 
 
-def plan_for(options: HostOptions) -> ServerConfig:
+def server_config(options: HostOptions) -> ServerConfig:
     plan = ServerConfig(
         folder=host_folder(options.store),
         host=options.address,
@@ -135,19 +133,19 @@ def plan_for(options: HostOptions) -> ServerConfig:
     )
     if options.config is None:
         return plan
-    found = load_group_chat(options.config)
-    return replace(plan, host=listening_name(found.hostname), port=found.port)
+    group_chat = load_group_chat(options.config)
+    return replace(plan, host=listening_name(group_chat.hostname), port=group_chat.port)
 
 
 def run_host(options: HostOptions) -> int:
     if options.url:
         server = ConnectOptions(url=options.url, token_file=options.token_file, tls_ca=options.tls_ca)
-        return anyio.run(stay, partial(open_foreign_server, endpoint_of(server), server, options))
-    return anyio.run(stay, partial(open_server, plan_for(options)))
+        return anyio.run(run_until_signal, partial(open_foreign_server, endpoint_of(server), server, options))
+    return anyio.run(run_until_signal, partial(open_server, server_config(options)))
 
 
 def run_invite(store: Path | None, name: str, roles: Sequence[str], called: Sequence[str]) -> int:
-    """The token's file on stdout: copy it to the member's machine."""
+    """Print the path of the token's file, to be copied to the member's machine."""
     print_text(str(invite_member(host_folder(store), name, roles, called)))
     return 0
 
@@ -160,16 +158,16 @@ def run_dismiss(store: Path | None, name: str) -> int:
 def run_member(server: ConnectOptions, roles: Sequence[str], name: str, model: str, unsafe: bool) -> int:
     check_roles(roles)
     if server.config is not None:
-        found = load_group_chat(server.config)
-        model = model or next((names[0] for names in (one.model for one in found.team.members) if names), "")
-    joining = Membership(
+        members = load_group_chat(server.config).team.members
+        model = model or next((member.model[0] for member in members if member.model), "")
+    membership = Membership(
         endpoint=endpoint_of(server, roles),
         roles=tuple(roles),
         name=name or socket.gethostname(),
         model=model,
         unsafe=unsafe,
     )
-    return anyio.run(stay, partial(membership, joining))
+    return anyio.run(run_until_signal, partial(open_membership, membership))
 
 
 def run_conductor(server: ConnectOptions, goal: str | None, name: str, team: str, options: Options) -> int:
@@ -177,8 +175,8 @@ def run_conductor(server: ConnectOptions, goal: str | None, name: str, team: str
         goal, server = server.url, replace(server, url="")
     spec = load_team(team)
     if server.config is not None:
-        found = each_by_its_own(load_group_chat(server.config).team)
-        spec = found if team == "iterate" else spec
+        configured = each_by_its_own(load_group_chat(server.config).team)
+        spec = configured if team == "iterate" else spec
     endpoint = endpoint_of(server)
     settle()
     spec = spec if options.model.model else with_own_models(spec, is_here)
@@ -186,8 +184,8 @@ def run_conductor(server: ConnectOptions, goal: str | None, name: str, team: str
     return run_chat(prepare, options, partial(open_cluster, endpoint, how=command_line_options(server)))
 
 
-async def stay(context: Callable[[], AbstractAsyncContextManager[object]]) -> int:
-    """Be there until SIGINT or SIGTERM; leaving the context stops everything in order."""
+async def run_until_signal(context: Callable[[], AbstractAsyncContextManager[object]]) -> int:
+    """Keep the context open until SIGINT or SIGTERM; leaving it stops everything in order."""
     settle()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with context():
@@ -202,12 +200,12 @@ async def open_server(plan: ServerConfig) -> AsyncGenerator[Endpoint]:
         address, folder = server.address, plan.folder
         (folder / "address").write_text(server.endpoint.address)
         (folder / "certificate").write_text(plan.certificate)
-        trust = " --tls-ca SIGNER" if plan.certificate else ""
+        tls_option = " --tls-ca SIGNER" if plan.certificate else ""
         print_text(f"listening on {address}")
         join, token = f"join with: septet join {address} --as coder", folder / "tokens" / "coder"
-        print_text(f"{join} --token-file {token}{trust}")
+        print_text(f"{join} --token-file {token}{tls_option}")
         conduct = f"conduct with: septet conduct {address} GOAL"
-        print_text(f"{conduct} --token-file {folder / 'token'}{trust}")
+        print_text(f"{conduct} --token-file {folder / 'token'}{tls_option}")
         yield server.endpoint
 
 
@@ -215,9 +213,9 @@ async def open_server(plan: ServerConfig) -> AsyncGenerator[Endpoint]:
 async def open_foreign_server(
     endpoint: Endpoint, server: ConnectOptions, options: HostOptions
 ) -> AsyncGenerator[None]:
-    """Somebody else's server, made ready and kept in sight."""
+    """Set up a server that we did not start, and monitor it."""
     if options.tls != ("", ""):
-        raise BadUsage("--tls is for a server that is started here", "leave it out with --nats")
+        raise BadUsage("--tls is for a server that this command starts", "leave it out with --nats")
     async with use_server(endpoint, options.replicas) as version:
         how = command_line_options(server)
         print_text(f"ready on {endpoint.address} (nats-server {version})")
@@ -227,11 +225,11 @@ async def open_foreign_server(
 
 
 @asynccontextmanager
-async def membership(joining: Membership) -> AsyncGenerator[None]:
+async def open_membership(membership: Membership) -> AsyncGenerator[None]:
     def ready() -> None:
-        notify(f"septet: {joining.name} serves {', '.join(joining.roles)}")
+        notify(f"septet: {membership.name} serves {', '.join(membership.roles)}")
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve_roles, joining, ready)
+        tasks.start_soon(serve_roles, membership, ready)
         yield
         tasks.cancel_scope.cancel()

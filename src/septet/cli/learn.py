@@ -1,4 +1,4 @@
-"""`learn`: fill the exemplar's knowledge base from files, folders and chats."""
+"""`learn`: fills the exemplar's knowledge base from files, folders and chats."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,17 +17,17 @@ def learn(source: str) -> int:
     """Learn examples from SOURCE: a file, a folder, or a chat that ended done.
 
     Files: Python with docstrings, Markdown with fenced code, notebooks, JSON lines with title/text/code, and
-    Stack-Exchange-like XML dumps. The exemplar is asked when the same failure comes again.
+    XML dumps like Stack Exchange's. The exemplar searches them when a failure repeats.
     """
 
     path = Path(source)
-    there = path.exists()
+    is_path = path.exists()
 
     async def work(session: "Session") -> str:
         from septet.chat.example_sources import examples_in
         from septet.common.text import pluralize
 
-        if there:
+        if is_path:
             count = await session.examples.learn(examples_in(path))
         else:
             count = await session.learn_from(await session.find(source))

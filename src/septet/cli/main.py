@@ -1,4 +1,4 @@
-"""The command line: commands by name, loaded when they are called, and errors in one line."""
+"""The command line: imports a command when it is called, and reports errors in one line."""
 
 import sys
 from importlib import import_module
@@ -11,57 +11,63 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": ("septet.cli.run:run", "Plan with me, then build until checks prove it works."),
-    "plan": ("septet.cli.run:plan", "Talk about the plan only."),
-    "project": ("septet.cli.run:project", "Go on with a project by its name, or begin it."),
+    "plan": ("septet.cli.run:plan", "Agree on a plan only."),
+    "project": ("septet.cli.run:project", "Continue a project by its name, or start it."),
     "demo": (
         "septet.cli.run:demo",
-        "Watch a team build something: scripted answers, really run here. No key, no network.",
+        "Watch a team build something: scripted answers, code really run here. No key, no network.",
     ),
-    "resume": ("septet.cli.run:resume", "Go on with a chat exactly where it stopped."),
-    "fork": ("septet.cli.maintenance:fork", "The same start, a new branch of history."),
+    "resume": ("septet.cli.run:resume", "Continue a chat exactly where it stopped."),
+    "fork": ("septet.cli.maintenance:fork", "Start a new chat from a copy of another."),
     "menu": ("septet.cli.menu:menu", "Projects: new, continue, edit, run, delete, options."),
-    "list": ("septet.cli.chats:list_chats", "All chats, the newest first."),
-    "show": ("septet.cli.chats:show", "One chat: plan, versions, evidence, cost."),
-    "search": ("septet.cli.search:search", "Where words were said, in all chats."),
-    "diff": ("septet.cli.chats:diff", "What a chat would change in your folder, or between two versions."),
+    "list": ("septet.cli.chats:list_chats", "List all chats, most recently changed first."),
+    "show": ("septet.cli.chats:show", "Show one chat: plan, versions, evidence, cost."),
+    "search": ("septet.cli.search:search", "Search the text of all chats."),
+    "diff": ("septet.cli.chats:diff", "Show what a chat changes in your folder, or between two versions."),
     "try": ("septet.cli.deliver:try_version", "Run the newest version before it is delivered."),
     "deliver": ("septet.cli.deliver:deliver", "Write what a chat has made into your folder, or to a branch."),
-    "undo": ("septet.cli.deliver:undo", "Take back what a chat has delivered."),
+    "undo": ("septet.cli.deliver:undo", "Undo what a chat has delivered."),
     "export": (
         "septet.cli.export:export",
-        "A chat as Markdown, a page, text, its raw log, or all in a zip.",
+        "Export a chat as Markdown, HTML, text, its raw log, or all in a zip.",
     ),
     "restore": ("septet.cli.maintenance:restore", "Bring a workspace back to a version or a snapshot."),
     "rename": ("septet.cli.maintenance:rename", "Give a chat another name."),
     "rm": ("septet.cli.maintenance:rm", "Delete a chat for good."),
-    "host": ("septet.cli.cluster:host", "Start the server where members of many machines meet."),
+    "host": ("septet.cli.cluster:host", "Start the server for members on many machines."),
     "join": ("septet.cli.cluster:join", "Serve roles for chats that are conducted elsewhere."),
     "conduct": ("septet.cli.cluster:conduct", "Build a goal with the members that have joined a server."),
-    "up": ("septet.cli.cluster:up", "A host and a member for each role, on this machine, in one command."),
-    "web": ("septet.web.command:web", "Watch, steer and see what was made, in a browser."),
+    "up": ("septet.cli.cluster:up", "Start a host and a member for each role on this machine."),
+    "web": ("septet.web.command:web", "Watch and steer chats in a browser."),
     "models": (
         "septet.cli.models:models",
-        "What there is to think with; `models get` fetches an embedded one.",
+        "List the models; `models get` downloads an embedded one.",
     ),
-    "keys": ("septet.cli.models:keys", "Keys of providers, kept where only you can read them."),
-    "config": ("septet.cli.config:config", "What is set, where and by what; schemas of the files."),
+    "keys": ("septet.cli.models:keys", "Store API keys of providers, readable only by you."),
+    "config": (
+        "septet.cli.config:config",
+        "Show the settings and their sources; print schemas of the files.",
+    ),
     "learn": ("septet.cli.learn:learn", "Teach the exemplar from files, folders and chats."),
-    "facts": ("septet.cli.facts:facts", "What every team that works in a project is told."),
-    "mcp": ("septet.cli.mcp:mcp", "Servers whose tools the assistants may use too."),
-    "eval": ("septet.cli.eval:evaluate", "Measure a team by tasks with hidden tests."),
-    "audit": ("septet.cli.audit:audit", "Which failure modes a transcript shows, ours or another program's."),
+    "facts": ("septet.cli.facts:facts", "Show or change the facts that every team of a project knows."),
+    "mcp": ("septet.cli.mcp:mcp", "Add MCP servers, whose tools the assistants may use."),
+    "eval": ("septet.cli.eval:evaluate", "Evaluate a team on tasks with hidden tests."),
+    "audit": ("septet.cli.audit:audit", "Find the failure modes in a transcript, ours or another program's."),
     "gauntlet": (
         "septet.cli.gauntlet:gauntlet",
-        "Teams that misbehave in every known way, and how they end here.",
+        "Run teams that misbehave in every known way, and show how they end.",
     ),
-    "exec": ("septet.cli.exec:execute", "Run something exactly as the runner would."),
-    "completion": ("septet.cli.completion:completion", "Completion for bash, zsh and fish."),
-    "doctor": ("septet.cli.doctor:doctor", "What works on this machine, and what to do about the rest."),
+    "exec": ("septet.cli.exec:execute", "Run a file or a command in the sandbox, as the runner does."),
+    "completion": ("septet.cli.completion:completion", "Print the completion script for bash, zsh or fish."),
+    "doctor": (
+        "septet.cli.doctor:doctor",
+        "Check what works on this machine, and what to do about the rest.",
+    ),
 }
 
 
 ALIASES = ("help", "version", "ls", "status")
-"""What people try first: commands by other names."""
+"""Other names of commands, which people try first."""
 SYNONYMS = {
     "build": "run",
     "new": "run",
@@ -76,17 +82,17 @@ SYNONYMS = {
     "settings": "config",
     "login": "keys",
 }
-"""What other programs call a command of ours."""
-NEAR = 0.7
-"""How alike a word and a command are (1 is the same) where one may be meant for the other."""
+"""What other programs call our commands; used for suggestions."""
+MIN_SIMILARITY = 0.7
+"""How similar a word and a command must be (1 is equal) for a suggestion."""
 
 
-RUNS = ("run", "plan", "project", "demo", "resume", "conduct")
-"""Commands that work on a chat: their `--json` ends with its result."""
+CHAT_COMMANDS = ("run", "plan", "project", "demo", "resume", "conduct")
+"""Commands that run a chat: their `--json` ends with its result."""
 
 
 class Commands(click.Group):
-    """Words that are no command are a goal: `septet "an analog clock"` is `septet run "an analog clock"`."""
+    """Text that is no command is a goal: `septet "an analog clock"` is `septet run "an analog clock"`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -101,7 +107,7 @@ class Commands(click.Group):
         return getattr(import_module(module), name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Without loading them: help must be instant."""
+        """List the commands without importing them, so that help is instant."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
@@ -119,7 +125,7 @@ class Commands(click.Group):
 
 
 def expand_alias(args: list[str]) -> list[str]:
-    """The aliases as what they stand for: they are commands, never goals."""
+    """Replace an alias by its command; it is never a goal."""
     match args:
         case ["help", command, *_] if command in COMMANDS:
             return [command, "--help"]
@@ -130,14 +136,14 @@ def expand_alias(args: list[str]) -> list[str]:
         case ["ls", *rest]:
             return ["list", *rest]
         case ["status", *rest]:
-            named = any(not word.startswith("-") for word in rest)
-            return ["show" if named else "list", *rest]
+            has_name = any(not word.startswith("-") for word in rest)
+            return ["show" if has_name else "list", *rest]
         case _:
             return args
 
 
 def check_goal(word: str) -> None:
-    """A word that may be meant for a command is a goal only if the person says so: goals cost money."""
+    """Ask before a word that resembles a command is taken as a goal: goals cost money."""
     from septet.cli.output import confirm
 
     near = nearest_command(word)
@@ -151,12 +157,12 @@ def check_goal(word: str) -> None:
 
 
 def nearest_command(word: str) -> str:
-    """The command that a single word looks like; nothing for what can only be a goal."""
+    """Return the command that a single word resembles; empty if it can only be a goal."""
     from difflib import get_close_matches
 
     if " " in word:
         return ""
-    near = get_close_matches(word, [*COMMANDS, *ALIASES], n=1, cutoff=NEAR)
+    near = get_close_matches(word, [*COMMANDS, *ALIASES], n=1, cutoff=MIN_SIMILARITY)
     return SYNONYMS.get(word) or (near[0] if near else "")
 
 
@@ -175,14 +181,14 @@ def septet() -> None:
 
 
 class CommandOutcome:
-    """The chat that a command works on, as far as it has come, and what goes on with it: told with what went wrong."""
+    """The state of the chat that a command runs, and the command that resumes it; used in error messages."""
 
     state: "State | None" = None
     command: str = ""
 
 
 def main() -> None:
-    """The `septet` command: whatever goes wrong ends in one line and the right exit code."""
+    """The `septet` command: every error ends in one line and the right exit code."""
     escape_for_locale()
     outcome = CommandOutcome()
     try:
@@ -205,7 +211,7 @@ def main() -> None:
 
 
 def escape_for_locale() -> None:
-    """What the terminal's character set lacks is written as JSON writes it: ✓ as \\u2713, never an error."""
+    """Write characters that the terminal's encoding lacks as JSON escapes, ✓ as \\u2713, instead of failing."""
     import codecs
     from io import TextIOWrapper
 
@@ -221,14 +227,14 @@ def escape_for_locale() -> None:
             stream.reconfigure(errors="septet")
 
 
-def check_encoding(words: list[str]) -> None:
-    """Everything that is said goes into the log, which is UTF-8."""
-    for word in words:
+def check_encoding(arguments: list[str]) -> None:
+    """Refuse arguments that are not valid UTF-8, since they go into the log."""
+    for argument in arguments:
         try:
-            word.encode()
+            argument.encode()
         except UnicodeEncodeError:
             raise click.UsageError(
-                f"{word[:40]!a} is no text of this locale: use a UTF-8 one, e.g. LC_ALL=C.UTF-8"
+                f"{argument[:40]!a} cannot be decoded in this locale: use a UTF-8 one, e.g. LC_ALL=C.UTF-8"
             ) from None
 
 
@@ -243,13 +249,13 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def fail(message: str, code: int, outcome: CommandOutcome) -> int:
-    """One line; and `--json` of a command that works on a chat ends with its result all the same."""
+    """Print the error in one line; with `--json`, a command that runs a chat still ends with its result."""
     from septet.cli.output import notify, put_exactly
 
     notify(f"septet: {message}")
-    words = sys.argv[1:]
-    command = next((word for word in words if not word.startswith("-")), "run")
-    if "--json" in words and (command in RUNS or command not in COMMANDS):
+    arguments = sys.argv[1:]
+    command = next((argument for argument in arguments if not argument.startswith("-")), "run")
+    if "--json" in arguments and (command in CHAT_COMMANDS or command not in COMMANDS):
         from septet.cli.errors import failed_result
 
         put_exactly(failed_result(message, code, outcome.state))

@@ -1,4 +1,4 @@
-"""`fork`, `restore`, `rename` and `rm`: looking after chats."""
+"""`fork`, `restore`, `rename` and `rm`: maintenance of chats."""
 
 import sys
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: septet fork analog-clock --from v2")
 @click.argument("name", shell_complete=chat_names)
-@click.option("--from", "version", metavar="VERSION", help="Where the branch begins: v2 (all that there is).")
-@click.option("-n", "--name", "new", default="", help="What to call the new chat.")
-@click.option("--json", "as_json", is_flag=True, help="What was made, as one JSON object.")
+@click.option("--from", "version", metavar="VERSION", help="The last version to copy: v2 (the whole chat).")
+@click.option("-n", "--name", "new", default="", help="The name of the new chat.")
+@click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
 def fork(name: str, version: str | None, new: str, as_json: bool) -> int:
-    """A new chat that begins as chat NAME did, up to a version or as far as it is.
+    """Start a new chat from a copy of chat NAME, of all of it or up to a version.
 
-    It has a workspace of its own with the files of that version. The new name goes to stdout; NAME stays as it is.
+    It has a workspace of its own with the files of that version. The new name goes to stdout; NAME is not changed.
     """
 
     async def work(session: "Session") -> str:
@@ -44,13 +44,13 @@ def fork(name: str, version: str | None, new: str, as_json: bool) -> int:
 @click.command(epilog="Example: septet restore analog-clock v2")
 @click.argument("name", shell_complete=chat_names)
 @click.argument("point", required=False)
-@click.option("--yes", is_flag=True, help="Without POINT: back to before the last act, without asking.")
-@click.option("--json", "as_json", is_flag=True, help="Points, or what was done, as JSON objects.")
+@click.option("--yes", is_flag=True, help="Without POINT: undo the last change, without asking.")
+@click.option("--json", "as_json", is_flag=True, help="The points, or the result, as JSON objects.")
 def restore(name: str, point: str | None, yes: bool, as_json: bool) -> int:
     """Bring the workspace back to a version (v2) or a snapshot (s3), byte by byte.
 
-    Without POINT the points are listed and, on a terminal, the last one before an act is offered. What is
-    there now is kept as a snapshot first, so that this can be taken back.
+    Without POINT the points are listed and, on a terminal, the last one before a change is offered. The current
+    files are kept as a snapshot first, so that this can be undone.
     """
 
     async def work(session: "Session") -> str:
@@ -65,25 +65,25 @@ def restore(name: str, point: str | None, yes: bool, as_json: bool) -> int:
             if chosen is None:
                 return point_objects(log) if as_json else point_lines(log)
             if not chosen:
-                return f"{chat} stays as it is"
+                return f"{chat} was not changed"
         return restore_text(await restore_workspace(session, chat, chosen), as_json)
 
     return in_session(work, exact=as_json)
 
 
 def offer_point(chat: str, log: "Sequence[Recorded]", yes: bool, as_json: bool) -> str | None:
-    """The point before the last act, nothing if the person does not want it; None where nobody is asked."""
+    """Offer the point before the last change; "" if the person declines, None if nobody is asked."""
     from septet.chat.versions import point_to_undo
     from septet.cli.tables import point_lines
     from septet.errors import BadUsage
 
     last = point_to_undo(log)
     if last is None and yes:
-        raise BadUsage(f"'{chat}' has no point before an act", f"septet restore {chat} lists those it has")
+        raise BadUsage(f"'{chat}' has no point before a change", f"septet restore {chat} lists those it has")
     if last is None or yes or as_json or not sys.stdin.isatty():
         return last.point if last and yes else None
     notify(point_lines(log))
-    wanted = confirm(f"bring {chat} back to {last.point}, before the last act?")
+    wanted = confirm(f"bring {chat} back to {last.point}, before the last change?")
     return last.point if wanted else ""
 
 
@@ -92,7 +92,7 @@ def restore_text(done: "RestoreResult", as_json: bool) -> str:
 
     if as_json:
         return ENCODER.encode(done).decode()
-    undo = f"septet restore {done.chat} {done.undo} takes that back"
+    undo = f"septet restore {done.chat} {done.undo} undoes this"
     return f"{done.chat}: the workspace is as it was at {done.point}; {undo}"
 
 
@@ -100,12 +100,12 @@ def restore_text(done: "RestoreResult", as_json: bool) -> str:
 @click.argument("name", shell_complete=chat_names)
 @click.argument("new")
 def rename(name: str, new: str) -> int:
-    """Give the chat whose whole name is NAME another one."""
+    """Rename the chat whose whole name is NAME."""
 
     async def work(session: "Session") -> str:
-        from septet.wiring.upkeep import rename_chat_named as renamed
+        from septet.wiring.upkeep import rename_chat_named
 
-        return await renamed(session, await session.find(name, whole=True), new)
+        return await rename_chat_named(session, await session.find(name, whole=True), new)
 
     return in_session(work)
 
@@ -119,10 +119,10 @@ def rm(name: str, yes: bool) -> int:
     async def work(session: "Session") -> str:
         from septet.wiring.upkeep import forget_remote, remove
 
-        if forgotten := await forget_remote(session, name):
-            return forgotten
+        if message := await forget_remote(session, name):
+            return message
         chat = await session.find(name, whole=True)
-        return await remove(session, chat) if yes or confirm_removal(chat) else f"{chat} stays"
+        return await remove(session, chat) if yes or confirm_removal(chat) else f"{chat} was not deleted"
 
     return in_session(work)
 
@@ -131,5 +131,5 @@ def confirm_removal(chat: str) -> bool:
     from septet.errors import BadUsage
 
     if not sys.stdin.isatty():
-        raise BadUsage(f"'{chat}' would be deleted for good", "say so with --yes")
+        raise BadUsage(f"'{chat}' would be deleted for good", "confirm it with --yes")
     return confirm(f"delete {chat} for good?")

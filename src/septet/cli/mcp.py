@@ -1,4 +1,4 @@
-"""`mcp`: servers whose tools the assistants may use, named by the person and kept in a file of theirs."""
+"""`mcp`: manages the MCP servers whose tools the assistants may use."""
 
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @click.group(epilog="Example: septet mcp add files -- npx some-mcp-server")
 def mcp() -> None:
-    """Servers that speak MCP: their tools are in the toolbox of every assistant (-t assistant).
+    """Manage MCP servers: every assistant can use their tools (-t assistant).
 
     They are programs of your choice that run with your rights, outside the sandbox.
     """
 
 
 def servers_of(session: "Session") -> "McpServers":
-    assert session.mcp_servers is not None, "a session of this machine has them"
+    assert session.mcp_servers is not None, "a session on this machine has MCP servers"
     return session.mcp_servers
 
 
@@ -28,24 +28,24 @@ def servers_of(session: "Session") -> "McpServers":
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True)
 def add(name: str, command: tuple[str, ...]) -> int:
-    """Name a server and the COMMAND that starts it; its tools are listed at once."""
+    """Add a server by a name and the COMMAND that starts it, and list its tools."""
 
     async def work(session: "Session") -> str:
         from septet.chat.names import checked_name
         from septet.wiring.mcp import McpCommand
 
-        foreign = servers_of(session)
+        servers = servers_of(session)
         added = McpCommand(command=command[0], args=command[1:])
-        await foreign.check(checked_name(name), added)
-        foreign.write({**foreign.read(), name: added})
-        return await server_list(foreign)
+        await servers.check(checked_name(name), added)
+        servers.write({**servers.read(), name: added})
+        return await server_list(servers)
 
     return in_session(work)
 
 
 @mcp.command("list", epilog="Example: septet mcp list")
 def list_servers() -> int:
-    """The servers and their tools."""
+    """List the servers and their tools."""
 
     async def work(session: "Session") -> str:
         return await server_list(servers_of(session))
@@ -56,22 +56,22 @@ def list_servers() -> int:
 @mcp.command(epilog="Example: septet mcp rm files")
 @click.argument("name")
 def rm(name: str) -> int:
-    """Forget a server."""
+    """Remove a server."""
 
     async def work(session: "Session") -> str:
         from septet.errors import BadUsage
 
-        foreign = servers_of(session)
-        named = foreign.read()
-        if name not in named:
-            raise BadUsage(f"there is no MCP server '{name}'", f"there are {', '.join(named) or 'none'}")
-        foreign.write({other: command for other, command in named.items() if other != name})
-        return f"{name} is forgotten"
+        servers = servers_of(session)
+        known = servers.read()
+        if name not in known:
+            raise BadUsage(f"there is no MCP server '{name}'", f"there are {', '.join(known) or 'none'}")
+        servers.write({other: command for other, command in known.items() if other != name})
+        return f"{name} is removed"
 
     return in_session(work)
 
 
-async def server_list(foreign: "McpServers") -> str:
-    tools = await foreign.tools()
-    first = [f"{tool.name}  {tool.offer().description.strip().splitlines()[0]}" for tool in tools.values()]
-    return "\n".join(first)
+async def server_list(servers: "McpServers") -> str:
+    tools = await servers.tools()
+    lines = [f"{tool.name}  {tool.offer().description.strip().splitlines()[0]}" for tool in tools.values()]
+    return "\n".join(lines)

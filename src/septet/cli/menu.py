@@ -1,4 +1,4 @@
-"""`septet` on a terminal with projects: choose one and continue, edit, run or delete it, or begin a new one."""
+"""`septet` without arguments: a menu to continue, edit, run or delete a project, or to start a new one."""
 
 import sys
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from septet.cli.options import Options, OutputOptions, run_options
 from septet.cli.output import confirm, notify, put_bytes
 from septet.errors import BadUsage
 
-TOP = "a number opens a project · n new · o options · q quit"
-PROJECT = "c continue · e edit (say what to change) · r run it · d delete · b back"
-OPTIONS = "s step mode · v say more · q say less · m model · b back"
+MAIN_CHOICES = "a number opens a project · n new · o options · q quit"
+PROJECT_CHOICES = "c continue · e edit (say what to change) · r run it · d delete · b back"
+OPTION_CHOICES = "s step mode · v more output · q less output · m model · b back"
 MARGIN = len("  1  ")
 Projects = list[tuple[str, str]]
 
@@ -22,7 +22,7 @@ Projects = list[tuple[str, str]]
 @click.command(epilog="Example: septet")
 @run_options
 def menu(options: Options) -> int:
-    """Projects on a menu: new, continue, edit, run, delete, options."""
+    """Show the menu of projects: new, continue, edit, run, delete, options."""
     if not sys.stdin.isatty():
         raise BadUsage("the menu needs a terminal", "use septet list, resume, run and rm")
     if not anyio.run(projects):
@@ -30,7 +30,7 @@ def menu(options: Options) -> int:
     while True:
         known = anyio.run(projects)
         show_menu(known)
-        choice = ask_person(TOP, at_end="q")
+        choice = ask_person(MAIN_CHOICES, at_end="q")
         if choice == "q":
             return 0
         if choice == "o":
@@ -40,14 +40,14 @@ def menu(options: Options) -> int:
 
 
 def try_action(action: Callable[[], object]) -> None:
-    """What goes wrong is said in a line; the menu stays."""
+    """Run the action; report an error in one line and return to the menu."""
     from septet.cli.errors import explanation
 
     try:
         action()
     except (SystemExit, click.Abort):
         return
-    except Exception as error:  # the menu is not the place to end for any of them
+    except Exception as error:  # no error may end the menu
         notify(f"septet: {explanation(error)[0]}")
 
 
@@ -61,7 +61,7 @@ def open_choice(choice: str, known: Projects, options: Options) -> None:
 
 
 async def projects() -> Projects:
-    """Names and lines of all chats, the one that moved last first."""
+    """Return names and lines of all chats, most recently changed first."""
     from septet.cli.tables import chat_lines, columns_of, row_of
     from septet.wiring.session import open_session
 
@@ -77,7 +77,7 @@ def show_menu(known: Projects) -> None:
 
 
 def ask_person(prompt: str, at_end: str | None = None) -> str:
-    """What the person types; `at_end` stands for a closed terminal."""
+    """Ask the person for a line; if the terminal is closed, return `at_end`."""
     try:
         return str(click.prompt(prompt, default="", show_default=False, err=True)).strip()
     except click.Abort:
@@ -87,14 +87,14 @@ def ask_person(prompt: str, at_end: str | None = None) -> str:
 
 
 def open_project(chat: str, options: Options) -> None:
-    """What can be done with one project."""
+    """Offer the actions for one project."""
     actions: dict[str, Callable[[], object]] = {
         "c": lambda: resume_selected(chat, None, options),
-        "e": lambda: resume_selected(chat, ask_person("what shall be different?"), options),
+        "e": lambda: resume_selected(chat, ask_person("what should change?"), options),
         "r": lambda: anyio.run(run_program, chat, options),
         "d": lambda: delete(chat),
     }
-    choice = ask_person(f"{chat}: {PROJECT}")
+    choice = ask_person(f"{chat}: {PROJECT_CHOICES}")
     if choice in actions:
         actions[choice]()
 
@@ -115,7 +115,7 @@ def resume_selected(chat: str, message: str | None, options: Options) -> int:
 
 
 async def run_program(chat: str, options: Options) -> None:
-    """Run the program as the runner would, and show what it says."""
+    """Run the program as the runner does, and show its output."""
     from septet.wiring.session import open_session
     from septet.wiring.trial import planned_command, try_newest
 
@@ -135,11 +135,11 @@ def delete(chat: str) -> None:
 
 
 def change_options(options: Options) -> Options:
-    """The options with one of them another way."""
+    """Show the options and let the person change one."""
     model, consent, output = options.model, options.consent, options.output
     step = "on" if consent.step else "off"
-    notify(f"step mode {step} · says {verbosity(output)} · model {model.model or 'chosen for you'}")
-    match ask_person(OPTIONS):
+    notify(f"step mode {step} · output: {verbosity(output)} · model {model.model or 'chosen for you'}")
+    match ask_person(OPTION_CHOICES):
         case "s":
             return replace(options, consent=replace(consent, step=not consent.step))
         case "v":
@@ -153,4 +153,4 @@ def change_options(options: Options) -> Options:
 
 
 def verbosity(output: OutputOptions) -> str:
-    return "all" if output.verbose else "only results" if output.quiet else "what happens"
+    return "all" if output.verbose else "only results" if output.quiet else "progress"

@@ -1,4 +1,4 @@
-"""`septet models` and `septet keys`: what there is to think with, fetching it, and letting it in."""
+"""`septet models` and `septet keys`: list models, download embedded ones, store API keys."""
 
 import sys
 
@@ -14,7 +14,7 @@ from septet.errors import BadUsage
 @click.option("--json", "as_json", is_flag=True, help="The same as one JSON object.")
 @click.pass_context
 def models(context: click.Context, as_json: bool) -> int:
-    """What there is to think with on this machine, and what would be chosen."""
+    """List the models on this machine, and which one would be chosen."""
     if context.invoked_subcommand is not None:
         return 0
     from septet.wiring.models import Models
@@ -23,8 +23,10 @@ def models(context: click.Context, as_json: bool) -> int:
         from septet.settings.home import find_home
 
         async with Models(find_home()) as known:
-            found = await known.overview()
-        put_exactly(msgspec.json.encode(found).decode()) if as_json else print_text("\n".join(found.lines()))
+            overview = await known.overview()
+        put_exactly(msgspec.json.encode(overview).decode()) if as_json else print_text(
+            "\n".join(overview.lines())
+        )
         return 0
 
     return anyio.run(show)
@@ -34,9 +36,9 @@ def models(context: click.Context, as_json: bool) -> int:
 @click.argument("name", default="")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines: progress, notes, and last the result.")
 def get(name: str, as_json: bool) -> int:
-    """Fetch an embedded model (the best small one without NAME). Goes on where it stopped; sha256 is checked.
+    """Download an embedded model (without NAME, the best small one). Resumes a partial download; checks the sha256.
 
-    Other models, or other servers that have the same ones, are named in models.yaml in Septet's folder of settings.
+    Other models, or other servers that have the same ones, can be added in models.yaml in Septet's settings folder.
     """
     from septet.cli.download import fetch_as_json, fetch_embedded, notice
     from septet.settings.home import find_home
@@ -55,20 +57,20 @@ def get(name: str, as_json: bool) -> int:
     try:
         return anyio.run(fetch)
     except KeyboardInterrupt:
-        notice("interrupted; septet models get goes on where it stopped")
+        notice("interrupted; septet models get resumes the download")
         return 130
 
 
 @click.group(epilog="Example: septet keys set openai")
 def keys() -> None:
-    """Keys of providers, kept where only you can read them."""
+    """Store API keys of providers, readable only by you."""
 
 
 @keys.command("set", epilog="Example: septet keys set openai")
 @click.argument("provider")
-@click.option("--keyring", is_flag=True, help="Keep it in the system's keyring (needs septet[keyring]).")
+@click.option("--keyring", is_flag=True, help="Store it in the system's keyring (needs septet[keyring]).")
 def set_key(provider: str, keyring: bool) -> int:
-    """Keep the key of PROVIDER: openai, anthropic, azure, url, or one that an installed package brings.
+    """Store the key of PROVIDER: openai, anthropic, azure, url, or one that an installed package adds.
 
     It is asked for without echo, or read from standard input.
     """
@@ -81,14 +83,14 @@ def set_key(provider: str, keyring: bool) -> int:
         raise BadUsage("no key was given", f"septet keys set {provider}, then paste it")
     models = Models(find_home())
     models.store_key(provider, key, keyring)
-    notify(f"kept for {provider} in {'the keyring' if keyring else models.keys.path}")
+    notify(f"stored the key of {provider} in {'the keyring' if keyring else models.keys.path}")
     return 0
 
 
 @keys.command("rm", epilog="Example: septet keys rm openai")
 @click.argument("provider")
 def remove_key(provider: str) -> int:
-    """Forget the key of PROVIDER."""
+    """Delete the key of PROVIDER."""
     from septet.settings.home import find_home
     from septet.wiring.models import Models
 
@@ -98,7 +100,7 @@ def remove_key(provider: str) -> int:
 
 @keys.command("list", epilog="Example: septet keys list")
 def list_keys() -> int:
-    """For whom a key is kept; never the key itself."""
+    """List the providers that have a key; never the keys."""
     from septet.settings.home import find_home
     from septet.wiring.models import Models
 

@@ -1,4 +1,4 @@
-"""The options that every way of running shares, as one value."""
+"""The options that all commands that run a chat share, as one value."""
 
 import functools
 import math
@@ -29,7 +29,7 @@ UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Which model the members use, and what is written down of what it is asked and answers."""
+    """Which model the members use, and what is logged of its prompts and answers."""
 
     model: str = ""
     fetch: bool = False
@@ -39,7 +39,7 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class Consent:
-    """What the person agrees to beforehand, and where they want to be asked."""
+    """What the person approves beforehand, and when they want to be asked."""
 
     yes: bool = False
     step: bool = False
@@ -98,7 +98,7 @@ class DataFiles:
 
 @dataclass(frozen=True)
 class Options:
-    """All of them, by what they are about: whoever needs some of them takes that part."""
+    """All options in groups, so that a function takes only the group that it needs."""
 
     model: ModelOptions = field(default_factory=ModelOptions)
     consent: Consent = field(default_factory=Consent)
@@ -124,10 +124,10 @@ class Duration(click.ParamType[float]):
     name = "time"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if found is None or not 0 < float(found[1]) * UNITS[found[2]] < math.inf:
-            self.fail(f"'{value}' is no time, write 90s, 20m or 1.5h", param, ctx)
-        return float(found[1]) * UNITS[found[2]]
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
+        if match is None or not 0 < float(match[1]) * UNITS[match[2]] < math.inf:
+            self.fail(f"'{value}' is not a time, write 90s, 20m or 1.5h", param, ctx)
+        return float(match[1]) * UNITS[match[2]]
 
 
 class Amount(click.ParamType[float]):
@@ -141,39 +141,39 @@ class Amount(click.ParamType[float]):
         except ValueError:
             amount = math.nan
         if not 0 < amount < math.inf:
-            self.fail(f"'{str(value)[:40]}' is no amount, write a number greater than 0", param, ctx)
+            self.fail(f"'{str(value)[:40]}' is not an amount, write a number greater than 0", param, ctx)
         return amount
 
 
 class PriceOfTokens(click.ParamType["Price"]):
-    """`0.5/1.5`: US dollars per million tokens, of what is asked and of what is answered."""
+    """`0.5/1.5`: US dollars per million tokens of prompts and of answers."""
 
     name = "price"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "Price":
         from septet.domain.messages import Price
 
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", str(value))
-        if found is None:
-            self.fail(f"'{str(value)[:40]}' is no price, write IN/OUT as in 0.5/1.5", param, ctx)
-        return Price(prompt=float(found[1]), completion=float(found[2]))
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", str(value))
+        if match is None:
+            self.fail(f"'{str(value)[:40]}' is not a price, write IN/OUT as in 0.5/1.5", param, ctx)
+        return Price(prompt=float(match[1]), completion=float(match[2]))
 
 
 class Folder(click.ParamType[Path]):
-    """A folder by its whole path; whether it can be used is somebody else's to say."""
+    """A folder as an absolute path; the caller checks whether it can be used."""
 
     name = "folder"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         if not str(value).strip():
-            self.fail("'' names no folder", param, ctx)
+            self.fail("'' is not a folder", param, ctx)
         try:
             return Path(str(value)).expanduser().absolute()
         except RuntimeError:
-            self.fail(f"'{str(value)[:80]}' has no home here", param, ctx)
+            self.fail(f"'{str(value)[:80]}' has no home folder here", param, ctx)
 
 
-class Reach(click.ParamType["Network"]):
+class NetworkAccess(click.ParamType["Network"]):
     """`off`, `on`, or hosts separated by commas."""
 
     name = "hosts"
@@ -181,65 +181,71 @@ class Reach(click.ParamType["Network"]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "Network":
         from septet.common.hosts import host_trouble
 
-        words = [word.strip().lower() for word in str(value).split(",") if word.strip()]
-        if words == ["on"]:
+        hosts = [host.strip().lower() for host in str(value).split(",") if host.strip()]
+        if hosts == ["on"]:
             return "on"
-        if words in (["off"], []):
+        if hosts in (["off"], []):
             return "off"
-        mixed = f"'{value}' mixes on or off with hosts" if {"on", "off"} & set(words) else ""
-        if trouble := mixed or next((one for one in map(host_trouble, words) if one), ""):
-            self.fail(f"{trouble}; write off, on, or api.example.org,localhost:8000", param, ctx)
-        return tuple(words)
+        mixed = f"'{value}' mixes on or off with hosts" if {"on", "off"} & set(hosts) else ""
+        problems = filter(None, [mixed, *(host_trouble(host) for host in hosts)])
+        if problem := next(problems, ""):
+            self.fail(f"{problem}; write off, on, or api.example.org,localhost:8000", param, ctx)
+        return tuple(hosts)
 
 
 OPTIONS = [
     click.option(
-        "-m", "--model", default="", envvar="SEPTET_MODEL", help="What to think with: septet models."
+        "-m", "--model", default="", envvar="SEPTET_MODEL", help="The model to use: see septet models."
     ),
     click.option(
-        "--fetch", is_flag=True, help="Fetch the embedded model (1.1 GB, once) if there is no other."
+        "--fetch", is_flag=True, help="Download the embedded model (1.1 GB, once) if there is no other."
     ),
     click.option("--yes", is_flag=True, help="Approve the plan without asking."),
     click.option(
         "--approve",
         type=click.Choice(["ask", "edits", "all", "never"]),
-        help="What needs no question: nothing (ask), plans and files (edits), everything (all is --yes); "
-        "never asks nobody, and stops where a yes is needed.",
+        help="What is approved beforehand: nothing (ask), plans and files (edits), everything (all, as --yes); "
+        "never does not ask, and stops if an approval is needed.",
     ),
     click.option("--step", is_flag=True, help="Stop before each turn and ask."),
-    click.option("--rounds", type=click.IntRange(1), help="At most so many versions (8)."),
-    click.option("--max-cost", type=Amount(), metavar="USD", help="At most so many dollars."),
+    click.option("--rounds", type=click.IntRange(1), help="The maximum number of versions (8)."),
+    click.option("--max-cost", type=Amount(), metavar="USD", help="The maximum cost in dollars."),
     click.option(
         "--price",
         type=PriceOfTokens(),
         metavar="IN/OUT",
-        help="What a model costs whose price is not known: dollars per million tokens in and out.",
+        help="The price of a model that is not in the price list: dollars per million tokens in and out.",
     ),
-    click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="At most so many tokens."),
-    click.option("--max-time", type=Duration(), help="At most so much working time: 90s, 20m, 1.5h."),
+    click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="The maximum number of tokens."),
+    click.option("--max-time", type=Duration(), help="The maximum working time: 90s, 20m, 1.5h."),
     click.option("--json", is_flag=True, help="JSON lines on stdout: every event, then the result."),
-    click.option("-q", "--quiet", is_flag=True, help="The result and errors only."),
-    click.option("-v", "--verbose", is_flag=True, help="Also what the members say, word for word."),
-    click.option("--debug", is_flag=True, help="Write what the models are told to a log file; no keys."),
-    click.option("--plain", is_flag=True, help="No colours, nothing that moves."),
+    click.option("-q", "--quiet", is_flag=True, help="Print the result and errors only."),
+    click.option("-v", "--verbose", is_flag=True, help="Print the members' messages, too."),
+    click.option("--debug", is_flag=True, help="Write the prompts to a log file, without keys."),
+    click.option("--plain", is_flag=True, help="No colours, no animation."),
     click.option(
         "--data",
         multiple=True,
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A data file to ask about: CSV, JSON lines, Parquet, text, gz. Read, never written.",
+        help="A data file to ask about: CSV, JSON lines, Parquet, text, gz. It is never written.",
     ),
     click.option(
-        "--dictionary", type=click.Path(path_type=Path), metavar="FILE", help="What the data's columns mean."
+        "--dictionary",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A description of the data's columns.",
     ),
     click.option(
-        "--record", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers for replay:FILE."
+        "--record",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Record the answers for replay:FILE.",
     ),
     click.option(
         "--out",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Write the result to FILE, whole or not at all.",
+        help="Write the result to FILE, atomically.",
     ),
     click.option(
         "--run-as",
@@ -248,7 +254,9 @@ OPTIONS = [
     ),
     click.option("--strict", is_flag=True, help="The coder's own tests alone prove nothing."),
     click.option(
-        "--network", type=Reach(), help="What programs can reach: off (default), on, or HOST,HOST:PORT."
+        "--network",
+        type=NetworkAccess(),
+        help="Hosts that programs can reach: off (default), on, or HOST,HOST:PORT.",
     ),
     click.option(
         "--packages",
@@ -260,21 +268,21 @@ OPTIONS = [
 
 
 def is_given(option: str) -> bool:
-    """Whether the person typed the option; a variable is meant for whom it may concern."""
+    """Whether the person typed the option; environment variables do not count."""
     context = click.get_current_context(silent=True)
     return context is not None and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
-def refuse_given(why: str, *options: str) -> None:
-    """Options that every way of running has and this one could only ignore."""
+def refuse_options(why: str, *options: str) -> None:
+    """Refuse shared options that this command would ignore."""
     for option in options:
         if is_given(option):
             raise click.UsageError(f"{why}: leave out --{option}", click.get_current_context())
 
 
 def option_group(part: type, given: dict[str, object]) -> object:
-    """One part of the options, out of what click gives; click has checked the values."""
-    return part(**{one.name: given.pop(one.name) for one in fields(part)})
+    """Build one group of options from click's values, which click has validated."""
+    return part(**{option.name: given.pop(option.name) for option in fields(part)})
 
 
 def run_options(command: Callable[P, int]) -> Callable[..., int]:
@@ -293,7 +301,7 @@ def run_options(command: Callable[P, int]) -> Callable[..., int]:
 
 
 def with_options(team: "TeamSpec", options: Options) -> "TeamSpec":
-    """The team as the command line wants it."""
+    """Return the team with the settings of the command line."""
     consent, programs = options.consent, options.programs
     approve = "auto" if consent.to_all else "ask" if consent.step or consent.approve else team.approve
     return replace(
@@ -320,16 +328,16 @@ def budget_with(budget: "Budget", bounds: Bounds) -> "Budget":
 
 
 def more_budget(state: "State", bounds: Bounds) -> "Budget":
-    """As much again as the chat had, or what the command line says, on top of what is used up."""
+    """Return a raised budget: what was used, plus the team's budget or that of the command line."""
     from septet.ways.table import as_much_again
 
     return as_much_again(state, budget_with(state.team.budget, bounds))
 
 
 def with_questions(team: "TeamSpec", consent: Consent, here: bool) -> "TeamSpec":
-    """Whether a new chat asks its person before reviews and for packages; `here` is a person at the terminal.
+    """Set whether a new chat asks before reviews and for packages; `here` means that a person is at the terminal.
 
-    One whose team takes plans as they come asks before reviews only where the team says so.
+    A team that approves plans by itself asks before reviews only if it is configured to.
     """
     from septet.ways.table import TEAMS
 
@@ -337,12 +345,12 @@ def with_questions(team: "TeamSpec", consent: Consent, here: bool) -> "TeamSpec"
     policy = "ask" if asks and team in TEAMS.values() else team.packages
     if consent.approve == "never":
         policy = "off"
-    looks = asks and consent.approve != "edits" and team.approve == "ask"
-    return replace(team, consult=team.consult or looks, packages=policy)
+    consults = asks and consent.approve != "edits" and team.approve == "ask"
+    return replace(team, consult=team.consult or consults, packages=policy)
 
 
 def check_questions(team: "TeamSpec", consent: Consent) -> None:
-    """A team that asks at each turn or review cannot be answered beforehand."""
+    """Raise BadUsage if the team asks at each turn or review, but the person has approved beforehand."""
     answered = "--yes" if consent.to_all else "--approve edits" if consent.approve == "edits" else ""
     asks = "before each turn (stepwise: true)" if team.stepwise else "before each review (consult: true)"
     if answered and (team.stepwise or team.consult):
@@ -351,10 +359,10 @@ def check_questions(team: "TeamSpec", consent: Consent) -> None:
         )
 
 
-def stand_in(consent: Consent, person: "Agent | None", command: str) -> "Agent | None":
-    """Who answers for the person now: nobody, the person, or what was said beforehand.
+def person_agent(consent: Consent, person: "Agent | None", command: str) -> "Agent | None":
+    """Return the agent that answers for the person: none, the person, or one that always agrees.
 
-    `command` is what a person who is away can type later.
+    `command` is what an absent person can type later.
     """
     from septet.agents.person import agreeing_to_work, always_agree, away
 

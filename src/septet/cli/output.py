@@ -1,4 +1,4 @@
-"""All that a command shows: nothing in it may command the person's terminal, whoever has written it."""
+"""Prints output of commands; control sequences in it never reach the person's terminal."""
 
 import logging
 import sys
@@ -9,19 +9,19 @@ from septet.common.text import printable
 
 
 def notify(text: str) -> None:
-    """To the person, beside the result: on stderr, at once."""
+    """Print a message for the person on stderr, unbuffered."""
     sys.stderr.write(printable(text) + "\n")
     sys.stderr.flush()
 
 
 def print_text(text: str) -> None:
-    """The result, for people: on stdout, at once. Whoever reads the other end of a pipe may show it too."""
+    """Print a result for people on stdout, unbuffered; escaped also in a pipe, whose reader may show it."""
     sys.stdout.write(printable(text).removesuffix("\n") + "\n")
     sys.stdout.flush()
 
 
 def put_exactly(text: str) -> None:
-    """The result, for programs: as it is, unless a terminal would obey it."""
+    """Print a result for programs as it is; escaped only on a terminal."""
     if sys.stdout.isatty():
         print_text(text)
         return
@@ -30,7 +30,7 @@ def put_exactly(text: str) -> None:
 
 
 def put_bytes(content: bytes) -> None:
-    """The same for a whole file: not a byte is added."""
+    """Write a file's content for programs, without adding a byte; escaped only on a terminal."""
     if sys.stdout.isatty():
         sys.stdout.write(printable(content.decode(errors="replace")))
     else:
@@ -42,18 +42,18 @@ COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def coloured(diff: str) -> str:
-    """For a terminal; the text itself is made harmless first."""
+    """Colour a diff for a terminal; control sequences in it are escaped first."""
     lines = printable(diff).splitlines(keepends=True)
     return "".join(click.style(line, fg=COLOURS[line[0]]) if line[:1] in COLOURS else line for line in lines)
 
 
 def show_diff(diff: str) -> None:
-    """To the person, before a question."""
+    """Show a diff to the person on stderr, before a question."""
     click.echo(coloured(diff), err=True, nl=False) if sys.stderr.isatty() else notify(diff)
 
 
 def print_diff(diff: str) -> None:
-    """On a terminal in colours; else as it is, for `git apply`."""
+    """Print a diff, coloured on a terminal, else as it is, for `git apply`."""
     click.echo(coloured(diff), nl=False) if sys.stdout.isatty() else put_bytes(diff.encode())
 
 
@@ -63,12 +63,12 @@ def confirm(question: str) -> bool:
 
 
 class Notices(logging.Handler):
-    """Warnings where nobody else shows them."""
+    """Prints warnings that no other handler shows."""
 
     def emit(self, record: logging.LogRecord) -> None:
         notify(self.format(record))
 
 
 def show_notices() -> None:
-    """Instead of Python's last resort, which would show foreign words as they are."""
+    """Replace Python's last-resort handler, which does not escape control sequences."""
     logging.lastResort = Notices(logging.WARNING)

@@ -1,4 +1,4 @@
-"""The person at the terminal: asked on stderr, so that stdout stays the result's."""
+"""Asks the person at the terminal, on stderr, so that stdout carries only the result."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -13,26 +13,26 @@ from septet.team.questions import Question
 
 PROMPTS = {
     "plan": "approve the plan [Enter], e edits it, or say what to change (q quits): ",
-    "review": "try it, then say what you saw; [Enter] goes on, accept takes it as it is, q quits: ",
+    "review": "try it, then say what you saw; [Enter] continues, accept accepts it as it is, q quits: ",
     "packages": "install it? [Enter] yes · always · n no · q quit: ",
-    "step": "[Enter] do · c continue · q quit, or say something: ",
+    "step": "[Enter] do · c continue · q quit, or type a message: ",
 }
-NEXT = "ask on, or exit (Ctrl-D): "
-INTERRUPTED = "interrupted: [Enter] goes on · say what shall be different · q quits (it can be resumed): "
-ENDS = {"exit", "quit", "q", "bye"}
-Line = Callable[[str], Awaitable[str]]
-HandedOver = Callable[[], AbstractAsyncContextManager[object]]
+NEXT_QUESTION = "ask again, or exit (Ctrl-D): "
+INTERRUPTED = "interrupted: [Enter] continues · type what should change · q quits (you can resume): "
+EXIT_WORDS = {"exit", "quit", "q", "bye"}
+AskLine = Callable[[str], Awaitable[str]]
+ReleaseTerminal = Callable[[], AbstractAsyncContextManager[object]]
 WELCOME = "What python creation would you like? Type below:"
 
 
-async def ask_line(prompt: str, typed: str = "") -> str:
-    """A line from the person, who may have begun to type it."""
+async def ask_line(prompt: str, initial: str = "") -> str:
+    """Ask the person for a line; `initial` is what they have already typed."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.output import create_output
 
     session: PromptSession[str] = PromptSession(output=create_output(sys.stderr))
     try:
-        return to_utf8(await session.prompt_async(prompt, default=typed))
+        return to_utf8(await session.prompt_async(prompt, default=initial))
     except EOFError as error:
         raise terminal_closed() from error
     except KeyboardInterrupt as error:  # in a task of the event loop it would end as a traceback
@@ -48,42 +48,42 @@ def interrupted_error() -> Interrupted:
 
 
 def to_utf8(text: str) -> str:
-    """What was typed as text of the log, which is UTF-8: bytes that are none become question marks."""
+    """Replace what is not valid UTF-8 by question marks, since the log is UTF-8."""
     return text.encode(errors="replace").decode()
 
 
 async def ask_next() -> str | None:
-    """The next question of a talk; None when the person has had enough."""
-    said = ""
-    while not said:
+    """Ask for the next question of a conversation; None if the person leaves."""
+    text = ""
+    while not text:
         try:
-            said = (await ask_line(NEXT)).strip()
+            text = (await ask_line(NEXT_QUESTION)).strip()
         except (NeedsPerson, Interrupted):
             return None
-    return None if said.lower() in ENDS else said
+    return None if text.lower() in EXIT_WORDS else text
 
 
-async def ask_after_interrupt(typed: str) -> str | None:
-    """What to do after Ctrl-C: go on (nothing), go on with these words, or leave (None)."""
+async def ask_after_interrupt(unsent_text: str) -> str | None:
+    """Ask what to do after Ctrl-C: continue (""), continue with this message, or leave (None)."""
     try:
-        said = (await ask_line(INTERRUPTED, typed)).strip()
+        text = (await ask_line(INTERRUPTED, unsent_text)).strip()
     except (NeedsPerson, Interrupted):
         return None
-    return None if said.lower() in ENDS else said
+    return None if text.lower() in EXIT_WORDS else text
 
 
-def ask_by(line: Line = ask_line, handed_over: HandedOver = nullcontext):
-    """Ask by `line`; while the terminal is `handed_over`, others may write on it."""
+def make_ask(read_line: AskLine = ask_line, release_terminal: ReleaseTerminal = nullcontext):
+    """Return a function that asks with `read_line`; inside `release_terminal` other programs may use the terminal."""
 
     async def ask(question: Question) -> str:
         if question.kind == "review":
-            async with handed_over():
+            async with release_terminal():
                 notify(f"septet: {question.text}")
         while True:
-            said = await line(PROMPTS[question.kind])
-            if question.kind != "plan" or said.strip().lower() not in ("e", "edit"):
-                return said
-            async with handed_over():
+            text = await read_line(PROMPTS[question.kind])
+            if question.kind != "plan" or text.strip().lower() not in ("e", "edit"):
+                return text
+            async with release_terminal():
                 edited = edit_plan(question.text)
             if edited:
                 return edited
@@ -92,7 +92,7 @@ def ask_by(line: Line = ask_line, handed_over: HandedOver = nullcontext):
 
 
 def edit_plan(text: str) -> str | None:
-    """The plan as the person's editor leaves it; None where it is unchanged or no plan any more."""
+    """Open the plan in the person's editor; None if it is unchanged or no longer a valid plan."""
     try:
         edited = click.edit(text, extension=".txt")
     except click.ClickException as error:
@@ -100,7 +100,7 @@ def edit_plan(text: str) -> str | None:
         return None
     plan = parse_plan(edited or text)
     if isinstance(plan, Refusal):
-        notify(f"septet: that is no plan any more ({plan.reason}): edit it again")
+        notify(f"septet: this is no longer a valid plan ({plan.reason}): edit it again")
         return None
     return edited if edited != text else None
 

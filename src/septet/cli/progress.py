@@ -81,7 +81,7 @@ class ProgressScreen:
         now = monotonic()
         return footer_text(self.state, turn=now - self._opened, quiet=now - self._news)
 
-    def show(self, recorded: Recorded, aloud: bool = True) -> None:
+    def show(self, recorded: Recorded, with_text: bool = True) -> None:
         before, self.state = self.state.plan.current, reduce(self.state, recorded)
         self._news = monotonic()
         if isinstance(recorded.event, TurnOpened):
@@ -92,14 +92,14 @@ class ProgressScreen:
         who, text = line or progress_line(recorded.event, self.verbose)
         if isinstance(recorded.event, PlanProposed) and before is not None:
             text = f"the plan, changed\n{plan_changes(before, recorded.event.plan)}"
-        if text and aloud:
+        if text and with_text:
             self.say(who, text)
 
     def say(self, who: str, text: str) -> None:
         titles = {one.name: one.title for one in self.state.team.members}
         name = Text(f"{printable(titles.get(who) or who):>9}  ", style=COLOURS.get(who, "white"))
         lines = printable(text).rstrip().splitlines() or [""]
-        with self.footer.out_of_the_way() if self.footer else nullcontext():
+        with self.footer.hidden() if self.footer else nullcontext():
             for part in (part for line in lines for part in self.wrap_line(line)):
                 self.console.print(name + part, soft_wrap=True)
                 name = Text(" " * MARGIN)

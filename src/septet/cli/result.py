@@ -1,4 +1,4 @@
-"""How a chat ends at the command line: its result on stdout, or in a file."""
+"""Prints the result of a chat on stdout, or writes it to a file."""
 
 import shutil
 
@@ -17,9 +17,9 @@ WIDTH = 120
 
 
 def print_result(state: State, output: OutputOptions, command: str) -> None:
-    """The result is all that stdout carries; with `--out` it is in that file instead. `--json` ends with it anyway.
+    """Print only the result on stdout; with `--out` write it to that file instead, with `--json` to both.
 
-    `command` goes on with the chat.
+    `command` resumes the chat.
     """
     result = result_of(state)
     line = ENCODER.encode(result).decode()
@@ -31,8 +31,8 @@ def print_result(state: State, output: OutputOptions, command: str) -> None:
         put_exactly(text) if output.json else print_text(text)
     if output.json or output.quiet:
         return
-    if apart := artefact_folder(state):
-        notify(f"septet: plan, versions, reviews or history are kept in {apart}")
+    if folder := artefact_folder(state):
+        notify(f"septet: plan, versions, reviews or history are kept in {folder}")
     if output.out is not None:
         notify(f"septet: {state.chat}: {status(state)}; the result is in {output.out}")
     if result.exit_code and has_program(state) and not is_over(state):
@@ -40,21 +40,21 @@ def print_result(state: State, output: OutputOptions, command: str) -> None:
 
 
 def result_text(state: State, width: int) -> str:
-    """The plan, the answer, the talk's last words, or the report: whatever the chat was for."""
+    """Return what the chat was for: the plan, the answer, the last message of a talk, or the report."""
     way = way_of(state.team)
-    words = way.result_text(state)
+    own_text = way.result_text(state)
     program = place_of_program(state) if state.work.versions else ""
     if way.is_talk:
-        parts = [words or status(state), program]
-    elif words:
-        parts = [words]
+        parts = [own_text or status(state), program]
+    elif own_text:
+        parts = [own_text]
     else:
         parts = [report_table(state, width), f"{state.chat}: {status(state)}", program]
     return "\n".join(part for part in parts if part)
 
 
 def artefact_folder(state: State) -> str:
-    """Where the files are that a team keeps beside its program, if that folder is the person's."""
+    """Return the folder of the artefact files if the team works in the person's folder; else empty."""
     folder = find_home().artefacts / state.chat
     return str(folder) if state.existing and folder.is_dir() else ""
 

@@ -1,4 +1,4 @@
-"""`run`, `project`, `plan`, `demo` and `resume`: ways into the same loop."""
+"""`run`, `project`, `plan`, `demo` and `resume`: the commands that run a chat."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from septet.cli.completion import chat_names
-from septet.cli.options import Folder, Options, refuse_given, run_options
+from septet.cli.options import Folder, Options, refuse_options, run_options
 from septet.common.demo_scripts import demo_names
 
 
@@ -16,12 +16,12 @@ from septet.common.demo_scripts import demo_names
     "-C",
     "workspace",
     type=Folder(),
-    help="The folder to build in; the repository that you are in, else a new one.",
+    help="The folder to build in (the current repository, else a new folder).",
 )
 @click.option("-t", "--team", help="A team's name or a team.yaml (iterate; assistant with --data).")
-@click.option("-n", "--name", default="", help="What to call the chat.")
+@click.option("-n", "--name", default="", help="The name of the chat.")
 @click.option(
-    "--plan", type=click.Path(path_type=Path), help="A plan to begin with, as `septet plan` prints it."
+    "--plan", type=click.Path(path_type=Path), help="A plan to start with, as `septet plan` prints it."
 )
 @run_options
 def run(
@@ -29,7 +29,7 @@ def run(
 ) -> int:
     """Plan with me, then build GOAL until checks prove that it works.
 
-    GOAL is words, or - to read it from standard input. Without it, on a terminal, you are asked.
+    GOAL is a description, or - to read it from standard input. Without it, on a terminal, you are asked.
     """
     from septet.cli.start import Start, begin, repository_here
     from septet.cli.watch import run_chat
@@ -48,10 +48,10 @@ def run(
 @click.option("-t", "--team", default="iterate", help="A team's name or a team.yaml (iterate).")
 @run_options
 def project(name: str, goal: str | None, workspace: Path | None, team: str, options: Options) -> int:
-    """Go on with the project NAME, or begin it if there is none; `--project NAME` does the same.
+    """Continue the project NAME, or start it if there is none; `--project NAME` does the same.
 
-    For scripts: the same line starts it, resumes it after a crash, and does nothing once it is done. Another
-    GOAL than the one it began with is said to the team.
+    For scripts: the same line starts it, resumes it after a crash, and does nothing once it is done. A changed
+    GOAL is sent to the team as a message.
     """
     from septet.cli.start import Start, begin_or_resume
     from septet.cli.watch import run_chat
@@ -66,10 +66,10 @@ def project(name: str, goal: str | None, workspace: Path | None, team: str, opti
 
 @click.command(epilog="Example: septet plan 'an analog clock' > plan.txt")
 @click.argument("goal")
-@click.option("-n", "--name", default="", help="What to call the chat.")
+@click.option("-n", "--name", default="", help="The name of the chat.")
 @run_options
 def plan(goal: str, name: str, options: Options) -> int:
-    """Talk about the plan only; the approved plan goes to stdout, ready for `septet run --plan`."""
+    """Agree on a plan only; the approved plan goes to stdout, ready for `septet run --plan`."""
     from septet.cli.start import Start, begin
     from septet.cli.watch import run_chat
     from septet.ways.table import TEAMS
@@ -87,7 +87,7 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     The members' answers were written beforehand; the code, tests and pictures are really run and made here.
 
     \b
-    clock, bars   a team plans, codes, runs, reviews and mends
+    clock, bars   a team plans, codes, runs, reviews and fixes
     hello         an autocoder finds a broken project: is the code wrong, or the test?
     midi          an autocoder writes music from an empty folder
     pull-request  a manager, a coder and a runner in a group chat
@@ -96,7 +96,7 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     from septet.cli.start import begin_demo
     from septet.cli.watch import run_chat
 
-    refuse_given("a demo brings its own words and data", "model", "data", "dictionary", "fetch")
+    refuse_options("a demo has its own answers and data", "model", "data", "dictionary", "fetch")
 
     return run_chat(begin_demo(which, workspace, options), options)
 
@@ -104,20 +104,23 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
 @click.command(epilog="Example: septet resume analog-clock 'sounds good'")
 @click.argument("name", required=False, shell_complete=chat_names)
 @click.argument("message", required=False)
-@click.option("--last", is_flag=True, help="The chat that moved last.")
+@click.option("--last", is_flag=True, help="The most recently changed chat.")
 @click.option(
-    "--from", "version", metavar="VERSION", help="Go on from an older version: v2 is the newest again."
+    "--from",
+    "version",
+    metavar="VERSION",
+    help="Continue from an older version, which becomes the newest: v2.",
 )
 @run_options
 def resume(name: str | None, message: str | None, last: bool, version: str | None, options: Options) -> int:
-    """Go on with a chat exactly where it stopped: after an end, a bound, a crash or a kill.
+    """Continue a chat exactly where it stopped: after an end, a bound, a crash or a kill.
 
     NAME may be the beginning of a name. MESSAGE answers what the chat waits for, or steers the next turn.
     """
     from septet.cli.start import resume_chat
     from septet.cli.watch import run_chat
 
-    refuse_given(
-        "a chat goes on with the models and data it began with", "model", "data", "dictionary", "fetch"
+    refuse_options(
+        "a chat keeps the models and data that it started with", "model", "data", "dictionary", "fetch"
     )
     return run_chat(resume_chat(None if last else name, message, options, version), options)

@@ -1,4 +1,4 @@
-"""`search`: where words were said, in all chats."""
+"""`search`: full-text search over all chats."""
 
 import sys
 from collections.abc import Sequence
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: septet search hour hand")
 @click.argument("words", nargs=-1, required=True)
 @click.option(
-    "--most", type=click.IntRange(1, 100_000), default=50, show_default=True, help="At most so many places."
+    "--most",
+    type=click.IntRange(1, 100_000),
+    default=50,
+    show_default=True,
+    help="The maximum number of hits.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
-    """Where all of WORDS, or words that begin so, were said in one go, the newest first.
+    """Find the messages that contain all of WORDS, or words that begin with them, newest first.
 
-    What members and people said, runs printed and tools answered is searched; nothing is written for it.
+    Messages of members and people, outputs of runs and results of tools are searched; no index file is written.
     """
 
     async def work(session: "Session") -> str:
@@ -37,18 +41,16 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
             raise BadUsage(f"'{wanted[:40]}' has no word to search for", "use letters or digits")
         hits = await SearchIndex(session.store).find(wanted, "newest", most + 1)
         if len(hits) > most:
-            notify(f"septet: the newest {most}; there is more: --most {most * 2} shows it")
+            notify(f"septet: only the newest {most} are shown: --most {most * 2} shows more")
         if as_json:
             return "\n".join(ENCODER.encode(hit).decode() for hit in hits[:most])
         return hit_lines(hits[:most], columns_of(sys.stdout))
 
-    return in_session(
-        work, "" if as_json else "nobody has said that: try fewer words, or their beginnings", as_json
-    )
+    return in_session(work, "" if as_json else "no match: try fewer words, or only their beginnings", as_json)
 
 
 def hit_lines(hits: "Sequence[Hit]", width: int) -> str:
-    """Chat, when, who and what; a line each on a terminal of that width."""
+    """Return a line for each hit: chat, time, speaker and text; clipped to the width, unless it is 0."""
     from septet.chat.results import clip
     from septet.cli.tables import local_time
     from septet.common.text import printable
@@ -56,7 +58,7 @@ def hit_lines(hits: "Sequence[Hit]", width: int) -> str:
     longest = max((len(hit.chat) for hit in hits), default=0)
     lines: list[str] = []
     for hit in hits:
-        said = " ".join(printable(hit.words).split())
-        line = f"{hit.chat:<{longest}}  {local_time(hit.at)}  {printable(hit.who):<9}  {said}"
+        text = " ".join(printable(hit.words).split())
+        line = f"{hit.chat:<{longest}}  {local_time(hit.at)}  {printable(hit.who):<9}  {text}"
         lines.append(clip(line, width) if width else line)
     return "\n".join(lines)

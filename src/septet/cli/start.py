@@ -1,4 +1,4 @@
-"""How a command gets its chat: a new one, a demo, one that exists."""
+"""Prepares the chat of a command: starts a new chat or a demo, or resumes an existing chat."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -39,7 +39,7 @@ DEMO = (
 
 
 class Start(NamedTuple):
-    """Where a new chat works, what it is called and which plan it begins with."""
+    """The workspace of a new chat, its name, and the plan that it starts with."""
 
     workspace: Path | None = None
     name: str = ""
@@ -47,15 +47,15 @@ class Start(NamedTuple):
 
 
 def repository_here() -> Path | None:
-    """The repository that the person is in. A home folder that is one as a whole is not meant by that."""
-    found = repository_of(Path.cwd())
-    return None if found == Path.home().resolve() else found
+    """Return the repository that the person is in, unless it is the whole home folder."""
+    repository = repository_of(Path.cwd())
+    return None if repository == Path.home().resolve() else repository
 
 
 def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:
-    """A new chat. A person at the terminal is also asked before every review.
+    """Start a new chat. A person at the terminal is also asked before every review.
 
-    What makes no sense is said at once; what stands in the way, before a model is looked for.
+    Contradictory options raise at once; other obstacles before a model is searched for.
     """
     plan = read_plan(start.plan) if start.plan else None
     team = each_by_its_own(team) if team.config and options.model.model else team
@@ -64,19 +64,19 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
         check_model(team, options.model.model)
 
     async def prepare(session: Session) -> str:
-        words = goal
-        if words is None:
+        text = goal
+        if text is None:
             notify(WELCOME)
-            words = await ask_line("> ")
-        checked_goal(words)
+            text = await ask_line("> ")
+        checked_goal(text)
         await session.check_new_chat(start.name, absolute(start.workspace))
         model = await model_for(team, session, options)
         if model is None:
-            return await begin_demo(nearest_demo(words), start.workspace, options)(session)
+            return await begin_demo(nearest_demo(text), start.workspace, options)(session)
         asking = with_questions(team, options.consent, at_terminal())
         spec = with_model(with_options(asking, options), model)
         data = await describe_data(options.files)
-        chat = await session.start(words, spec, absolute(start.workspace), start.name, data)
+        chat = await session.start(text, spec, absolute(start.workspace), start.name, data)
         if plan is not None:
             await session.propose(chat, plan)
         return chat
@@ -85,7 +85,7 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
 
 
 async def describe_data(files: DataFiles) -> list[DataDescribed]:
-    """The cards of the data files; what is wrong with one is said before the chat begins."""
+    """Return the data cards of the files; raises before the chat starts if a file is unusable."""
     if not files.data:
         return []
     from septet.workspace.data_cards import describe, read_dictionary
@@ -95,7 +95,7 @@ async def describe_data(files: DataFiles) -> list[DataDescribed]:
 
 
 async def model_for(team: TeamSpec, session: Session, options: Options) -> str | None:
-    """What members without a model of their own think with; nothing is looked for when all have one."""
+    """Return the model for members without one of their own; search for one only if a member needs it."""
     session.adopt_client_config(team)
     if all(member.model for member in thinkers(team)):
         return options.model.model
@@ -107,12 +107,12 @@ async def model_for(team: TeamSpec, session: Session, options: Options) -> str |
 def read_plan(path: Path) -> Plan:
     plan = parse_plan(read_text(path))
     if isinstance(plan, Refusal):
-        raise BadConfig(f"{path} is no plan", plan.reason)
+        raise BadConfig(f"{path} is not a plan", plan.reason)
     return plan
 
 
 def begin_demo(which: str, workspace: Path | None, options: Options) -> Prepare:
-    """A new chat whose members read their answers from a script."""
+    """Start a new chat whose members answer from a script."""
 
     async def prepare(session: Session) -> str:
         team = with_options(demo_team(load_demo(which)), options)
@@ -129,7 +129,7 @@ def begin_demo(which: str, workspace: Path | None, options: Options) -> Prepare:
 def resume_chat(
     name: str | None, message: str | None, options: Options, version: str | None = None
 ) -> Prepare:
-    """A chat that exists: from an older version, with the person's answer, and with more room if it had ended."""
+    """Resume a chat: from an older version, with the person's answer, and with a raised budget if it had ended."""
 
     async def prepare(session: Session) -> str:
         heads = await session.store.chats()
@@ -138,20 +138,20 @@ def resume_chat(
         programs = options.programs
         if programs.network or programs.packages or programs.run_as:
             raise BadUsage(
-                "a chat keeps the network, packages and run-as that it began with", "start another"
+                "a chat keeps the network, packages and run-as that it started with", "start another chat"
             )
         chat = await session.find(name) if name else heads[0].chat
         state = await session.state(chat)
         if options.consent.step and not state.team.stepwise:
             raise BadUsage(
-                "a chat keeps the step mode that it began with", "start another, or leave out --step"
+                "a chat keeps the step mode that it started with", "start another chat, or leave out --step"
             )
-        await take_chat(session, state, message)
+        await lock_chat(session, state, message)
         wanted = None if version is None else version_named(state, version)
         if wanted is not None and wanted != state.work.version:
             await bring_back(session, state, wanted, "to go on from there")
         if message:
-            await say(session, state, message)
+            await send_message(session, state, message)
         if state.ended is not None and (not is_over(state) or message or wanted):
             await session.reopen(chat, more_budget(state, options.bounds))
         return chat
@@ -159,41 +159,41 @@ def resume_chat(
     return prepare
 
 
-async def take_chat(session: Session, state: State, message: str | None) -> None:
-    """Nobody else may go on with it from here. Who does already, is told what the person says."""
+async def lock_chat(session: Session, state: State, message: str | None) -> None:
+    """Lock the chat for this process. If another process runs it, send the message there and raise Conflict."""
     try:
         session.acquire(state.chat)
     except Conflict as conflict:
         if not message or state.ended is not None:
             raise
-        await say(session, state, message)
-        raise Conflict(conflict.cause, "it has been told what you say; watch it there") from conflict
+        await send_message(session, state, message)
+        raise Conflict(conflict.cause, "your message was sent to it; watch it there") from conflict
 
 
-async def say(session: Session, state: State, message: str) -> None:
-    """What the person says: the answer to what the chat waits for, else a remark."""
+async def send_message(session: Session, state: State, message: str) -> None:
+    """Store the person's message: the answer if the chat waits for one, else a remark."""
     for event in read_answer(state, question(state), message):
         await session.append(state.chat, event)
 
 
 def nothing_to_resume(session: Session) -> BadUsage:
-    """No chat is here; one that was conducted from here may be meant."""
+    """Return the error for no local chat; it names a chat on a server that was conducted from here."""
     if session.deployment.remote or not (notes := session.remote_chats.all()):
         return BadUsage("there is no chat to resume", "start one with septet run")
     return BadUsage(f"the chat '{notes[0].chat}' is on {notes[0].server}", notes[0].command)
 
 
 def begin_or_resume(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:
-    """The chat of that name, told what is new in the goal; where there is none, it begins."""
+    """Resume the chat of that name, with a changed goal as a message; start it if there is none."""
 
     async def prepare(session: Session) -> str:
         if start.name not in {head.chat for head in await session.store.chats()}:
             if goal is None and not at_terminal():
-                raise BadUsage(f"there is no project '{start.name}' yet", "say what it shall be")
+                raise BadUsage(f"there is no project '{start.name}' yet", "add its goal")
             return await begin(goal, team, start, options)(session)
         known = (await session.state(start.name)).goal
-        news = goal.strip() if goal and goal.strip() != known.strip() else None
-        return await resume_chat(start.name, news, options)(session)
+        message = goal.strip() if goal and goal.strip() != known.strip() else None
+        return await resume_chat(start.name, message, options)(session)
 
     return prepare
 

@@ -1,4 +1,4 @@
-"""The lists of chats and of a chat's points, for people and for programs."""
+"""Formats lists of chats and of a chat's points, for people and for programs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,12 +13,12 @@ from septet.domain.events import Recorded
 from septet.domain.state import State
 from septet.ports import ChatHead, RemoteChat
 
-NARROW = 90
-"""Columns: below that, what stands further back is worth more than the date."""
+MIN_WIDTH_WITH_DATE = 90
+"""On narrower terminals the date is left out, so that status and goal are visible."""
 
 
 class ChatRow(NamedTuple):
-    """A chat as a list shows it. `server` is where its log is, unless it is here; `words` is its status for people."""
+    """A chat in a list. `server` is where its log is, empty for this machine; `status_text` is for people."""
 
     chat: str
     status: str
@@ -27,7 +27,7 @@ class ChatRow(NamedTuple):
     versions: int
     workspace: str
     changed: float
-    words: str
+    status_text: str
     server: str = ""
 
 
@@ -41,7 +41,7 @@ def row_of(head: ChatHead, state: State) -> ChatRow:
         versions=result.versions,
         workspace=result.workspace,
         changed=head.changed,
-        words=status(state),
+        status_text=status(state),
     )
 
 
@@ -54,36 +54,38 @@ def remote_row(note: RemoteChat) -> ChatRow:
         versions=note.versions,
         workspace=note.workspace,
         changed=note.changed,
-        words=note.status,
+        status_text=note.status,
         server=note.server,
     )
 
 
 def chat_lines(rows: Sequence[ChatRow], width: int = 0) -> str:
-    """Name, when it last moved, where it stands, what it is about; a line each on a terminal of that width."""
+    """Return a line for each chat: name, last change, status and goal; clipped to the width, unless it is 0."""
     longest = max((len(row.chat) for row in rows), default=0)
     lines: list[str] = []
     for row in rows:
-        when = f"{local_time(row.changed)}  " if not width or width >= NARROW else ""
+        when = f"{local_time(row.changed)}  " if not width or width >= MIN_WIDTH_WITH_DATE else ""
         where = f"(on {row.server}) " if row.server else ""
         goal = where + clip(" ".join(row.goal.split()), 50)
-        line = f"{row.chat:<{longest}}  {when}{clip(row.words, 40):<40}  {goal}"
+        line = f"{row.chat:<{longest}}  {when}{clip(row.status_text, 40):<40}  {goal}"
         lines.append(clip(line, width) if width else line)
     return "\n".join(lines)
 
 
 def columns_of(stream: TextIO) -> int:
-    """How wide the person's terminal is; 0 for what is no terminal."""
+    """Return the width of the terminal; 0 if the stream is not a terminal."""
     return get_terminal_size().columns if stream.isatty() else 0
 
 
 def chat_objects(rows: Sequence[ChatRow]) -> str:
-    objects = ({name: value for name, value in row._asdict().items() if name != "words"} for row in rows)
-    return "\n".join(ENCODER.encode(one).decode() for one in objects)
+    objects = (
+        {name: value for name, value in row._asdict().items() if name != "status_text"} for row in rows
+    )
+    return "\n".join(ENCODER.encode(row).decode() for row in objects)
 
 
 def point_lines(log: Sequence[Recorded]) -> str:
-    """Name, when it came about, how many files, what it is."""
+    """Return a line for each point: name, time, number of files, note."""
     return "\n".join(
         f"{point.point:<5}  {local_time(point.at)}  {pluralize(point.files, 'file'):>10}  {clip(point.note, 70)}"
         for point in points(log)

@@ -1,4 +1,4 @@
-"""A chat at the terminal, from its first event to its result: what is printed, what the person types, signals."""
+"""Runs a chat at the terminal: prints its events and result, reads what the person types, handles signals."""
 
 import logging
 import signal
@@ -16,9 +16,9 @@ from septet.agents.person import Ask, present
 from septet.chat.export import base_text
 from septet.chat.results import network_text, result_of
 from septet.cli.main import CommandOutcome
-from septet.cli.options import Bounds, Options, OutputOptions, more_budget, stand_in
+from septet.cli.options import Bounds, Options, OutputOptions, more_budget, person_agent
 from septet.cli.output import notify, put_exactly
-from septet.cli.person import ask_after_interrupt, ask_by, ask_next, at_terminal
+from septet.cli.person import ask_after_interrupt, ask_next, at_terminal, make_ask
 from septet.cli.progress import ProgressScreen
 from septet.cli.result import print_result
 from septet.common.text import printable
@@ -40,9 +40,9 @@ SendMessage = Callable[[PersonSpoke], Awaitable[None]]
 async def person_input(
     screen: ProgressScreen, send: SendMessage, output: OutputOptions
 ) -> AsyncGenerator[Ask, None]:
-    """How the person is asked; at a terminal that can show it, with a footer and what they type at any time."""
+    """Yield the function that asks the person; on a capable terminal with a footer that takes messages at any time."""
     if output.json or output.quiet or not screen.can_move:
-        yield ask_by()
+        yield make_ask()
         return
     from septet.cli.footer import Footer
 
@@ -50,24 +50,24 @@ async def person_input(
     with warnings_on(screen):
         async with anyio.create_task_group() as tasks:
             await tasks.start(footer.show)
-            tasks.start_soon(forward_messages, footer.spoken, send)
+            tasks.start_soon(forward_messages, footer.messages, send)
             screen.footer = footer
             try:
-                yield ask_by(footer.ask, footer.handed_over)
+                yield make_ask(footer.ask, footer.release_terminal)
             finally:
                 footer.close()
 
 
-async def forward_messages(spoken: MemoryObjectReceiveStream[str], send: SendMessage) -> None:
-    """What was sent is in the log, even if the person interrupts right after it."""
+async def forward_messages(messages: MemoryObjectReceiveStream[str], send: SendMessage) -> None:
+    """Store the person's messages; shielded, so that an interrupt right after sending loses none."""
     with anyio.CancelScope(shield=True):
-        async for text in spoken:
+        async for text in messages:
             await send(PersonSpoke(text=text))
 
 
 @contextmanager
 def warnings_on(screen: ProgressScreen) -> Generator[None, None, None]:
-    """Warnings, such as that a model is asked again, stand among what happens."""
+    """Show warnings, such as that a request is retried, among the events."""
 
     class Notice(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -103,20 +103,20 @@ async def watch_chat(prepare: Prepare, options: Options, open_: OpenSession) -> 
         outcome = outcome_of_command()
         outcome.command = session.command(chat)
         try:
-            await print_new(session, chat, known.get(chat, 0), options.output)
+            await print_new_events_as_json(session, chat, known.get(chat, 0), options.output)
             await prepare_to_watch(session, chat, options)
             return await run_to_end(session, chat, sandbox, options)
         except Exception as error:
             with suppress(SeptetError):
                 outcome.state = await session.state(chat)
-            found = innermost(error)
-            if isinstance(found, NeedsPerson | Interrupted) and not found.remedy:
-                raise type(found)(found.cause, outcome.command) from error
+            cause = innermost(error)
+            if isinstance(cause, NeedsPerson | Interrupted) and not cause.remedy:
+                raise type(cause)(cause.cause, outcome.command) from error
             raise
 
 
 def outcome_of_command() -> CommandOutcome:
-    """Where whoever says what went wrong looks for the chat."""
+    """The outcome object of the running command; error reporting reads the chat from it."""
     context = click.get_current_context(silent=True)
     return (
         context.obj if context is not None and isinstance(context.obj, CommandOutcome) else CommandOutcome()
@@ -134,7 +134,7 @@ async def prepare_to_watch(session: Session, chat: str, options: Options) -> Non
 
 async def run_to_end(session: Session, chat: str, sandbox: Sandbox, options: Options) -> int:
     while True:
-        while not await watch_performance(session, chat, sandbox, options):
+        while not await run_until_end_or_interrupt(session, chat, sandbox, options):
             pass
         state = await session.state(chat)
         print_result(state, options.output, session.command(chat))
@@ -144,7 +144,7 @@ async def run_to_end(session: Session, chat: str, sandbox: Sandbox, options: Opt
 
 
 async def deliver_work(session: Session, state: State, options: Options) -> int:
-    """What is finished comes into the person's folder, if the person says so now or has said so beforehand."""
+    """Deliver finished work into the person's folder, if the person agrees now or has agreed beforehand."""
     if state.base is None or session.deployment.remote:
         return 0
     from septet.cli.deliver import deliver_finished
@@ -165,34 +165,34 @@ def introduce(state: State, output: OutputOptions) -> None:
         screen.say("septet", f"network for programs: {network_text(state.team.network)}")
 
 
-async def watch_performance(session: Session, chat: str, sandbox: Sandbox, options: Options) -> bool:
-    """Perform until the chat ends, seen by whoever watches; False where it goes on with what the person says."""
+async def run_until_end_or_interrupt(session: Session, chat: str, sandbox: Sandbox, options: Options) -> bool:
+    """Run the chat and print its events. Returns False if it must be run again because the person added a message."""
     before = await session.state(chat)
     talk = way_of(before.team).is_talk
     screen = ProgressScreen(before, options.output.plain, options.output.verbose or talk)
     caught: list[int] = []
     send, output = partial(session.append, chat), options.output
     async with catch_signals(caught), person_input(screen, send, output) as ask:
-        person = stand_in(options.consent, present(ask) if at_terminal() else None, session.command(chat))
+        person = person_agent(options.consent, present(ask) if at_terminal() else None, session.command(chat))
         async with aclosing(session.perform(chat, sandbox, person)) as performance:
             async for recorded in performance:
                 show_event(recorded, screen, output)
-    unheard, typed = unheard_input(screen)
+    has_unread, unsent_text = pending_input(screen)
     if not caught:
-        return not await reopen_for(unheard, typed, session, chat, options.bounds)
-    words = await ask_after_interrupt(typed) if caught[0] == signal.SIGINT and at_terminal() else None
-    if words is None:
+        return not await reopen_for(has_unread, unsent_text, session, chat, options.bounds)
+    message = await ask_after_interrupt(unsent_text) if caught[0] == signal.SIGINT and at_terminal() else None
+    if message is None:
         kind = Interrupted if caught[0] == signal.SIGINT else Stopped
         raise kind("interrupted and saved", session.command(chat))
-    if words:
+    if message:
         last = (await session.state(chat)).seq
-        await session.append(chat, PersonSpoke(text=words))
-        await print_new(session, chat, last, output)
+        await session.append(chat, PersonSpoke(text=message))
+        await print_new_events_as_json(session, chat, last, output)
     return False
 
 
-def unheard_input(screen: ProgressScreen) -> tuple[bool, str]:
-    """Whether words were sent that nobody of the team has heard, and what was typed and not sent."""
+def pending_input(screen: ProgressScreen) -> tuple[bool, str]:
+    """Return whether a message was sent that no member has read, and the text that was typed but not sent."""
     if screen.footer is None:
         return False, ""
     for text in screen.footer.queued:
@@ -200,45 +200,45 @@ def unheard_input(screen: ProgressScreen) -> tuple[bool, str]:
     return bool(screen.footer.queued), screen.footer.unsent_text
 
 
-async def reopen_for(unheard: bool, typed: str, session: Session, chat: str, bounds: Bounds) -> bool:
-    """Words that came when the team was done already: it goes on with them, unless a bound has ended it."""
+async def reopen_for(has_unread: bool, unsent_text: str, session: Session, chat: str, bounds: Bounds) -> bool:
+    """Reopen a finished chat, unless a budget ended it, if a message came too late for any member to read it."""
     state = await session.state(chat)
     ended = ending(state)
-    if unheard and ended is not None and ended.reason in (*FINISHED, "claimed"):
+    if has_unread and ended is not None and ended.reason in (*FINISHED, "claimed"):
         await session.reopen(chat, more_budget(state, bounds))
         return True
-    if typed.strip():
-        notify(f"septet: not sent: {printable(typed)}")
+    if unsent_text.strip():
+        notify(f"septet: not sent: {printable(unsent_text)}")
     return False
 
 
-async def print_new(session: Session, chat: str, after: int, output: OutputOptions) -> None:
-    """Events that come from outside the loop: the beginning, the person's words, more room."""
+async def print_new_events_as_json(session: Session, chat: str, after: int, output: OutputOptions) -> None:
+    """Print events stored outside the loop: the start, the person's messages, a raised budget."""
     if output.json:
         for recorded in await session.store.read(chat, after):
             put_exactly(encode(recorded).decode())
 
 
 async def ask_follow_up(session: Session, state: State, options: Options) -> bool:
-    """After an answer, a person at the terminal may ask on; the threads and the workspace stay."""
+    """After an answer, let a person at the terminal ask again; the conversation and the workspace stay."""
     silent = options.consent.to_all or options.output.json or options.consent.approve == "never"
     if state.talk.answer is None or silent or not at_terminal():
         return False
-    asked = await ask_next()
-    if asked is None:
+    question = await ask_next()
+    if question is None:
         command = session.command(state.chat)
-        notify(f"septet: ask on another day: {command} 'your question'")
+        notify(f"septet: to ask again later: {command} 'your question'")
         return False
-    await session.append(state.chat, PersonSpoke(text=asked))
+    await session.append(state.chat, PersonSpoke(text=question))
     await session.reopen(state.chat, more_budget(await session.state(state.chat), options.bounds))
     return True
 
 
 def debug_log(path: Path) -> Callable[[Request], None]:
-    """Everything that a model is told goes into a file that only its person can read."""
+    """Return a function that appends each prompt to a file that only the user can read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
-    notify(f"septet: what the models are told is in {path}")
+    notify(f"septet: the prompts are logged in {path}")
 
     def write(request: Request) -> None:
         with path.open("a", encoding="utf-8") as file:
@@ -253,12 +253,12 @@ def show_event(recorded: Recorded, screen: ProgressScreen, output: OutputOptions
         put_exactly(encode(recorded).decode())
     if not output.quiet:
         printed_last = isinstance(recorded.event, AnswerGiven) and sys.stdout.isatty() and not output.json
-        screen.show(recorded, aloud=not printed_last)
+        screen.show(recorded, with_text=not printed_last)
 
 
 @asynccontextmanager
 async def catch_signals(caught: list[int]) -> AsyncGenerator[None, None]:
-    """SIGINT and SIGTERM stop at once what runs; the log has everything up to that moment."""
+    """Cancel the block on SIGINT or SIGTERM; the log has everything up to that moment."""
 
     async def listen(scope: anyio.CancelScope) -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

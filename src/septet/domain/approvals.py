@@ -1,13 +1,13 @@
-"""Whether a person's words say yes and nothing else: a single wish more makes them feedback."""
+"""Decides whether a person's message is an approval and nothing else: one more wish makes it feedback."""
 
 import re
 
 IT = r"(?:it|that|this|all|everything|the plan|this plan|that plan|your plan|plan)"
-GOOD = r"(?:good|great|fine|right|ok|okay|perfect|excellent|nice)"
+PRAISE = r"(?:good|great|fine|right|ok|okay|perfect|excellent|nice)"
 FORMS = (
     "y|yes|yep|yeah|ok|okay|sure|approved?|agreed|lgtm|perfect|save",
-    rf"(?:{IT} )?(?:looks?|sounds?|is) (?:very |really |all |pretty )?{GOOD}(?: to me)?",
-    rf"(?:that|it)'s (?:all )?{GOOD}",
+    rf"(?:{IT} )?(?:looks?|sounds?|is) (?:very |really |all |pretty )?{PRAISE}(?: to me)?",
+    rf"(?:that|it)'s (?:all )?{PRAISE}",
     rf"(?:i|we) (?:approve|agree|accept)(?: {IT})?",
     rf"(?:save|approve|accept|keep)(?: {IT})?(?: as (?:it )?is)?",
     "go ahead|go on|proceed|do it|let's go",
@@ -20,12 +20,12 @@ PAUSES = re.compile(r"[.,;!\n]+|\band\b")
 
 
 def approves(text: str) -> bool:
-    """Nothing but approval, perhaps in several ways: "Sounds good, save it." No words at all approve too."""
+    """Whether the text only approves, perhaps in several phrases: "Sounds good, save it." Empty text approves too."""
     return not text.strip() or (asks_nothing(text) and any(map(is_approval, parts_of(text))))
 
 
 def asks_nothing(text: str) -> bool:
-    """Approval, praise and thanks, and nothing that anybody would have to do."""
+    """Whether the text contains only approval, praise and thanks, and no request."""
     return all(is_approval(part) or COURTESY.fullmatch(part) for part in parts_of(text))
 
 
@@ -36,9 +36,9 @@ def parts_of(text: str) -> list[str]:
 
 def is_approval(part: str) -> bool:
     core = part.removesuffix(" please")
-    return any(APPROVAL.fullmatch(words) for words in (core, LEADING.sub("", core)))
+    return any(APPROVAL.fullmatch(phrase) for phrase in (core, LEADING.sub("", core)))
 
 
 def accepts(text: str) -> bool:
-    """The work is taken as it is, whatever the checks say."""
+    """Whether the text accepts the work as it is, whatever the checks say."""
     return bool(ACCEPTANCE.fullmatch(" ".join(text.lower().strip(" .!\n").split())))

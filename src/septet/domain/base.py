@@ -1,4 +1,4 @@
-"""The base: the state of the person's folder that a chat began on, entry by entry."""
+"""The base: the files of the person's folder when a chat started, and what a delivery did to them."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,13 +6,13 @@ from typing import Literal
 from septet.common.values import Value
 
 GIT = "git:"
-"""Begins the digest of a file whose content git keeps; other digests are plain sha256."""
+"""The prefix of a digest whose content git stores; other digests are plain sha256."""
 
 EntryKind = Literal["file", "program", "link"]
 
 
 class BaseEntry(Value, array_like=True):
-    """A file, an executable one (`program`) or a link of the base. `digest` is empty for one too big to be read."""
+    """A file, an executable one (`program`) or a link of the base. `digest` is empty if it is too big to read."""
 
     path: str
     kind: EntryKind = "file"
@@ -21,7 +21,7 @@ class BaseEntry(Value, array_like=True):
 
 
 class FileState(Value):
-    """What stands at a path: the content's sha256, which is empty where there is no file, and what kind it is."""
+    """What is at a path: the kind of the entry and the sha256 of its content, empty if there is no file."""
 
     path: str
     sha256: str = ""
@@ -30,9 +30,9 @@ class FileState(Value):
 
 
 class DeliveredFile(Value):
-    """A file of the person's folder before and after a delivery; a `conflict` was left as it was.
+    """A file of the person's folder before and after a delivery; a `conflict` was not changed.
 
-    The base's file is told where it is not the folder's: a merge holds what the team has not seen yet.
+    The base's file is given if it differs from the folder's: a merge contains changes that the team has not seen yet.
     """
 
     path: str
@@ -44,12 +44,12 @@ class DeliveredFile(Value):
 
 
 class Manifest(Value):
-    """Every entry of a base, by path. `masked` are there, but look like secrets: nobody is shown them."""
+    """Every entry of a base. `masked` files exist, but look like secrets and are shown to nobody."""
 
     entries: tuple[BaseEntry, ...] = ()
     masked: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
-    """What git ignores, and repositories within the repository: programs may need it, versions never hold it."""
+    """What git ignores, and nested repositories: programs may need them, versions never contain them."""
 
     def by_path(self) -> Mapping[str, BaseEntry]:
         return {entry.path: entry for entry in self.entries}

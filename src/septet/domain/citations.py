@@ -1,25 +1,27 @@
-"""Numbers in an answer and the output lines that they come from: what no program printed is not said."""
+"""Traces the numbers of an answer to the output lines that they come from; a number without a source is refused."""
 
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
+from msgspec.structs import replace
+
 from septet.common.values import Value
 
 AMOUNT = r"[-\u2212+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
 NUMBER = re.compile(rf"(?<![\w.]){AMOUNT}(?!\w|[.,]\d)")
-NO_AMOUNTS = re.compile(
+NOT_AMOUNTS = re.compile(
     r"\d{4}-\d{2}-\d{2}|\d{1,2}:\d{2}(?::\d{2})?|[\w.-]*/(?=[\w.-]*[A-Za-z])[\w./-]+|[A-Za-z][\w.-]*/[\w./-]+"
 )
-"""Dates, times and paths: names of things, not findings."""
+"""Dates, times and paths: their digits are not results."""
 LABEL = re.compile(r"0\d+")
-"""An hour, a month, a number of a thing: 04 is no four."""
+"""An hour, a month or an id: 04 is not the number four."""
 RANGE = re.compile(r"(?<=\d)[-\u2013](?=\d)")
-LISTED = re.compile(r"^\s*(?:#+\s*)?\d+[.)]\s", re.MULTILINE)
+LIST_NUMBER = re.compile(r"^\s*(?:#+\s*)?\d+[.)]\s", re.MULTILINE)
 
 
 class Source(Value):
-    """Where a number was printed: the script, the line of its output (from 1) and what stands there."""
+    """Where a number was printed: the script, the line number of its output (from 1) and the text of the line."""
 
     number: str
     script: str
@@ -35,37 +37,35 @@ class ScriptOutput(Value):
 
 
 class Citations(Value):
-    """The numbers of a text with their sources, and those that nobody printed."""
+    """The numbers of a text with their sources, and those without one."""
 
     sources: tuple[Source, ...] = ()
     without_source: tuple[str, ...] = ()
 
 
 def trace_numbers(answer: str, outputs: Iterable[ScriptOutput], given: str = "") -> Citations:
-    """Each number of the answer, once; those that stand in `given` (the question) need no source."""
+    """Find the source of each number of the answer; numbers in `given` (the question) need none."""
     known = {value(number) for number in numbers(given)}
     printed = list(printed_numbers(outputs))
     sources: dict[Decimal, Source] = {}
-    unfounded: dict[Decimal, str] = {}
-    for number in numbers(LISTED.sub(" ", answer)):
+    unsourced: dict[Decimal, str] = {}
+    for number in numbers(LIST_NUMBER.sub(" ", answer)):
         wanted = value(number)
-        found = next((place for amount, place in printed if amount == wanted), None)
-        if found is not None:
-            sources.setdefault(
-                wanted, Source(number=number, script=found.script, line=found.line, text=found.text)
-            )
+        source = next((source for amount, source in printed if amount == wanted), None)
+        if source is not None:
+            sources.setdefault(wanted, replace(source, number=number))
         elif wanted not in known:
-            unfounded.setdefault(wanted, number)
-    return Citations(sources=tuple(sources.values()), without_source=tuple(unfounded.values()))
+            unsourced.setdefault(wanted, number)
+    return Citations(sources=tuple(sources.values()), without_source=tuple(unsourced.values()))
 
 
 def numbers(text: str) -> list[str]:
-    """Numbers that stand alone: not labels, nor parts of names, dates, times, paths or versions."""
-    return amounts(RANGE.sub(" ", NO_AMOUNTS.sub(" ", text)))
+    """Return the separate numbers: not labels, nor parts of names, dates, times, paths or versions."""
+    return amounts(RANGE.sub(" ", NOT_AMOUNTS.sub(" ", text)))
 
 
 def amounts(text: str) -> list[str]:
-    return [found for found in NUMBER.findall(text) if not LABEL.fullmatch(found)]
+    return [number for number in NUMBER.findall(text) if not LABEL.fullmatch(number)]
 
 
 def value(number: str) -> Decimal:
@@ -73,7 +73,7 @@ def value(number: str) -> Decimal:
 
 
 def printed_numbers(outputs: Iterable[ScriptOutput]) -> Iterator[tuple[Decimal, Source]]:
-    """Every number that was printed; the newest output first."""
+    """Yield every number that was printed, newest output first."""
     for output in reversed(list(outputs)):
         for line, text in enumerate(output.text.splitlines(), start=1):
             for number in amounts(text):

@@ -1,4 +1,4 @@
-"""One versioned envelope for the store, `--json`, sockets and the bus; it maps onto CloudEvents 1.0.
+"""The versioned envelope of events for the store, `--json`, sockets and the bus, compatible with CloudEvents 1.0.
 
     {"specversion": "1.0", "v": 2, "id": "clock-k3f:7", "source": "septet/clock-k3f", "seq": 7,
      "type": "septet.turn_opened", "subject": "coder", "time": "2026-11-15T09:50:00.123456Z",
@@ -28,7 +28,7 @@ AGREED, CONTRADICTED = "candidates behave alike", "other candidates do not confi
 
 
 def from_first(kind: str, data: Data) -> tuple[str, Data]:
-    """Format 1 told the purpose of a run and where a version came from in words."""
+    """Format 1 stored the purpose of a run and the origin of a version as free text."""
     if kind in ("run_started", "run_finished"):
         return kind, {**data, **typed_purpose(str(data["purpose"]))}
     if kind == "version_written":
@@ -37,7 +37,7 @@ def from_first(kind: str, data: Data) -> tuple[str, Data]:
 
 
 def typed_purpose(text: str) -> Data:
-    """What nobody knows any more is a script's run: no decision is made by one."""
+    """An unknown purpose becomes a script's run, on which no decision depends."""
     purpose, _, about = text.partition(" ")
     if purpose in ("check", "script") and about:
         return {"purpose": purpose, "about": about}
@@ -57,7 +57,7 @@ def typed_origin(note: str) -> Data:
 
 
 UPCASTERS: dict[int, Upcaster] = {1: from_first}
-"""From format n to n + 1: (kind, data) -> (kind, data)."""
+"""Upcasters from format n to n + 1: (kind, data) -> (kind, data)."""
 
 
 EVENTS: tuple[type[Event], ...] = get_args(Event)
@@ -67,7 +67,7 @@ ACTORS = {
     event: tuple(field for field in ("role", "speaker", "by", "member") if field in event.__struct_fields__)
     for event in EVENTS
 }
-"""Fields that say who acted, the best one first."""
+"""Fields that say who acted, in order of preference."""
 DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
     KINDS[event]: msgspec.json.Decoder(event) for event in EVENTS
 }
@@ -75,7 +75,7 @@ ENCODER = msgspec.json.Encoder()
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The wire form. `subject` is who acted, where somebody did."""
+    """The wire form. `subject` is who acted, if anybody did."""
 
     specversion: str
     v: int
@@ -88,7 +88,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject: str = ""
 
 
-ENVELOPES = msgspec.json.Decoder(Envelope)
+ENVELOPE_DECODER = msgspec.json.Decoder(Envelope)
 
 
 def kind_of(event: Event) -> str:
@@ -96,18 +96,18 @@ def kind_of(event: Event) -> str:
 
 
 def encode_event(event: Event) -> bytes:
-    """The data of an event, without its envelope."""
+    """Encode an event without its envelope."""
     return ENCODER.encode(event)
 
 
 def decode_event(kind: str, data: bytes | memoryview, version: int = FORMAT) -> Event:
-    """The event back, whatever format version wrote it."""
+    """Decode an event of any format version."""
     if version != FORMAT:
         kind, data = upcast(kind, bytes(data), version)
     decoder = DECODERS.get(kind)
     if decoder is None:
         raise LogDamaged(
-            f"the log holds an unknown event '{kind}'", "a newer Septet may have written it; update"
+            f"the log contains an unknown event '{kind}'", "a newer Septet may have written it; update"
         )
     try:
         return decoder.decode(data)
@@ -119,7 +119,9 @@ def decode_event(kind: str, data: bytes | memoryview, version: int = FORMAT) -> 
 
 def upcast(kind: str, data: bytes, version: int) -> tuple[str, bytes]:
     if version > FORMAT:
-        raise LogDamaged(f"the log has format {version}, this program knows up to {FORMAT}", "update Septet")
+        raise LogDamaged(
+            f"the log has format {version}, this program supports up to {FORMAT}", "update Septet"
+        )
     fields = msgspec.json.decode(data, type=dict[str, object])
     for step in range(version, FORMAT):
         if step not in UPCASTERS:
@@ -131,7 +133,7 @@ def upcast(kind: str, data: bytes, version: int) -> tuple[str, bytes]:
 
 
 def encode(recorded: Recorded) -> bytes:
-    """One line of JSON, without a line end."""
+    """Encode as one line of JSON, without a line end."""
     envelope = Envelope(
         specversion="1.0",
         v=FORMAT,
@@ -148,7 +150,7 @@ def encode(recorded: Recorded) -> bytes:
 
 def decode(line: bytes | str) -> Recorded:
     try:
-        envelope = ENVELOPES.decode(line)
+        envelope = ENVELOPE_DECODER.decode(line)
     except msgspec.MsgspecError as error:
         raise LogDamaged(f"not a line of a Septet log ({error})", "export the chat again") from error
     return Recorded(
@@ -160,8 +162,8 @@ def decode(line: bytes | str) -> Recorded:
 
 
 def actor(event: Event) -> str:
-    """Who acted, for the envelope's subject."""
+    """Return who acted, for the envelope's subject."""
     for field in ACTORS[type(event)]:
-        if found := getattr(event, field):
-            return str(found)
+        if name := getattr(event, field):
+            return str(name)
     return ""

@@ -26,22 +26,22 @@ class ChatStarted(Value):
     team: TeamSpec
     workspace: str
     data: tuple[str, ...] = ()
-    """Files of the person that programs may read and never write."""
+    """Data files of the person, which programs may read and never write."""
     facts: tuple[str, ...] = ()
     own_facts: tuple[str, ...] = ()
-    """Those of the facts that the person said."""
+    """The person's facts among them."""
     existing: bool = False
-    """The folder held something before, or is part of a repository: nothing but the program goes into it."""
+    """The folder was not empty, or is part of a repository: only the program is written into it."""
 
 
 class ChatContinued(Value):
-    """Somebody asked for more after an end, perhaps with other bounds."""
+    """The chat continues after an end, perhaps with other bounds."""
 
     budget: Budget
 
 
 class ChatEnded(Value):
-    """`by` is whose turn it ended: who stored it. What counts of it is what `team.endings` finds in the log."""
+    """`by` is the member whose turn ended the chat. The reason counts only if the log confirms it (`ways.endings`)."""
 
     reason: EndReason
     detail: str = ""
@@ -49,7 +49,7 @@ class ChatEnded(Value):
 
 
 class ChatHalted(Value):
-    """An error that a person must mend stopped the work. The turn stays open: who resumes the chat goes on there."""
+    """An error that a person must fix stopped the work. The turn stays open: resuming continues it."""
 
     cause: str
     remedy: str = ""
@@ -60,16 +60,16 @@ class ChatHalted(Value):
 
 
 class BudgetReached(Value):
-    """The answer that was due would have exceeded a budget, so nobody was asked for it."""
+    """The next request would have exceeded a budget, so it was not sent."""
 
     by: str
     why: str
 
 
 class TurnOpened(Value):
-    """A member got the floor (in other frameworks: a request to speak). It closes the turn before it.
+    """A member's turn begins (in other frameworks: a request to speak), and the turn before it ends.
 
-    `role` is told where it differs from the name: whoever serves it may take the turn.
+    `role` is given if it differs from the name: any process that serves the role may take the turn.
     """
 
     speaker: str
@@ -77,7 +77,7 @@ class TurnOpened(Value):
 
 
 class StepGranted(Value):
-    """The person lets the chat go on: a stepwise one by one more turn, or by all that are left."""
+    """The person lets the chat continue; in step mode for one more turn, or `freely` for all."""
 
     freely: bool = False
 
@@ -87,7 +87,7 @@ class StopRequested(Value):
 
 
 class ModelAnswered(Value):
-    """A paid answer, in the log before anybody uses it. `prompt` is the sha256 of the request."""
+    """A paid answer, stored before it is used. `prompt` is the sha256 of the request."""
 
     role: str
     answer: Answer
@@ -95,10 +95,10 @@ class ModelAnswered(Value):
 
 
 class MemberBriefed(Value):
-    """What a member that works with tools is told, word for word: the next message of its thread.
+    """The next message in the thread of a member that works with tools, verbatim.
 
-    `system` is its part in the team, told once; `images` are blobs. Where it `shortens`, what tools answered the member
-    before is told in a line from here on.
+    `system` is its system prompt, sent once; `images` are blobs. If it `shortens`, earlier tool results of the member
+    are shown as one line each from here on.
     """
 
     member: str
@@ -109,10 +109,10 @@ class MemberBriefed(Value):
 
 
 class ReplyRefused(Value):
-    """An answer that could not be used; the member is asked again, told the reason.
+    """An answer that could not be used; the member is asked again, with the reason.
 
-    `shown` are the person's files whose text stands in the reason: the next answer may replace them. `kept` are files
-    of the answer that need not come again, `missing` those that must.
+    `shown` are the person's files that the reason quotes: the next answer may replace them. `kept` are files of the
+    answer that need not be sent again, `missing` those that must.
     """
 
     role: str
@@ -123,19 +123,20 @@ class ReplyRefused(Value):
 
 
 class PersonSpoke(Value):
-    """What the person typed: feedback on a plan, a review remark, a steer, an answer."""
+    """A message of the person: feedback on a plan, a remark to a review, an instruction, an answer."""
 
     text: str
     to: str = ""
 
 
 class WorkAccepted(Value):
-    """The person takes the newest version as it is, whatever the checks say."""
+    """The person accepts the newest version as it is, whatever the checks say."""
 
 
 class PlanProposed(Value):
-    """`by` the planner, whose words are in the log, by the person, who wrote or edited it, or by Septet, where the goal
-    says it all. A manager's is its task to the coder: the checks that it named, which nobody has to approve.
+    """A plan `by` the planner, the person, who wrote or edited it, or Septet, if the goal itself is sufficient.
+
+    A manager's plan is its task to the coder, with the checks that it named; it needs no approval.
     """
 
     plan: Plan
@@ -168,9 +169,9 @@ class ChallengeDecided(Value):
 
 
 class Confirmation(Value):
-    """What the other candidates for a version say of it, by what they make of calls like the plan's examples.
+    """Whether the other candidates for a version behave like it on calls like the plan's examples.
 
-    They agree with it, one of them gives another result (`detail` says on which call), or there is none to compare.
+    They agree, one of them returns another result (`detail` names the call), or there is none to compare.
     """
 
     verdict: Literal["agreed", "contradicted", "unconfirmed"]
@@ -178,12 +179,12 @@ class Confirmation(Value):
 
 
 class VersionWritten(Value):
-    """The coder's work: the files it wrote are blobs, the workspace is only their image.
+    """A version of the program: its files are blobs, the workspace is only a copy of them.
 
-    `answers` are the coder's words to each finding of the review before it. A version that was `found` is the
-    person's: what stood in the folder where something else was expected. `note` is for people to read.
+    `answers` are the coder's answers to the findings of the last review. A version that was `found` is the person's:
+    the folder contained something unexpected. `note` is for people.
 
-    Over a base, `files` are those that the team has changed, and `deleted` what it has taken away.
+    Over a base, `files` are those that the team has changed, and `deleted` those that it has deleted.
     """
 
     number: int
@@ -197,7 +198,7 @@ class VersionWritten(Value):
 
 
 class RunStarted(Value):
-    """The intent, recorded before anything runs. `about` is the requirement that is checked, or the script's path."""
+    """A run is about to start. `about` is the requirement that is checked, or the script's path."""
 
     id: str
     purpose: Purpose
@@ -206,11 +207,11 @@ class RunStarted(Value):
     mode: ModeName = ""
     about: str = ""
     only: tuple[str, ...] = ()
-    """The tests that it is confined to."""
+    """The tests to run, if not all."""
 
 
 class RunFinished(Value):
-    """What the sandbox saw. Only this event counts as a run; nobody can claim one."""
+    """A run in the sandbox with its result. Only this event counts as a run: members cannot claim one."""
 
     id: str
     purpose: Purpose
@@ -223,12 +224,12 @@ class RunFinished(Value):
 
     @property
     def title(self) -> str:
-        """What it was run for, in words."""
+        """The purpose of the run, as text."""
         return f"{self.purpose} {self.about}".rstrip()
 
 
 class EvidenceFound(Value):
-    """Whether a requirement's check holds for a tree, and what shows it."""
+    """Whether a requirement's check passed on a tree, and the evidence."""
 
     item: str
     check: Check
@@ -239,10 +240,10 @@ class EvidenceFound(Value):
 
 
 class ReviewGiven(Value):
-    """What the reviewer found, and what the person said to it.
+    """The reviewer's findings and verdict, and the person's remarks.
 
-    `overruled` says why another verdict counts than the reviewer's: an acceptance over red evidence, or a
-    demand without evidence over green. `green` is whether all checks had passed.
+    `overruled` says why the reviewer's verdict does not count: it accepted although checks failed, or demanded more
+    without evidence although all passed. `green` is whether all checks had passed.
     """
 
     version: int
@@ -255,7 +256,7 @@ class ReviewGiven(Value):
 
 
 class ExampleGiven(Value):
-    """What the exemplar found for a failure; no code where its knowledge holds nothing that fits."""
+    """The exemplar's example for a failure; without code if it found none."""
 
     failure: str
     code: str = ""
@@ -264,27 +265,27 @@ class ExampleGiven(Value):
 
 
 class FactsChanged(Value):
-    """Something to know for good about the project, or no longer."""
+    """Facts about the project were added or dropped."""
 
     by: str
     change: FactsChange
 
 
 class SpeakerChosen(Value):
-    """The manager chose who speaks next; `fallback` where its words named nobody who may."""
+    """The manager chose the next speaker; `fallback` if its reply named no permitted one."""
 
     speaker: str
     fallback: bool = False
 
 
 class Terminated(Value):
-    """The manager, and nobody else, declares the task resolved."""
+    """The manager declares the task resolved; no other member can."""
 
     summary: str
 
 
 class DecisionRecorded(Value):
-    """A choice that somebody may want explained later. `case` names the situation that a reasoning step found."""
+    """A decision and its reason, for later explanation. `case` names the situation that a reasoning step found."""
 
     by: str
     what: str
@@ -293,7 +294,7 @@ class DecisionRecorded(Value):
 
 
 class ToolCalled(Value):
-    """The intent, recorded before a tool is used. `call` is the model's own name for it."""
+    """A tool is about to be used. `call` is the model's own id of the call."""
 
     id: str
     by: str
@@ -303,10 +304,10 @@ class ToolCalled(Value):
 
 
 class ToolAnswered(Value):
-    """What came of a call: told to the member, and the files that it changed, kept as blobs.
+    """The result of a tool call for the member, and the files that the call changed, as blobs.
 
-    `shown` are files of the person's that the call read, as they were then. `summary` is one line for people; `whole`
-    is the blob of a text that was too long to be told.
+    `shown` are the person's files that the call read, as they were then. `summary` is one line for people; `whole` is
+    the blob of the full text, if it was truncated.
     """
 
     id: str
@@ -335,10 +336,10 @@ class SnapshotTaken(Value):
 
 
 class BaseSurveyed(Value):
-    """What the chat begins on: a repository, a plain folder or nothing. `manifest` is the blob that lists its entries.
+    """The person's folder at the start: a repository, a plain folder or empty. `manifest` is the blob of its entries.
 
-    `dirty` are the first of `dirty_count` files that differ from the commit; `secrets` look like some, and nobody is
-    shown them. The command `tests` was found in `tests_source`.
+    `dirty` are the first of `dirty_count` files that differ from the commit; `secrets` are files that look like secrets
+    and are shown to nobody. The command `tests` was found in `tests_source`.
     """
 
     kind: Literal["git", "folder", "empty"]
@@ -359,14 +360,14 @@ class BaseSurveyed(Value):
 
 
 class BaseMoved(Value):
-    """What the person changed in the folder since: merged into the work or, where that fails, a conflict."""
+    """The person changed files in the folder: they are merged into the work, or are conflicts."""
 
     changed: tuple[FileState, ...]
     conflicts: tuple[str, ...] = ()
 
 
 class DeliveryStarted(Value):
-    """The intent, recorded before the first file of the person's is touched: what each was and shall be.
+    """A delivery is about to start: each file of the person before and after it.
 
     `undoes` is the number of the delivery that is taken back. Where the folder becomes another tree than the one that
     was checked, by a merge or a choice of files, it was checked before: `unproven` says what does not hold there.
@@ -393,7 +394,7 @@ class Delivered(Value):
 
 
 class DataDescribed(Value):
-    """What a data file holds, seen without changing it."""
+    """A description of a data file, which is not changed."""
 
     path: str
     sha256: str
@@ -402,7 +403,7 @@ class DataDescribed(Value):
 
 
 class AnswerGiven(Value):
-    """The one answer to the person, on which ground it is given, and where its numbers come from."""
+    """The answer to the person, its grounds, and the sources of its numbers."""
 
     by: str
     text: str
@@ -411,13 +412,13 @@ class AnswerGiven(Value):
 
 
 class PackagesWanted(Value):
-    """The newest code imports what is not there."""
+    """The newest code imports packages that are not installed."""
 
     missing: MissingPackages
 
 
 class PackagesDecided(Value):
-    """Whether they may be installed; `always` holds for all that this chat will want."""
+    """Whether they may be installed; `always` applies to all later packages of the chat."""
 
     names: tuple[str, ...]
     allowed: bool
@@ -426,7 +427,7 @@ class PackagesDecided(Value):
 
 
 class PackagesInstalled(Value):
-    """What came of it: installed in a sandbox of its own, into the workspace's own environment."""
+    """The result of the installation, made in a sandbox of its own into the workspace's environment."""
 
     installation: Installation
 
@@ -447,7 +448,7 @@ Event = ChatEvent | TalkEvent | GroupEvent | WorkEvent | ToolEvent | PackageEven
 
 
 class Recorded(Value):
-    """An event as the log holds it: its chat, its place there and when it was stored (seconds since 1970)."""
+    """An event in the log: with its chat, its sequence number and when it was stored (seconds since 1970)."""
 
     chat: str
     seq: int

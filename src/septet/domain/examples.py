@@ -1,19 +1,19 @@
-"""Code examples: what the exemplar knows, how it is asked, and what makes two failures the same."""
+"""Code examples of the exemplar, and the signature by which failures are compared."""
 
 import re
 
 from septet.common.values import Value
 from septet.domain.runs import RunResult
 
-LONGEST_SNIPPET = 4_000
-TELLING = (
+MAX_SNIPPET_LENGTH = 4_000
+ERROR_LINES = (
     re.compile(r"(?:E +)?[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b"),
     re.compile(r"E +\S"),
     re.compile(r"(?:FAILED|ERROR) "),
 )
-"""Lines that say what went wrong, the most telling kind first; pytest cuts its own summary short."""
-DETAIL = re.compile(r"E +\+ +(?:where|and) ")
-"""How pytest explains the values of an assert: by objects and their addresses."""
+"""Lines that name the error, in order of preference; pytest truncates its own summary."""
+ASSERT_DETAIL = re.compile(r"E +\+ +(?:where|and) ")
+"""How pytest explains the values of an assert: with objects and their addresses."""
 TEMPORARY = r"(?:/private)?/(?:(?:var/)?tmp|dev/shm|var/folders)"
 VARYING = (
     (re.compile(rf"{TEMPORARY}/(?:[^\s/'\"]+/)+"), "…/"),
@@ -23,11 +23,11 @@ VARYING = (
     (re.compile(r"\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|seconds?|minutes?)\b(?: \([\d:]+\))?"), "0 s"),
     (re.compile(r"\d+(?:\.\d+)?"), "0"),
 )
-"""What differs from run to run, and what stands for it."""
+"""What differs from run to run, and its placeholder."""
 
 
 class Example(Value):
-    """A snippet that worked, what it is about, and where it comes from."""
+    """A snippet that worked, what it is about, and its source."""
 
     title: str
     code: str
@@ -36,23 +36,23 @@ class Example(Value):
 
 
 def signature(result: RunResult) -> str:
-    """What went wrong, without what differs from run to run: the same failure gives the same text."""
+    """Return the line that names the error, without what differs from run to run: equal for equal failures."""
     if result.stopped_by:
         return f"stopped by the {result.stopped_by} limit"
-    said = (result.stdout + "\n" + result.stderr).splitlines()
-    lines = [line.strip() for line in said if line.strip() and not DETAIL.match(line.strip())]
+    output = (result.stdout + "\n" + result.stderr).splitlines()
+    lines = [line.strip() for line in output if line.strip() and not ASSERT_DETAIL.match(line.strip())]
     if not lines:
         return f"exit {result.exit_code}"
     line = next(
-        (found for telling in TELLING for found in reversed(lines) if telling.match(found)), lines[-1]
+        (line for pattern in ERROR_LINES for line in reversed(lines) if pattern.match(line)), lines[-1]
     )
     line = line.removeprefix("E ").strip()
-    for varying, sign in VARYING:
-        line = varying.sub(sign, line)
+    for pattern, placeholder in VARYING:
+        line = pattern.sub(placeholder, line)
     return line[:300]
 
 
 def words(text: str) -> list[str]:
-    """Words and the parts of identifiers, lower case: `readCSV_file` is read, csv and file."""
+    """Return words and the parts of identifiers in lower case: `readCSV_file` gives read, csv and file."""
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", re.sub(r"[_\W]+", " ", text))
     return [part.lower() for part in parts if len(part) > 1]

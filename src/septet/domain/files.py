@@ -1,4 +1,4 @@
-"""Files as the log knows them: a path inside the workspace and the address of the content."""
+"""Files as the log stores them: a path inside the workspace and the address of the content."""
 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
@@ -8,7 +8,7 @@ from septet.common.languages import runner_of
 from septet.common.values import Value
 
 ANY = "*"
-"""Stands for a content whose sha256 nobody knows."""
+"""Matches any content, if its sha256 is unknown."""
 
 
 class FileRef(Value):
@@ -20,7 +20,7 @@ class FileRef(Value):
 
 
 class FileChange(Value):
-    """What a run did to a file of the workspace. `sha256` is empty where the file is gone or too big."""
+    """What a run did to a file of the workspace. `sha256` is empty if the file is deleted or too big."""
 
     path: str
     kind: Literal["new", "changed", "deleted"]
@@ -29,9 +29,10 @@ class FileChange(Value):
 
 
 class Layout(Value):
-    """How a workspace shall look: the files of a version, and what may go where one of these contents stands.
+    """The target state of a workspace: the files of a version, and files that may be removed.
 
-    Where `replaceable` is told, what stands at a path is replaced only if it is one of those.
+    A file is removed only if its digest is in `removable`. If `replaceable` is given, a file is replaced only if its
+    digest is in there.
     """
 
     files: tuple[FileRef, ...] = ()
@@ -39,12 +40,12 @@ class Layout(Value):
     replaceable: Mapping[str, tuple[str, ...]] | None = None
 
     def may_replace(self, path: str, digest: str) -> bool:
-        """Whether that content, "" for no file, is the team's own."""
+        """Whether a file with this digest ("" for no file) may be replaced."""
         return not digest or self.replaceable is None or is_expected(self.replaceable, path, digest)
 
 
 class Delta(Value):
-    """A version, as far as it differs from the base, and what runs and versions before it left."""
+    """The difference between a version and the base, and what earlier runs and versions left behind."""
 
     files: tuple[FileRef, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -63,7 +64,7 @@ def is_expected(expected: Mapping[str, tuple[str, ...]], path: str, digest: str)
 def main_of(
     files: Iterable[FileRef], run: str = "", languages: Mapping[str, str] | None = None
 ) -> FileRef | None:
-    """The file that starts the program: the one that `run` names, main.py, or the first that is no test."""
+    """Return the file that starts the program: the one that `run` names, main.py, or the first that is no test."""
     known = [file for file in files if runner_of(file.path, languages) and not file.path.startswith("test_")]
     python = [file for file in known if file.path.endswith(".py")]
     programs = [*python, *(file for file in known if file not in python)]
@@ -73,21 +74,21 @@ def main_of(
 
 
 def is_test(path: str) -> bool:
-    """By pytest's naming convention, and by the usual one of other languages (`clock.test.js`)."""
+    """Whether it is a test by pytest's naming convention or that of other languages (`clock.test.js`)."""
     name = path.rsplit("/", 1)[-1]
     stem = name.partition(".")[0]
     return name == "conftest.py" or stem.startswith("test_") or stem.endswith("_test") or ".test." in name
 
 
 def belongs_to_tests(path: str) -> bool:
-    """A test, or something beside the tests that may decide what becomes of them."""
+    """Whether it is a test, or a file beside the tests that may influence their outcome."""
     return is_test(path) or not {"test", "tests"}.isdisjoint(path.split("/")[:-1])
 
 
 def tree_of(files: Iterable[FileRef], moment: str = "") -> str:
-    """One hash for a set of files: evidence counts only for the tree that it was found on.
+    """Return one hash for a set of files: evidence counts only for the tree that it was found on.
 
-    `moment` tells apart the same files at different times, where what came before them matters.
+    `moment` distinguishes equal files at different times, if what came before them matters.
     """
     digest = sha256(moment.encode())
     for file in sorted(files, key=lambda file: file.path):

@@ -1,4 +1,4 @@
-"""What is said to a model and what it answers, in terms that every provider can be mapped to."""
+"""Requests to models and their answers, independent of the provider."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -13,7 +13,7 @@ StopReason = Literal["finished", "length", "calls", "filtered"]
 class Usage(Value):
     """Tokens as the provider counts them; `cached` is the part of `prompt` that was read from its cache.
 
-    `estimated` says that the provider's own figures were missing, or could not be true.
+    `estimated` means that the provider's own figures were missing or implausible.
     """
 
     prompt: int = 0
@@ -35,7 +35,7 @@ class Usage(Value):
 
 
 class ToolCall(Value):
-    """A model's wish to use a tool; `arguments` is the JSON text exactly as it came."""
+    """A model's request to use a tool; `arguments` is the JSON text exactly as it came."""
 
     id: str
     name: str
@@ -45,7 +45,7 @@ class ToolCall(Value):
 class Message(Value):
     """One message of a request. `images` are blob addresses; `call` ties a tool's result to its call.
 
-    `replay` is what the answer that it repeats says of its reasoning.
+    `replay` is the reasoning of the answer that it repeats, in the provider's form.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -57,7 +57,7 @@ class Message(Value):
 
 
 class ToolOffer(Value):
-    """A tool as a model is told about it; `parameters` is a JSON schema."""
+    """A tool as it is described to a model; `parameters` is a JSON schema."""
 
     name: str
     description: str
@@ -75,18 +75,18 @@ class Price(Value, forbid_unknown_fields=True):
 
 
 class Purse(Value):
-    """What may be spent at most, US dollars or seconds; `limit` is the budget that it is left of, in words."""
+    """What is left of a budget, in US dollars or seconds; `limit` names the budget, as text."""
 
     remaining: float
     limit: str
 
 
 class Request(Value):
-    """One question to a model: the `step`-th of its role in the chat, so that scripts and replays find it.
+    """One request to a model: the `step`-th of its role in the chat, so that scripts and replays find it.
 
-    Who knows a model's price holds the question back where the `purse` would not do for it; `price` is that of
-    a model whose price nobody else knows. `timeout` is how many seconds one try may take. `thread` names the history
-    that the request goes on with, so that a service finds what it has kept of it.
+    A request whose estimated cost exceeds the `purse` is not sent; `price` is for a model that is not in the price
+    list. `timeout` is in seconds, for one attempt. `thread` identifies the conversation, so that a provider can reuse
+    its prompt cache.
     """
 
     role: str
@@ -103,9 +103,9 @@ class Request(Value):
 
 
 class Delta(Value):
-    """A piece of an answer while it is made. Not stored: the final answer is the truth.
+    """A piece of a streamed answer. Not stored: only the final answer counts.
 
-    `restarted` says that the pieces before it are void: the answer is being made once more.
+    `restarted` means that earlier pieces are discarded: the answer is generated again.
     """
 
     text: str = ""
@@ -114,9 +114,9 @@ class Delta(Value):
 
 
 class Answer(Value):
-    """A whole answer. `cost` in US dollars, None where no price is known.
+    """A complete answer. `cost` in US dollars, None if the price is unknown.
 
-    `replay` is reasoning in the words of the wire, which wants it back with the results of the calls.
+    `replay` is the reasoning in the provider's form, which must be sent back with the results of the calls.
     """
 
     text: str
@@ -131,31 +131,32 @@ class Answer(Value):
 
 
 BYTES_PER_TOKEN = 3
-"""Seen in tokens of a current model: 3.2 to 4.4 in prose and Python, 2.3 to 3 in JSON, more in other scripts."""
-PER_MESSAGE = 4
-"""What marks its beginning, its role and its end."""
-PER_PICTURE = 1000
+"""Measured with a current tokenizer: 3.2 to 4.4 in prose and Python, 2.3 to 3 in JSON, more in other scripts."""
+TOKENS_PER_MESSAGE = 4
+"""Tokens that mark its start, its role and its end."""
+TOKENS_PER_PICTURE = 1000
 
 
 def estimate_usage(request: Request) -> Usage:
-    """What is asked, and the longest answer where that is bounded."""
-    asked = [*map(of_message, request.messages), *map(of_offer, request.tools), of_schema(request.schema)]
-    return Usage(prompt=sum(asked), completion=request.max_tokens or 0)
+    """Estimate the tokens of the request, and of the longest answer if that is limited."""
+    messages, tools = map(message_tokens, request.messages), map(tool_tokens, request.tools)
+    prompt = sum(messages) + sum(tools) + schema_tokens(request.schema)
+    return Usage(prompt=prompt, completion=request.max_tokens or 0)
 
 
-def of_message(message: Message) -> int:
-    called = sum(of_text(call.name) + of_text(call.arguments) for call in message.calls)
-    return PER_MESSAGE + of_text(message.text) + PER_PICTURE * len(message.images) + called
+def message_tokens(message: Message) -> int:
+    calls = sum(text_tokens(call.name) + text_tokens(call.arguments) for call in message.calls)
+    return TOKENS_PER_MESSAGE + text_tokens(message.text) + TOKENS_PER_PICTURE * len(message.images) + calls
 
 
-def of_offer(offer: ToolOffer) -> int:
-    return of_text(offer.name) + of_text(offer.description) + of_schema(offer.parameters)
+def tool_tokens(offer: ToolOffer) -> int:
+    return text_tokens(offer.name) + text_tokens(offer.description) + schema_tokens(offer.parameters)
 
 
-def of_schema(schema: Mapping[str, object] | None) -> int:
-    return of_text(msgspec.json.encode(schema).decode()) if schema else 0
+def schema_tokens(schema: Mapping[str, object] | None) -> int:
+    return text_tokens(msgspec.json.encode(schema).decode()) if schema else 0
 
 
-def of_text(text: str) -> int:
-    """Rounded up: no text is free."""
+def text_tokens(text: str) -> int:
+    """Estimate the tokens of a text, rounded up."""
     return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)

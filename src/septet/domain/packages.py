@@ -1,4 +1,4 @@
-"""Packages that a program needs: what is missing, what was agreed, what came of it."""
+"""Packages that a program needs: which are missing, what was decided, what was installed."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ Policy = Literal["off", "ask", "auto"]
 
 
 class MissingPackages(Value):
-    """Imports that nothing here provides: `distributions` bring them, of the `unknown` ones the index may know."""
+    """Imports that are not installed: `distributions` provide them; the `unknown` ones are looked up in the index."""
 
     distributions: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -24,13 +24,13 @@ class MissingPackages(Value):
 
 
 def wanted_words(missing: MissingPackages) -> str:
-    """What would be installed, and what is only looked for."""
-    looked_for = [f"{name} (if the index has one of that name that provides it)" for name in missing.unknown]
-    return ", ".join([*missing.distributions, *looked_for])
+    """Name the packages that would be installed or looked up."""
+    lookups = [f"{name} (if the index has one of that name that provides it)" for name in missing.unknown]
+    return ", ".join([*missing.distributions, *lookups])
 
 
 class Installation(Value):
-    """What an install brought, what it did not and why, and the installer's own words."""
+    """The result of an installation: what was installed, what failed and why, and the installer's output."""
 
     installed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -40,16 +40,16 @@ class Installation(Value):
 
 
 class Provisions(Value):
-    """Where a chat stands with its packages: what is wanted now, and what was settled before."""
+    """The packages of a chat: what is missing now, and what was decided before."""
 
     wanted: MissingPackages = MissingPackages()
     allowed: frozenset[str] = frozenset()
     settled: frozenset[str] = frozenset()
-    """Installed, refused or failed: not asked for again."""
+    """Installed, refused or failed: not asked about again."""
     always: bool = False
 
     def fresh(self, missing: MissingPackages) -> MissingPackages:
-        """The part that nothing was decided about yet, or that was allowed and is still to come."""
+        """Return the part that is not settled yet: undecided, or allowed and not installed."""
         return MissingPackages(
             distributions=tuple(name for name in missing.distributions if name not in self.settled),
             unknown=tuple(name for name in missing.unknown if name not in self.settled),
@@ -57,7 +57,7 @@ class Provisions(Value):
 
     @property
     def to_ask(self) -> MissingPackages:
-        """What somebody has to agree to before anything goes on."""
+        """The packages that the person must decide about before the chat continues."""
         open_names = self.wanted.names - self.allowed - self.settled
         return self.wanted if open_names and not self.always else MissingPackages()
 

@@ -30,7 +30,7 @@ class Mends(Value, tag="mends"):
 
 
 class CommandSucceeds(Value, tag="command"):
-    """The command exits with 0 and, where `prints` is given, its standard output contains that text."""
+    """The command exits with 0 and, if `prints` is given, its standard output contains that text."""
 
     command: str
     prints: str = ""
@@ -49,18 +49,18 @@ class PictureExists(Value, tag="picture"):
 
 
 class ShowsWindow(Value, tag="window"):
-    """The program opens a window that is not empty: its picture is the evidence."""
+    """The program opens a window that is not empty: a screenshot is the evidence."""
 
 
 class Serves(Value, tag="serves"):
-    """The program, started as a server, answers a request for `path`; the answer contains `prints`."""
+    """The program, started as a server, responds to a request for `path`; the response contains `prints`."""
 
     path: str
     prints: str = ""
 
 
 class ExampleHolds(Value, tag="example"):
-    """A call of one of the program's functions gives this value; both are written as Python literals.
+    """A call of one of the program's functions returns this value; both are written as Python literals.
 
     The value never enters the program's process. An example that is `held` back is shown to the person, and never to
     those who write the program.
@@ -72,13 +72,13 @@ class ExampleHolds(Value, tag="example"):
 
 
 class Judged(Value, tag="judged"):
-    """Nothing but a judgement can tell: the last resort."""
+    """The reviewer or the person judges it: the last resort."""
 
     by: Literal["reviewer", "person"] = "reviewer"
 
 
 class CustomCheck(Value, tag="custom"):
-    """A check of a kind that the program or an installed package has added: its word, and what the plan says to it."""
+    """A check of a kind that the embedding program or an installed package has added: its name and argument."""
 
     kind: str
     argument: str = ""
@@ -100,7 +100,7 @@ Check = (
 
 @runtime_checkable
 class CheckForm(Protocol):
-    """What a plan needs to know of a kind that was added: its `name`, and its `form` in words for the planner."""
+    """What a plan needs to know of an added kind: its `name`, and its `form` as text for the planner."""
 
     @property
     def name(self) -> str: ...
@@ -110,12 +110,12 @@ class CheckForm(Protocol):
 
 
 CUSTOM_CHECKS: dict[str, CheckForm] = {}
-"""The kinds that the program has added."""
+"""The kinds that the embedding program has added."""
 
 
 @cache
 def installed_checks() -> dict[str, CheckForm]:
-    """The kinds that installed packages bring by the entry point group `septet.checks`."""
+    """Load the kinds of installed packages, from the entry point group `septet.checks`."""
     found: dict[str, CheckForm] = {}
     for loaded in plugins("septet.checks"):
         if not isinstance(loaded, CheckForm):
@@ -127,7 +127,7 @@ def installed_checks() -> dict[str, CheckForm]:
 
 
 def custom_checks() -> dict[str, CheckForm]:
-    """Every kind that was added, by its word."""
+    """Every added kind, by name."""
     return {**installed_checks(), **CUSTOM_CHECKS}
 
 
@@ -144,9 +144,9 @@ class Requirement(Value):
 
 
 class Wish(Value):
-    """What the person said after the plan was approved: a requirement like those of the plan.
+    """A message of the person after the plan was approved: a requirement like those of the plan.
 
-    `said` is its place in the log, `version` the first new one whose coder knew it (0: none yet).
+    `said` is its sequence number, `version` the first new version whose coder had read it (0: none yet).
     """
 
     id: str
@@ -174,9 +174,9 @@ class Challenge(Value):
 
 
 class Plan(Value):
-    """What was agreed. `run` is the command that starts the program.
+    """The agreed requirements. `run` is the command that starts the program.
 
-    `guesses` are examples that the planner made up: they help to choose among candidates, and prove nothing.
+    `guesses` are examples that the planner invented: they help to choose among candidates, and prove nothing.
     """
 
     items: tuple[Requirement, ...]
@@ -185,13 +185,13 @@ class Plan(Value):
 
 
 class Refusal(Value):
-    """A reply that cannot be used, and why: told to the model, which may try again."""
+    """A reply that cannot be used, and the reason, which is sent to the model for another try."""
 
     reason: str
 
 
 def check_text(check: Check) -> str:
-    """A check as the plan shows it, by the word that is its tag; the inverse of `parse_check`."""
+    """Format a check as in the plan, beginning with its tag; the inverse of `parse_check`."""
     word = check.__struct_config__.tag
     match check:
         case CommandSucceeds(command=rest, prints=prints) | Serves(path=rest, prints=prints):
@@ -209,12 +209,12 @@ def check_text(check: Check) -> str:
 
 
 def plan_text(plan: Plan) -> str:
-    """The plan as it is shown to the person, approved and saved: `parse_plan` gives back an equal plan."""
+    """Format the plan as it is shown to the person, approved and saved: `parse_plan` returns an equal plan."""
     return lines_of(plan, [check_text(item.check) for item in plan.items])
 
 
 def open_plan_text(plan: Plan) -> str:
-    """The plan as those who write the program may see it."""
+    """Format the plan for the coder, without held-back examples."""
     checks = ["held back" if is_held(item.check) else check_text(item.check) for item in plan.items]
     return lines_of(plan, checks)
 
@@ -238,7 +238,7 @@ def is_held(check: Check) -> bool:
 
 
 def plan_digest(plan: Plan) -> str:
-    """What an approval names: it holds for exactly the text that was shown."""
+    """Return the digest that an approval refers to: it is valid for exactly the text that was shown."""
     return sha256(plan_text(plan).encode()).hexdigest()
 
 
@@ -294,7 +294,7 @@ class PlanDraft:
         self._checked = False
         self._listing = False
         self._adjacent = False
-        """Whether the line before belongs to the newest item."""
+        """Whether the previous line belongs to the newest item."""
 
     def read(self, line: str) -> Refusal | None:
         if not line.strip() or RULE.match(line) or change_in(line):
@@ -342,7 +342,7 @@ class PlanDraft:
 
 
 def plain_title(found: re.Match[str]) -> str:
-    """The words of an item without the markup around them."""
+    """Return the text of an item without markup around it."""
     text = found["text"]
     if found["bold"] and text.count("**") % 2:
         text = text.removesuffix("**")
@@ -350,7 +350,7 @@ def plain_title(found: re.Match[str]) -> str:
 
 
 def without_backticks(text: str) -> str:
-    """The text without the backticks around the whole of it."""
+    """Return the text without backticks around the whole of it."""
     found = re.fullmatch(r"(`+)([^`]+)\1", text.strip())
     return found[2].strip() if found else text.strip()
 
@@ -362,11 +362,11 @@ NAMED: Mapping[str, Callable[[str], Check]] = {
     "file": lambda path: FileExists(path=path),
     "picture": lambda path: PictureExists(path=path),
 }
-"""Checks that name one thing."""
+"""Checks with a single argument."""
 
 
 def parse_check(text: str) -> Check | Refusal:
-    """Read what follows `check:`."""
+    """Parse what follows `check:`."""
     word, _, rest = without_backticks(text).partition(" ")
     first, _, prints = (without_backticks(part) for part in rest.partition(" => "))
     kind, rest = word.lower(), without_backticks(rest)

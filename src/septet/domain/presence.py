@@ -1,4 +1,4 @@
-"""Who takes part in chats from where, as far as it is known."""
+"""Which members and conductors take part in chats, and from which machines."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,15 +8,15 @@ from msgspec.structs import replace
 from septet.common.values import Value
 
 HEARTBEAT = 2.0
-"""Seconds between two signs of life."""
+"""Seconds between two heartbeats."""
 GONE_AFTER = 3 * HEARTBEAT
-"""Seconds of silence after which somebody counts as gone."""
+"""Seconds without a heartbeat after which a participant counts as gone."""
 
 Kind = Literal["member", "conductor"]
 
 
 class Presence(Value):
-    """Somebody who takes part, and what it does: `roles` that it serves, `chats` that it conducts."""
+    """A participant's heartbeat: the `roles` that it serves, the `chats` that it conducts."""
 
     kind: Kind
     name: str
@@ -28,7 +28,7 @@ class Presence(Value):
 
 
 class Participant(Value, omit_defaults=False):
-    """`silent` is how many seconds ago it last said that it is there; `key` is where it says so."""
+    """`silent` is the seconds since its last heartbeat; `key` is the key under which it publishes them."""
 
     presence: Presence
     silent: float
@@ -40,7 +40,7 @@ class Participant(Value, omit_defaults=False):
 
 
 def silent_conductors(people: Sequence[Participant]) -> list[Participant]:
-    """Conductors that fell silent with chats in hand; each is shown with those that nobody else conducts."""
+    """Return the conductors that are gone, each with its chats that nobody else conducts."""
     taken = {chat for one in people if one.is_present for chat in one.presence.chats}
     return [
         replace(one, presence=replace(one.presence, chats=left_by(one, taken)))
@@ -54,5 +54,5 @@ def left_by(gone: Participant, taken: set[str]) -> tuple[str, ...]:
 
 
 def other_conductors(people: Sequence[Participant], chat: str, own: str) -> list[Participant]:
-    """Others who say that they conduct the chat."""
+    """Return other participants that conduct the chat."""
     return [one for one in people if one.is_present and one.key != own and chat in one.presence.chats]

@@ -1,7 +1,7 @@
-"""What became of the tests of a run: a typed report, made of what our part of pytest told over a channel of its own.
+"""The typed report of a test run, built from the records that our pytest plugin sends over a pipe of its own.
 
-A test has passed only if its own code ran and raised nothing, and nobody said otherwise. A log of an older version
-holds nothing but pytest's closing summary.
+A test has passed only if its own code ran and raised nothing, and no hook reported otherwise. Old logs contain only
+the summary that pytest printed.
 """
 
 import re
@@ -16,18 +16,18 @@ from septet.common.values import Value
 
 PYTEST_OPTIONS = (
     *("-q", "-rA", "--tb=short", "--no-header", "--color=no"),
-    "--continue-on-collection-errors",  # one file that cannot be imported must not hide what becomes of the others
+    "--continue-on-collection-errors",  # one file that cannot be imported must not hide the outcome of the others
 )
 PYTEST = ("python", "-m", "pytest", *PYTEST_OPTIONS)
 
 SUMMARY = re.compile(r"^=+ short test summary info =+$", re.MULTILINE)
 LINE = re.compile(r"^(PASSED|FAILED|ERROR|XFAIL|XPASS) (.+?)(?: - .*)?$", re.MULTILINE)
-MOST_CASES = 30_000
-"""More than that is no report that a log could hold."""
+MAX_CASES = 30_000
+"""A longer report would be too big for a log."""
 
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "not run", "unstable"]
 Phase = Literal["collect", "setup", "call", "teardown"]
-WORDS: dict[Outcome, str] = {
+OUTCOME_TEXTS: dict[Outcome, str] = {
     "failed": "failed",
     "error": "error",
     "passed": "passed",
@@ -37,13 +37,13 @@ WORDS: dict[Outcome, str] = {
     "not run": "not run",
     "unstable": "unstable",
 }
-"""In the order in which they are told."""
-WORST: tuple[Outcome, ...] = ("error", "failed", "xfailed", "skipped", "xpassed", "passed")
+"""In the order in which they are shown."""
+WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "xfailed", "skipped", "xpassed", "passed")
 FAILURES: frozenset[Outcome] = frozenset({"failed", "error"})
 
 
 class TestCase(Value, array_like=True):
-    """One test: what became of it, the phase that decided, and how long it took in all."""
+    """One test: its outcome, the phase that decided it, and its duration in all."""
 
     __test__: ClassVar[bool] = False  # not a test itself, whatever pytest thinks of the name
 
@@ -54,9 +54,9 @@ class TestCase(Value, array_like=True):
 
 
 class TestReport(Value):
-    """`complete` tells whether the run came to its end and nothing in the report is missing; `hooks` are those of the
-    workspace that take part in how tests are run, so that nobody knows whether they were; `foreign` are packages of
-    the workspace that were loaded from elsewhere, so that something else was tested."""
+    """`complete` means that the run ended and nothing is missing; `hooks` are pytest hooks of the workspace, which may
+    falsify outcomes; `foreign` are packages of the workspace that were loaded from elsewhere, so that other code was
+    tested."""
 
     __test__: ClassVar[bool] = False
 
@@ -78,15 +78,17 @@ class TestReport(Value):
         return self.complete and not self.hooks and not self.foreign
 
     def about(self, target: str) -> "TestReport":
-        """The part of it that a path or node id names."""
+        """Return the part of the report for a path or node id."""
         cases = tuple(case for case in self.cases if covers(target, case.id))
         return replace(self, cases=cases)
 
     @property
     def counts(self) -> str:
-        """`1 failed, 3 passed, 1 skipped`, or nothing where there was no test."""
-        found = Counter(case.outcome for case in self.cases)
-        return ", ".join(f"{found[outcome]} {word}" for outcome, word in WORDS.items() if found[outcome])
+        """`1 failed, 3 passed, 1 skipped`; empty if there was no test."""
+        numbers = Counter(case.outcome for case in self.cases)
+        return ", ".join(
+            f"{numbers[outcome]} {text}" for outcome, text in OUTCOME_TEXTS.items() if numbers[outcome]
+        )
 
 
 class ItemCollected(Value, tag="item"):
@@ -94,21 +96,21 @@ class ItemCollected(Value, tag="item"):
 
 
 class CollectionFailed(Value, tag="collect"):
-    """A file that could not be read for tests, or that said that it is to be skipped."""
+    """A file whose tests could not be collected, or that skips itself."""
 
     id: str
     outcome: Literal["failed", "skipped"]
 
 
 class PhaseEnded(Value, tag="phase"):
-    """`raised` is what the phase itself raised, before any hook saw it; `reported` is what the hooks made of it."""
+    """`raised` is what the phase itself raised, before any hook; `reported` is the outcome after all hooks."""
 
     id: str
     when: Literal["setup", "call", "teardown"]
     raised: Literal["", "skipped", "xfail", "failed"]
     reported: Literal["passed", "failed", "skipped"]
     expected: bool = False
-    """Whether pytest took it for a test that is expected to fail."""
+    """Whether the test is marked as expected to fail."""
     seconds: float = 0.0
 
 
@@ -118,41 +120,41 @@ class HookFound(Value, tag="hook"):
 
 
 class ForeignModule(Value, tag="foreign"):
-    """A package that the workspace has, loaded from elsewhere."""
+    """A package of the workspace that was loaded from elsewhere."""
 
     name: str
     where: str
 
 
 class RunEnded(Value, tag="end"):
-    """The last line; `whole` tells whether pytest itself was as it had been at the start."""
+    """The last record; `whole` is False if pytest itself was modified during the run."""
 
     status: int
     whole: bool
 
 
 Record = ItemCollected | CollectionFailed | PhaseEnded | HookFound | ForeignModule | RunEnded
-RECORDS = msgspec.json.Decoder(Record)
+RECORD_DECODER = msgspec.json.Decoder(Record)
 
 
-def read_report(told: bytes, nonce: str) -> TestReport:
-    """The report that the lines add up to. What is not in its place, or not from where it should be, ends it."""
+def read_report(data: bytes, nonce: str) -> TestReport:
+    """Build the report from numbered lines; it is incomplete from the first line with a wrong number or nonce."""
     records: list[Record] = []
-    for number, line in enumerate(told.split(b"\n")[:-1]):
+    for number, line in enumerate(data.split(b"\n")[:-1]):
         head = f"{nonce} {number} ".encode()
         try:
-            record = RECORDS.decode(line.removeprefix(head)) if line.startswith(head) else None
+            record = RECORD_DECODER.decode(line.removeprefix(head)) if line.startswith(head) else None
         except (msgspec.MsgspecError, UnicodeDecodeError):
             record = None
         if record is None:
             return report_of(records, complete=False)
         records.append(record)
     ended = bool(records) and isinstance(records[-1], RunEnded) and records[-1].whole
-    return report_of(records, complete=ended and told.endswith(b"\n"))
+    return report_of(records, complete=ended and data.endswith(b"\n"))
 
 
 def report_of(records: Iterable[Record], complete: bool) -> TestReport:
-    """Every test that was collected has an outcome, if only that it was not run."""
+    """Build the report; every collected test has an outcome, "not run" if nothing else is known."""
     cases: dict[str, list[TestCase]] = {}
     hooks: dict[str, None] = {}
     foreign: dict[str, None] = {}
@@ -171,15 +173,15 @@ def report_of(records: Iterable[Record], complete: bool) -> TestReport:
                 foreign[f"{name} was loaded from {where}"] = None
             case RunEnded():
                 continue
-    found = [decided_case(test, phases) for test, phases in cases.items()]
-    whole = complete and len(found) <= MOST_CASES
+    decided_cases = [decided_case(test, phases) for test, phases in cases.items()]
+    whole = complete and len(decided_cases) <= MAX_CASES
     return TestReport(
-        cases=tuple(found[:MOST_CASES]), complete=whole, hooks=tuple(hooks), foreign=tuple(foreign)
+        cases=tuple(decided_cases[:MAX_CASES]), complete=whole, hooks=tuple(hooks), foreign=tuple(foreign)
     )
 
 
 def phase_case(record: PhaseEnded) -> TestCase:
-    """What the phase alone would make of the test: the worse of what it raised and of what was reported."""
+    """Return the outcome by this phase alone: the worse of what it raised and what was reported."""
     outcome: Outcome
     if record.raised == "xfail" or (record.expected and record.reported == "skipped"):
         outcome = "xfailed"
@@ -193,9 +195,9 @@ def phase_case(record: PhaseEnded) -> TestCase:
 
 
 def decided_case(test: str, phases: list[TestCase]) -> TestCase:
-    """The worst phase decides; a test whose own phase never came, without a reason, was not run."""
+    """Return the outcome of the worst phase; "not run" if the call phase is missing without a reason."""
     seconds = round(sum(phase.seconds for phase in phases), 4)
-    worst = min(phases, key=lambda phase: WORST.index(phase.outcome), default=None)
+    worst = min(phases, key=lambda phase: WORST_FIRST.index(phase.outcome), default=None)
     called = any(phase.phase == "call" for phase in phases)
     if worst is None or (worst.outcome == "passed" and not called):
         return TestCase(id=test, outcome="not run", phase="collect", seconds=seconds)
@@ -203,14 +205,14 @@ def decided_case(test: str, phases: list[TestCase]) -> TestCase:
 
 
 def one_case(name: str, passed: bool, complete: bool) -> TestReport:
-    """Of tests that are not pytest's, only the exit code is known: they are one test."""
+    """Return a report with one test, for test commands of which only the exit code is known."""
     outcome = ("passed" if passed else "failed") if complete else "not run"
     return TestReport(cases=(TestCase(id=name, outcome=outcome),), complete=complete)
 
 
 def parse_report(stdout: str) -> TestReport:
-    """The last summary that pytest printed, for logs that have nothing better."""
-    starts = [found.end() for found in SUMMARY.finditer(stdout)]
+    """Parse the last summary that pytest printed, for old logs."""
+    starts = [match.end() for match in SUMMARY.finditer(stdout)]
     if not starts:
         return TestReport()
     outcomes: dict[str, Outcome] = {
@@ -221,9 +223,9 @@ def parse_report(stdout: str) -> TestReport:
         "XPASS": "xpassed",
     }
     lines = LINE.findall(stdout, starts[-1])
-    return TestReport(cases=tuple(TestCase(id=test, outcome=outcomes[word]) for word, test in lines))
+    return TestReport(cases=tuple(TestCase(id=test, outcome=outcomes[outcome]) for outcome, test in lines))
 
 
 def covers(target: str, test: str) -> bool:
-    """`test_a.py` covers all of its tests, `test_a.py::test_b` also its parametrised cases."""
+    """Whether `target` includes the test: `test_a.py` all of its tests, `test_a.py::test_b` its parametrised cases."""
     return test == target or test.startswith((target + "::", target + "[", target.rstrip("/") + "/"))

@@ -63,7 +63,7 @@ from septet.domain.examples import signature
 from septet.domain.facts import apply_change
 from septet.domain.files import ANY, FileRef
 from septet.domain.plans import Author, Challenge, Check, Plan, Wish, check_text, plan_digest
-from septet.domain.runs import NO_FAILURES
+from septet.domain.runs import DIAGNOSTIC_PURPOSES
 from septet.domain.state import Base, FloorState, PlanState, Spending, SpendingState, State, Turn, WorkState
 from septet.domain.teams import Budget
 
@@ -72,10 +72,10 @@ ALL_STEPS = 1 << 53
 
 
 def fold(recorded: Iterable[Recorded], state: State | None = None) -> State:
-    """Everything the events say, on top of what is known already."""
+    """Apply all events in order, starting from `state`."""
     state = state or State()
-    for one in recorded:
-        state = reduce(state, one)
+    for entry in recorded:
+        state = reduce(state, entry)
     return state
 
 
@@ -87,7 +87,7 @@ def reduce(state: State, recorded: Recorded) -> State:
 
 
 def reduce_event(state: State, event: Event) -> State:
-    """What the event says, wherever it is stored."""
+    """Return the state after an event, without sequence number and chat."""
     if isinstance(event, ChatEvent):
         return reduce_chat(state, event)
     if isinstance(event, TalkEvent):
@@ -106,10 +106,10 @@ def reduce_event(state: State, event: Event) -> State:
 def reduce_chat(state: State, event: ChatEvent) -> State:
     match event:
         case ChatStarted(goal=goal, team=team, workspace=workspace, data=data):
-            begun = replace(state, goal=goal, team=team, budget=team.budget)
-            begun = replace(begun, facts=event.facts, own_facts=event.own_facts)
+            started = replace(state, goal=goal, team=team, budget=team.budget)
+            started = replace(started, facts=event.facts, own_facts=event.own_facts)
             work = replace(state.work, data=data)
-            return replace(begun, workspace=workspace, existing=event.existing, work=work)
+            return replace(started, workspace=workspace, existing=event.existing, work=work)
         case ChatContinued(budget=budget):
             return reduce_continuation(state, budget)
         case TurnOpened(speaker=speaker):
@@ -124,7 +124,7 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
 
 
 def reduce_continuation(state: State, budget: Budget) -> State:
-    """The chat goes on: what had stopped it is forgotten, and what bounds it is counted anew."""
+    """Continue after an end: clear what had stopped the chat, and restart the counters of its limits."""
     return replace(
         state,
         budget=budget,
@@ -144,7 +144,7 @@ def reduce_stop(state: State, event: StopEvent) -> State:
         case ChatHalted():
             return replace(state, halted=event)
         case ChatEnded():
-            # Who says once more that it has ended says nothing: the first end counts until it goes on.
+            # A second end has no effect: the first one counts until the chat continues.
             if state.ended:
                 return state
             floor = replace(state.floor, turn=None, previous_speaker="")
@@ -182,7 +182,7 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             floor = close_turn(count_refused_turn(state.floor, role))
             return replace(state, work=show_files(state.work, shown), talk=talk, floor=floor)
         case PersonSpoke():
-            return close_person_turn(reduce_words(state, event))
+            return close_person_turn(reduce_message(state, event))
         case WorkAccepted():
             return close_person_turn(replace(state, work=replace(state.work, accepted=True)))
         case PlanProposed() | PlanApproved() | CheckChallenged() | ChallengeDecided():
@@ -317,9 +317,11 @@ def reduce_tools(state: State, event: ToolEvent) -> State:
             talk = replace(talk, open_calls=(*talk.open_calls, event), messages=talk.messages.plus(event))
             return replace(state, floor=replace(state.floor, turn=turn), talk=talk)
         case ToolAnswered(id=answered, shown=shown):
-            still = tuple(call for call in talk.open_calls if call.id != answered)
+            remaining = tuple(call for call in talk.open_calls if call.id != answered)
             results = {**talk.tool_results, answered: event}
-            talk = replace(talk, open_calls=still, tool_results=results, messages=talk.messages.plus(event))
+            talk = replace(
+                talk, open_calls=remaining, tool_results=results, messages=talk.messages.plus(event)
+            )
             return replace(state, work=show_files(work, shown), talk=talk)
         case SnapshotTaken():
             turn = turn and replace(turn, snapshot=event)
@@ -364,35 +366,35 @@ def reduce_packages(state: State, event: PackageEvent) -> State:
 
 def reduce_briefing(state: State, event: MemberBriefed) -> State:
     turn = state.floor.turn
-    told = turn and replace(turn, briefings=(*turn.briefings, len(turn.answers)))
-    told = turn if event.shortens else told  # nothing was asked of the member
+    if turn and not event.shortens:  # a shortening asks nothing of the member
+        turn = replace(turn, briefings=(*turn.briefings, len(turn.answers)))
     talk = replace(state.talk, messages=state.talk.messages.plus(event))
-    return replace(state, talk=talk, floor=replace(state.floor, turn=told))
+    return replace(state, talk=talk, floor=replace(state.floor, turn=turn))
 
 
 def reduce_answer(state: State, event: ModelAnswered) -> State:
     answer, floor, spending = event.answer, state.floor, state.spending
-    one = Spending(answers=1, usage=answer.usage, cost=answer.cost or 0.0, seconds=answer.seconds)
+    spent = Spending(answers=1, usage=answer.usage, cost=answer.cost or 0.0, seconds=answer.seconds)
     turn = floor.turn and replace(floor.turn, answers=(*floor.turn.answers, event))
     return replace(
         state,
         floor=replace(floor, turn=turn),
         talk=replace(state.talk, messages=state.talk.messages.plus(event)),
         spending=replace(
-            add_spending(spending, event.role, one),
-            latest_answers={**spending.latest_answers, event.role: one},
+            add_spending(spending, event.role, spent),
+            latest_answers={**spending.latest_answers, event.role: spent},
             seconds=spending.seconds + answer.seconds,
         ),
     )
 
 
-def add_spending(spending: SpendingState, member: str, more: Spending) -> SpendingState:
-    spent = spending.members.get(member, Spending()).plus(more)
-    return replace(spending, members={**spending.members, member: spent})
+def add_spending(spending: SpendingState, member: str, spent: Spending) -> SpendingState:
+    total = spending.members.get(member, Spending()).plus(spent)
+    return replace(spending, members={**spending.members, member: total})
 
 
 def reduce_version(state: State, event: VersionWritten) -> State:
-    """New code empties what was known of the old one; the same code again changes only the count."""
+    """New code resets what is known of the tree; unchanged code only increases the counters."""
     found, before = event.found, state.work.version
     work = replace(write_files(state.work, event), versions=state.work.versions.plus(event), diagnosis=None)
     if before is not None and before.tree == event.tree:
@@ -404,12 +406,12 @@ def reduce_version(state: State, event: VersionWritten) -> State:
         wishes = state.plan.wishes if found else assign_wishes(state, event.number)
         plan = replace(state.plan, wishes=wishes, met_before=met)
         state = replace(state, work=forget_tree(work), plan=plan)
-    # What was found in the folder answers nobody.
+    # A version found in the folder is not the member's work.
     return reopen_turn(state) if found else finish_turn(drop_known_remarks(state))
 
 
 def forget_tree(work: WorkState) -> WorkState:
-    """What was known of the tree before the newest one."""
+    """Reset what is known of the tree, for new code."""
     created = {path: work.artefacts.get(path, "") for path in work.created_paths}
     return replace(
         work,
@@ -422,7 +424,7 @@ def forget_tree(work: WorkState) -> WorkState:
         runs=(),
         evidence={},
         review=None,
-        failed_before=frozenset(one.item for one in work.evidence.values() if not one.passed),
+        failed_before=frozenset(evidence.item for evidence in work.evidence.values() if not evidence.passed),
         stale_artefacts={**work.stale_artefacts, **created},
         artefacts={},
         created_paths=frozenset(),
@@ -430,14 +432,15 @@ def forget_tree(work: WorkState) -> WorkState:
 
 
 def met_requirements(version: VersionWritten | None, state: State) -> dict[str, int]:
-    """Requirements of the plan that the version met by the evidence, and its number."""
+    """Return the requirements that the version met by the evidence, with its number."""
     checks = {item.id: item.check for item in state.plan.items}
-    met = (one for one in state.work.evidence.values() if one.passed and checks.get(one.item) == one.check)
-    return {one.item: version.number for one in met} if version else {}
+    passed = (evidence for evidence in state.work.evidence.values() if evidence.passed)
+    met = (evidence.item for evidence in passed if checks.get(evidence.item) == evidence.check)
+    return dict.fromkeys(met, version.number) if version else {}
 
 
-def reduce_words(state: State, event: PersonSpoke) -> State:
-    """Words after the approval of the plan are requirements, unless they ask for nothing."""
+def reduce_message(state: State, event: PersonSpoke) -> State:
+    """Add the person's message; after the approval of the plan it is a requirement, unless it requests nothing."""
     plan, work = state.plan, replace(state.work, accepted=False)
     talk = replace(state.talk, messages=state.talk.messages.plus(event), answer=None)
     if plan.approved and asks_nothing(event.text):
@@ -450,7 +453,7 @@ def reduce_words(state: State, event: PersonSpoke) -> State:
 
 
 def assign_wishes(state: State, version: int) -> tuple[Wish, ...]:
-    """The wishes that the member whose turn it is knew have a version now."""
+    """Assign the version to the wishes that its coder had read."""
     opened_at = state.floor.turn.opened_at if state.floor.turn else 0
     return tuple(
         replace(wish, version=version) if not wish.version and wish.said < opened_at else wish
@@ -474,22 +477,22 @@ def reduce_run(state: State, event: RunFinished) -> State:
 
 
 def note_run(work: WorkState, event: RunFinished) -> WorkState:
-    """The run and the files that it made, changed or deleted."""
+    """Add the run, and the files that it made, changed or deleted."""
     changes = event.result.changes
-    made = {change.path: change.sha256 for change in changes if change.kind != "deleted"}
+    written = {change.path: change.sha256 for change in changes if change.kind != "deleted"}
     new = {change.path for change in changes if change.kind == "new"}
-    gone = {change.path for change in changes if change.kind == "deleted"}
+    deleted = {change.path for change in changes if change.kind == "deleted"}
     return replace(
         work,
         runs=(*work.runs, event),
-        artefacts={**work.artefacts, **made},
-        created_paths=(work.created_paths | new | set(event.result.others)) - gone,
+        artefacts={**work.artefacts, **written},
+        created_paths=(work.created_paths | new | set(event.result.others)) - deleted,
         expected_digests=expected_after(work, event),
     )
 
 
 def show_files(work: WorkState, shown: Iterable[FileRef]) -> WorkState:
-    """The person's files as they are: what is shown, or found in the folder, is not the team's own."""
+    """Note files of the person that were shown or found: they are not the team's own."""
     files = {file.path: (file.sha256,) for file in shown}
     if not files:
         return work
@@ -498,42 +501,43 @@ def show_files(work: WorkState, shown: Iterable[FileRef]) -> WorkState:
 
 
 def write_files(work: WorkState, version: VersionWritten) -> WorkState:
-    """Until a run shows that the version is on disk, what was there before may still be; "" is no file."""
+    """Until a run shows that the version is on disk, the old content is expected too; "" means no file."""
     before = {file.path: file.sha256 for file in work.files}
     written = [file for file in version.files if before.get(file.path) != file.sha256]
     if version.found:
         return show_files(work, written)
     known = work.expected_digests
-    news = {file.path: (*known.get(file.path, ("",)), file.sha256) for file in written}
-    return replace(work, expected_digests={**known, **news})
+    added = {file.path: (*known.get(file.path, ("",)), file.sha256) for file in written}
+    return replace(work, expected_digests={**known, **added})
 
 
 def expected_after(work: WorkState, run: RunFinished) -> dict[str, tuple[str, ...]]:
-    """The version was on disk when its first run began; what runs make of its files is nobody's edit."""
+    """The first run shows that the version is on disk; what runs do to its files is not an edit of the person."""
     files = {file.path: file.sha256 for file in work.files}
-    begun = {} if work.runs else {path: (digest,) for path, digest in files.items()}
-    altered = [change for change in run.result.changes if change.path in files]
-    after = {
-        one.path: (files[one.path], "" if one.kind == "deleted" else one.sha256 or ANY) for one in altered
+    on_disk = {} if work.runs else {path: (digest,) for path, digest in files.items()}
+    changed = {
+        change.path: (files[change.path], "" if change.kind == "deleted" else change.sha256 or ANY)
+        for change in run.result.changes
+        if change.path in files
     }
-    return {**work.expected_digests, **begun, **after}
+    return {**work.expected_digests, **on_disk, **changed}
 
 
 def note_failure(work: WorkState, run: RunFinished) -> WorkState:
-    """The first failure of a version is what it is known by; the same one again is counted.
+    """Note the first failure of a version, and count equal failures in a row.
 
-    Fewer failing tests than before are progress, and others are another failure: the count begins anew.
+    Fewer or other failing tests than before are progress: the count restarts.
     """
     work = note_signature(work, run)
     if run.purpose != "tests":
         return work
     failed, before = frozenset(run.result.report.failed), work.last_failed_tests
-    better = bool(failed and before) and (len(failed) < len(before) or failed.isdisjoint(before))
-    return replace(work, failed_tests=failed, same_failures=1 if better else work.same_failures)
+    progress = bool(failed and before) and (len(failed) < len(before) or failed.isdisjoint(before))
+    return replace(work, failed_tests=failed, same_failures=1 if progress else work.same_failures)
 
 
 def note_signature(work: WorkState, run: RunFinished) -> WorkState:
-    if run.result.succeeded or run.purpose in (*NO_FAILURES, "script") or work.failure:
+    if run.result.succeeded or run.purpose in (*DIAGNOSTIC_PURPOSES, "script") or work.failure:
         return work
     failure = signature(run.result)
     same = work.same_failures + 1 if failure == work.last_failure else 1
@@ -551,13 +555,13 @@ def reduce_review(work: WorkState, event: ReviewGiven) -> WorkState:
 
 
 def finish_turn(state: State) -> State:
-    """The turn has brought what it was opened for, which ends a row of refusals too."""
+    """Close the turn after a usable result, which also resets the count of refusals."""
     talk = replace(state.talk, refused_reply=None, refusals=0)
     return replace(state, floor=close_turn(state.floor), talk=talk)
 
 
 def reopen_turn(state: State) -> State:
-    """What was found in the folder comes before the member's own work: its turn was no round."""
+    """Close the turn after a version was found in the folder; it does not count as a round of the member."""
     turn, floor = state.floor.turn, close_turn(state.floor)
     member = state.team.member_named(turn.speaker) if turn else None
     if member and not member.runs_programs:
@@ -566,16 +570,16 @@ def reopen_turn(state: State) -> State:
 
 
 def count_refused_turn(floor: FloorState, member: str) -> FloorState:
-    """A turn that brought nothing of the member's own."""
+    """Count a turn without a usable result."""
     counts = {**floor.refused_turn_counts, member: floor.refused_turn_counts.get(member, 0) + 1}
     return replace(floor, refused_turn_counts=counts)
 
 
 def close_person_turn(state: State) -> State:
-    """Whatever the person says closes a turn that was the person's."""
+    """Close the turn if it is the person's."""
     turn = state.floor.turn
-    asked = turn is not None and turn.speaker == state.team.person
-    return replace(state, floor=close_turn(state.floor)) if asked else state
+    is_persons = turn is not None and turn.speaker == state.team.person
+    return replace(state, floor=close_turn(state.floor)) if is_persons else state
 
 
 def close_turn(floor: FloorState) -> FloorState:
@@ -583,6 +587,6 @@ def close_turn(floor: FloorState) -> FloorState:
 
 
 def drop_known_remarks(state: State) -> State:
-    """Only remarks made after the turn opened stay: the member has not seen them."""
+    """Keep only remarks made after the turn opened: the member has not seen them."""
     known = state.floor.turn.remarks_at_opening if state.floor.turn else 0
     return replace(state, talk=replace(state.talk, remarks=state.talk.remarks[known:])) if known else state

@@ -9,7 +9,7 @@ Verdict = Literal["accept", "revise"]
 
 
 class FindingAnswer(Value):
-    """What the coder says to a finding: fixed, refused with a reason, or nothing at all."""
+    """The coder's answer to a finding: fixed, refused with a reason, or unanswered."""
 
     finding: str
     answer: Literal["fixed", "refused", "unanswered"]

@@ -1,4 +1,4 @@
-"""A program's run: what is asked of a sandbox and what comes back."""
+"""A program's run: the job for a sandbox, and its result."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -9,11 +9,14 @@ from septet.domain.pytest_report import TestReport, parse_report
 
 MEBIBYTE = 1 << 20
 
-Bound = Literal["time", "cpu", "memory", "processes", "open files", "output", "disk", "file size", "stopped"]
+LimitName = Literal[
+    "time", "cpu", "memory", "processes", "open files", "output", "disk", "file size", "stopped"
+]
+"""What can stop a run before its end."""
 
 
 class Limits(Value):
-    """What one run may use. `kept_output` is how much of each stream goes into the log (head and tail)."""
+    """The limits of one run. `kept_output` is how much of each stream goes into the log (head and tail)."""
 
     seconds: float = 60.0
     cpu_seconds: float = 60.0
@@ -27,10 +30,10 @@ class Limits(Value):
 
 
 class Screen(Value, tag="screen"):
-    """The program has a screen: once what it shows has settled, or after `seconds`, a picture is left and it is ended.
+    """Takes a screenshot when the display stops changing, or after `seconds`, then terminates the program.
 
-    Without a `picture` it runs to its end, as tests of windows do. One that only might show something (not
-    `needed`) may also just end.
+    Without a `picture` the program runs to its end, as tests of windows do. Unless it is `needed`, a program that
+    exits without showing a window is no failure.
     """
 
     picture: str = "screenshot.png"
@@ -39,9 +42,9 @@ class Screen(Value, tag="screen"):
 
 
 class Server(Value, tag="server"):
-    """The program is asked once for `path` on the port that it opens (or on `port`), its answer shown, then ended.
+    """Requests `path` once from the port that the program opens (or from `port`), then terminates the program.
 
-    Where it says what the answer `holds`, that is a success only with a status of 2xx and that text in the body.
+    If `holds` is given, the run succeeds only if the status is 2xx and the body contains that text.
     """
 
     path: str = "/"
@@ -52,57 +55,53 @@ class Server(Value, tag="server"):
 
 
 class Cell(Value, tag="cell"):
-    """Code in a kernel that has run the `earlier` cells, and no others; the job's command is not used."""
+    """Runs code in a kernel that has run exactly the `earlier` cells; the job's command is not used."""
 
     code: str
     earlier: tuple[str, ...] = ()
 
 
 Mode = Screen | Server | Cell
-"""Ways to run what does not simply end, or does not begin anew."""
+"""How to run a program that is not a plain run-to-exit script."""
 
 ModeName = Literal["", "screen", "server", "cell"]
 
 Purpose = Literal[
-    "run",
-    "tests",
-    "tests alone",
-    "tests as found",
-    "tests again",
-    "tests on base",
-    "check",
-    "hollow check",
-    "script",
-    "baseline",
+    "run",  # the program
+    "tests",  # the version's tests
+    "tests alone",  # the tests without a working program: what still passes proves nothing
+    "tests as found",  # the base's own tests, with the newest program
+    "tests again",  # newly failing tests once more, to find unstable ones
+    "tests on base",  # the version's tests, with the base's program
+    "check",  # the check of a requirement
+    "hollow check",  # a check without a working program, as `tests alone`
+    "script",  # a script of a tool
+    "baseline",  # the base's tests before anything was changed
 ]
-"""What something is run for: the program, its tests, a requirement, a tool's script, or (`baseline`) the tests of the
-base before anything was changed. `tests as found` are the base's own, over the newest program, `tests on base` the
-version's over the base's program, and `tests again` those that are newly red, once more. `tests alone` and
-`hollow check` repeat tests and checks without a working program: what still passes then proves nothing.
-"""
+"""Why something is run."""
 CONTROLS: frozenset[Purpose] = frozenset({"tests alone", "hollow check"})
-NO_FAILURES: frozenset[Purpose] = frozenset({*CONTROLS, "tests again", "tests on base", "baseline"})
-"""Runs that tell something about tests: what fails in them is no failure of the version."""
+DIAGNOSTIC_PURPOSES: frozenset[Purpose] = frozenset({*CONTROLS, "tests again", "tests on base", "baseline"})
+"""Purposes whose failures do not count against the version: these runs examine the tests."""
 ControlName = Literal["hollow", "results", "operators", "constants"]
-"""What takes the program's place in a control: functions without bodies, or with something changed in each. It is what
-`tests alone` are about; where nothing could take its place, the program is left out.
+"""What replaces the program in a control: functions without bodies (`hollow`), or mutants with changed results,
+operators or constants. It is the `about` of `tests alone`, which is empty if the program was left out instead.
 """
 HOLLOW: ControlName = "hollow"
 
 
 class PlannedRun(Value):
-    """A run that is due; `about` is the requirement that it checks."""
+    """A run to be done; `about` is the requirement that it checks."""
 
     purpose: Purpose
     about: str = ""
 
 
 Network = Literal["off", "on"] | tuple[str, ...]
-"""What a program can reach: nothing, everything public, or these hosts (`name`, or `name:port`)."""
+"""The hosts that a program can reach: none, all public ones, or these (`name` or `name:port`)."""
 
 
 class Job(Value):
-    """A command to run with the workspace as its working directory and the only writable place.
+    """A command to run with the workspace as its working directory and its only writable folder.
 
     `readable` are extra paths of the host that the program may read (a data file, an environment).
     """
@@ -116,26 +115,26 @@ class Job(Value):
     mode: Mode | None = None
     network: Network = "off"
     home: str = ""
-    """The workspace whose packages the program has, where it is not this one."""
+    """The workspace whose packages the program uses, if it is not this one."""
     mounted_at: str = ""
-    """Where the program finds the workspace, if not at its own path; a rung without mounts cannot do that."""
+    """The path at which the program sees the workspace, if not its own; needs a rung with mounts."""
     shared: tuple[str, ...] = ()
-    """Paths below `mounted_at` that the program sees there as they are on the machine, read-only."""
+    """Paths below `mounted_at` that are mounted read-only from the machine."""
     tests: bool = False
-    """Run the workspace's tests by pytest and report what became of each; the command is not used."""
+    """Run the workspace's tests with pytest and report the outcome of each; the command is not used."""
     only: tuple[str, ...] = ()
-    """The tests to run, by path or id; without any, all of them."""
+    """The tests to run, by path or id; all if empty."""
     warm: tuple[str, ...] = ()
-    """Modules that a plain Python program may find imported already; the next run is prepared after this one."""
+    """Modules to import beforehand for plain Python programs; the next run is prepared after this one."""
 
     @property
     def place(self) -> str:
-        """The path of the workspace inside."""
+        """The path of the workspace inside the sandbox."""
         return self.mounted_at or self.workspace
 
 
 def name_of(mode: Mode | None) -> ModeName:
-    """What a log calls it."""
+    """Return the mode's name in the log."""
     match mode:
         case Screen():
             return "screen"
@@ -148,9 +147,9 @@ def name_of(mode: Mode | None) -> ModeName:
 
 
 class RunResult(Value):
-    """How a run ended. Exit status decides success ; `stopped_by` names the limit that ended it.
+    """How a run ended: its exit code, and `stopped_by`, the limit that stopped it.
 
-    A stream of which only head and tail are told is whole in a blob, up to the limit of output.
+    If stdout or stderr was truncated, the full stream is in the blob, up to the output limit.
     """
 
     exit_code: int
@@ -159,17 +158,17 @@ class RunResult(Value):
     stdout_blob: str = ""
     stderr_blob: str = ""
     seconds: float = 0.0
-    stopped_by: Bound | None = None
+    stopped_by: LimitName | None = None
     changes: tuple[FileChange, ...] = ()
     others: tuple[str, ...] = ()
-    """Folders, links and pipes that it made."""
+    """Folders, links and pipes that the run made."""
     rung: str = ""
     tests: TestReport | None = None
-    """What became of each test, where the job was to run them."""
+    """The outcome of each test, if the job ran tests."""
 
     @property
     def report(self) -> TestReport:
-        """What became of each test, as far as it is known; a log of an older version has pytest's words only."""
+        """The outcome of each test, as far as it is known; old logs have only pytest's printed summary."""
         return parse_report(self.stdout) if self.tests is None else self.tests
 
     @property
@@ -178,5 +177,5 @@ class RunResult(Value):
 
     @property
     def ending(self) -> str:
-        """How it ended, in words."""
+        """How the run ended, as text."""
         return f"stopped by the {self.stopped_by} limit" if self.stopped_by else f"exit {self.exit_code}"

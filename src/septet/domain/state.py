@@ -1,4 +1,4 @@
-"""What a chat's log adds up to. Only `reduce` makes new states; everybody else reads."""
+"""The state of a chat, folded from its log. Only `reduce` makes new states; all other code reads."""
 
 from collections.abc import Mapping
 
@@ -40,30 +40,30 @@ from septet.domain.trail import Trail
 
 
 class Turn(Value):
-    """Whose turn it is and what it has brought so far.
+    """Whose turn it is and what happened in it so far.
 
-    After a crash the turn goes on from here: `answers` were paid for and are used, a `closed` turn
+    After a crash the turn continues from here: `answers` were paid for and are used, a `closed` turn
     has nothing left to do.
     """
 
     speaker: str
     number: int
     opened_at: int = 0
-    """The sequence of the event that opened it."""
+    """The sequence number of the event that opened it."""
     remarks_at_opening: int = 0
-    """How many remarks the person had made by then."""
+    """How many open remarks of the person there were then."""
     answers: tuple[ModelAnswered, ...] = ()
     briefings: tuple[int, ...] = ()
-    """For each time that the member was told something, how many answers it had given before."""
+    """For each message to the member in this turn, how many answers it had given before."""
     calls: tuple[ToolCalled, ...] = ()
     snapshot: SnapshotTaken | None = None
     has_decision: bool = False
-    """A decision was recorded in it."""
+    """Whether a decision was recorded in this turn."""
     closed: bool = False
 
 
 class Spending(Value):
-    """What a member has cost; `answers` is how many it gave, `seconds` what its model and programs took."""
+    """What a member has used; `answers` is how many it gave, `seconds` the time of its model and programs."""
 
     answers: int = 0
     usage: Usage = Usage()
@@ -80,33 +80,33 @@ class Spending(Value):
 
 
 class Base(Value):
-    """What the chat works on: the survey at its beginning, what the person changed since, and what was delivered."""
+    """The person's folder that the chat works on: the survey at its start, the person's changes, the deliveries."""
 
     survey: BaseSurveyed
     moved: Mapping[str, FileState] = {}
-    """What stands in the person's folder now where it is not what the manifest says."""
+    """Files of the person's folder that differ from the manifest now."""
     conflicts: tuple[str, ...] = ()
     """Files that the person changed in a way that could not be merged with the team's change."""
     baseline: RunFinished | None = None
-    """What became of the project's own tests before anything was changed."""
+    """The run of the project's own tests before anything was changed."""
     deliveries: tuple[Delivered, ...] = ()
     delivery: DeliveryStarted | None = None
-    """One that has begun and not ended."""
+    """A delivery that has started and not ended."""
 
     def after_move(self, event: BaseMoved) -> "Base":
-        moved = {**self.moved, **{one.path: one for one in event.changed}}
+        moved = {**self.moved, **{file.path: file for file in event.changed}}
         return replace(self, moved=moved, conflicts=event.conflicts)
 
     def after_delivery(self, event: DeliveryStarted | Delivered) -> "Base":
         if isinstance(event, DeliveryStarted):
             return replace(self, delivery=event)
-        done = [one for one in event.files if one.how != "conflict" and not event.branch]
-        moved = {**self.moved, **{one.path: one.base_after or one.after for one in done}}
+        written = [file for file in event.files if file.how != "conflict" and not event.branch]
+        moved = {**self.moved, **{file.path: file.base_after or file.after for file in written}}
         return replace(self, delivery=None, deliveries=(*self.deliveries, event), moved=moved)
 
 
 class PlanState(Value):
-    """What the person and the planner want."""
+    """The plan, and what the person has asked for since."""
 
     current: Plan | None = None
     approved: bool = False
@@ -117,7 +117,7 @@ class PlanState(Value):
     authors: Mapping[str, Author] = {}
     """Who wrote each of the plan's checks, by the check's text."""
     met_before: Mapping[str, int] = {}
-    """Requirements of the plan that earlier versions met, and the last of these versions: failing one is a regression.
+    """Requirements that earlier versions met, and the last version that did: failing one is a regression.
     """
 
     @property
@@ -126,7 +126,7 @@ class PlanState(Value):
 
 
 class WorkState(Value):
-    """What the team has made, and what is known of it.
+    """The versions of the program, and what is known of them.
 
     `runs`, `evidence` and `review` are of the newest tree only: what was seen on older code proves nothing.
     """
@@ -137,26 +137,26 @@ class WorkState(Value):
 
     versions: Trail[VersionWritten] = Trail()
     unchanged_versions: int = 0
-    """How many of the newest versions in a row brought no change."""
+    """How many of the newest versions in a row changed nothing."""
     runs: tuple[RunFinished, ...] = ()
     evidence: Mapping[str, EvidenceFound] = {}
     review: ReviewGiven | None = None
     reviews: Trail[ReviewGiven] = Trail()
     green_rejections: int = 0
-    """How many reviews in a row wanted more although every check had passed."""
+    """How many reviews in a row demanded more although every check had passed."""
     accepted: bool = False
-    """The person took the newest version as it is."""
+    """Whether the person accepted the newest version as it is."""
 
     failure: str = ""
-    """What went wrong first with the newest version, without what differs from run to run."""
+    """The signature of the newest version's first failure."""
     last_failure: str = ""
     same_failures: int = 0
     """How many versions in a row failed in the same way."""
     failed_tests: frozenset[str] = frozenset()
     last_failed_tests: frozenset[str] = frozenset()
-    """Those of the newest version, and of the one before it that was tested."""
+    """Failed tests of the newest version, and of the last version before it that was tested."""
     diagnosis: DecisionRecorded | None = None
-    """What the newest reasoning step found; nothing once the code has moved on."""
+    """What the newest reasoning step found; None after a new version."""
     example: ExampleGiven | None = None
 
     failed_before: frozenset[str] = frozenset()
@@ -164,13 +164,13 @@ class WorkState(Value):
     artefacts: Mapping[str, str] = {}
     """Files that runs of the newest version made or changed (path to sha256)."""
     created_paths: frozenset[str] = frozenset()
-    """Those of them that were not there before, and folders, links and pipes: only these may ever be removed."""
+    """New files among them, and new folders, links and pipes: only these may ever be removed."""
     stale_artefacts: Mapping[str, str] = {}
-    """What runs of older versions created: swept away before the newest one runs. Folders and links have no sha256."""
+    """What runs of older versions created: removed before the newest one runs. Folders and links have no sha256."""
     person_files: frozenset[str] = frozenset()
     """Files that the team has not written from scratch: the person brought or changed them."""
     expected_digests: Mapping[str, tuple[str, ...]] = {}
-    """What may stand at a path unless the person changed it: the team wrote it, or was shown it.
+    """Digests that a file may have unless the person changed it: the team wrote it, or was shown it.
 
     A sha256, ANY, or "" for no file.
     """
@@ -182,24 +182,24 @@ class WorkState(Value):
 
     @property
     def files(self) -> tuple[FileRef, ...]:
-        """Those of the newest version."""
+        """The files of the newest version."""
         return self.version.files if self.version else ()
 
 
 class TalkState(Value):
-    """What was said."""
+    """The messages of the chat, its tool calls and replies."""
 
     messages: Trail[MemberBriefed | ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered] = (
         Trail()
     )
     remarks: tuple[PersonSpoke, ...] = ()
-    """What the person said and neither planner nor coder has worked in yet."""
+    """Messages of the person that neither planner nor coder has used yet."""
     answer: AnswerGiven | None = None
-    """What the person was told; nothing while a question is open."""
+    """The answer to the person; None while a question is open."""
     open_calls: tuple[ToolCalled, ...] = ()
     """Calls that have no answer yet, the oldest first."""
     tool_results: Mapping[str, ToolAnswered] = {}
-    """What came of the calls of the open turn."""
+    """The results of the calls of the open turn."""
     refused_reply: ReplyRefused | None = None
     """The reply that could not be used, until one can."""
     refusals: int = 0
@@ -211,19 +211,19 @@ class TalkState(Value):
 
 
 class FloorState(Value):
-    """Who speaks, and who has spoken."""
+    """Whose turn it is, and whose it was."""
 
     turn: Turn | None = None
     previous_speaker: str = ""
-    """Who spoke last, before whoever speaks now."""
+    """The last speaker other than the current one."""
     chosen_speaker: str = ""
-    """Whom the manager gave the floor; valid for the turn after its own."""
+    """The speaker that the manager chose; valid for the next turn."""
     turn_counts: Mapping[str, int] = {}
     """How many turns each member has had."""
     refused_turn_counts: Mapping[str, int] = {}
-    """How many turns of each member brought a reply that could not be used."""
+    """How many turns of each member ended with an unusable reply."""
     granted_steps: int = 0
-    """How many steps the person has allowed, where it goes step by step."""
+    """How many steps the person has allowed, in step mode."""
     consulted_tree: str = ""
     """The tree that the person was last asked about."""
     versions_at_consultation: int = 0
@@ -232,12 +232,12 @@ class FloorState(Value):
 
     @property
     def speaker(self) -> str:
-        """Whose turn it is, or was last; nobody's before the first."""
+        """Whose turn it is, or was last; empty before the first turn."""
         return self.turn.speaker if self.turn else ""
 
 
 class SpendingState(Value):
-    """What the chat has cost."""
+    """What the chat has used."""
 
     members: Mapping[str, Spending] = {}
     latest_answers: Mapping[str, Spending] = {}
@@ -245,7 +245,7 @@ class SpendingState(Value):
     at_opening: Mapping[str, Spending] = {}
     """What each member had spent when the chat was last opened: its own budget counts from there."""
     seconds: float = 0.0
-    """Time that models and programs took; a person's thinking is not counted."""
+    """Time that models and programs took; time of the person is not counted."""
     budget_reached: BudgetReached | None = None
 
     @property
@@ -257,7 +257,7 @@ class SpendingState(Value):
 
 
 class State(Value):
-    """The chat itself, and a slice for each thing that readers ask about."""
+    """The whole state of a chat, in slices."""
 
     chat: str = ""
     seq: int = 0
@@ -268,11 +268,11 @@ class State(Value):
     existing: bool = False
     """The folder is the person's: it held something before, or is part of a repository."""
     base: Base | None = None
-    """What the chat began on; nothing in a log from before there were surveys."""
+    """The person's folder; None in old logs without a survey."""
     facts: tuple[str, ...] = ()
     """What every team that works in this project should know."""
     own_facts: tuple[str, ...] = ()
-    """Those that the person said: members' facts do not push them out."""
+    """The person's facts: they are not dropped for members' facts."""
 
     plan: PlanState = PlanState()
     work: WorkState = WorkState()
@@ -282,7 +282,7 @@ class State(Value):
 
     stop_requested: bool = False
     halted: ChatHalted | None = None
-    """The error that stopped the work, until it goes on."""
+    """The error that stopped the work, until it continues."""
     ended: ChatEnded | None = None
     before_end: "State | None" = None
-    """The chat when it was ended: what the end has to follow from."""
+    """The state before the end, from which the end must follow."""

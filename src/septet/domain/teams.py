@@ -9,11 +9,11 @@ from septet.domain.packages import Policy
 from septet.domain.runs import Limits, Network
 
 TALKERS = ("writer", "editor")
-"""Who only talk: the members of a group chat."""
+"""Roles that only talk: the members of a group chat."""
 ROLES = ("planner", "coder", "runner", "reviewer", "manager", "proxy", "exemplar", *TALKERS)
 
 ALIASES = {"admin": "manager", "user_proxy": "proxy", "examplar": "exemplar"}
-"""Roles by the names that other projects have for them."""
+"""Names that other projects use for roles."""
 
 RunAs = Literal["auto", "script", "screen", "server", "cells"]
 EndReason = Literal[
@@ -33,7 +33,7 @@ EndReason = Literal[
 
 
 class Allowance(Value, forbid_unknown_fields=True):
-    """What one member may use; None is unbounded. `cost` in US dollars, `seconds` of models and programs."""
+    """What one member may use; None means no limit. `cost` in US dollars, `seconds` of models and programs."""
 
     tokens: int | None = None
     cost: float | None = None
@@ -41,21 +41,21 @@ class Allowance(Value, forbid_unknown_fields=True):
 
 
 class Edge(Value, forbid_unknown_fields=True):
-    """Who may speak next, and when."""
+    """An edge of a group chat's graph: who may speak next, and under which condition."""
 
     to: str
     when: str = "always"
 
 
 class MemberSettings(Value, kw_only=True, forbid_unknown_fields=True):
-    """What a member is set to, in team files and in the log alike.
+    """Settings of a member, the same in team files and in the log.
 
-    `stronger` is the model that takes over when the same failure comes again and again;
-    `candidates` is how many versions a coder may draw for the checks to choose from; `form` is how it
-    is briefed and replies: in the usual text, in the short forms that small models keep to better, or with tools;
-    what its model does best where nothing is said;
-    `budget` is the member's own, beside the chat's;
-    `max_tokens` bounds one answer, and `timeout` the seconds that it may take before it is asked for again.
+    - `stronger`: the model that takes over when the same failure repeats.
+    - `candidates`: how many versions a coder may generate for the checks to choose from.
+    - `form`: the form of prompts and replies: the usual text, the short forms that small models follow better, or
+      tools; empty means what suits the model best.
+    - `budget`: the member's own, beside the chat's.
+    - `max_tokens`: the limit of one answer; `timeout`: the seconds after which the request is repeated.
     """
 
     instructions: str = ""
@@ -69,9 +69,9 @@ class MemberSettings(Value, kw_only=True, forbid_unknown_fields=True):
 
 
 class RoleSpec(MemberSettings, forbid_unknown_fields=True):
-    """A member: what it does (`role`), what it is called (`name`), what it thinks with.
+    """A member: its `role`, its `name` and its model(s).
 
-    `title` is what people see where the name is the role's; `next` is who may follow it in a group chat.
+    `title` is the name that people see; `next` is who may speak after it in a group chat.
     """
 
     name: str
@@ -94,9 +94,9 @@ class RoleSpec(MemberSettings, forbid_unknown_fields=True):
 
 
 class Budget(Value, forbid_unknown_fields=True):
-    """Bounds of a chat; None is unbounded. `cost` in US dollars, `seconds` of active time.
+    """Bounds of a chat; None means no limit. `cost` in US dollars, `seconds` of active time.
 
-    `price` is that of models whose price is not known: without it no cost can be bounded.
+    `price` is for models that are not in the price list: without it their cost cannot be limited.
     """
 
     rounds: int | None = 8
@@ -107,15 +107,18 @@ class Budget(Value, forbid_unknown_fields=True):
 
 
 class TeamSettings(Value, kw_only=True, forbid_unknown_fields=True):
-    """What a team is set to, in team files and in the log alike. `floor` is its way of working.
+    """Settings of a team, the same in team files and in the log.
 
-    `help_after` is how often the same failure comes before the exemplar is asked.
-    `consult` asks the person before every review; `refusals`, `stuck_after` and `please_after` bound how often
-    in a row a reply may be unusable, the same code may come, and a reviewer may want more of what is green.
-    `run` is how programs are run where the plan does not say it; `warm` is which modules wait already imported.
-    `tests` is the command that tests the program, instead of pytest: its exit code decides. `languages` says
-    what runs a file (`.kt: kotlinc -script`), beside what is known anyway. A `strict` team takes no requirement as
-    met by tests of the coder's own alone.
+    - `floor`: the name of the way of working (key `floor` for compatibility).
+    - `stepwise` asks the person before every turn, `consult` before every review.
+    - `refusals`: the chat ends after so many unusable replies in a row.
+    - `help_after`: the exemplar is asked after so many equal failures.
+    - `stuck_after`: the chat ends after so many versions in a row without a change.
+    - `please_after`: the chat ends after so many reviews in a row that demand more although all checks passed.
+    - `run`: how programs are run if the plan does not say it; `warm`: modules that are imported beforehand.
+    - `tests`: the command that tests the program, instead of pytest; its exit code decides.
+    - `languages`: the commands that run files (`.kt: kotlinc -script`), in addition to the known ones.
+    - `strict`: no requirement counts as met by the coder's own tests alone.
     """
 
     floor: str = "plan_then_iterate"
@@ -136,10 +139,10 @@ class TeamSettings(Value, kw_only=True, forbid_unknown_fields=True):
 
 
 class TeamSpec(TeamSettings, forbid_unknown_fields=True):
-    """Everything that makes two chats of the same goal go the same way; kept in the log.
+    """A team with its settings; stored in the log, so that a resumed chat behaves the same.
 
-    `network` is what programs can reach; `packages` is whether what they import may be installed. `config` is the
-    group chat's file whose client section opens the models, where there is one.
+    `network` is what programs can reach; `packages` is whether missing imports may be installed; `keepsakes` are the
+    artefact files to write. `config` is a group chat's config.yaml, whose client section configures the models.
     """
 
     name: str
@@ -151,12 +154,12 @@ class TeamSpec(TeamSettings, forbid_unknown_fields=True):
 
     @property
     def person(self) -> str:
-        """The name of the member that stands for the person; one that the team does not list has the role's name."""
+        """The name of the member that speaks for the person; the role's name if the team does not list one."""
         return next((member.name for member in self.members if member.stands_for_person), "proxy")
 
     def member_named(self, name: str) -> RoleSpec | None:
         return next((member for member in self.members if member.name == name), None)
 
     def member(self, role: str) -> RoleSpec | None:
-        """The first member with that role."""
+        """Return the first member with that role."""
         return next((member for member in self.members if member.role == role), None)

@@ -1,4 +1,4 @@
-"""A sequence that only grows: appending leaves the old one as it was and costs the same at any length."""
+"""An immutable sequence with cheap append: it returns a new one in constant time."""
 
 from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar, overload

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from shlex import quote
 
-from septet.domain.runs import Bound, Limits
+from septet.domain.runs import LimitName, Limits
 from septet.errors import SandboxFailed
 from septet.sandboxes.limits import group_values
 
@@ -49,7 +49,7 @@ class ControlGroup:
         files = [quote(str(folder / "cgroup.procs")) for folder in self.folders]
         return "".join(f"echo $$ >{file} || exit 125;" for file in files)
 
-    def limit_hit(self) -> Bound | None:
+    def limit_hit(self) -> LimitName | None:
         """The limit that the group has reached, if any."""
         for folder in self.folders:
             if _read_count(folder / "pids.events", "max"):

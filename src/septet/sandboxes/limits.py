@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from septet.domain.runs import Bound, Limits
+from septet.domain.runs import LimitName, Limits
 from septet.sandboxes.survey import Survey
 
 
@@ -126,7 +126,7 @@ class Enforcement:
     whether it reached this limit.
     """
 
-    bound: Bound
+    bound: LimitName
     ulimit: Callable[[Limits], Sequence[str]] = lambda limits: ()
     group: Callable[[Limits], Mapping[str, str]] = lambda limits: {}
     is_exceeded: Callable[[ResourceUsage, Limits], bool] = lambda usage, limits: False
@@ -213,11 +213,11 @@ def group_values(limits: Limits) -> dict[str, str]:
     return {name: value for enforcement in ENFORCEMENTS for name, value in enforcement.group(limits).items()}
 
 
-def exceeded_bounds(usage: ResourceUsage, limits: Limits) -> Iterator[Bound]:
+def exceeded_bounds(usage: ResourceUsage, limits: Limits) -> Iterator[LimitName]:
     return (enforcement.bound for enforcement in ENFORCEMENTS if enforcement.is_exceeded(usage, limits))
 
 
-def bound_from_exit(exit_code: int, stderr: str, after: Survey, limits: Limits) -> Bound | None:
+def bound_from_exit(exit_code: int, stderr: str, after: Survey, limits: Limits) -> LimitName | None:
     """The limit that a failed program reached, by its exit code, last line or files; None if it succeeded."""
     if exit_code == 0:
         return None

@@ -17,7 +17,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from septet.domain.runs import Bound, Limits
+from septet.domain.runs import LimitName, Limits
 from septet.errors import SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes.cgroups import ControlGroup
@@ -203,8 +203,8 @@ class RunMonitor:
     stderr: Capture
     listen: Listener | None
     start_time: float = field(default_factory=time.monotonic)
-    stopped_by: Bound | None = None
-    group_limit: Bound | None = None
+    stopped_by: LimitName | None = None
+    group_limit: LimitName | None = None
     exit_code: int | None = None
     stop_event: anyio.Event = field(default_factory=anyio.Event)
     on_stop: Callable[[], None] = field(default=_do_nothing)
@@ -213,7 +213,7 @@ class RunMonitor:
     def of(cls, limits: Limits, listen: Listener | None) -> "RunMonitor":
         return cls(limits, Capture(limits.kept_output), Capture(limits.kept_output), listen)
 
-    def stop(self, bound: Bound) -> None:
+    def stop(self, bound: LimitName) -> None:
         if self.stopped_by is None:
             self.stopped_by = bound
             self.stop_event.set()

@@ -9,7 +9,7 @@ from typing import Protocol
 from anyio import to_thread
 
 from septet.domain.files import FileChange
-from septet.domain.runs import Bound, Job, RunResult
+from septet.domain.runs import Job, LimitName, RunResult
 from septet.ports import Listener
 from septet.sandboxes import survey as files
 from septet.sandboxes.limits import bound_from_exit, bytes_written, exceeds_disk
@@ -97,7 +97,9 @@ async def execute_job(
     )
 
 
-def _limit_reached(code: int, monitor: RunMonitor, after: files.Survey, disk: WorkspaceDisk) -> Bound | None:
+def _limit_reached(
+    code: int, monitor: RunMonitor, after: files.Survey, disk: WorkspaceDisk
+) -> LimitName | None:
     if disk.is_too_big(after):
         return "disk"
     return bound_from_exit(code, monitor.stderr.text(), after, monitor.limits) or (

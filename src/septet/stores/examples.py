@@ -15,7 +15,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from septet.domain.examples import LONGEST_SNIPPET, Example, words
+from septet.domain.examples import MAX_SNIPPET_LENGTH, Example, words
 from septet.errors import SeptetError, StoreFailed
 
 TABLE = """CREATE VIRTUAL TABLE IF NOT EXISTS examples USING fts5(
@@ -95,7 +95,7 @@ def example_in(row: Sequence[str]) -> Example:
 
 def example_row(digest: str, example: Example) -> tuple[str, ...]:
     telling = " ".join(dict.fromkeys(words(f"{example.title} {example.text} {example.code}")))
-    return telling, example.title, example.text, example.code[:LONGEST_SNIPPET], example.source, digest
+    return telling, example.title, example.text, example.code[:MAX_SNIPPET_LENGTH], example.source, digest
 
 
 def example_digest(example: Example) -> str:

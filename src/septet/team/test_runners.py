@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from septet.common.values import Value
-from septet.domain.pytest_report import MOST_CASES, Outcome, TestCase, TestReport
+from septet.domain.pytest_report import MAX_CASES, Outcome, TestCase, TestReport
 
 REPORTER = """
 export default async function* (source) {
@@ -175,7 +175,7 @@ def read_report(command: str, script: str, output: str, folder: str) -> TestRepo
         cases = tuple(runner.read(output, folder)) if runner else ()
     except (msgspec.MsgspecError, ValueError):
         return None
-    return TestReport(cases=cases[:MOST_CASES], complete=len(cases) <= MOST_CASES) if cases else None
+    return TestReport(cases=cases[:MAX_CASES], complete=len(cases) <= MAX_CASES) if cases else None
 
 
 def script_of_package(package: bytes | None) -> str:

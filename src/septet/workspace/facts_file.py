@@ -5,7 +5,7 @@ import re
 from hashlib import sha256
 from pathlib import Path
 
-from septet.domain.facts import FactsChange, apply_change, same, tidy
+from septet.domain.facts import FactsChange, apply_change, normalised, tidy
 from septet.errors import StoreFailed
 
 LINE = re.compile(r"^- (?P<fact>.+?)(?: \((?P<source>[^()]*, \d{4}-\d\d-\d\d)\))?$")
@@ -42,11 +42,13 @@ class Memory:
 
     def change(self, change: FactsChange, source: str) -> None:
         """Work the change into the file as it is now, in one move."""
-        origins = {same(fact): origin for fact, origin in self.lines().items()}
-        for fact in map(same, change.add):
+        origins = {normalised(fact): origin for fact, origin in self.lines().items()}
+        for fact in map(normalised, change.add):
             origins[fact] = source if is_person_fact(source) else origins.get(fact, source)
         own = [fact for fact, origin in origins.items() if is_person_fact(origin)]
-        rows = [f"- {fact} ({origins[same(fact)]})\n" for fact in apply_change(self.facts(), change, own)]
+        rows = [
+            f"- {fact} ({origins[normalised(fact)]})\n" for fact in apply_change(self.facts(), change, own)
+        ]
         draft = self.path.with_suffix(".new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from models.asking import ask, open_openai, question
 from models.raw_server import EVENTS, raw_server
 from msgspec.structs import replace
 
-from septet.domain.messages import Answer, Request, Usage, of_text
+from septet.domain.messages import Answer, Request, Usage, text_tokens
 from septet.models.credentials import bearer
 from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
@@ -48,7 +48,7 @@ def test_no_figure_makes_an_answer_cheaper_than_it_can_be(
 
     assert 3000 // MAX_TOKEN_BYTES <= found.prompt <= MAX_TOKENS
     assert 0 <= found.cached <= found.prompt
-    assert 3 * of_text(text) // MAX_TOKEN_BYTES - 1 <= found.completion <= MAX_TOKENS
+    assert 3 * text_tokens(text) // MAX_TOKEN_BYTES - 1 <= found.completion <= MAX_TOKENS
 
 
 async def test_the_answer_of_a_server_that_lies_is_kept_and_its_figures_are_not() -> None:

@@ -31,12 +31,12 @@ def test_the_talk_goes_on_until_the_person_ends_it_and_can_be_resumed(septet: Se
         septet, "run", "six times seven?", "-t", "assistant", "-m", model, "-n", "sums"
     ) as terminal:
         terminal.wait_for("42 ← six.py, output line 1: product 42")
-        terminal.wait_for("ask on, or exit (Ctrl-D):")
+        terminal.wait_for("ask again, or exit (Ctrl-D):")
         terminal.type("")
         terminal.type("plus one?")
         screen = terminal.wait_for("43 ← seven.py, output line 1: sum 43")
         assert screen.count("It is 42.") == 1
-        terminal.wait_for("ask on, or exit (Ctrl-D):", times=3)
+        terminal.wait_for("ask again, or exit (Ctrl-D):", times=3)
         terminal.press("C-d")
         assert "septet resume sums" in terminal.wait_for("exit code 0")
     with on_terminal(septet, "resume", "sums", "thanks") as terminal:

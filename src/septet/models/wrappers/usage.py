@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterable
 
 from msgspec.structs import replace
 
-from septet.domain.messages import Answer, Request, Usage, estimate_usage, of_text
+from septet.domain.messages import Answer, Request, Usage, estimate_usage, text_tokens
 from septet.models.wrappers.ask import Item, open_answer
 from septet.ports import Model
 
@@ -35,7 +35,7 @@ def check_usage(request: Request, answer: Answer) -> Answer:
     )
     texts = [answer.text, *(call.arguments for call in answer.calls)]
     is_plausible = are_plausible_tokens(reported.completion, texts)
-    completion = reported.completion if is_plausible else sum(map(of_text, [*texts, answer.reasoning]))
+    completion = reported.completion if is_plausible else sum(map(text_tokens, [*texts, answer.reasoning]))
     usage = Usage(
         prompt=prompt,
         cached=min(max(0, reported.cached), prompt),

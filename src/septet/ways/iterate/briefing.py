@@ -7,7 +7,7 @@ review and the newest run results; and whatever the person has asked for since, 
 from septet.domain.events import ModelAnswered, RunFinished
 from septet.domain.messages import Message
 from septet.domain.plans import custom_checks, is_held, open_plan_text, plan_text
-from septet.domain.runs import CONTROLS, NO_FAILURES
+from septet.domain.runs import CONTROLS, DIAGNOSTIC_PURPOSES
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.team.baseline import suite_notes
@@ -227,7 +227,7 @@ def review_section(state: State) -> str:
 def told_runs(state: State) -> list[RunFinished]:
     """What the runs of examples that are held back print would give them away; what repeats tests says nothing new."""
     held = {item.id for item in state.plan.items if is_held(item.check)}
-    silent = NO_FAILURES - CONTROLS
+    silent = DIAGNOSTIC_PURPOSES - CONTROLS
     return [run for run in state.work.runs if run.about not in held and run.purpose not in silent]
 
 

@@ -1,6 +1,6 @@
 """What members with tools are told each turn: only what may be new to them, for they have the rest in their thread."""
 
-from septet.domain.runs import NO_FAILURES
+from septet.domain.runs import DIAGNOSTIC_PURPOSES
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.team.briefing import (
@@ -82,7 +82,7 @@ def files_section(state: State, sources: Sources, *, first: bool) -> list[str]:
 
 def failures_section(state: State) -> str:
     """The checks, and what the runs that failed have printed; what went well is told in a line."""
-    runs = [run for run in told_runs(state) if run.purpose not in (*NO_FAILURES, "script")]
+    runs = [run for run in told_runs(state) if run.purpose not in (*DIAGNOSTIC_PURPOSES, "script")]
     failed = [run_section(run) for run in runs if not run.result.succeeded]
     number = state.work.version.number if state.work.version else 0
     return "\n\n".join([f"# What the runner saw of version {number}", *failed, check_lines(state)])
@@ -90,7 +90,9 @@ def failures_section(state: State) -> str:
 
 def seen_section(state: State) -> str:
     """All that was run, for who judges it."""
-    runs = [run_section(run) for run in told_runs(state) if run.purpose not in (*NO_FAILURES, "script")]
+    runs = [
+        run_section(run) for run in told_runs(state) if run.purpose not in (*DIAGNOSTIC_PURPOSES, "script")
+    ]
     number = state.work.version.number if state.work.version else 0
     return "\n\n".join([f"# What the runner saw of version {number}", *runs, check_lines(state)])
 
