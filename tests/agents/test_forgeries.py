@@ -1,12 +1,12 @@
 """No forgery is taken for evidence, and honest programs of every kind are."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from agents.evidence_runs import examine
 from agents.forgeries import FORGERIES, RUN, SEEN_BY_EXAMPLES, TEST
 from agents.honest_programs import HONEST
+from sampling import sampled
 
 from septet.domain.plans import CommandSucceeds, ExampleHolds, Plan, Requirement, TestsPass
 from septet.team.evidence import report, shortcomings
@@ -16,18 +16,7 @@ TESTED = Requirement(id="P1", text="add gives the sum", check=TestsPass(target="
 PRINTED = Requirement(id="P2", text="it prints the sum", check=CommandSucceeds(command=RUN, prints="5"))
 
 
-SAMPLE = 4
-"""One in so many is looked at in every run of the tests, the others in `just torture`."""
-
-
-def sampled(names: Iterable[str]) -> list[object]:
-    rest = (pytest.mark.torture,)
-    return [
-        pytest.param(name, marks=rest if number % SAMPLE else ()) for number, name in enumerate(sorted(names))
-    ]
-
-
-@pytest.mark.parametrize("name", sampled(FORGERIES))
+@pytest.mark.parametrize("name", sampled(sorted(FORGERIES), every=4))
 async def test_a_forgery_is_not_taken_for_evidence(tmp_path: Path, cache: Path, name: str) -> None:
     state = await examine(tmp_path, cache, FORGERIES[name], Plan(items=(TESTED,)))
     assert shortcomings(state)
@@ -55,7 +44,7 @@ async def test_a_run_that_rewrites_the_tests_changes_nothing_for_the_next(
     assert "== 5" in (tmp_path / "work" / "test_add.py").read_text()
 
 
-@pytest.mark.parametrize("name", sampled(HONEST))
+@pytest.mark.parametrize("name", sampled(sorted(HONEST), every=4))
 async def test_an_honest_program_is_believed(tmp_path: Path, cache: Path, name: str) -> None:
     files = HONEST[name]
     target = next(path for path in files if "test_" in path)

@@ -23,7 +23,7 @@ from septet.cluster.status import host_status
 from septet.domain.presence import Participant
 
 TALK = f"scripted:{SCRIPTS / 'talk.yaml'}"
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 def until(look: Callable[[], bool]) -> None:

@@ -33,7 +33,7 @@ COMMANDS = {"septet.cli.host", "septet.cli.up"}
 
 def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", WITHOUT_NATS + code, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_only_the_cluster_and_its_commands_need_nats() -> None:

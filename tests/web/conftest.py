@@ -19,7 +19,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-SLOW = 30_000
+SLOW = 90_000
 """Milliseconds until a test gives up: other things run on this machine too."""
 
 
