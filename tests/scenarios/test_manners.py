@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from scenarios.autocoder.playing import home_in
 
 from septet.domain.events import ChatEnded, Event, ModelAnswered, ReplyRefused, VersionWritten
-from septet.testing.replies import Reply, Script, SeenRequest
+from septet.testing.replies import ReceivedRequest, Reply, Script
 from septet.testing.server import serve_mock
 from septet.ways.table import TEAMS
 from septet.wiring.session import open_session, with_model
@@ -69,7 +69,7 @@ IMPATIENT: dict[str, list[Reply]] = {
 def script_of(replies: dict[str, list[Reply]]) -> Script:
     left = {role: list(said) for role, said in replies.items()}
 
-    def reply(seen: SeenRequest) -> Reply:
+    def reply(seen: ReceivedRequest) -> Reply:
         body = seen.body.decode()
         role = next(role for role in left if f"You are the {role} of a small software team" in body)
         return left[role].pop(0)
@@ -79,7 +79,7 @@ def script_of(replies: dict[str, list[Reply]]) -> Script:
 
 async def play(
     folder: Path, replies: dict[str, list[Reply]], form: str
-) -> tuple[list[Event], Sequence[SeenRequest]]:
+) -> tuple[list[Event], Sequence[ReceivedRequest]]:
     (folder / "work").mkdir()
     members = tuple(
         replace(one, form=form) if one.role in replies else one for one in TEAMS["iterate"].members
