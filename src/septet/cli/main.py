@@ -52,6 +52,7 @@ COMMANDS = {
     "facts": ("septet.cli.facts:facts", "Show or change the facts that every team of a project knows."),
     "mcp": ("septet.cli.mcp:mcp", "Add MCP servers, whose tools the assistants may use."),
     "eval": ("septet.cli.eval:evaluate", "Evaluate a team on tasks with hidden tests."),
+    "replay": ("septet.cli.replay:replay", "Run a recorded chat again offline and compare the logs."),
     "audit": ("septet.cli.audit:audit", "Find the failure modes in a transcript, ours or another program's."),
     "gauntlet": (
         "septet.cli.gauntlet:gauntlet",

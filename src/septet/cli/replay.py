@@ -1,0 +1,55 @@
+"""`replay`: a recorded chat run once more, offline."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from septet.domain.events import Recorded
+    from septet.wiring.replay import ReplayResult
+
+
+@click.command(epilog="Example: septet replay clock.jsonl")
+@click.argument("source", metavar="FILE|NAME")
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+def replay(source: str, as_json: bool) -> int:
+    """Run a recorded chat once more, offline, and say whether the log is the same.
+
+    FILE is a log (septet export NAME --format jsonl), NAME a chat here. Members answer from the log, the person too;
+    programs are really run. The exit code is 1 where an event differs, and the first one is shown: a chat becomes a
+    regression test by copying one file.
+    """
+    import anyio
+    import msgspec
+
+    from septet.cli.output import print_text, put_exactly
+    from septet.common.temporary import temporary_folder
+    from septet.settings.home import Home
+    from septet.wiring.replay import read_log, replay_chat
+    from septet.wiring.session import open_session
+
+    file = Path(source) if Path(source).is_file() else None
+
+    async def recorded() -> "list[Recorded]":
+        if file is not None:
+            return read_log(file)
+        async with open_session() as session:
+            return await session.log(await session.find(source))
+
+    async def work() -> "ReplayResult":
+        log = await recorded()
+        with temporary_folder("replay") as folder:
+            home = Home(data=folder / "home", config=folder / "config", cache=folder / "cache")
+            async with open_session(home) as session:
+                return await replay_chat(session, await session.sandbox(), log, folder / "chat")
+
+    result = anyio.run(work)
+    if as_json:
+        put_exactly(msgspec.json.encode(result).decode() + "\n")
+    elif result.difference is None:
+        print_text(f"the same: {result.events} events")
+    else:
+        one = result.difference
+        print_text(f"event {one.event} differs\n- {one.was}\n+ {one.now}")
+    return 0 if result.difference is None else 1
