@@ -1,28 +1,28 @@
-"""What a person must fix, as one small tree. What a model can fix comes back as a value instead.
+"""The errors that a person must fix, as one small tree. Errors that a model can fix are returned as values.
 
 SeptetError            1    a defect of ours, or a broken installation
-├── BadUsage           2    the command line or an API call makes no sense
-├── Overdrawn          3    an answer would exceed a budget; nobody was asked for it
-├── NeedsPerson        4    the chat waits for an answer and nobody is here
+├── BadUsage           2    the command line or an API call is not valid
+├── Overdrawn          3    a request would exceed a budget; it was not sent
+├── NeedsPerson        4    the chat needs an answer, and no person is connected
 ├── BadConfig          5    a team file, script, setting or key is wrong
-│   └── NoModel        5    nothing to think with was found
-├── NoSandbox          6    code may not run here
-├── SandboxFailed      75   the sandbox itself broke; never shown as the program's output
+│   └── NoModel        5    no model was found
+├── NoSandbox          6    no sandbox works here
+├── SandboxFailed      75   the sandbox itself failed; never shown as the program's output
 ├── ModelFailed        75   the model's service failed for now; the chat can be resumed
 ├── Conflict           75   another conductor has the chat
 ├── Unreachable        75   another machine does not answer, or not in time
 ├── RemoteFailed       75   a handler on another machine failed; carries its type and text
-├── Interrupted        130  the person broke off; everything up to that moment is in the log
-│   └── Stopped        143  a signal ended it in order; the same
+├── Interrupted        130  the person interrupted; everything up to then is in the log
+│   └── Stopped        143  a signal ended it; the same
 └── StoreFailed        75   the log could not be written (disk full, locked); nothing is lost
-    └── LogDamaged     1    the log is not ours, is newer than this program, or is damaged
+    └── LogDamaged     1    the log is not a Septet log, is newer than this program, or is damaged
 """
 
 from typing import ClassVar
 
 
 class SeptetError(Exception):
-    """Carries cause and remedy in one line; `exit_code` is what a command line ends with."""
+    """Has cause and remedy in one line; `exit_code` is the exit code of the command line."""
 
     exit_code: ClassVar[int] = 1
 
@@ -33,13 +33,13 @@ class SeptetError(Exception):
 
 
 def innermost(error: BaseException) -> BaseException:
-    """What a task group has wrapped, if it is one error."""
+    """The error inside exception groups, if it is a single one."""
     inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
     return innermost(inner[0]) if len(inner) == 1 else error
 
 
 def as_septet_error(error: BaseException) -> SeptetError:
-    """Whatever came up, as something that can be said in one line; what nobody has foreseen is called so."""
+    """Any exception as a SeptetError; an unexpected one becomes an internal error."""
     error = innermost(error)
     if isinstance(error, SeptetError):
         return error

@@ -104,7 +104,7 @@ def test_a_notebook_runs_to_its_first_failure(septet: Septet) -> None:
         (["nowhere.py"], "there is no file 'nowhere.py'"),
         (["--kernel", "text.txt"], "has no cells of Python"),
         (["--kernel", "bad.ipynb"], "is not a valid notebook"),
-        (["--network", "a b", "--", "true"], "is no host"),
+        (["--network", "a b", "--", "true"], "is not a valid host"),
     ],
 )
 def test_what_cannot_be_run_is_said_in_a_line(septet: Septet, words: list[str], said: str) -> None:

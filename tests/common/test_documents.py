@@ -37,7 +37,7 @@ def test_a_good_file_is_a_value() -> None:
         ),
         ("parts:\n- size: 3\n", "f.yaml:2: object missing required field `name` at parts[0]"),
         ("parts: [\n", "f.yaml:2: not valid YAML"),
-        ("a: &x [1]\nparts: *x\n", "f.yaml: YAML aliases are not read here"),
+        ("a: &x [1]\nparts: *x\n", "f.yaml: YAML aliases are not allowed"),
         ("", "f.yaml:1: expected `object`, got `null`"),
         ("\x00", "f.yaml: not valid YAML"),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from septet.common.secrets import holds_secret, is_secret_name
+from septet.common.secrets import contains_secret, is_secret_name
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_names_that_only_sound_like_it(path: str) -> None:
     ],
 )
 def test_texts_that_hold_one(text: str) -> None:
-    assert holds_secret(text)
+    assert contains_secret(text)
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_texts_that_hold_one(text: str) -> None:
     ],
 )
 def test_texts_that_hold_none(text: str) -> None:
-    assert not holds_secret(text)
+    assert not contains_secret(text)

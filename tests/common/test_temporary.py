@@ -11,7 +11,7 @@ import pytest
 from septet.common.temporary import (
     make_temporary_folder,
     remove_folder,
-    sweep_temporary_folders,
+    remove_stale_folders,
     temporary_folder,
 )
 
@@ -32,7 +32,7 @@ def abandoned(kind: str) -> Path:
 def test_a_folder_lasts_as_long_as_its_context() -> None:
     with temporary_folder("run") as folder:
         (folder / "file").write_text("x")
-        sweep_temporary_folders()
+        remove_stale_folders()
         assert (folder / "file").exists()
         assert folder.stat().st_mode & 0o777 == 0o700
     assert not folder.exists()
@@ -41,7 +41,7 @@ def test_a_folder_lasts_as_long_as_its_context() -> None:
 def test_what_nobody_holds_is_swept() -> None:
     left = abandoned("run")
     (left / "deep" / "er").mkdir(parents=True)
-    sweep_temporary_folders()
+    remove_stale_folders()
     assert not left.exists()
 
 
@@ -59,7 +59,7 @@ def test_foreign_names_and_things_stay(temporary: Path) -> None:
     ):
         (temporary / name).mkdir()
     before = set(temporary.iterdir())
-    sweep_temporary_folders()
+    remove_stale_folders()
     assert set(temporary.iterdir()) == before
     assert (target / "letter").read_text() == "dear"
 
@@ -68,7 +68,7 @@ def test_foreign_names_and_things_stay(temporary: Path) -> None:
 def test_a_folder_of_another_user_stays() -> None:
     left = abandoned("run")
     os.chown(left, 4242, 4242)
-    sweep_temporary_folders()
+    remove_stale_folders()
     assert left.exists()
 
 
@@ -91,11 +91,11 @@ def test_what_a_program_has_shut_goes_too_and_links_lead_nowhere(tmp_path: Path)
 OWNER = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from septet.common.temporary import make_temporary_folder, temporary_folder, sweep_temporary_folders
+from septet.common.temporary import make_temporary_folder, temporary_folder, remove_stale_folders
 for _ in range(150):
     with temporary_folder("race") as folder:
         (folder / "file").write_text("x")
-        sweep_temporary_folders()
+        remove_stale_folders()
         assert (folder / "file").read_text() == "x"
 make_temporary_folder("last")
 """
@@ -107,15 +107,15 @@ def test_makers_and_sweepers_do_not_disturb_each_other(temporary: Path) -> None:
     for owner in owners:
         _, complaint = owner.communicate(timeout=60)
         assert (owner.returncode, complaint) == (0, "")
-    sweep_temporary_folders()
+    remove_stale_folders()
     assert list(temporary.iterdir()) == []
 
 
 def test_one_for_the_whole_process_can_be_read_by_others(temporary: Path) -> None:
     source = (
         "import sys, tempfile; tempfile.tempdir = sys.argv[1];"
-        "from septet.common.temporary import process_folder, sweep_temporary_folders;"
-        "folder = process_folder('etc'); sweep_temporary_folders(); print(oct(folder.stat().st_mode & 0o777))"
+        "from septet.common.temporary import process_folder, remove_stale_folders;"
+        "folder = process_folder('etc'); remove_stale_folders(); print(oct(folder.stat().st_mode & 0o777))"
     )
     words = [sys.executable, "-c", source, str(temporary)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)

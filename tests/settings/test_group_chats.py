@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from septet.errors import BadConfig
-from septet.settings.group_chats import client_environment, each_by_its_own, parse_group_chat, read_group_chat
+from septet.settings.group_chats import client_environment, parse_group_chat, read_group_chat, without_models
 from septet.settings.team_files import load_team
 
 AS_IT_STANDS = Path(__file__).parent.parent / "scripts" / "group_chat.yaml"
@@ -115,7 +115,7 @@ def test_a_key_of_the_person_is_not_sent_to_an_address_of_the_file() -> None:
         ("client_config: {}\nwriter: {}", "c.yaml:2: unknown key 'writer'"),
         ("group_chat_manager:\n  max_rounds: many", "c.yaml:2: expected `int`, got `str`"),
         ("group_chat_manager: {max_rounds: 0}", "max_rounds must be 1 or more"),
-        ("client_config: {}\nhost: {port: 70000}", "70000 is no port"),
+        ("client_config: {}\nhost: {port: 70000}", "70000 is not a valid port"),
         ("client_config: {}\nhost: {hostname: ' '}", "hostname is empty"),
         ("client_config: {timeout: 0}", "timeout must be greater than 0"),
         ("client_config: {max_tokens: 0}", "max_tokens must be greater than 0"),
@@ -135,4 +135,4 @@ def test_mistakes_are_named_with_path_and_line(text: str, complaint: str) -> Non
 def test_on_many_machines_the_chat_names_no_models() -> None:
     team = parse_group_chat("client_config: {model: m, api_key: k}", "c.yaml").team
     assert [member.model for member in team.members] == [("openai/m",), ("openai/m",), ()]
-    assert {member.model for member in each_by_its_own(team).members} == {()}
+    assert {member.model for member in without_models(team).members} == {()}

@@ -7,7 +7,7 @@ import pytest
 from septet.domain.plans import CHECK_FORMS, Plan, parse_plan
 from septet.domain.teams import ALIASES, ROLES, Allowance, Edge, RoleSpec, TeamSpec
 from septet.errors import BadConfig
-from septet.settings.team_files import MemberForm, TeamForm, complete, load_team
+from septet.settings.team_files import MemberForm, TeamForm, check_team, load_team
 from septet.team.graph import GUARDS
 from septet.ways.table import TEAMS, way_names
 
@@ -75,7 +75,7 @@ def test_the_example_of_the_page_is_a_team(tmp_path: Path) -> None:
 
 def test_the_group_chat_of_the_page_is_a_team(tmp_path: Path) -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "teams.md").read_text()
-    team = complete(load_team(write(tmp_path, page.partition("```yaml\n")[2].partition("```")[0])))
+    team = check_team(load_team(write(tmp_path, page.partition("```yaml\n")[2].partition("```")[0])))
     assert [one.name for one in team.members] == ["Boss", "Ann", "Cody", "runner"]
     assert [guard for guard in GUARDS if f"`{guard}`" not in page] == []
     assert [alias for alias in ALIASES if f"`{alias}`" not in page] == []
@@ -120,7 +120,7 @@ def test_what_is_no_host_is_refused(tmp_path: Path, written: str) -> None:
         ("floor: pair\nmembers: [{role: manager}, {role: coder}]", "has no runner"),
         (
             "floor: plan\nmembers: [{role: planner}, {role: planner, name: other}]",
-            "the floor plan can do with one planner",
+            "the floor plan can have only one planner",
         ),
     ],
 )
@@ -128,22 +128,22 @@ def test_a_team_that_cannot_work_is_refused_before_it_begins(
     tmp_path: Path, text: str, complaint: str
 ) -> None:
     with pytest.raises(BadConfig) as caught:
-        complete(load_team(write(tmp_path, text)))
+        check_team(load_team(write(tmp_path, text)))
     assert complaint in str(caught.value)
 
 
 @pytest.mark.parametrize("team", TEAMS.values(), ids=TEAMS)
 def test_the_teams_that_come_along_can_work(team: TeamSpec) -> None:
-    assert complete(team) == team
+    assert check_team(team) == team
 
 
 def test_members_of_a_floor_that_goes_by_role_keep_their_names_as_titles(tmp_path: Path) -> None:
     text = "floor: plan\nmembers: [{role: planner, name: ada}]"
-    assert complete(load_team(write(tmp_path, text))).members == (
+    assert check_team(load_team(write(tmp_path, text))).members == (
         RoleSpec(name="planner", role="planner", title="ada"),
     )
     talk = "floor: round_robin\nmembers: [{role: coder, name: ada}]"
-    assert complete(load_team(write(tmp_path, talk))).members == (RoleSpec(name="ada", role="coder"),)
+    assert check_team(load_team(write(tmp_path, talk))).members == (RoleSpec(name="ada", role="coder"),)
 
 
 @pytest.mark.parametrize("name", ["node", "data", "api"])
@@ -166,7 +166,7 @@ members:
 
 
 def test_a_group_chat_may_say_who_follows_whom(tmp_path: Path) -> None:
-    ann, bob, *_, exemplar = complete(load_team(write(tmp_path, CLUB))).members
+    ann, bob, *_, exemplar = check_team(load_team(write(tmp_path, CLUB))).members
     assert ann.next == (Edge(to="Bob"), Edge(to="runner", when="unrun"))
     assert (bob.next, exemplar.next) == ((Edge(to="Ann"),), (Edge(to="coder"),))
 
@@ -179,7 +179,7 @@ def test_roles_go_by_the_names_of_other_projects_too(tmp_path: Path) -> None:
         ("examplar", "exemplar"),
     ]
     pair = "floor: pair\nmembers: [{role: admin}, {role: coder}, {role: runner}, {role: examplar}]"
-    boss, *_, exemplar = complete(load_team(write(tmp_path, pair))).members
+    boss, *_, exemplar = check_team(load_team(write(tmp_path, pair))).members
     assert (boss.name, boss.title) == ("manager", "admin")
     assert (exemplar.name, exemplar.title) == ("exemplar", "examplar")
 

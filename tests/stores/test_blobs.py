@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from septet.errors import LogDamaged, StoreFailed
-from septet.stores.blobs import FolderBlobs, sweep_blobs
+from septet.stores.blobs import FolderBlobs, delete_unused_blobs
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ async def test_a_changed_file_is_found_out_and_mended_by_putting_it_again(tmp_pa
     address = await blobs.put(b"content")
     files(tmp_path)[0].write_bytes(b"c0ntent")
 
-    with pytest.raises(LogDamaged, match="does not fit"):
+    with pytest.raises(LogDamaged, match="does not match"):
         await blobs.get(address)
 
     assert await blobs.put(b"content") == address
@@ -66,10 +66,10 @@ async def test_a_full_disk_leaves_no_half_file(small_disk: Callable[[str], Path]
 async def test_nothing_is_swept_while_somebody_may_name_a_new_content(tmp_path: Path) -> None:
     blobs = FolderBlobs(tmp_path)
     await blobs.put(b"about to be named")
-    assert sweep_blobs(tmp_path, set) is None
+    assert delete_unused_blobs(tmp_path, set) is None
     assert len(files(tmp_path)) == 1
     blobs.close()
-    assert sweep_blobs(tmp_path, set) == len(b"about to be named")
+    assert delete_unused_blobs(tmp_path, set) == len(b"about to be named")
     assert files(tmp_path) == []
     await blobs.put(b"about to be named")
     assert len(files(tmp_path)) == 1
@@ -80,6 +80,6 @@ async def test_what_is_used_stays(tmp_path: Path) -> None:
     blobs = FolderBlobs(tmp_path)
     used, _ = await blobs.put(b"used"), await blobs.put(b"unused")
     blobs.close()
-    assert sweep_blobs(tmp_path, lambda: {used}) == len(b"unused")
+    assert delete_unused_blobs(tmp_path, lambda: {used}) == len(b"unused")
     assert await blobs.get(used) == b"used"
-    assert sweep_blobs(tmp_path / "none", set) == 0
+    assert delete_unused_blobs(tmp_path / "none", set) == 0

@@ -30,7 +30,7 @@ async def failure_of_reading(path: Path) -> SeptetError:
 
 
 async def failure_of_appending(path: Path) -> SeptetError:
-    async with open_store(path, patience=0.2) as store:
+    async with open_store(path, busy_timeout=0.2) as store:
         with pytest.raises(StoreFailed) as caught:
             await store.append("clock", HELLO, after=None)
     return caught.value
@@ -154,7 +154,7 @@ async def test_a_log_that_stays_locked_is_named_and_works_again_later(tmp_path: 
     await fill(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    async with open_store(path, patience=0.1) as store:
+    async with open_store(path, busy_timeout=0.1) as store:
         with pytest.raises(StoreFailed, match="locked"):
             await store.append("clock", HELLO, after=5)
         assert len(await store.read("clock")) == 5

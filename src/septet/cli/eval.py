@@ -65,9 +65,9 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
     from septet.cli.output import print_text, put_exactly
     from septet.evaluation.report import report_text
     from septet.evaluation.suites import read_suite, sample
-    from septet.settings.team_files import complete, load_team
+    from septet.settings.team_files import check_team, load_team
 
-    chosen, loaded = sample(read_suite(suite), tasks, seed), complete(load_team(team))
+    chosen, loaded = sample(read_suite(suite), tasks, seed), check_team(load_team(team))
 
     async def work() -> "Report":
         order = Order(Path(suite).name, chosen, model, loaded, MODES[mode], jobs, out, against, html)

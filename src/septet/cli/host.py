@@ -40,7 +40,7 @@ from septet.cluster.status import ChatStatus, HostStatus, host_status
 from septet.common.text import pluralize, printable
 from septet.domain.presence import Participant
 from septet.errors import BadUsage
-from septet.settings.group_chats import each_by_its_own
+from septet.settings.group_chats import without_models
 from septet.settings.team_files import load_team
 from septet.wiring.cluster import Membership, open_cluster, serve_roles
 from septet.wiring.handle import settle
@@ -175,7 +175,7 @@ def run_conductor(server: ConnectOptions, goal: str | None, name: str, team: str
         goal, server = server.url, replace(server, url="")
     spec = load_team(team)
     if server.config is not None:
-        configured = each_by_its_own(load_group_chat(server.config).team)
+        configured = without_models(load_group_chat(server.config).team)
         spec = configured if team == "iterate" else spec
     endpoint = endpoint_of(server)
     settle()

@@ -179,7 +179,7 @@ class NetworkAccess(click.ParamType["Network"]):
     name = "hosts"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "Network":
-        from septet.common.hosts import host_trouble
+        from septet.common.hosts import host_error
 
         hosts = [host.strip().lower() for host in str(value).split(",") if host.strip()]
         if hosts == ["on"]:
@@ -187,7 +187,7 @@ class NetworkAccess(click.ParamType["Network"]):
         if hosts in (["off"], []):
             return "off"
         mixed = f"'{value}' mixes on or off with hosts" if {"on", "off"} & set(hosts) else ""
-        problems = filter(None, [mixed, *(host_trouble(host) for host in hosts)])
+        problems = filter(None, [mixed, *(host_error(host) for host in hosts)])
         if problem := next(problems, ""):
             self.fail(f"{problem}; write off, on, or api.example.org,localhost:8000", param, ctx)
         return tuple(hosts)

@@ -33,11 +33,11 @@ def run(
     """
     from septet.cli.start import Start, begin, repository_here
     from septet.cli.watch import run_chat
-    from septet.settings.team_files import complete, load_team
+    from septet.settings.team_files import check_team, load_team
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
         goal = sys.stdin.read(1 << 21)
-    chosen = complete(load_team(team or ("assistant" if options.files.data else "iterate")))
+    chosen = check_team(load_team(team or ("assistant" if options.files.data else "iterate")))
     return run_chat(begin(goal, chosen, Start(workspace or repository_here(), name, plan), options), options)
 
 
@@ -55,12 +55,12 @@ def project(name: str, goal: str | None, workspace: Path | None, team: str, opti
     """
     from septet.cli.start import Start, begin_or_resume
     from septet.cli.watch import run_chat
-    from septet.settings.team_files import complete, load_team
+    from septet.settings.team_files import check_team, load_team
 
     if goal == "-":
         goal = sys.stdin.read(1 << 21)
     return run_chat(
-        begin_or_resume(goal, complete(load_team(team)), Start(workspace, name), options), options
+        begin_or_resume(goal, check_team(load_team(team)), Start(workspace, name), options), options
     )
 
 

@@ -25,7 +25,7 @@ from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage, Conflict
-from septet.settings.group_chats import each_by_its_own
+from septet.settings.group_chats import without_models
 from septet.team.questions import question, read_answer
 from septet.ways.endings import is_over
 from septet.ways.table import thinkers
@@ -58,7 +58,7 @@ def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> P
     Contradictory options raise at once; other obstacles before a model is searched for.
     """
     plan = read_plan(start.plan) if start.plan else None
-    team = each_by_its_own(team) if team.config and options.model.model else team
+    team = without_models(team) if team.config and options.model.model else team
     check_questions(team, options.consent)
     if is_given("model"):
         check_model(team, options.model.model)

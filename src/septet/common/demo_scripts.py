@@ -1,4 +1,4 @@
-"""The demos that come with the program: where their scripts are, and what they are called."""
+"""The demos in the package: the folder of their scripts, and their names."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""YAML files that people write, read into values; what is wrong with them is said with path and line."""
+"""Reads YAML files that people write into values; errors name the path and the line."""
 
 import re
 from difflib import get_close_matches
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from yaml.nodes import Node
 
 T = TypeVar("T")
-LARGEST = 8 << 20
-UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]+)`")
-PLACE = re.compile(r" - at `(?:key in )?\$(?P<path>[^`]*)`")
+MAX_BYTES = 8 << 20
+UNKNOWN_FIELD = re.compile(r"unknown field `(?P<key>[^`]+)`")
+ERROR_PATH = re.compile(r" - at `(?:key in )?\$(?P<path>[^`]*)`")
 
 
 def read_document(path: Path, form: type[T]) -> T:
-    """The file's content as a value of that form."""
+    """Read a file as a value of the given type."""
     return parse_document(read_text(path), form, str(path))
 
 
 def read_text(path: Path) -> str:
     try:
-        if path.stat().st_size > LARGEST:
-            raise BadConfig(f"{path} has more than {LARGEST >> 20} MiB", "is it the right file?")
+        if path.stat().st_size > MAX_BYTES:
+            raise BadConfig(f"{path} has more than {MAX_BYTES >> 20} MiB", "is it the right file?")
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise BadConfig(f"{path} cannot be read: {error.strerror}", "check the path") from error
@@ -45,7 +45,7 @@ def parse_document(text: str, form: type[T], name: str) -> T:
     except yaml.YAMLError as error:
         raise BadConfig(f"{name}: not valid YAML ({error})", "is it the right file?") from error
     if has_alias(root):
-        raise BadConfig(f"{name}: YAML aliases are not read here", "write the value out")
+        raise BadConfig(f"{name}: YAML aliases are not allowed", "write the value out")
     try:
         return msgspec.yaml.decode(text, type=form)
     except msgspec.ValidationError as error:
@@ -53,35 +53,35 @@ def parse_document(text: str, form: type[T], name: str) -> T:
 
 
 def has_alias(root: "Node | None") -> bool:
-    """A node that is reached twice: a few lines of aliases can stand for gigabytes."""
+    """Whether a node is reached twice: a few lines of aliases can expand to gigabytes."""
     seen: set[int] = set()
-    waiting = [root] if root else []
-    while waiting:
-        node = waiting.pop()
+    queue = [root] if root else []
+    while queue:
+        node = queue.pop()
         if id(node) in seen:
             return True
         seen.add(id(node))
-        waiting += [inner for _, inner in children_of(node).values()]
+        queue += [inner for _, inner in children_of(node).values()]
     return False
 
 
 def children_of(node: "Node | None") -> "dict[str, tuple[Node, Node]]":
-    """What stands inside a node, by key or position: the node that names it and its value."""
+    """The children of a node, by key or index: the node of the key and that of the value."""
     from yaml.nodes import MappingNode, SequenceNode
 
     if isinstance(node, MappingNode):
         return {str(key.value): (key, value) for key, value in node.value}
     if isinstance(node, SequenceNode):
-        return {str(place): (value, value) for place, value in enumerate(node.value)}
+        return {str(index): (value, value) for index, value in enumerate(node.value)}
     return {}
 
 
 def validation_error(message: str, root: "Node | None", form: type, name: str) -> BadConfig:
-    """The library's words, with the line that they are about and the nearest right name."""
-    found = PLACE.search(message)
-    unknown = UNKNOWN.search(message)
-    path = found["path"] if found else ""
-    cause = PLACE.sub("", message)
+    """The library's message, with its line in the file and the closest valid name."""
+    location = ERROR_PATH.search(message)
+    unknown = UNKNOWN_FIELD.search(message)
+    path = location["path"] if location else ""
+    cause = ERROR_PATH.sub("", message)
     if unknown:
         key = unknown["key"]
         line = line_of(root, [*steps(path), key])
@@ -95,23 +95,23 @@ def validation_error(message: str, root: "Node | None", form: type, name: str) -
 
 
 def steps(path: str) -> list[str]:
-    """`.members[0].name` as keys and positions."""
+    """Split `.members[0].name` into keys and indices."""
     return re.findall(r"[^.\[\]]+", path)
 
 
 def line_of(node: "Node | None", path: list[str]) -> int:
-    """The line of the place that a path names, as far down as it exists."""
+    """The line of the node at a path, as far down as it exists."""
     lines = [node.start_mark.line + 1 if node and node.start_mark else 1]
     for step in path:
         children = children_of(node)
         if step not in children:
             break
-        head, node = children[step]
-        lines.append(head.start_mark.line + 1 if head.start_mark else lines[-1])
+        key, node = children[step]
+        lines.append(key.start_mark.line + 1 if key.start_mark else lines[-1])
     return lines[-1]
 
 
 def known_names(form: type) -> list[str]:
-    """All field names that a form and the forms inside it know."""
+    """All field names of a type and the types inside it."""
     parts = msgspec.json.schema(form).get("$defs", {})
     return [name for part in parts.values() for name in part.get("properties", {})]

@@ -1,4 +1,4 @@
-"""Which program runs a file, by how its name ends; a team may know more."""
+"""The program that runs a file, by its suffix; a team can add more."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ LANGUAGES: Mapping[str, str] = {
 
 
 def runner_of(path: str, languages: Mapping[str, str] | None = None) -> str:
-    """The beginning of the command line that runs the file; empty where nothing is known of its kind."""
+    """The beginning of the command line that runs the file; empty if its suffix is unknown."""
     name = path.rsplit("/", 1)[-1]
-    ending = f".{name.rpartition('.')[2].lower()}" if "." in name else ""
-    return {**LANGUAGES, **(languages or {})}.get(ending, "")
+    suffix = f".{name.rpartition('.')[2].lower()}" if "." in name else ""
+    return {**LANGUAGES, **(languages or {})}.get(suffix, "")

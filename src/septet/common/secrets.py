@@ -1,12 +1,12 @@
-"""What looks like a secret: files by their names, texts by the keys and tokens that stand in them.
+"""Recognises secrets: files by their names, texts by the keys and tokens in them.
 
-It goes by looks and cannot know every secret; code is judged by its text alone.
+These are heuristics and cannot find every secret; files of code are judged by their text alone.
 """
 
 import re
 
 WORD_START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
-"""Not in the middle of a word; an escaped line end, as JSON within a text has it, is no part of one."""
+"""Not in the middle of a word; an escaped line end (`\\n`), as in JSON, does not count as part of one."""
 TOKENS = (
     r"gh[a-z]_[A-Za-z0-9]{20,}",
     r"github_pat_\w{20,}",
@@ -16,15 +16,15 @@ TOKENS = (
     r"xox[a-z]-[\w-]{10,}",
     r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
 )
-"""Shapes that nothing else has."""
-MIXED = r"(?=[A-Za-z_-]{0,80}\d)(?=[a-z0-9_-]{0,80}[A-Z])[A-Za-z0-9_-]{20,}"
-LIKELY = rf"(?:sk|rk|gsk|xai|nvapi|glpat|pypi|dop_v1|hf|npm)[-_]{MIXED}"
+"""Shapes that only tokens have."""
+MIXED_CHARACTERS = r"(?=[A-Za-z_-]{0,80}\d)(?=[a-z0-9_-]{0,80}[A-Z])[A-Za-z0-9_-]{20,}"
+PREFIXED_TOKEN = rf"(?:sk|rk|gsk|xai|nvapi|glpat|pypi|dop_v1|hf|npm)[-_]{MIXED_CHARACTERS}"
 PRIVATE_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:\s|\\[nrt])+[A-Za-z0-9+/=]{8,}"
-SECRET_TEXT = re.compile(f"{PRIVATE_KEY}|{WORD_START}(?:{'|'.join([*TOKENS, LIKELY])})")
+SECRET_TEXT = re.compile(f"{PRIVATE_KEY}|{WORD_START}(?:{'|'.join([*TOKENS, PREFIXED_TOKEN])})")
 
-EXAMPLE_ENDINGS = ("example", "sample", "template", "dist", "defaults")
-"""Ends of names of files that show how such a file looks."""
-CODE_ENDINGS = (
+EXAMPLE_SUFFIXES = ("example", "sample", "template", "dist", "defaults")
+"""Suffixes of files that show the form of such a file."""
+CODE_SUFFIXES = (
     "py",
     "pyi",
     "js",
@@ -56,14 +56,14 @@ SENSITIVE_NAME = re.compile(
 
 
 def is_secret_name(path: str) -> bool:
-    """Whether a file of that name usually holds something that nobody else should see."""
+    """Whether a file of that name usually contains secrets."""
     *folders, name = path.split("/")
-    ending = name.rpartition(".")[2].lower()
+    suffix = name.rpartition(".")[2].lower()
     if any(folder in SECRET_FOLDERS for folder in folders):
         return True
-    return SENSITIVE_NAME.fullmatch(name) is not None and ending not in (*EXAMPLE_ENDINGS, *CODE_ENDINGS)
+    return SENSITIVE_NAME.fullmatch(name) is not None and suffix not in (*EXAMPLE_SUFFIXES, *CODE_SUFFIXES)
 
 
-def holds_secret(text: str) -> bool:
-    """Whether a private key or an access token plainly stands in it."""
+def contains_secret(text: str) -> bool:
+    """Whether the text contains a private key or an access token."""
     return SECRET_TEXT.search(text) is not None

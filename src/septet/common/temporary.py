@@ -1,8 +1,7 @@
-"""Folders in the system's temporary folder that go with their owner; the next start sweeps those of a killed one.
+"""Temporary folders that are removed with their owner; the next start removes those of a killed process.
 
-Each is locked by who made it. A process that ends in whatever way loses its locks, so that a folder whose lock can be
-had has no owner: that holds across containers that share the folder and never takes a reused process number for a
-living owner.
+Each is locked by its owner. The kernel releases the locks of a process that ends, so a folder that can be locked has no
+owner. Unlike a check by pid, this works across containers that share the folder and is not fooled by reused pids.
 """
 
 import atexit
@@ -17,8 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_OURS = re.compile(r"septet-(?:temporary|passing)-[a-z]+-[a-z0-9_]{8}")
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_NAME = re.compile(r"septet-(?:temporary|passing)-[a-z]+-[a-z0-9_]{8}")
+_OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class TemporaryFolder:
 
 
 def make_temporary_folder(kind: str) -> TemporaryFolder:
-    """A new one. Whoever sweeps may have seen it before it was locked: then it is gone, and another is made."""
+    """Create a folder. Another process may remove it as stale before we lock it; then create another one."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"septet-temporary-{kind}-"))
         with suppress(FileNotFoundError, BlockingIOError):
@@ -44,37 +43,37 @@ def make_temporary_folder(kind: str) -> TemporaryFolder:
 
 @contextmanager
 def temporary_folder(kind: str) -> Generator[Path]:
-    """One for as long as the context lasts."""
-    made = make_temporary_folder(kind)
+    """A folder until the context ends."""
+    folder = make_temporary_folder(kind)
     try:
-        yield made.path
+        yield folder.path
     finally:
-        made.remove()
+        folder.remove()
 
 
 def process_folder(kind: str) -> Path:
-    """One for as long as this process lasts, which others may read."""
-    made = make_temporary_folder(kind)
-    atexit.register(made.remove)
-    made.path.chmod(0o755)
-    return made.path
+    """A folder until this process ends, readable by other users."""
+    folder = make_temporary_folder(kind)
+    atexit.register(folder.remove)
+    folder.path.chmod(0o755)
+    return folder.path
 
 
-def sweep_temporary_folders() -> None:
-    """Take away the folders of this user that nobody holds."""
+def remove_stale_folders() -> None:
+    """Remove this user's folders that no process holds."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
-            if _OURS.fullmatch(entry.name):
+            if _FOLDER_NAME.fullmatch(entry.name):
                 with suppress(OSError):
-                    _sweep(Path(entry.path))
+                    _remove_if_stale(Path(entry.path))
 
 
-def _sweep(path: Path) -> None:
-    seen = path.lstat()
-    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
+def _remove_if_stale(path: Path) -> None:
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         return
-    if not seen.st_mode & stat.S_IRUSR:
-        path.chmod(0o700)  # a program that ran there may have shut it
+    if not status.st_mode & stat.S_IRUSR:
+        path.chmod(0o700)  # a program that ran there may have changed its mode
     lock = _lock(path, fcntl.LOCK_EX)
     try:
         remove_folder(path)
@@ -83,8 +82,8 @@ def _sweep(path: Path) -> None:
 
 
 def _lock(path: Path, kind: int) -> int:
-    """Its descriptor, locked, if the folder is still there then; an OSError otherwise."""
-    lock = os.open(path, _FOLDER)
+    """Open and lock a folder. Raises OSError if it is locked or no longer exists."""
+    lock = os.open(path, _OPEN_FLAGS)
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(lock), path.lstat()):
@@ -96,7 +95,7 @@ def _lock(path: Path, kind: int) -> int:
 
 
 def remove_folder(path: Path) -> None:
-    """With all that is in it, also what a program has shut; links are never followed."""
+    """Remove a folder with its contents, also unreadable folders; links are never followed."""
     shutil.rmtree(path, ignore_errors=True)
     if not path.exists():
         return

@@ -1,4 +1,4 @@
-"""The distributed group chat's own `config.yaml`, read as it stands: host, manager, writer, editor, client."""
+"""Reads the `config.yaml` of AutoGen's distributed group chat unchanged: host, manager, writer, editor, client."""
 
 import re
 from collections.abc import Mapping
@@ -15,13 +15,18 @@ from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.errors import BadConfig
 from septet.ways.table import TEAMS
 
-MARK = re.compile(r"^(group_chat_manager|writer_agent|editor_agent|client_config)\s*:", re.MULTILINE)
+SECTION = re.compile(r"^(group_chat_manager|writer_agent|editor_agent|client_config)\s*:", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{[^}]*\}")
-LAST_PORT = 65535
-IDENTITY = "DefaultAzureCredential"
-ADDRESSES = {"OPENAI_BASE_URL": "OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT": "AZURE_OPENAI_API_KEY"}
-"""Where a server is named, and where its key."""
-OWN_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com", "api.openai.com")
+MAX_PORT = 65535
+AZURE_IDENTITY = "DefaultAzureCredential"
+KEY_VARIABLES = {"OPENAI_BASE_URL": "OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT": "AZURE_OPENAI_API_KEY"}
+"""Variables of addresses, and the variables of the keys for them."""
+TRUSTED_HOSTS = (
+    ".openai.azure.com",
+    ".cognitiveservices.azure.com",
+    ".services.ai.azure.com",
+    "api.openai.com",
+)
 
 
 class HostForm(Value, forbid_unknown_fields=True):
@@ -53,7 +58,7 @@ class UiForm(Value, forbid_unknown_fields=True):
 
 
 class TokenProviderForm(Value, forbid_unknown_fields=True):
-    """AutoGen's way of saying that the machine's Azure identity is the credential."""
+    """AutoGen's form for the machine's Azure identity as credential."""
 
     provider: str = ""
     config: Mapping[str, str | tuple[str, ...]] = {}
@@ -65,7 +70,7 @@ class TokenProviderForm(Value, forbid_unknown_fields=True):
 
 
 class ClientForm(Value, forbid_unknown_fields=True):
-    """What the members think with: Azure where an endpoint or a deployment is named, else OpenAI's wire."""
+    """The model of the members: Azure if an endpoint or a deployment is named, else the OpenAI API."""
 
     model: str = ""
     azure_endpoint: str = ""
@@ -92,7 +97,7 @@ class GroupChatForm(Value, forbid_unknown_fields=True):
 
 
 class GroupChatFile(Value):
-    """What such a file says. `environment` is what its client section sets where the real environment does not."""
+    """The content of such a file. `environment` are variables of its client section; the real environment wins."""
 
     hostname: str
     port: int
@@ -101,7 +106,7 @@ class GroupChatFile(Value):
 
 
 def is_group_chat(text: str) -> bool:
-    return MARK.search(text) is not None
+    return SECTION.search(text) is not None
 
 
 def read_group_chat(path: Path) -> GroupChatFile:
@@ -112,8 +117,8 @@ def parse_group_chat(text: str, source: str) -> GroupChatFile:
     form = parse_document(text, GroupChatForm, source)
     if form.group_chat_manager.max_rounds < 1:
         raise BadConfig(f"{source}: group_chat_manager.max_rounds must be 1 or more", "fix that value")
-    if not 0 <= form.host.port <= LAST_PORT:
-        raise BadConfig(f"{source}: {form.host.port} is no port", "fix host.port")
+    if not 0 <= form.host.port <= MAX_PORT:
+        raise BadConfig(f"{source}: {form.host.port} is not a valid port", "fix host.port")
     if not form.host.hostname.strip():
         raise BadConfig(f"{source}: host.hostname is empty", "write localhost or an address")
     check_client(form.client_config, source)
@@ -126,40 +131,43 @@ def parse_group_chat(text: str, source: str) -> GroupChatFile:
 
 
 def check_client(client: ClientForm, source: str) -> None:
-    """What a client section says must be possible, and one thing."""
+    """Raise BadConfig if values of the client section are invalid or contradict each other."""
     for name, value in (("timeout", client.timeout), ("max_tokens", client.max_tokens)):
         if value is not None and value <= 0:
             raise BadConfig(f"{source}: client_config.{name} must be greater than 0", "fix that value")
     provider = client.azure_ad_token_provider
     if not provider:
         return
-    kind = provider if isinstance(provider, str) else provider.config.get("provider_kind", IDENTITY)
-    if kind != IDENTITY:
-        raise BadConfig(f"{source}: azure_ad_token_provider can be only {IDENTITY}", "or use azure_ad_token")
+    kind = provider if isinstance(provider, str) else provider.config.get("provider_kind", AZURE_IDENTITY)
+    if kind != AZURE_IDENTITY:
+        raise BadConfig(
+            f"{source}: azure_ad_token_provider can be only {AZURE_IDENTITY}", "or use azure_ad_token"
+        )
     if client.api_key or client.azure_ad_token:
         other = "api_key" if client.api_key else "azure_ad_token"
         raise BadConfig(f"{source}: {other} and azure_ad_token_provider cannot be combined", "leave out one")
 
 
 def team_from_group_chat(form: GroupChatForm, path: Path) -> TeamSpec:
-    told = {
+    instructions = {
         "writer": form.writer_agent.system_message,
         "editor": form.editor_agent.system_message,
     }
     built_in = TEAMS["writer-editor"]
     members = tuple(
-        with_part(member, told.get(member.role, ""), form.client_config) for member in built_in.members
+        with_settings(member, instructions.get(member.role, ""), form.client_config)
+        for member in built_in.members
     )
     budget = Budget(rounds=form.group_chat_manager.max_rounds)
     return replace(built_in, name=path.stem, members=members, budget=budget, config=str(path.absolute()))
 
 
-def with_part(member: RoleSpec, told: str, client: ClientForm) -> RoleSpec:
+def with_settings(member: RoleSpec, instructions: str, client: ClientForm) -> RoleSpec:
     if member.stands_for_person:
         return member
     return replace(
         member,
-        instructions=told or member.instructions,
+        instructions=instructions or member.instructions,
         model=model_names(client),
         temperature=client.temperature,
         max_tokens=client.max_tokens,
@@ -168,7 +176,7 @@ def with_part(member: RoleSpec, told: str, client: ClientForm) -> RoleSpec:
 
 
 def model_names(client: ClientForm) -> tuple[str, ...]:
-    """Nothing where the file still holds the placeholders it came with: the model is chosen as in any other chat."""
+    """The model; empty if the file still has its placeholders: then it is chosen as in any other chat."""
     azure = client.azure_endpoint or client.azure_deployment
     name = client.azure_deployment or client.model
     if not name or PLACEHOLDER.search(name):
@@ -179,7 +187,7 @@ def model_names(client: ClientForm) -> tuple[str, ...]:
 def client_variables(client: ClientForm) -> dict[str, str]:
     azure = client.azure_endpoint or client.azure_deployment
     key = client.api_key or ""
-    named = (
+    variables = (
         {
             "AZURE_OPENAI_ENDPOINT": client.azure_endpoint,
             "OPENAI_API_VERSION": client.api_version,
@@ -189,32 +197,32 @@ def client_variables(client: ClientForm) -> dict[str, str]:
         if azure
         else {"OPENAI_BASE_URL": client.base_url, "OPENAI_API_KEY": key}
     )
-    return {name: value for name, value in named.items() if value and not PLACEHOLDER.search(value)}
+    return {name: value for name, value in variables.items() if value and not PLACEHOLDER.search(value)}
 
 
-def client_environment(found: GroupChatFile, environment: Mapping[str, str]) -> dict[str, str]:
-    """What the file adds to an environment, which wins. An address of the file gets the file's key and no other.
+def client_environment(file: GroupChatFile, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the file adds to an environment, which wins. An address in the file gets only the file's key.
 
-    Raises BadConfig where a key of the person's own would go to an address that only the file names.
+    Raises BadConfig if a key of the person would be sent to an address that only the file names.
     """
-    added = {name: value for name, value in found.environment.items() if not environment.get(name)}
-    for address, key in ADDRESSES.items():
+    added = {name: value for name, value in file.environment.items() if not environment.get(name)}
+    for address, key in KEY_VARIABLES.items():
         if address not in added:
             continue
-        if key in found.environment:
-            added[key] = found.environment[key]
+        if key in file.environment:
+            added[key] = file.environment[key]
         elif not is_trusted(added[address]):
-            cause = f"the file of the team {found.team.name} names {added[address]} and no api_key"
+            cause = f"the file of the team {file.team.name} names {added[address]} and no api_key"
             raise BadConfig(cause, f"put the key of that server into it, or set {address} yourself")
     return added
 
 
 def is_trusted(address: str) -> bool:
-    """Servers that a person's own key is made for, and those of this machine."""
+    """Whether the person's own key may be sent there: to OpenAI, Azure or this machine."""
     host = urlsplit(address).hostname or ""
-    return host.endswith(OWN_HOSTS) or is_loopback(host)
+    return host.endswith(TRUSTED_HOSTS) or is_loopback(host)
 
 
-def each_by_its_own(team: TeamSpec) -> TeamSpec:
-    """On many machines every process reads the file itself, or is told otherwise: the chat names no models."""
+def without_models(team: TeamSpec) -> TeamSpec:
+    """The team without models and file: in a cluster each process chooses its models itself."""
     return replace(team, members=tuple(replace(member, model=()) for member in team.members), config="")

@@ -1,4 +1,4 @@
-"""Where Septet keeps its own things: never in the person's tree, and made only when something is written."""
+"""The folders for Septet's own files: never in the person's project, and created only when something is written."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from septet.common.values import Value
 
 
 class Home(Value):
-    """`SEPTET_HOME` moves all of it; else the platform's own folders are used."""
+    """Under `SEPTET_HOME`, if it is set; else in the platform's usual folders."""
 
     data: Path
     config: Path

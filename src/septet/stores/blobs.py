@@ -1,4 +1,4 @@
-"""Blobs as files of a folder, each under the sha256 of its content; what no chat names any more can be swept away."""
+"""Blobs as files in a folder, named by the sha256 of their content; those that no chat refers to can be deleted."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from tempfile import NamedTemporaryFile
 import anyio
 
 from septet.errors import LogDamaged, StoreFailed
-from septet.stores.sqlite import BUSY_TIMEOUT, open_reader, translated_errors
+from septet.stores.sqlite import BUSY_TIMEOUT, open_reader, store_errors
 
 ADDRESS = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 MANIFEST = re.compile(rb'"manifest":"([0-9a-f]{64})"')
@@ -22,9 +22,9 @@ Addresses = Callable[[], set[str]]
 
 
 class FolderBlobs:
-    """`ab/cdef…`: two letters of the address are the folder. The folder is made by the first `put`.
+    """Stores blobs as `ab/cdef…`: the first two digits of the address are the folder. The first `put` creates it.
 
-    From then on until `close` nothing is swept away: an event that names a content may be under way.
+    From then on until `close` no unused blobs can be deleted: an event that refers to a new blob may not be stored yet.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,28 +69,28 @@ class FolderBlobs:
         try:
             content = path.read_bytes()
         except FileNotFoundError as error:
-            raise LogDamaged(f"the content {path} is missing", "restore it from a backup") from error
+            raise LogDamaged(f"the blob {path} is missing", "restore it from a backup") from error
         except OSError as error:
             raise StoreFailed(
                 f"{path} cannot be read ({error.strerror})", "check the folder and its permissions"
             ) from error
         if sha256(content).hexdigest() != address:
-            raise LogDamaged(f"the content {path} does not fit its address", "restore it from a backup")
+            raise LogDamaged(f"the blob {path} does not match its address", "restore it from a backup")
         return content
 
     def _path(self, address: str) -> Path:
         if len(address) != 64 or not set(address) <= set("0123456789abcdef"):
-            raise LogDamaged(f"'{address[:80]}' is not the address of a content", "restore the log")
+            raise LogDamaged(f"'{address[:80]}' is not the address of a blob", "restore the log")
         return self._folder / address[:2] / address[2:]
 
 
 def is_intact(path: Path, address: str) -> bool:
-    """Whether the content is there already; a damaged one is written again."""
+    """Whether the blob exists with the right content; a damaged one is written again."""
     return path.exists() and sha256(path.read_bytes()).hexdigest() == address
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Durable and atomic: another reader sees all of it or nothing, after a power cut too."""
+    """Write durably and atomically: a reader sees all of it or nothing, even after a power failure."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
         try:
@@ -109,21 +109,21 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def addresses_in_log(database: Path, blobs: Path) -> set[str]:
-    """Every address that the log names, itself or by a snapshot's list of entries."""
-    found: set[bytes] = set()
-    lists: set[bytes] = set()
+    """Every address in the log, directly or in the manifest of a snapshot."""
+    addresses: set[bytes] = set()
+    manifests: set[bytes] = set()
     reader = open_reader(database, BUSY_TIMEOUT)
     if reader is None:
         return set()
-    with translated_errors(database), closing(reader):
+    with store_errors(database), closing(reader):
         for data in events(reader):
-            found.update(ADDRESS.findall(data))
-            lists.update(MANIFEST.findall(data))
-    for address in lists:
+            addresses.update(ADDRESS.findall(data))
+            manifests.update(MANIFEST.findall(data))
+    for address in manifests:
         path = blobs / address[:2].decode() / address[2:].decode()
         if path.exists():
-            found.update(ADDRESS.findall(path.read_bytes()))
-    return {address.decode() for address in found}
+            addresses.update(ADDRESS.findall(path.read_bytes()))
+    return {address.decode() for address in addresses}
 
 
 def events(reader: sqlite3.Connection) -> Iterator[bytes]:
@@ -131,23 +131,25 @@ def events(reader: sqlite3.Connection) -> Iterator[bytes]:
         yield data if isinstance(data, bytes) else str(data).encode()
 
 
-def sweep_blobs(folder: Path, used: Addresses) -> int | None:
-    """Delete what is not used and say how many bytes that frees; None while others may be putting something."""
+def delete_unused_blobs(folder: Path, used: Addresses) -> int | None:
+    """Delete unused blobs and return the number of bytes freed; None if another process may be adding blobs."""
     if not folder.is_dir():
         return 0
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return delete_unused(folder, used())
+        return delete_files(folder, used())
     except BlockingIOError:
         return None
     except OSError as error:
-        raise StoreFailed(f"{folder} cannot be swept ({error.strerror})", "check its permissions") from error
+        raise StoreFailed(
+            f"{folder} cannot be cleaned up ({error.strerror})", "check its permissions"
+        ) from error
     finally:
         os.close(handle)
 
 
-def delete_unused(folder: Path, used: set[str]) -> int:
+def delete_files(folder: Path, used: set[str]) -> int:
     freed = 0
     for path in folder.glob("[0-9a-f][0-9a-f]/*"):
         if path.parent.name + path.name not in used:

@@ -1,6 +1,7 @@
-"""Who works on a chat: a locked file for each, which the system frees when its process ends in whatever way.
+"""One lock file per chat (flock); the kernel releases it when the owning process ends, however it ends.
 
-The fence keeps the log whole where two conduct a chat; the lock keeps the second from buying answers in vain.
+The fence protects the log if two processes run a chat; the lock stops the second from paying for model answers it
+cannot store.
 """
 
 import fcntl
@@ -12,25 +13,25 @@ from pathlib import Path
 from septet.common.text import encode_token
 from septet.errors import Conflict
 
-LONGEST = 200
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+MAX_OWNER_BYTES = 200
+_OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class ChatLocks:
-    """The chats that this process works on, and the folder in which others of this machine see that."""
+    """The locks that this process holds; `folder` is shared by all processes of the machine."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._held: dict[str, int] = {}
 
     def acquire(self, chat: str) -> None:
-        """Have the chat to ourselves until it is released. Raises Conflict, which says who has it."""
+        """Lock the chat for this process. Raises Conflict naming the owner."""
         if chat not in self._held:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._held[chat] = self._lock(chat)
 
     def release(self, chat: str) -> None:
-        """Nothing where it is not ours."""
+        """Release the lock. Does nothing if we do not hold it."""
         if (handle := self._held.pop(chat, None)) is not None:
             self._path(chat).unlink(missing_ok=True)
             os.close(handle)
@@ -44,20 +45,20 @@ class ChatLocks:
 
     def _lock(self, chat: str) -> int:
         while True:
-            handle = os.open(self._path(chat), _OPEN, 0o600)
+            handle = os.open(self._path(chat), _OPEN_FLAGS, 0o600)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                owner = os.pread(handle, LONGEST, 0).decode(errors="replace")
+                owner = os.pread(handle, MAX_OWNER_BYTES, 0).decode(errors="replace")
                 os.close(handle)
                 raise conflict(chat, owner) from error
-            if self._is_there(chat, handle):
+            if self._still_linked(chat, handle):
                 os.ftruncate(handle, 0)
                 os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
                 return handle
-            os.close(handle)  # who had it took it away between our opening and our locking it
+            os.close(handle)  # the previous owner deleted the file between our open and our flock; try again
 
-    def _is_there(self, chat: str, handle: int) -> bool:
+    def _still_linked(self, chat: str, handle: int) -> bool:
         with suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(handle), self._path(chat).stat())
         return False

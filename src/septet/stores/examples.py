@@ -1,5 +1,5 @@
 """The exemplar's knowledge base: examples found by words (SQLite's full-text index, ranked by bm25, with identifiers
-split into words) and, where there is a model for it, by embeddings too.
+split into words) and, if there is an embedding model, by meaning too.
 """
 
 import logging
@@ -29,7 +29,7 @@ STOP_WORDS = frozenset(
     {"and", "are", "error", "exception", "file", "for", "in", "line", "not", "of", "the", "to", "with"}
 )
 MIN_OVERLAP = 0.5
-"""The share of a question's telling words that an example must hold to count as an answer."""
+"""The share of a question's keywords that an example must contain to count as an answer."""
 
 
 class FullTextExamples:
@@ -37,35 +37,35 @@ class FullTextExamples:
         self.path = path
 
     async def learn(self, examples: Iterable[Example]) -> int:
-        """Keep those that are new; says how many were."""
+        """Store the new examples; returns their number."""
         return await to_thread.run_sync(partial(self._learn, list(examples)))
 
     async def find(self, question: str) -> Example | None:
-        """The best answer, or none where nothing fits well enough."""
-        found = await self.candidates(question)
-        return found[0][1] if found else None
+        """The best match; None if nothing matches well enough."""
+        matches = await self.candidates(question)
+        return matches[0][1] if matches else None
 
     async def candidates(self, question: str) -> list[tuple[str, Example]]:
-        """Those that fit well enough by their words, with their digests, the best first."""
+        """The examples that match well enough by words, with their digests, best first."""
         return await to_thread.run_sync(partial(self._candidates, question))
 
     def _learn(self, examples: list[Example]) -> int:
         with self.database() as database, database:
             database.execute(TABLE)
             known = {digest for (digest,) in database.execute("SELECT digest FROM examples")}
-            fresh = {example_digest(one): one for one in examples if one.code.strip()}
-            new = {digest: one for digest, one in fresh.items() if digest not in known}
-            database.executemany(INSERT, [example_row(digest, one) for digest, one in new.items()])
+            given = {example_digest(example): example for example in examples if example.code.strip()}
+            new = {digest: example for digest, example in given.items() if digest not in known}
+            database.executemany(INSERT, [example_row(digest, example) for digest, example in new.items()])
             return len(new)
 
     def _candidates(self, question: str) -> list[tuple[str, Example]]:
-        asked = {word for word in words(question) if word not in STOP_WORDS}
-        if not asked or not self.path.exists():
+        keywords = {word for word in words(question) if word not in STOP_WORDS}
+        if not keywords or not self.path.exists():
             return []
         with self.database(writable=False) as database:
-            rows = database.execute(FIND, (" OR ".join(f'"{word}"' for word in sorted(asked)),)).fetchall()
-        fitting = [row for row in rows if len(asked & set(row[0].split())) / len(asked) >= MIN_OVERLAP]
-        return [(row[5], example_in(row)) for row in fitting]
+            rows = database.execute(FIND, (" OR ".join(f'"{word}"' for word in sorted(keywords)),)).fetchall()
+        matching = [row for row in rows if len(keywords & set(row[0].split())) / len(keywords) >= MIN_OVERLAP]
+        return [(row[5], example_in(row)) for row in matching]
 
     def by_digest(self, digests: Sequence[str]) -> list[tuple[str, Example]]:
         """The examples with these digests, in that order."""
@@ -75,7 +75,7 @@ class FullTextExamples:
 
     @contextmanager
     def database(self, writable: bool = True) -> Generator[sqlite3.Connection]:
-        """A connection to the file; errors of the database and the disk become cause and remedy."""
+        """A connection to the file; raises StoreFailed for errors of the database and the disk."""
         try:
             if writable:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,8 @@ class FullTextExamples:
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise StoreFailed(
-                f"examples in {self.path} cannot be used ({error})", "make room or move it away"
+                f"examples in {self.path} cannot be used ({error})",
+                "check the disk and the file's permissions, or move the file away",
             ) from error
 
 
@@ -94,8 +95,8 @@ def example_in(row: Sequence[str]) -> Example:
 
 
 def example_row(digest: str, example: Example) -> tuple[str, ...]:
-    telling = " ".join(dict.fromkeys(words(f"{example.title} {example.text} {example.code}")))
-    return telling, example.title, example.text, example.code[:MAX_SNIPPET_LENGTH], example.source, digest
+    keywords = " ".join(dict.fromkeys(words(f"{example.title} {example.text} {example.code}")))
+    return keywords, example.title, example.text, example.code[:MAX_SNIPPET_LENGTH], example.source, digest
 
 
 def example_digest(example: Example) -> str:
@@ -107,15 +108,15 @@ VECTOR_TABLE = """CREATE TABLE IF NOT EXISTS meanings (
     model TEXT NOT NULL, digest TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (model, digest)) WITHOUT ROWID"""
 WITHOUT_VECTOR = """SELECT digest, title, text, code FROM examples
     WHERE digest NOT IN (SELECT digest FROM meanings WHERE model = ?)"""
-SIMILAR = 0.6
-"""The cosine at which two texts count as being about the same."""
-NEAREST = 5
-DAMPING = 60
-"""Of reciprocal rank fusion: how little it matters whether something is first or second."""
+MIN_SIMILARITY = 0.6
+"""The cosine from which two texts count as similar."""
+MAX_SIMILAR = 5
+RANK_CONSTANT = 60
+"""The constant of reciprocal rank fusion: the larger, the less the first ranks matter."""
 
 
 class HybridExamples:
-    """Words and embeddings together; where the service fails, words decide: an example is help, not a need."""
+    """Search by words and embeddings. If the embedding service fails, words alone decide: examples are optional."""
 
     def __init__(self, by_words: FullTextExamples, embed: Embed, model: str) -> None:
         self._by_words = by_words
@@ -138,18 +139,18 @@ class HybridExamples:
         if not await self._embed_new():
             return []
         try:
-            (asked,) = await self._embed([question])
+            (vector,) = await self._embed([question])
         except SeptetError as error:
-            return warn_of_vectors(error)
-        return await to_thread.run_sync(self._nearest, normalize(asked))
+            return log_embedding_failure(error)
+        return await to_thread.run_sync(self._nearest, normalize(vector))
 
     async def _embed_new(self) -> bool:
-        """Give every example that has none its vector, also those that were learnt before."""
+        """Embed all examples without a vector; returns whether that worked."""
         rows = await to_thread.run_sync(self._without_vector)
         try:
             vectors = await self._embed([f"{title}\n{text}\n{code}" for _, title, text, code in rows])
         except SeptetError as error:
-            return bool(warn_of_vectors(error))
+            return bool(log_embedding_failure(error))
         await to_thread.run_sync(self._save, [row[0] for row in rows], vectors)
         return True
 
@@ -164,20 +165,20 @@ class HybridExamples:
         if not digests:
             return
         rows = [
-            (self._model, digest, normalize(one).tobytes())
-            for digest, one in zip(digests, vectors, strict=True)
+            (self._model, digest, normalize(vector).tobytes())
+            for digest, vector in zip(digests, vectors, strict=True)
         ]
         with self._by_words.database() as database, database:
             database.executemany("INSERT OR REPLACE INTO meanings VALUES (?, ?, ?)", rows)
 
-    def _nearest(self, asked: "array[float]") -> list[tuple[str, Example]]:
+    def _nearest(self, question: "array[float]") -> list[tuple[str, Example]]:
         if not self._by_words.path.exists():
             return []
         with self._by_words.database() as database:
             rows = database.execute("SELECT digest, vector FROM meanings WHERE model = ?", (self._model,))
-            near = sorted(((cosine(asked, vector), digest) for digest, vector in rows), reverse=True)
-        close = [digest for likeness, digest in near[:NEAREST] if likeness >= SIMILAR]
-        return self._by_words.by_digest(close)
+            ranked = sorted(((cosine(question, vector), digest) for digest, vector in rows), reverse=True)
+        digests = [digest for similarity, digest in ranked[:MAX_SIMILAR] if similarity >= MIN_SIMILARITY]
+        return self._by_words.by_digest(digests)
 
 
 def normalize(vector: Sequence[float]) -> "array[float]":
@@ -185,22 +186,22 @@ def normalize(vector: Sequence[float]) -> "array[float]":
     return array("f", [value / length for value in vector])
 
 
-def cosine(one: "array[float]", stored: bytes) -> float:
-    """Of two vectors of length one; nothing where they are not of the same kind."""
+def cosine(vector: "array[float]", stored: bytes) -> float:
+    """The cosine of two unit vectors; 0 if their dimensions differ."""
     other = array("f")
     other.frombytes(stored)
-    return sum(map(mul, one, other)) if len(one) == len(other) else 0.0
+    return sum(map(mul, vector, other)) if len(vector) == len(other) else 0.0
 
 
 def fuse_rankings(rankings: Sequence[Sequence[str]]) -> list[str]:
-    """Reciprocal rank fusion: what stands high in several rankings stands highest."""
+    """Reciprocal rank fusion: what ranks high in several rankings ranks highest."""
     scores: dict[str, float] = {}
     for ranking in rankings:
-        for place, digest in enumerate(ranking, start=1):
-            scores[digest] = scores.get(digest, 0.0) + 1 / (DAMPING + place)
+        for rank, digest in enumerate(ranking, start=1):
+            scores[digest] = scores.get(digest, 0.0) + 1 / (RANK_CONSTANT + rank)
     return sorted(scores, key=lambda digest: -scores[digest])
 
 
-def warn_of_vectors(error: SeptetError) -> list[tuple[str, Example]]:
+def log_embedding_failure(error: SeptetError) -> list[tuple[str, Example]]:
     logging.getLogger("septet.stores").warning("examples are found by words only: %s", error)
     return []

@@ -1,4 +1,4 @@
-"""The fence: one rule for every store about who may append to a chat."""
+"""The fence: the rule, shared by all stores, for who may append to a chat; and wake-ups of watchers."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from septet.errors import Conflict
 def check_fence(chat: str, last: int, fenced: int, after: int | None) -> None:
     """Let the append pass or raise Conflict.
 
-    `last` is the newest sequence of the chat, `fenced` the newest that a conductor wrote. Words of the
+    `last` is the newest sequence of the chat, `fenced` the newest that a conductor wrote. Messages of the
     person (`after=None`) always pass and do not move `fenced`.
     """
     if after is None:
@@ -20,7 +20,7 @@ def check_fence(chat: str, last: int, fenced: int, after: int | None) -> None:
     if fenced > after:
         raise Conflict(f"another conductor has the chat '{chat}'", "resume it when that one has stopped")
     if after > last:
-        raise Conflict(f"the log of '{chat}' is shorter than what was seen of it", "resume the chat")
+        raise Conflict(f"the log of '{chat}' is shorter than it was before", "resume the chat")
 
 
 def name_taken(name: str) -> Conflict:
@@ -32,13 +32,13 @@ def no_such_chat(chat: str) -> Conflict:
 
 
 class Signals:
-    """One event per chat that somebody waits for; each is used once and then replaced."""
+    """One event per chat with watchers; each is set once and then replaced."""
 
     def __init__(self) -> None:
         self._events: dict[str, anyio.Event] = {}
 
     def event_of(self, chat: str) -> anyio.Event:
-        """Set by the next `tell`. Take it before reading: news between the two is then not missed."""
+        """The event that the next `notify` sets. Get it before reading, so that nothing in between is missed."""
         return self._events.setdefault(chat, anyio.Event())
 
     def notify(self, chats: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The event store and the blobs in memory: for tests, and for chats nobody wants to keep."""
+"""The event store and the blobs in memory, for tests and for chats that need not be kept."""
 
 from collections.abc import AsyncIterator, Sequence
 from hashlib import sha256
@@ -26,16 +26,16 @@ class MemoryStore:
         log = self._logs.get(chat, [])
         check_fence(chat, len(log), self._fenced.get(chat, 0), after)
         at = max(time(), log[-1].at) if log else time()
-        mine = [Recorded(chat=chat, seq=len(log) + 1, at=at, event=event)]
+        added = [Recorded(chat=chat, seq=len(log) + 1, at=at, event=event)]
         if then is not None:
-            sequel = then([*log[after or 0 :], *mine])
-            mine.append(Recorded(chat=chat, seq=len(log) + 2, at=at, event=sequel))
-        log += mine
+            sequel = then([*log[after or 0 :], *added])
+            added.append(Recorded(chat=chat, seq=len(log) + 2, at=at, event=sequel))
+        log += added
         self._logs[chat] = log
         if after is not None:
             self._fenced[chat] = len(log)
         self._signals.notify((chat,))
-        return mine if after is None else log[after:]
+        return added if after is None else log[after:]
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
         await checkpoint()
@@ -51,11 +51,11 @@ class MemoryStore:
 
     async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
         while True:
-            moved = self._signals.event_of(chat)
+            changed = self._signals.event_of(chat)
             for recorded in await self.read(chat, after):
                 yield recorded
                 after = recorded.seq
-            await moved.wait()
+            await changed.wait()
 
     async def rename(self, chat: str, name: str) -> None:
         await checkpoint()
@@ -86,5 +86,5 @@ class MemoryBlobs:
         await checkpoint()
         content = self._contents.get(address)
         if content is None:
-            raise LogDamaged(f"the content {address[:12]} is missing", "it was never kept in this process")
+            raise LogDamaged(f"the blob {address[:12]} is missing", "it was never stored in this process")
         return content

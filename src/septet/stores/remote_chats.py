@@ -1,4 +1,4 @@
-"""Chats whose log is on a server, as this machine last saw them: a note each, so that they can be found again."""
+"""Notes on chats whose log is on a server, as this machine last saw them, so that they can be listed and resumed."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,7 +10,7 @@ from septet.common.text import encode_token
 from septet.ports import RemoteChat
 from septet.workspace.delivery import replace_file
 
-NOTES = msgspec.json.Encoder()
+ENCODER = msgspec.json.Encoder()
 
 
 class RemoteChats:
@@ -19,15 +19,15 @@ class RemoteChats:
 
     def save(self, note: RemoteChat) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self._path(note.chat), NOTES.encode(note))
+        replace_file(self._path(note.chat), ENCODER.encode(note))
 
     def all(self) -> Sequence[RemoteChat]:
-        """The one that moved last first; what cannot be read is no note of ours."""
-        found: list[RemoteChat] = []
+        """All notes, most recently changed first; unreadable files are skipped."""
+        notes: list[RemoteChat] = []
         for path in self._folder.glob("*.json"):
             with suppress(OSError, msgspec.MsgspecError):
-                found.append(msgspec.json.decode(path.read_bytes(), type=RemoteChat))
-        return sorted(found, key=lambda note: note.changed, reverse=True)
+                notes.append(msgspec.json.decode(path.read_bytes(), type=RemoteChat))
+        return sorted(notes, key=lambda note: note.changed, reverse=True)
 
     def forget(self, chat: str) -> None:
         self._path(chat).unlink(missing_ok=True)

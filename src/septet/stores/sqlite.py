@@ -1,7 +1,7 @@
 """The event store in one SQLite file.
 
-`SqliteStore` reads with a few connections in threads. `Writer` is the one thread that appends: all that waits goes into
-one transaction, so that many chats share an fsync. The rest opens the file and says what its errors mean.
+`SqliteStore` reads with a few connections in threads. `Writer` is the one thread that appends: all pending appends go
+into one transaction, so that many chats share an fsync. The rest opens the file and translates its errors.
 """
 
 import os
@@ -41,7 +41,7 @@ TABLES = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
-"""`chats` is an index over `events`, moved in the same transaction: the newest sequences of each chat."""
+"""`chats` is an index over `events`, updated in the same transaction: the newest sequences of each chat."""
 
 HEAD = "SELECT seq, fenced, started, changed FROM chats WHERE chat = ?"
 EVENTS = "SELECT seq, at, kind, v, data FROM events WHERE chat = ? AND seq > ? ORDER BY seq"
@@ -53,8 +53,8 @@ CHANGED = "SELECT DISTINCT chat FROM events WHERE id > ? AND id <= ?"
 RENAME = ("UPDATE events SET chat = ? WHERE chat = ?", "UPDATE chats SET chat = ? WHERE chat = ?")
 DELETE = ("DELETE FROM events WHERE chat = ?", "DELETE FROM chats WHERE chat = ?")
 
-MAX_EVENT = 1 << 29
-"""Bytes of one event; SQLite ends at 10⁹."""
+MAX_EVENT_BYTES = 1 << 29
+"""In bytes; SQLite's limit is 10⁹."""
 
 Outcome = Sequence[Recorded] | Exception
 Row = tuple[int, float, str, int, bytes]
@@ -62,13 +62,16 @@ T = TypeVar("T")
 
 READERS = 4
 POLL_INTERVAL = 0.1
-"""Seconds between two looks for what other processes have written, while somebody watches."""
+"""Seconds between two checks for events of other processes, while there are watchers."""
 
 
 @asynccontextmanager
-async def open_store(path: Path, patience: float = BUSY_TIMEOUT) -> AsyncGenerator["SqliteStore"]:
-    """The log at `path`. The file is made by the first append: who only reads leaves nothing behind."""
-    store = SqliteStore(path, patience)
+async def open_store(path: Path, busy_timeout: float = BUSY_TIMEOUT) -> AsyncGenerator["SqliteStore"]:
+    """The log at `path`. The first append creates the file; reading does not.
+
+    `busy_timeout` is how many seconds to wait for other processes that write.
+    """
+    store = SqliteStore(path, busy_timeout)
     try:
         yield store
     finally:
@@ -76,11 +79,11 @@ async def open_store(path: Path, patience: float = BUSY_TIMEOUT) -> AsyncGenerat
 
 
 class SqliteStore:
-    def __init__(self, path: Path, patience: float = BUSY_TIMEOUT) -> None:
+    def __init__(self, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> None:
         self._path = path
-        self._patience = patience
+        self._busy_timeout = busy_timeout
         self._signals = Signals()
-        self._writer = Writer(path, patience, self._signals)
+        self._writer = Writer(path, busy_timeout, self._signals)
         self._idle: list[sqlite3.Connection] = []
         self._readers = anyio.CapacityLimiter(READERS)
         self._closed = False
@@ -93,27 +96,27 @@ class SqliteStore:
         return await self._writer.append(chat, event, after, then)
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
-        found = await self._ask(lambda connection: read_events(connection, chat, after), [])
-        if found and found[-1].seq - max(after, 0) != len(found):
+        events = await self._query(lambda connection: read_events(connection, chat, after), [])
+        if events and events[-1].seq - max(after, 0) != len(events):
             raise LogDamaged(f"events of '{chat}' are missing in {self._path}", "restore it from a backup")
-        return found
+        return events
 
     async def chats(self) -> Sequence[ChatHead]:
-        found = await self._ask(heads, [])
+        rows = await self._query(heads, [])
         return [
             ChatHead(chat=chat, seq=seq, started=started, changed=changed)
-            for chat, seq, started, changed in found
+            for chat, seq, started, changed in rows
         ]
 
     async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
         while True:
-            moved = self._signals.event_of(chat)
+            changed = self._signals.event_of(chat)
             for recorded in await self.read(chat, after):
                 yield recorded
                 after = recorded.seq
-            while not moved.is_set():
+            while not changed.is_set():
                 with anyio.move_on_after(POLL_INTERVAL):
-                    await moved.wait()
+                    await changed.wait()
                 await self._poll()
 
     async def rename(self, chat: str, name: str) -> None:
@@ -138,8 +141,8 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
-        """On a connection of its own; what it deletes is overwritten on the disk."""
-        with closing(open_writer(self._path, self._patience)) as connection, translated_errors(self._path):
+        """A transaction on a separate connection; deleted data is overwritten on disk."""
+        with closing(open_writer(self._path, self._busy_timeout)) as connection, store_errors(self._path):
             connection.execute("PRAGMA secure_delete = ON")
             with transaction(connection):
                 yield connection
@@ -151,33 +154,33 @@ class SqliteStore:
             self._idle.pop().close()
 
     async def _poll(self) -> None:
-        """Wake the watchers of chats that other processes have moved; one look serves all watchers."""
+        """Wake the watchers of chats that other processes changed; one query serves all watchers."""
         now = monotonic()
         if now - self._polled < POLL_INTERVAL:
             return
         self._polled = now
         since = self._newest
-        newest, moved = await self._ask(lambda connection: changed_since(connection, since), (since, []))
+        newest, chats = await self._query(lambda connection: changed_since(connection, since), (since, []))
         self._newest = max(self._newest, newest)
         if since:
-            self._signals.notify(moved)
+            self._signals.notify(chats)
         else:
             self._signals.notify_all()
 
-    async def _ask(self, question: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        return await anyio.to_thread.run_sync(self._query, question, otherwise, limiter=self._readers)
+    async def _query(self, query: Callable[[sqlite3.Connection], T], default: T) -> T:
+        return await anyio.to_thread.run_sync(self._query_now, query, default, limiter=self._readers)
 
-    def _query(self, question: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """Ask with a connection that nobody else uses now; `otherwise` where there is no log yet."""
+    def _query_now(self, query: Callable[[sqlite3.Connection], T], default: T) -> T:
+        """Run a query with an idle connection; returns `default` if there is no log yet."""
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = open_reader(self._path, self._patience)
+            connection = open_reader(self._path, self._busy_timeout)
         if connection is None:
-            return otherwise
+            return default
         try:
-            with translated_errors(self._path):
-                return question(connection)
+            with store_errors(self._path):
+                return query(connection)
         finally:
             if self._closed:
                 connection.close()
@@ -190,7 +193,7 @@ def heads(connection: sqlite3.Connection) -> list[tuple[str, int, float, float]]
 
 
 def changed_since(connection: sqlite3.Connection, since: int) -> tuple[int, list[str]]:
-    """The newest event's number, and the chats that have moved since another one."""
+    """The id of the newest event, and the chats that changed after the event `since`."""
     (newest,) = connection.execute(NEWEST).fetchone()
     if newest == since or not since:
         return newest, []
@@ -199,7 +202,7 @@ def changed_since(connection: sqlite3.Connection, since: int) -> tuple[int, list
 
 @dataclass(slots=True)
 class PendingAppend:
-    """An append that waits."""
+    """An append that waits for the writer."""
 
     chat: str
     event: Event
@@ -211,11 +214,11 @@ class PendingAppend:
 
 
 class Writer:
-    """Starts its thread with the first append; a failed opening is tried again with the next one."""
+    """The thread that appends. The first append starts it; if opening the file fails, the next one tries again."""
 
-    def __init__(self, path: Path, patience: float, signals: Signals) -> None:
+    def __init__(self, path: Path, busy_timeout: float, signals: Signals) -> None:
         self._path = path
-        self._patience = patience
+        self._busy_timeout = busy_timeout
         self._signals = signals
         self._pending: SimpleQueue[PendingAppend | None] = SimpleQueue()
         self._thread: Thread | None = None
@@ -226,15 +229,15 @@ class Writer:
     ) -> Sequence[Recorded]:
         await checkpoint_if_cancelled()
         data = encode_event(event)
-        if len(data) > MAX_EVENT:
+        if len(data) > MAX_EVENT_BYTES:
             raise StoreFailed(f"an event of {len(data)} bytes is too big for the log", "keep it as a blob")
         if self._thread is None:
             self._thread = Thread(target=self._run, args=(current_token(),), name="log", daemon=True)
             self._thread.start()
         pending = PendingAppend(chat, event, after, then, data)
         self._pending.put(pending)
-        # A cancelled caller still learns what became of its event: otherwise its next append would
-        # meet this one as if another conductor had written it.
+        # A cancelled caller must still learn the outcome: otherwise its next append would conflict with this
+        # event as if another conductor had written it.
         with anyio.CancelScope(shield=True):
             await pending.done_event.wait()
         if isinstance(pending.outcome, Exception):
@@ -253,7 +256,7 @@ class Writer:
         while batch := self._next_batch():
             try:
                 self._commit(batch)
-            except Exception as error:  # a defect must reach those who wait, not end this thread
+            except Exception as error:  # a defect must reach the waiting callers, not end this thread
                 for pending in batch:
                     pending.outcome = error
             try:
@@ -265,7 +268,7 @@ class Writer:
             self._connection = None
 
     def _next_batch(self) -> list[PendingAppend]:
-        """All appends that wait, at least one; none when the store closes."""
+        """All pending appends, at least one; empty when the store closes."""
         batch: list[PendingAppend] = []
         pending = self._pending.get()
         while pending is not None:
@@ -280,8 +283,8 @@ class Writer:
 
     def _commit(self, batch: list[PendingAppend]) -> None:
         if self._connection is None:
-            self._connection = open_writer(self._path, self._patience)
-        with translated_errors(self._path):
+            self._connection = open_writer(self._path, self._busy_timeout)
+        with store_errors(self._path):
             commit(self._connection, batch)
 
     def _finish(self, batch: list[PendingAppend]) -> None:
@@ -291,53 +294,53 @@ class Writer:
 
 
 def commit(connection: sqlite3.Connection, batch: Iterable[PendingAppend]) -> None:
-    """All of the batch in one transaction: stored for good when this returns, not at all when it raises."""
+    """Store the whole batch in one transaction: durably if this returns, not at all if it raises."""
     with transaction(connection):
         for pending in batch:
             pending.outcome = insert(connection, pending)
 
 
 def insert(connection: sqlite3.Connection, pending: PendingAppend) -> Outcome:
-    """Store one event and its sequel, or say why not without touching the others of the transaction."""
+    """Store one event and its sequel, or return the error, without affecting the rest of the transaction."""
     last, fenced, started, changed = connection.execute(HEAD, (pending.chat,)).fetchone() or (0, 0, 0.0, 0.0)
-    at, mine = max(time(), changed), [(pending.event, pending.data)]
+    at, added = max(time(), changed), [(pending.event, pending.data)]
     try:
         check_fence(pending.chat, last, fenced, pending.after)
-        news = (
+        unseen = (
             [] if pending.after in {None, last} else read_events(connection, pending.chat, pending.after or 0)
         )
     except SeptetError as error:
         return error
-    news.append(Recorded(chat=pending.chat, seq=last + 1, at=at, event=pending.event))
+    unseen.append(Recorded(chat=pending.chat, seq=last + 1, at=at, event=pending.event))
     if pending.then is not None:
         try:
-            sequel = pending.then(news)
-        except Exception as error:  # a defect in what the writer of this chat decides is nobody else's
+            sequel = pending.then(unseen)
+        except Exception as error:  # a defect in this chat's sequel must not fail the appends of others
             return error
-        mine.append((sequel, encode_event(sequel)))
-        news.append(Recorded(chat=pending.chat, seq=last + 2, at=at, event=sequel))
+        added.append((sequel, encode_event(sequel)))
+        unseen.append(Recorded(chat=pending.chat, seq=last + 2, at=at, event=sequel))
     is_fenced = pending.after is not None
-    for seq, (event, data) in enumerate(mine, start=last + 1):
+    for seq, (event, data) in enumerate(added, start=last + 1):
         connection.execute(ADD_EVENT, (pending.chat, seq, at, is_fenced, kind_of(event), FORMAT, data))
-    newest = last + len(mine)
+    newest = last + len(added)
     connection.execute(SET_HEAD, (pending.chat, newest, newest if is_fenced else fenced, started or at, at))
-    return news
+    return unseen
 
 
 def read_events(connection: sqlite3.Connection, chat: str, after: int) -> list[Recorded]:
-    found: list[Row] = connection.execute(EVENTS, (chat, after)).fetchall()
+    rows: list[Row] = connection.execute(EVENTS, (chat, after)).fetchall()
     return [
         Recorded(chat=chat, seq=seq, at=at, event=decode_event(kind, data, version))
-        for seq, at, kind, version, data in found
+        for seq, at, kind, version, data in rows
     ]
 
 
-def open_reader(path: Path, patience: float) -> sqlite3.Connection | None:
-    """A connection that only reads; None where there is no log yet. Never makes a file."""
-    with translated_errors(path):
+def open_reader(path: Path, busy_timeout: float) -> sqlite3.Connection | None:
+    """A read-only connection; None if there is no log yet. Never creates a file."""
+    with store_errors(path):
         if not path.exists():
             return None
-        connection = open_connection(path, patience)
+        connection = open_connection(path, busy_timeout)
         try:
             connection.execute("PRAGMA query_only = ON")
             ready = is_ready(connection, path)
@@ -350,14 +353,14 @@ def open_reader(path: Path, patience: float) -> sqlite3.Connection | None:
         return None
 
 
-def open_writer(path: Path, patience: float) -> sqlite3.Connection:
-    """A connection that writes; the file and its folder are made where they are missing."""
-    with translated_errors(path):
+def open_writer(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    """A connection for writing; creates the file and its folder if they are missing."""
+    with store_errors(path):
         create_file(path)
-        connection = open_connection(path, patience)
+        connection = open_connection(path, busy_timeout)
         try:
             if not is_ready(connection, path):
-                enable_wal(connection, path, patience)
+                enable_wal(connection, path, busy_timeout)
                 create_tables(connection, path)
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -367,7 +370,7 @@ def open_writer(path: Path, patience: float) -> sqlite3.Connection:
 
 
 def create_file(path: Path) -> None:
-    """An empty file is an empty database. Only its owner may read it: chats hold private things."""
+    """Create an empty file, which is an empty database. Only its owner can read it, because chats are private."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -379,19 +382,19 @@ def create_file(path: Path) -> None:
         os.close(folder)
 
 
-def open_connection(path: Path, patience: float) -> sqlite3.Connection:
+def open_connection(path: Path, busy_timeout: float) -> sqlite3.Connection:
     # Each connection is used by one thread at a time, but not always by the same one.
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
-        timeout=patience,
+        timeout=busy_timeout,
         isolation_level=None,
         check_same_thread=False,
     )
 
 
 def is_ready(connection: sqlite3.Connection, path: Path) -> bool:
-    """True for a log of ours, False for an empty file; anything else is refused before it is touched."""
+    """True for a Septet log, False for an empty file. Raises LogDamaged for anything else, before changing it."""
     connection.execute("BEGIN")
     application = read_number(connection, "PRAGMA application_id")
     layout = read_number(connection, "PRAGMA user_version")
@@ -407,13 +410,13 @@ def is_ready(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def read_number(connection: sqlite3.Connection, query: str) -> int:
-    found: tuple[int] = connection.execute(query).fetchone()
-    return found[0]
+    row: tuple[int] = connection.execute(query).fetchone()
+    return row[0]
 
 
-def enable_wal(connection: sqlite3.Connection, path: Path, patience: float) -> None:
-    """SQLite does not wait by itself when two processes do this at once."""
-    deadline = monotonic() + patience
+def enable_wal(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> None:
+    """Enable WAL; wait ourselves, because SQLite does not when two processes do this at once."""
+    deadline = monotonic() + busy_timeout
     while True:
         try:
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -423,7 +426,9 @@ def enable_wal(connection: sqlite3.Connection, path: Path, patience: float) -> N
                 raise
             sleep(0.01)
     if mode != "wal":
-        raise StoreFailed(f"the file system of {path} cannot hold a log", "put it on a local disk")
+        raise StoreFailed(
+            f"the file system of {path} does not support the log (no WAL)", "put it on a local disk"
+        )
 
 
 def create_tables(connection: sqlite3.Connection, path: Path) -> None:
@@ -436,7 +441,7 @@ def create_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """All that is written within it, or nothing."""
+    """Commit everything written in the context, or roll back on an exception."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -447,8 +452,8 @@ def transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 
 @contextmanager
-def translated_errors(path: Path) -> Generator[None]:
-    """Errors of the database and the file system as cause and remedy."""
+def store_errors(path: Path) -> Generator[None]:
+    """Raise StoreFailed, with cause and remedy, for errors of the database and the file system."""
     try:
         yield
     except sqlite3.Error as error:
@@ -470,7 +475,7 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreFailed:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreFailed(f"{path} is locked by another program", "try again when that has finished")
         case sqlite3.SQLITE_FULL:
-            return StoreFailed(f"the disk of {path} is full", "free some room and resume")
+            return StoreFailed(f"the disk of {path} is full", "free some space and resume")
         case _:
             return StoreFailed(
                 f"{path} cannot be read or written ({error})", "check its permissions and the disk"

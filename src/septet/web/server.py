@@ -19,7 +19,7 @@ from septet.cluster.endpoint import ConnectOptions, command_line_options, load_g
 from septet.common.hosts import is_loopback
 from septet.common.values import Value
 from septet.errors import BadUsage
-from septet.settings.group_chats import each_by_its_own
+from septet.settings.group_chats import without_models
 from septet.settings.home import find_home
 from septet.web.app import ASSETS, application
 from septet.web.app_state import open_app_state
@@ -164,7 +164,7 @@ async def serve_with_options(options: ServeOptions) -> int:
     from septet.cluster.endpoint import endpoint_of
     from septet.wiring.cluster import open_cluster
 
-    team = each_by_its_own(load_group_chat(options.config).team) if options.config is not None else None
+    team = without_models(load_group_chat(options.config).team) if options.config is not None else None
     server = ConnectOptions(
         url=options.url, token_file=options.nats_token_file, tls_ca=options.tls_ca, config=options.config
     )

@@ -24,9 +24,9 @@ from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadUsage
 from septet.models.providers.provider import Connections, Endpoint, Provider
 from septet.ports import Agent, BusMessage, Model
-from septet.settings.group_chats import each_by_its_own
+from septet.settings.group_chats import without_models
 from septet.settings.home import find_home
-from septet.settings.team_files import complete, load_team
+from septet.settings.team_files import check_team, load_team
 from septet.team.questions import Question, question, read_answer
 from septet.ways.endings import is_finished
 from septet.ways.table import add_ways, as_much_again
@@ -194,8 +194,8 @@ class Team:
         add_ways(options.get("ways", ()))
         given = options.get("model") or os.environ.get("SEPTET_MODEL", "")
         model = given if isinstance(given, str) else given_name(given)
-        loaded = complete(load_team(team))
-        loaded = each_by_its_own(loaded) if loaded.config and options.get("model") else loaded
+        loaded = check_team(load_team(team))
+        loaded = without_models(loaded) if loaded.config and options.get("model") else loaded
         check_model(loaded, model if options.get("model") else "")
         ask = options.get("ask")
         if ask is None and (loaded.consult or loaded.stepwise):

@@ -6,7 +6,7 @@ from pathlib import Path
 from anyio import to_thread
 from msgspec.structs import replace
 
-from septet.common.temporary import sweep_temporary_folders
+from septet.common.temporary import remove_stale_folders
 from septet.domain.packages import Installation, MissingPackages
 from septet.domain.runs import Cell, Job, RunResult
 from septet.ports import Listener, Sandbox
@@ -19,7 +19,7 @@ from septet.settings.home import Home, find_home
 
 async def open_job_runner(home: Home, unsafe: bool = False) -> JobRunner:
     """The best rung of this machine, proven before its first run; NoSandbox is raised before anything has run."""
-    await to_thread.run_sync(sweep_temporary_folders)
+    await to_thread.run_sync(remove_stale_folders)
     rung = await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home))
     return JobRunner(rung, (Interpreters(home.cache).prepare, packages_for(rung, home).prepare))
 

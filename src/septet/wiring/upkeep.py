@@ -14,7 +14,7 @@ from septet.domain.state import State
 from septet.errors import BadUsage
 from septet.ports import ChatCatalog
 from septet.settings.home import Home
-from septet.stores.blobs import addresses_in_log, sweep_blobs
+from septet.stores.blobs import addresses_in_log, delete_unused_blobs
 from septet.team.layouts import first_of
 from septet.wiring.forks import layout_at
 from septet.wiring.session import Session
@@ -104,4 +104,4 @@ async def forget_remote(session: Session, name: str) -> str:
 
 def free_blobs(home: Home) -> int | None:
     """What no chat names; nothing while somebody is at work: the next removal does it then."""
-    return sweep_blobs(home.blobs, lambda: addresses_in_log(home.database, home.blobs))
+    return delete_unused_blobs(home.blobs, lambda: addresses_in_log(home.database, home.blobs))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from septet.common.secrets import holds_secret, is_secret_name
+from septet.common.secrets import contains_secret, is_secret_name
 from septet.common.values import Value
 from septet.workspace.files import FOLDER_FLAGS, Workspace, make_root_accessible
 from septet.workspace.ignored import ignored_paths
@@ -173,7 +173,7 @@ def is_secret(path: str, content: bytes) -> bool:
     """By the name, or because a key or a token plainly stands in the text."""
     if is_secret_name(path) or b"\0" in content[:LOOKED_INTO]:
         return is_secret_name(path)
-    return holds_secret(content[:LOOKED_INTO].decode(errors="replace"))
+    return contains_secret(content[:LOOKED_INTO].decode(errors="replace"))
 
 
 def text_of_content(content: bytes, largest: int = LARGEST_TEXT) -> str | None:
