@@ -375,6 +375,7 @@ CASES = (
         ],
         status=" M boltons/iterutils.py\n",
         team="autocoder",
+        bars=lambda played: {f"{played.asked / 1000:.0f} kB asked <= 500 kB": played.asked <= 500_000},
     ),
     Case(
         "humanize",

@@ -6,9 +6,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from sandboxes.rungs import RUNGS
 
 from septet.domain.runs import Cell, Job, Network
 from septet.errors import SandboxFailed
+from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
@@ -113,3 +115,38 @@ async def test_a_module_waits_imported_for_the_next_program(tmp_path: Path) -> N
     assert spare.program.process.poll() is None
     await job_runner.release(str(tmp_path))
     assert spare.program.process.poll() is not None
+
+
+LOOK_AROUND = """
+import pathlib
+print(pathlib.Path.cwd())
+print(pathlib.Path("main.py").read_text(), pathlib.Path("tools/one").read_text(), sep=" ")
+pathlib.Path("made").write_text("here")
+try:
+    pathlib.Path("tools/two").write_text("there")
+except OSError:
+    print("tools cannot be written")
+"""
+
+
+@pytest.mark.parametrize("rung", ["bubblewrap", "landlock", "unsafe"])
+async def test_a_copy_is_run_at_the_folders_path_or_where_it_is(tmp_path: Path, rung: str) -> None:
+    """Rungs without mounts run at the copy's own path, with what is shared in its place; the folder stays."""
+    origin, copy = tmp_path / "origin", tmp_path / "copy"
+    for folder, text in ((origin, "origin"), (copy, "copy")):
+        (folder / "tools").mkdir(parents=True)
+        (folder / "main.py").write_text(text)
+    (origin / "tools" / "one").write_text("shared")
+    job = Job(
+        command=("python", "-c", LOOK_AROUND),
+        workspace=str(copy),
+        mounted_at=str(origin),
+        shared=("tools",),
+    )
+    result = await JobRunner(RUNGS[rung](), (Interpreters(tmp_path / "cache").prepare,)).run(job)
+    place, read, *rest = result.stdout.splitlines()
+    assert place == str(origin if rung == "bubblewrap" else copy)
+    assert read == "copy shared"
+    assert (copy / "made").read_text() == "here"
+    assert not (origin / "made").exists()
+    assert (rest == ["tools cannot be written"]) == (rung != "unsafe")

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from team.states import GREEN, RED, chat, planned, ran, version
 
 from septet.domain.events import DecisionRecorded, SnapshotTaken
@@ -74,3 +75,22 @@ def test_a_context_is_changed_by_making_another_one() -> None:
     after = before.with_file("new.py", "x\n").without_file("add.py")
     assert before.file("new.py") is None
     assert (after.file("new.py"), after.file("add.py")) == ("x\n", None)
+
+
+def test_of_a_large_project_the_code_is_shown_that_the_situation_is_about() -> None:
+    filler = "x = 1\n" * 10_000
+    sources = {
+        "pkg/deep/near.py": "import pkg.deep.far\n",
+        "pkg/deep/far.py": "def far(): ...\n",
+        "pkg/deep/test_it.py": "from pkg.deep.near import it\n",
+        **{f"pkg/other{number}.py": filler for number in range(4)},
+    }
+    state = replace(chat(planned()), goal="pkg/deep/test_it.py::test_it fails")
+    shown = context_of(state, sources, {}).project_code_formatted
+    assert "## pkg/deep/test_it.py" in shown
+    assert "## pkg/deep/near.py" in shown
+    assert "## pkg/deep/far.py" not in shown
+    assert "## pkg/other0.py" not in shown
+    assert "5 more files are not shown here" in shown
+    small = {path: text for path, text in sources.items() if text != filler}
+    assert "## pkg/deep/far.py" in context_of(state, small, {}).project_code_formatted

@@ -16,6 +16,7 @@ from septet.domain.events import Delivered, VersionWritten
 from septet.domain.files import FileRef, tree_of
 from septet.errors import BadUsage
 from septet.wiring.session import Session, open_session, with_model
+from septet.wiring.upkeep import restore_workspace
 
 pytestmark = pytest.mark.anyio
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
@@ -160,6 +161,22 @@ async def test_a_branch_gets_the_commit_and_the_checkout_stays(
         with pytest.raises(BadUsage):
             await session.deliver_to_branch("c", "septet/c")
         assert hows(await session.deliver("c"))["a.txt"] == "written"
+
+
+async def test_an_older_version_comes_back_and_is_delivered(tmp_path: Path, project: Path) -> None:
+    async with open_session(home_in(tmp_path)) as session:
+        await begin(session, project)
+        await write_version(session, {"b.py": "b = 2\n"})
+        await write_version(session, {"b.py": "b = 3\n", "new/c.py": "c = 1\n"}, "gone.txt")
+        await session.deliver("c")
+        restored = await restore_workspace(session, "c", "v1")
+        assert restored.undo == "v2"
+        assert git(project, "status", "--porcelain") == " M b.py\n D gone.txt\n?? new/\n"
+        await session.deliver("c")
+        assert git(project, "status", "--porcelain") == " M b.py\n"
+        assert (project / "b.py").read_text() == "b = 2\n"
+        with pytest.raises(BadUsage, match="only versions"):
+            await restore_workspace(session, "c", "s1")
 
 
 async def test_two_chats_in_one_folder_deliver_one_after_the_other(tmp_path: Path, project: Path) -> None:

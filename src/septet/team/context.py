@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from septet.common.text import pluralize
 from septet.common.values import Value
-from septet.domain.events import RunFinished
+from septet.domain.events import RunFinished, ToolCalled
 from septet.domain.files import is_test
+from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.errors import BadUsage
 from septet.team.briefing import head_and_tail
@@ -41,6 +42,11 @@ ALIASES = {
     "file_tree": "filetree",
     "code": "project_code_formatted",
 }
+MOST_CODE = 160_000
+"""Characters of code in a prompt."""
+MOST_PATHS = 1_000
+"""Paths in a prompt."""
+IMPORT = re.compile(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
 PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -143,13 +149,13 @@ def context_of(
         reasoning=f"{state.work.diagnosis.what}: {state.work.diagnosis.why}" if state.work.diagnosis else "",
         file_count=len(sources),
         filetree=tuple(sorted(sources)),
-        filetree_formatted=tree_text(sorted(sources)),
+        filetree_formatted=tree_text(sorted(sources)) if len(sources) <= MOST_PATHS else map_of(state),
         python_files=tuple(path for path in sorted(sources) if path.endswith(".py")),
         main_success=main.result.succeeded if main else None,
         main_error=trouble_of(main) if main else None,
         backup=state.work.snapshots[-1].manifest if state.work.snapshots else "",
         project_code=code,
-        project_code_formatted=code_text(code, main),
+        project_code_formatted=code_text(code_in_prompt(state, code), main, len(code)),
         run=state.plan.current.run if state.plan.current else "",
         available_actions=tuple(offers),
         available_action_names=tuple(offer.name for offer in offers),
@@ -205,9 +211,58 @@ def tree_text(paths: Sequence[str]) -> str:
     return "\n".join(lines) or "(no files)"
 
 
-def code_text(code: Sequence[ProjectFile], main: RunFinished | None) -> str:
-    """Every file with numbered lines and what is known of it, for a prompt."""
-    parts = [file_text(file) for file in code] or ["(no files)"]
+def map_of(state: State) -> str:
+    """Of so many files two levels only."""
+    return state.base.survey.map if state.base else "(too many files to be listed)"
+
+
+def code_in_prompt(state: State, code: Sequence[ProjectFile]) -> list[ProjectFile]:
+    """All files of a small project; of a larger one those that the situation is about, as far as there is room."""
+    if sum(len(file.content) for file in code) <= MOST_CODE:
+        return list(code)
+    named = [file for file in code if is_named(file.rel_path, words_of_situation(state))]
+    imported = {module for file in named for module in IMPORT.findall(file.content)}
+    ours = {file.path for file in state.work.files} - state.work.person_files
+    also = [file for file in code if module_of(file.rel_path) in imported or file.rel_path in ours]
+    chosen: dict[str, ProjectFile] = {}
+    for file in [*named, *also]:
+        if sum(len(one.content) for one in chosen.values()) + len(file.content) <= MOST_CODE:
+            chosen[file.rel_path] = file
+    return [chosen[path] for path in sorted(chosen)]
+
+
+def words_of_situation(state: State) -> str:
+    """What is wanted, what is wrong, and what the tests that fail have printed."""
+    plan = plan_text(state.plan.current) if state.plan.current else ""
+    why = state.work.diagnosis.why if state.work.diagnosis else ""
+    failing = [run.result for run in state.work.runs if not run.result.succeeded]
+    printed = [head_and_tail(result.stdout) + result.stderr for result in failing]
+    said = [remark.text for remark in state.talk.remarks]
+    said += [one.arguments for one in state.talk.messages if isinstance(one, ToolCalled)][-1:]
+    return "\n".join([state.goal, plan, why, *said, *printed])
+
+
+def is_named(path: str, words: str) -> bool:
+    """By its path, or as a module."""
+    module = module_of(path)
+    return path in words or ("." in module and module in words)
+
+
+def module_of(path: str) -> str:
+    """What `path` is imported as; a name with a slash is no module's."""
+    if not path.endswith(".py"):
+        return path
+    inner = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__")
+    return inner.replace("/", ".")
+
+
+def code_text(code: Sequence[ProjectFile], main: RunFinished | None, count: int) -> str:
+    """Files with numbered lines and what is known of them, for a prompt; of `count` files these are shown."""
+    parts = [file_text(file) for file in code] or ["(no files)" if not count else "(none is shown)"]
+    if len(code) < count:
+        parts.append(
+            f"{count - len(code)} more files are not shown here: an action that names one brings it next time."
+        )
     if main is not None:
         parts.append(main_text(main))
     return "\n\n".join(parts)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from septet.chat.names import alternative_names, checked_name
 from septet.chat.versions import version_named
 from septet.common.values import Value
+from septet.domain.base import FileState
 from septet.domain.events import (
     BaseEvent,
     ChatStarted,
@@ -114,7 +115,7 @@ async def bring_back(session: Session, state: State, version: VersionWritten, wh
     """An old version becomes the newest one: nothing in the log is taken back, and the folder is kept as it is now."""
     if state.base is not None:
         log = Log(session.store, state)
-        for event in again(state, version, why):
+        for event in again(state, with_delivered_files(state, version), why):
             await log.record(event)
         return
     workspace = Workspace(Path(state.workspace))
@@ -125,6 +126,20 @@ async def bring_back(session: Session, state: State, version: VersionWritten, wh
     for event in (kept, *again(state, version, why)):
         await log.record(event)
     await workspace.write_layout(layout_at(log.state, version, now), session.blobs)
+
+
+def with_delivered_files(state: State, version: VersionWritten) -> VersionWritten:
+    """The version with what later ones have delivered as it was before: else that would stay in the folder."""
+    before: dict[str, FileState] = {}
+    for delivery in state.base.deliveries if state.base else ():
+        for one in delivery.files:
+            if one.how != "conflict" and not delivery.branch:
+                before.setdefault(one.path, one.base_before or one.before)
+    known = {*version.deleted, *(file.path for file in version.files)}
+    others = [one for path, one in sorted(before.items()) if path not in known and one.kind != "link"]
+    back = [FileRef(path=one.path, sha256=one.sha256, size=one.size) for one in others if one.sha256]
+    gone = [one.path for one in others if not one.sha256]
+    return replace(version, files=(*version.files, *back), deleted=(*version.deleted, *gone))
 
 
 def again(state: State, version: VersionWritten, why: str) -> tuple[Event, Event]:

@@ -16,7 +16,7 @@ from septet.ports import ChatCatalog
 from septet.settings.home import Home
 from septet.stores.blobs import addresses_in_log, delete_unused_blobs
 from septet.team.layouts import first_of
-from septet.wiring.forks import layout_at
+from septet.wiring.forks import bring_back, layout_at
 from septet.wiring.session import Session
 from septet.workspace.files import Workspace
 from septet.workspace.snapshots import hidden_in, recall, restore_snapshot, take_snapshot
@@ -36,8 +36,7 @@ async def restore_workspace(session: Session, chat: str, point: str) -> RestoreR
     """Bring back a snapshot (`s3`) or a version (`v2`); what is there now is kept as a snapshot first."""
     state = await session.state(chat)
     if state.base is not None:
-        cause = f"'{chat}' works on a copy of {state.workspace}: there is nothing to restore"
-        raise BadUsage(cause, f"septet undo {chat} takes back what it has delivered")
+        return await restore_version(session, state, point)
     workspace = Workspace(Path(state.workspace))
     manifest = snapshot_named(state, point) if SNAPSHOT.fullmatch(point) else None
     version = version_named(state, point) if manifest is None else None
@@ -50,6 +49,17 @@ async def restore_workspace(session: Session, chat: str, point: str) -> RestoreR
     if version is not None:
         await workspace.write_layout(layout_at(state, version, now), session.blobs)
     return RestoreResult(chat=chat, point=point, undo=f"s{saved.number}")
+
+
+async def restore_version(session: Session, state: State, point: str) -> RestoreResult:
+    """Over a base the old version becomes the newest one; the person's folder changes when it is delivered."""
+    if SNAPSHOT.fullmatch(point):
+        cause = f"'{state.chat}' works on a copy of {state.workspace}, of which only versions come back"
+        raise BadUsage(cause, f"septet undo {state.chat} takes back what it has delivered")
+    version = version_named(state, point)
+    with session.holding(state.chat):
+        await bring_back(session, state, version, "asked for by septet restore")
+    return RestoreResult(chat=state.chat, point=point, undo=f"v{len(state.work.versions)}")
 
 
 def snapshot_named(state: State, name: str) -> str:
