@@ -11,6 +11,7 @@ from scenarios.folders.chats import (
     FIXED,
     REVISE,
     Played,
+    call,
     code,
     fill,
     git,
@@ -426,3 +427,17 @@ async def test_a_check_that_nothing_can_run_is_refused_while_the_plan_can_change
         "name checks that can run in this project as it is"
     )
     assert any(isinstance(event, PlanProposed) for event in played.events)
+
+
+async def test_the_autocoder_takes_a_baseline_where_a_test_is_to_be_mended(tmp_path: Path) -> None:
+    project = repository(
+        tmp_path / "project", {**FILES, "tests/test_calc.py": TESTS.rpartition("\n\n\ndef")[0] + "\n"}
+    )
+    decision = {"wrong": "code", "item": "P1", "why": "two and three are five"}
+    wish = {"path": "src/calc/__init__.py", "old": "a - b", "new": "a + b", "decision": decision}
+    model = script(tmp_path, MENDS, call("edit_text", wish), ACCEPT)
+    played = await play(tmp_path, model, "autocoder", rounds=3)
+    found = [event for event in played.events if isinstance(event, EvidenceFound)]
+    assert (found[-1].passed, found[-1].detail) == (True, "1 failed before, 1 passed now")
+    assert played.ended.reason == "done"
+    assert git(project, "status", "--porcelain", "-uall") == " M src/calc/__init__.py\n"

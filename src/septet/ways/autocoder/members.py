@@ -16,7 +16,7 @@ from septet.agents.protection import (
 )
 from septet.agents.records import record_through
 from septet.agents.replies import sources
-from septet.agents.runner import RunContext, run_and_check, waits
+from septet.agents.runner import RunContext, run_and_check, take_baseline, waits
 from septet.agents.tool_context import CallContext, call_context, next_version
 from septet.common.values import Value
 from septet.domain.events import (
@@ -30,7 +30,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.files import FileRef, is_expected, is_test
-from septet.domain.plans import Refusal
+from septet.domain.plans import Mends, Refusal
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
@@ -149,6 +149,8 @@ def reasoning(member: RoleSpec, run_context: RunContext) -> Agent:
             state = await record(await backup_snapshot(state, run_context))
         if (found := await project_found(state, run_context)) is not None:
             state = await record(found)
+        if any(isinstance(item.check, Mends) for item in state.plan.items):
+            state = await take_baseline(member.name, state, record, run_context)
         if state.work.version is not None and state.work.version.files:
             state = await run_project(member.name, state, record, run_context)
         if waits(state):
