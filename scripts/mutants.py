@@ -8,6 +8,7 @@ missing test, or a change that makes no difference: look at it.
 import argparse
 import ast
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -177,6 +178,7 @@ def main() -> int:
     options.add_argument("--count", type=int, default=40)
     options.add_argument("--list", action="store_true", help="say which ones, and run nothing")
     given = options.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a file that is changed is put back first
     dirty = subprocess.run(["git", "status", "--porcelain", "src"], cwd=ROOT, capture_output=True, check=True)
     if dirty.stdout and not given.list:
         sys.exit("src has changes that are not committed: mutants are written over it")
