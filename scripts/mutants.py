@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "septet"
@@ -172,13 +173,18 @@ def is_killed(mutant: Mutant) -> bool:
     return run.returncode != 0
 
 
+def end(_signal: int, _frame: FrameType | None) -> None:
+    """A file that is changed is put back first."""
+    sys.exit(143)
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--count", type=int, default=40)
     options.add_argument("--list", action="store_true", help="say which ones, and run nothing")
     given = options.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a file that is changed is put back first
+    signal.signal(signal.SIGTERM, end)
     dirty = subprocess.run(["git", "status", "--porcelain", "src"], cwd=ROOT, capture_output=True, check=True)
     if dirty.stdout and not given.list:
         sys.exit("src has changes that are not committed: mutants are written over it")
