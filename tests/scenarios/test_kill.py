@@ -67,11 +67,10 @@ def test_a_chat_that_is_killed_again_and_again_ends_as_if_it_never_was(
     command, begun, kills = RUN, set[str](), 0
     while True:
         process = septet.start(*command)
-        for _ in range(STRIDE):
-            event = first_news(process, begun)
-            begun |= {event.id} if isinstance(event, RunStarted) else set()
-        if event is None:
+        news = [first_news(process, begun) for _ in range(STRIDE)]
+        if news[-1] is None:
             break
+        begun |= {event.id for event in news if isinstance(event, RunStarted)}
         process.kill()
         process.communicate(timeout=PATIENCE)
         command, kills = ["resume", "adding", "--json"], kills + 1
