@@ -78,9 +78,9 @@ def test_a_second_host_on_the_port_is_told_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (("host", "--host", "0.0.0.0"), 2, "the talk would be readable"),
-        (("join", "nats://127.0.0.1:4222", "--as", "cook"), 2, "nobody can join as 'cook'"),
-        (("join", "here", "--as", "coder"), 5, "no address of a server"),
+        (("host", "--host", "0.0.0.0"), 2, "messages would be sent unencrypted"),
+        (("join", "nats://127.0.0.1:4222", "--as", "cook"), 2, "a member cannot join as 'cook'"),
+        (("join", "here", "--as", "coder"), 5, "is not the address of a server"),
         (("join", "nats://127.0.0.1:1", "--as", "coder", "--token-file", "missing"), 5, "cannot be read"),
     ],
 )

@@ -121,7 +121,7 @@ async def test_a_member_that_breaks_the_rules_is_found_out(
 
     async with connect_nats(server.endpoint) as client, members(server, bribed):
         await start(await open_nats_store(client), "essay")
-        with pytest.raises(LogDamaged, match="was due"):
+        with pytest.raises(LogDamaged, match="has made the move"):
             await conduct(client, "essay")
 
 

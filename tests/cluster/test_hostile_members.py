@@ -23,7 +23,7 @@ from septet.cluster.deployment import unfinished_chats
 from septet.cluster.presence import announce_presence, list_participants
 from septet.cluster.server import ServerConfig, serve
 from septet.cluster.status import host_status
-from septet.cluster.store import EXPECTED, EXPECTED_OF, open_nats_store
+from septet.cluster.store import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, open_nats_store
 from septet.cluster.stream import chat_subjects, message_of, subject_of
 from septet.cluster.users import BLOB_STREAM
 from septet.domain.events import (
@@ -230,9 +230,9 @@ async def test_a_writer_cannot_name_two_events_that_it_follows(tmp_path: Path) -
         first = await begin(scene, "victim")
         (hidden,) = await scene.store.append("victim", PersonSpoke(text="stop that"), after=None)
         headers = b"".join(
-            b"%s: %d\r\n" % (EXPECTED.encode(), message_of(seq)) for seq in (hidden.seq, first.seq)
+            b"%s: %d\r\n" % (EXPECTED_SEQUENCE.encode(), message_of(seq)) for seq in (hidden.seq, first.seq)
         )
-        headers = b"%s: %s\r\n" % (EXPECTED_OF.encode(), chat_subjects("victim").encode()) + headers
+        headers = b"%s: %s\r\n" % (EXPECTED_SUBJECT.encode(), chat_subjects("victim").encode()) + headers
         told: list[Msg] = []
         await subscribe(scene.conductor, "septet.stored.>", told.append)
         await scene.conductor.flush()

@@ -109,7 +109,7 @@ async def test_what_is_no_address_is_named(address: str) -> None:
     error = await refused(Endpoint(address=address))
 
     assert isinstance(error, BadConfig)
-    assert "no address of a server" in str(error)
+    assert "is not the address of a server" in str(error)
 
 
 async def test_an_address_with_a_secret_is_shown_without_it() -> None:

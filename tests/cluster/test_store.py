@@ -12,7 +12,7 @@ from nats.aio.msg import Msg
 
 from septet.cluster.connection import connect_nats
 from septet.cluster.server import NatsServer, ServerConfig, serve
-from septet.cluster.store import EXPECTED, EXPECTED_OF, NatsStore, open_nats_store
+from septet.cluster.store import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, NatsStore, open_nats_store
 from septet.cluster.stream import STORED, message_of, subject_of
 from septet.domain.codec import encode
 from septet.domain.events import Event, PersonSpoke, Recorded, ReviewGiven, TurnOpened
@@ -140,7 +140,7 @@ async def test_a_chat_longer_than_a_page_is_read_whole(tmp_path: Path) -> None:
 
 async def test_a_server_that_stays_away_is_named(tmp_path: Path) -> None:
     async with serve(ServerConfig(folder=tmp_path)) as server, connect_nats(server.endpoint) as client:
-        store = await open_nats_store(client, patience=0.0)
+        store = await open_nats_store(client, retry_timeout=0.0)
         await server.stop()
 
         with pytest.raises(StoreFailed, match="does not answer"):
@@ -161,7 +161,7 @@ async def test_a_writer_cannot_hide_what_others_wrote(tmp_path: Path) -> None:
         subject = subject_of("clock", [turn("coder")], fenced=True)
         await here.subscribe(f"{STORED}.>", cb=hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         await here.flush()
-        headers = {EXPECTED_OF: subject, EXPECTED: str(message_of(first.seq))}
+        headers = {EXPECTED_SUBJECT: subject, EXPECTED_SEQUENCE: str(message_of(first.seq))}
         forged = encode(Recorded(chat="clock", seq=0, at=hidden.at, event=turn("coder")))
         await there.request(subject, forged, headers=headers)
         last = await anext(aiter(store.watch("clock", hidden.seq)))
@@ -191,5 +191,5 @@ async def test_a_message_that_holds_something_else_than_it_may_be_written_for_is
         lines = [encode(Recorded(chat="clock", seq=0, at=1.0, event=event)) for event in forged]
         await client.request(subject, b"\n".join(lines))
 
-        with pytest.raises(LogDamaged, match="something else than its subject"):
+        with pytest.raises(LogDamaged, match="does not match its subject"):
             await store.read("clock")

@@ -55,7 +55,7 @@ async def test_the_list_goes_on_after_the_server_was_away_for_too_long(
         connect_nats(server.endpoint) as there,
         anyio.create_task_group() as tasks,
     ):
-        impatient, writer = await open_nats_store(here, patience=0.0), await open_nats_store(there)
+        impatient, writer = await open_nats_store(here, retry_timeout=0.0), await open_nats_store(there)
         overview = ChatListFeed(ChatCache(impatient))
         tasks.start_soon(overview.follow)
         with anyio.fail_after(60):

@@ -1,7 +1,7 @@
-"""Blobs on NATS JetStream: each content in pieces that are written once, by its sha256 and whoever brought it.
+"""Blobs on NATS JetStream: each in pieces that are written once, under subjects with its sha256 and its writer.
 
-Nobody can overwrite, spoil or take away what somebody else has kept: a subject takes one message, and a wrong content
-under an address is passed over.
+No member can overwrite, damage or delete what another has stored: a subject takes one message, and wrong content
+under an address is ignored.
 """
 
 from collections.abc import AsyncGenerator, Iterable
@@ -20,89 +20,91 @@ from septet.errors import LogDamaged, StoreFailed
 
 STREAM = "SEPTET_BLOBS"
 BLOB = "septet.blob"
-LONGEST = 120.0
-"""Seconds for one content."""
-PIECE = 1 << 20
-TRIES = 3
-TAKEN = 10077
-"""The server's word that a subject has its one message already."""
+TIMEOUT = 120.0
+"""Seconds for one blob."""
+PIECE_BYTES = 1 << 20
+MAX_ATTEMPTS = 3
+SUBJECT_TAKEN = 10077
+"""The server's error code for a subject that has its one message already."""
 
 
 class NatsBlobs:
     def __init__(self, stream: JetStreamContext) -> None:
         self._stream = stream
-        self._kept: set[str] = set()
+        self._stored: set[str] = set()
 
     async def put(self, content: bytes) -> str:
         address = sha256(content).hexdigest()
-        async with with_timeout("the server did not keep a content"):
-            for _ in range(TRIES):
-                if address not in self._kept and await self._find(address) is None:
+        async with with_timeout("the server did not store a blob"):
+            for _ in range(MAX_ATTEMPTS):
+                if address not in self._stored and await self._find(address) is None:
                     await self._write(address, bytes(content))
-                if address in self._kept:
+                if address in self._stored:
                     return address
         raise StoreFailed(
-            "somebody keeps a content from being stored", "dismiss the members you do not trust"
+            "another member prevents a blob from being stored", "dismiss the members you do not trust"
         )
 
     async def get(self, address: str) -> bytes:
         if len(address) != 64 or not set(address) <= set("0123456789abcdef"):
-            raise LogDamaged(f"'{address[:80]}' is not the address of a content", "restore the log")
-        async with with_timeout("the server did not hand out a content"):
+            raise LogDamaged(f"'{address[:80]}' is not the address of a blob", "restore the log")
+        async with with_timeout("the server did not return a blob"):
             content = await self._find(address)
         if content is None:
-            raise LogDamaged(f"the content {address[:12]} is missing", "restore it from a backup")
+            raise LogDamaged(f"the blob {address[:12]} is missing", "restore it from a backup")
         return content
 
     async def _write(self, address: str, content: bytes) -> None:
-        """A piece that is there already makes it doubtful: it may be somebody else's."""
-        pieces = [content[first : first + PIECE] for first in range(0, max(len(content), 1), PIECE)]
+        """Write the pieces. If a subject is taken, the blob does not count as stored: its piece may be wrong."""
+        pieces = [
+            content[first : first + PIECE_BYTES] for first in range(0, max(len(content), 1), PIECE_BYTES)
+        ]
         writer = token_hex(8)
         for number, piece in enumerate(pieces):
             try:
                 await self._stream.publish(f"{BLOB}.{address}.{writer}.{number}.{len(pieces)}", piece)
             except nats.js.errors.APIError as error:
-                if error.err_code == TAKEN:
+                if error.err_code == SUBJECT_TAKEN:
                     return
                 raise
-        self._kept.add(address)
+        self._stored.add(address)
 
     async def _find(self, address: str) -> bytes | None:
-        """The content, of whoever brought it whole."""
+        """The content, from any writer that has written it completely and correctly; None if there is none."""
         info = await self._stream.stream_info(STREAM, subjects_filter=f"{BLOB}.{address}.>")
         for subjects in complete_sets(info.state.subjects or ()):
             pieces = [await self._stream.get_last_msg(STREAM, subject) for subject in subjects]
             content = b"".join(piece.data or b"" for piece in pieces)
             if sha256(content).hexdigest() == address:
-                self._kept.add(address)
+                self._stored.add(address)
                 return content
         return None
 
 
 def complete_sets(subjects: Iterable[str]) -> list[list[str]]:
-    """The pieces of each who brought all of them, in order."""
-    brought: dict[tuple[str, str], set[str]] = {}
+    """The subjects of each writer that wrote all its pieces, in order."""
+    pieces: dict[tuple[str, str], set[str]] = {}
     for subject in subjects:
-        start, number, count = subject.rsplit(".", 2)
-        brought.setdefault((start, count), set()).add(number)
+        prefix, number, count = subject.rsplit(".", 2)
+        pieces.setdefault((prefix, count), set()).add(number)
     return [
-        [f"{start}.{number}.{count}" for number in range(len(numbers))]
-        for (start, count), numbers in brought.items()
+        [f"{prefix}.{number}.{count}" for number in range(len(numbers))]
+        for (prefix, count), numbers in pieces.items()
         if count == str(len(numbers)) and numbers == set(map(str, range(len(numbers))))
     ]
 
 
 @asynccontextmanager
-async def with_timeout(trouble: str) -> AsyncGenerator[None]:
+async def with_timeout(failure: str) -> AsyncGenerator[None]:
     try:
-        with anyio.fail_after(LONGEST):
+        with anyio.fail_after(TIMEOUT):
             yield
     except (nats.errors.Error, TimeoutError, OSError) as error:
-        raise StoreFailed(f"{trouble} ({error or type(error).__name__})", "resume when it is back") from error
+        raise StoreFailed(f"{failure} ({error or type(error).__name__})", "resume when it is back") from error
 
 
 async def open_nats_blobs(client: Client, replicas: int = 1) -> NatsBlobs:
-    """The contents that all machines of the server share."""
+    """The blobs that all machines on the server share; creates their stream if it is missing."""
     stream = JetStreamContext(client)
     try:
         await stream.stream_info(STREAM)
@@ -115,7 +117,7 @@ async def open_nats_blobs(client: Client, replicas: int = 1) -> NatsBlobs:
             max_msgs_per_subject=1,
             discard=DiscardPolicy.NEW,
             discard_new_per_subject=True,
-            max_msg_size=2 * PIECE,
+            max_msg_size=2 * PIECE_BYTES,
             deny_delete=True,
             deny_purge=True,
         )

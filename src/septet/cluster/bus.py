@@ -1,6 +1,6 @@
-"""The bus over NATS: at most once, in order per publisher, nothing kept.
+"""The bus over NATS: at most once, in order per publisher, nothing stored.
 
-In whose name a message is published is in its subject, so that the server lets nobody use another's.
+The subject of a message names its publisher, so that the server can enforce who may publish under which name.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -22,7 +22,7 @@ class NatsBus:
         self._client = client
 
     async def publish(self, topic: str, message: bytes, by: str = "") -> None:
-        """While the server is away, messages wait in a bounded buffer and are dropped beyond it."""
+        """Publish a message. While the server is away, messages wait in a limited buffer, or are dropped."""
         try:
             await self._client.publish(f"{PREFIX}.{encode_token(topic)}.{encode_token(by)}", message)
         except nats.errors.OutboundBufferLimitError:
@@ -38,18 +38,18 @@ class NatsBus:
     async def subscribe(self, topic: str) -> AsyncGenerator[AsyncIterator[BusMessage]]:
         try:
             subject = f"{PREFIX}.{encode_token(topic)}.*"
-            heard = await self._client.subscribe(subject, pending_msgs_limit=0, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-            await self._client.flush()  # from here on nothing is missed, whoever publishes it
+            subscription = await self._client.subscribe(subject, pending_msgs_limit=0, pending_bytes_limit=0)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+            await self._client.flush()  # from here on no message is missed
         except nats.errors.Error as error:
             raise Unreachable(f"the bus does not answer ({error})", "is the server running?") from error
         try:
-            yield contents(heard)
+            yield bus_messages(subscription)
         finally:
             if not self._client.is_closed:
-                await heard.unsubscribe()
+                await subscription.unsubscribe()
 
 
-async def contents(heard: Subscription) -> AsyncIterator[BusMessage]:
-    async for message in heard.messages:
-        with suppress(UnicodeDecodeError):  # no name of ours
+async def bus_messages(subscription: Subscription) -> AsyncIterator[BusMessage]:
+    async for message in subscription.messages:
+        with suppress(UnicodeDecodeError):  # not a valid name
             yield BusMessage(decode_token(message.subject.rpartition(".")[2]), message.data)

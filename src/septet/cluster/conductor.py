@@ -1,4 +1,4 @@
-"""A chat whose members are elsewhere: the conductor follows the log, and orders the turn of a silent member again."""
+"""Conducts a chat with members on other machines: follows the log, and orders the turn of a silent member again."""
 
 import asyncio
 from collections import deque
@@ -47,9 +47,9 @@ from septet.runtime.log import Log
 from septet.team.floor import Floor, step
 
 RETRY_DELAY = 0.2
-"""Seconds until a turn that no member was there to take is ordered again."""
+"""Seconds until a turn is ordered again if no member served its role."""
 PICKUP_TIMEOUT = 2.0
-"""Seconds in which a member should take a turn that was just opened: it sends a heartbeat long before."""
+"""Seconds in which a member should take a newly opened turn: its first heartbeat comes much earlier."""
 
 PERSON_EVENTS = (PersonSpoke, PlanApproved, StepGranted, StopRequested, WorkAccepted, ChatHalted)
 """Events that may come between those of others, like every event whose actor is the person."""
@@ -72,7 +72,7 @@ class ChatListener:
         self.signal = Signal()
 
     async def order(self, state: State) -> None:
-        """Ask for one who takes the open turn. A lost order is placed again, and so is one that was cut off."""
+        """Ask for a member to take the open turn. A lost order is repeated later."""
         assert state.floor.turn is not None
         name = state.floor.turn.speaker
         role = next((member.role for member in state.team.members if member.name == name), name)
@@ -113,7 +113,7 @@ async def open_listener(
     """The listener of a chat, from the event after `after` on."""
     listener = ChatListener(client, chat)
     subscription = await subscribe(client, turn_subject(chat), listener.receive)
-    # A plain task: a group of them would wrap its errors.
+    # A plain task: a task group would wrap its errors.
     following = asyncio.create_task(listener.follow_log(store, after))
     try:
         yield listener
@@ -125,7 +125,7 @@ async def open_listener(
 
 
 async def cancel_and_wait(task: asyncio.Task[None]) -> None:
-    """Until Python 3.12 `wait_for` may swallow a cancellation that comes together with its result: say it again."""
+    """Cancel a task repeatedly: before Python 3.12 `wait_for` may swallow a cancellation that comes with its result."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=RETRY_DELAY)
@@ -136,7 +136,7 @@ async def cancel_and_wait(task: asyncio.Task[None]) -> None:
 async def perform_with_remote_members(
     client: Client, log: Log, floor: Floor, agents: Agents, lease: float = LEASE
 ) -> None:
-    """The one loop with members on many machines: the turns of those who are here, and what the others do elsewhere."""
+    """The loop with members on many machines: run the turns of local members, follow those of others in the log."""
     async with open_listener(client, log.store, log.state.chat, log.state.seq) as listener:
         while log.state.ended is None:
             await perform(log, floor, agents)
@@ -146,7 +146,7 @@ async def perform_with_remote_members(
 
 
 class RemoteTurn:
-    """The chat while the floor is with members elsewhere."""
+    """Follows the chat while remote members have the floor."""
 
     def __init__(self, log: Log, floor: Floor, listener: ChatListener, lease: float = LEASE) -> None:
         self._log = log
@@ -157,10 +157,10 @@ class RemoteTurn:
         self._due = monotonic() + self._pickup_timeout
         """When the turn is ordered, unless something arrives before."""
         self._states_before_person: list[State] = []
-        """The chat before each of the person's words that came last: who moves then may not have heard them yet."""
+        """The states before each of the person's latest messages: a member that moves now may not have seen them."""
 
     async def next(self) -> None:
-        """Take in the next event of the chat. Raises what a member raised, and where a member broke the rules."""
+        """Follow the next event of the chat. Raises a member's error, or LogDamaged if a member broke the rules."""
         while True:
             incoming = await self._listener.next(max(0.0, self._due - monotonic()))
             if isinstance(incoming, SeptetError):
@@ -204,12 +204,12 @@ def is_from_person(event: Event) -> bool:
 def check_step(
     state: State, event: TurnOpened | ChatEnded, floor: Floor, earlier: Sequence[State] = ()
 ) -> None:
-    """The floor is a function of the log: whoever makes a move, everybody can check it.
+    """Check a member's move: the floor is a function of the log, so every process can compute it.
 
-    A move that was due before the person's last words is one that crossed them on the way.
+    A move that was right before the person's last messages is accepted: it crossed them on the way.
     """
     if event == (expected := step(state, floor(state))):
         return
-    if all(event != step(one, floor(one)) for one in earlier):
-        cause = f"a member of '{state.chat}' has made the move {event}, where {expected} was due"
+    if all(event != step(before, floor(before)) for before in earlier):
+        cause = f"a member of '{state.chat}' has made the move {event} instead of {expected}"
         raise LogDamaged(cause, "do all machines run the same Septet, and are all members to be trusted?")

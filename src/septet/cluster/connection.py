@@ -1,4 +1,4 @@
-"""Connecting to a server, with certificates and credentials, and trying again while it is away."""
+"""Connects to a server, with certificates and credentials, and retries while it is away."""
 
 import logging
 import ssl
@@ -25,62 +25,62 @@ T = TypeVar("T")
 LOG = logging.getLogger("septet.cluster")
 MIN_SERVER_VERSION = (2, 11)
 """The fence compares the last sequence of a whole chat: older servers reject every append after the first."""
-PAUSE = 0.2
-"""Seconds between two tries to connect."""
-TRIES = 4
+RETRY_DELAY = 0.2
+"""Seconds between two attempts to connect."""
+MAX_ATTEMPTS = 4
 ANONYMOUS = "anyone"
-"""The name of who has none: a server of somebody else may know tokens only."""
-PENDING_SIZE = 64 << 20
-"""Bytes that may wait while the server is away."""
+"""The name of a user without one: another operator's server may use bare tokens."""
+MAX_PENDING_BYTES = 64 << 20
+"""Bytes that are buffered while the server is away."""
 
 
 @asynccontextmanager
 async def connect_nats(
-    endpoint: Endpoint, patience: float = 5.0, wait: float = 0.0
+    endpoint: Endpoint, timeout: float = 5.0, wait: float = 0.0
 ) -> AsyncGenerator[Connection]:
-    """A client that reconnects for ever. A server that is not there yet is waited for `wait` seconds.
+    """A client that reconnects forever. Waits up to `wait` seconds for a server that is not up yet.
 
-    Raises Unreachable or BadConfig where the first connection fails.
+    Raises Unreachable or BadConfig if the first connection fails.
     """
     check_address(endpoint)
-    client = await first_connection(endpoint, patience, wait)
+    client = await first_connection(endpoint, timeout, wait)
     try:
         yield client
     finally:
-        with anyio.move_on_after(patience, shield=True), suppress(OSError):
+        with anyio.move_on_after(timeout, shield=True), suppress(OSError):
             await client.close()
 
 
-async def first_connection(endpoint: Endpoint, patience: float, wait: float) -> Connection:
-    deadline, told = monotonic() + wait, False
+async def first_connection(endpoint: Endpoint, timeout: float, wait: float) -> Connection:
+    deadline, warned = monotonic() + wait, False
     while True:
         secret = secret_of(endpoint)
         try:
-            return await open_client(endpoint, patience)
+            return await open_client(endpoint, timeout)
         except Unreachable:
             if monotonic() > deadline:
                 raise
-            if not told:
+            if not warned:
                 LOG.warning("no server answers at %s yet; waiting for it", without_secret(endpoint.address))
-                told = True
+                warned = True
         except BadConfig:
-            if secret_of(endpoint) == secret:  # else the host wrote its token while we tried without
+            if secret_of(endpoint) == secret:  # else the host has written its token meanwhile
                 raise
-        await anyio.sleep(PAUSE)
+        await anyio.sleep(RETRY_DELAY)
 
 
-async def open_client(endpoint: Endpoint, patience: float) -> Connection:
+async def open_client(endpoint: Endpoint, timeout: float) -> Connection:
     user, colon, secret = secret_of(endpoint).partition(":")
     over_web = endpoint.address.startswith(("ws:", "wss:"))
     client, faults = Connection(user if colon else ANONYMOUS, over_web), ConnectionErrors()
     options: dict[str, object] = {
         "name": endpoint.name,
-        "connect_timeout": patience,
-        "max_reconnect_attempts": TRIES,  # at first: a wrong address must be said at once
-        "reconnect_time_wait": PAUSE,
+        "connect_timeout": timeout,
+        "max_reconnect_attempts": MAX_ATTEMPTS,  # at first, so that a wrong address is reported at once
+        "reconnect_time_wait": RETRY_DELAY,
         "ping_interval": 10,
-        "pending_size": PENDING_SIZE,
-        "skip_subject_validation": True,  # names are made of tokens
+        "pending_size": MAX_PENDING_BYTES,
+        "skip_subject_validation": True,  # our subjects are made of tokens
         "error_cb": faults.record,
         "disconnected_cb": partial(log_lost, client, endpoint),
         "reconnected_cb": partial(log_reconnected, endpoint),
@@ -95,7 +95,7 @@ async def open_client(endpoint: Endpoint, patience: float) -> Connection:
         client.options["max_reconnect_attempts"] = -1
         await check_server(client, endpoint)
     except BaseException as error:
-        with anyio.move_on_after(min(patience, 1.0), shield=True), suppress(OSError):
+        with anyio.move_on_after(min(timeout, 1.0), shield=True), suppress(OSError):
             await client.close()
         if isinstance(error, (nats.errors.Error, OSError)):
             raise connection_error(endpoint, [error, *faults.all]) from error
@@ -107,7 +107,7 @@ async def open_client(endpoint: Endpoint, patience: float) -> Connection:
 async def log_lost(client: Connection, endpoint: Endpoint) -> None:
     if client.is_reconnecting:
         LOG.warning(
-            "the connection to %s is lost; trying again until it is back", without_secret(endpoint.address)
+            "the connection to %s is lost; retrying until it is back", without_secret(endpoint.address)
         )
 
 
@@ -116,18 +116,18 @@ async def log_reconnected(endpoint: Endpoint) -> None:
 
 
 class ConnectionErrors:
-    """Every broken connection is reported here; the client mends it by itself."""
+    """Collects connection errors; the client reconnects by itself."""
 
     def __init__(self) -> None:
         self.all: list[Exception] = []
         self.permission_errors: list[str] = []
         self.user = ""
-        """Who came in; told once that its token has become worthless."""
+        """The connected user, who is warned once if its token becomes invalid."""
         self.first = anyio.CancelScope()
-        """Left as soon as TLS fails: that does not mend, and the client would wait for an end that never comes."""
+        """Cancelled when TLS fails: a retry does not help, and the client would wait forever."""
 
     async def record(self, fault: Exception) -> None:
-        self.all = [*self.all, fault][-TRIES:]
+        self.all = [*self.all, fault][-MAX_ATTEMPTS:]
         if isinstance(fault, ssl.SSLError):
             self.first.cancel()
         if self.user and "authorization" in str(fault).lower():
@@ -135,25 +135,25 @@ class ConnectionErrors:
             self.user = ""
         if "permissions violation" in str(fault).lower():
             self.permission_errors.append(str(fault))
-            del self.permission_errors[:-TRIES]
+            del self.permission_errors[:-MAX_ATTEMPTS]
             LOG.warning("the server refused: %s", fault)
 
 
 def nats_credentials(client: Connection, endpoint: Endpoint, secret: str) -> dict[str, object]:
-    """What is told to the server; the secret is handed out when it is asked for, and only to who may hear it."""
+    """The client's credentials; the secret is given out on request only, and only over TLS if that is required."""
 
-    def hand_out() -> str:
-        if endpoint.uses_tls and not client._server_info.get("tls_required"):  # pyright: ignore[reportPrivateUsage]  # nothing public tells
+    def give_secret() -> str:
+        if endpoint.uses_tls and not client._server_info.get("tls_required"):  # pyright: ignore[reportPrivateUsage]  # no public attribute
             raise nats.errors.Error("it does not speak TLS")
         return secret
 
     if client.user != ANONYMOUS:
-        return {"user": client.user, "password": hand_out, "inbox_prefix": inbox_of(client.user)}
-    return {"token": hand_out} if secret else {}
+        return {"user": client.user, "password": give_secret, "inbox_prefix": inbox_of(client.user)}
+    return {"token": give_secret} if secret else {}
 
 
 def is_relevant(record: logging.LogRecord) -> bool:
-    """The client's way of reading streams makes asyncio complain of every TLS connection that ends."""
+    """Filter out asyncio's warning at the end of every TLS connection of the client."""
     return "eof_received" not in record.getMessage()
 
 
@@ -163,7 +163,7 @@ def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=endpoint.certificate or endpoint.ca_file or None)
     except (OSError, ssl.SSLError) as error:
         raise BadConfig(
-            f"{endpoint.certificate or endpoint.ca_file} holds no certificate ({error})", "name a PEM file"
+            f"{endpoint.certificate or endpoint.ca_file} is not a certificate ({error})", "name a PEM file"
         ) from error
     if endpoint.certificate:
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -186,15 +186,15 @@ async def check_server(client: Client, endpoint: Endpoint) -> None:
 
 
 def connection_error(endpoint: Endpoint, faults: list[Exception]) -> BadConfig | Unreachable:
-    """What the tries add up to: a server may hang up before its reason has come through, but not every time."""
-    where, words = without_secret(endpoint.address), " ".join(map(str, faults)).lower()
-    if "authorization" in words or "authentication" in words:
+    """The error by the failures of all attempts: a server may close some connections before its reason arrives."""
+    where, text = without_secret(endpoint.address), " ".join(map(str, faults)).lower()
+    if "authorization" in text or "authentication" in text:
         return BadConfig(
             f"the server at {where} refused the token", "pass the one that `septet host` printed"
         )
-    if "does not speak tls" in words:
+    if "does not speak tls" in text:
         return BadConfig(f"the server at {where} does not speak TLS", "is it the right one?")
-    if "certificate" in words:
+    if "certificate" in text:
         return BadConfig(
             f"the certificate of the server at {where} is not trusted", "name its signer with --tls-ca"
         )
@@ -203,11 +203,11 @@ def connection_error(endpoint: Endpoint, faults: list[Exception]) -> BadConfig |
 
 
 async def retry_forever(attempt: Callable[[], Awaitable[T]]) -> T:
-    """While the server is away the client reconnects by itself: there is nothing to do but to try again."""
+    """Retry until it works: while the server is away, the client reconnects by itself."""
     while True:
         try:
             return await attempt()
         except nats.errors.TimeoutError:
             continue
         except nats.errors.Error:
-            await anyio.sleep(PAUSE)
+            await anyio.sleep(RETRY_DELAY)

@@ -1,4 +1,4 @@
-"""Chats that are conducted here with members on other machines: who else conducts them, and what is shown here."""
+"""Chats conducted here with members on other machines: checks for other conductors, mirrors files to this machine."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -34,8 +34,8 @@ from septet.team.layouts import layout_of
 from septet.workspace.files import Workspace
 from septet.workspace.snapshots import hidden_in, take_snapshot
 
-CERTAIN = 1.5 * HEARTBEAT
-"""Seconds after which one who is there must have given another sign."""
+ALIVE_SECONDS = 1.5 * HEARTBEAT
+"""A living participant sends another heartbeat within this many seconds."""
 
 
 class RemoteSandbox:
@@ -46,7 +46,7 @@ class RemoteSandbox:
 
 
 class NoLocks:
-    """On many machines it is by the signs of who is there that a chat is known to be taken."""
+    """No locks: in a cluster, presence shows who conducts a chat."""
 
     def acquire(self, chat: str) -> None: ...
 
@@ -57,7 +57,7 @@ class NoLocks:
 
 @dataclass(kw_only=True)
 class ClusterConductor:
-    """One who conducts chats whose log is shared and whose members are wherever somebody serves their roles."""
+    """Conducts chats whose log is on a server and whose members may be on any machine."""
 
     client: Connection
     beacon: PresenceBeacon
@@ -65,7 +65,7 @@ class ClusterConductor:
     blobs: Blobs
     remote_chats: RemoteChats
     server: str = ""
-    """The words of a command line that lead there: its address, and what opens it."""
+    """The command-line arguments for this server: its address and credentials."""
     lease: float = LEASE
 
     def deployment(self) -> Deployment:
@@ -91,18 +91,18 @@ class ClusterConductor:
         return await retry_forever(lambda: list_participants(self.client))
 
     async def orphans(self) -> Sequence[str]:
-        """Chats whose conductor fell silent and that nobody has taken over yet."""
-        found: list[str] = []
+        """Unfinished chats whose conductor fell silent, not taken over yet."""
+        orphans: list[str] = []
         for gone in silent_conductors(await self.participants()):
-            left = await unfinished_chats(self.store, gone.presence.chats)
-            if not left:
+            unfinished = await unfinished_chats(self.store, gone.presence.chats)
+            if not unfinished:
                 await remove_participant(self.client, gone)
-            found += left
-        return found
+            orphans += unfinished
+        return orphans
 
     @asynccontextmanager
     async def while_conducting(self, chat: str, listen: Listen) -> AsyncGenerator[Listen]:
-        """The workspace here is kept as an image of what was made elsewhere."""
+        """Announce the chat and mirror remote changes to the workspace here."""
 
         async def mirror(recorded: Recorded) -> None:
             nonlocal state
@@ -121,7 +121,7 @@ class ClusterConductor:
             await self.beacon.remove_chat(chat)
 
     def _save_note(self, state: State) -> None:
-        """A note on this machine: the chat is found by `septet list`, although its log is on the server."""
+        """Write a note on this machine, so that `septet list` shows the chat although its log is on the server."""
         note = RemoteChat(
             chat=state.chat,
             server=self.server.split(" ")[0],
@@ -133,25 +133,25 @@ class ClusterConductor:
             workspace=state.workspace,
             changed=time(),
         )
-        with suppress(OSError):  # the chat itself needs no note
+        with suppress(OSError):  # the chat works without the note
             self.remote_chats.save(note)
 
     async def _check_alone(self, chat: str) -> None:
-        """Who conducts the chat goes on with it. One who died without a word may be taken for it, but gives no sign."""
+        """Raise Conflict if another conductor of the chat is alive; a dead one sends no more heartbeats."""
         waited = False
         while others := other_conductors(await self.participants(), chat, self.beacon.key):
-            alive = [one for one in others if not is_dead(one.presence)]
+            alive = [other for other in others if not is_dead(other.presence)]
             if not alive:
                 return
-            if waited and (certain := [one.presence for one in alive if one.silent < CERTAIN]):
-                first = certain[0]
+            if waited and (active := [other.presence for other in alive if other.silent < ALIVE_SECONDS]):
+                first = active[0]
                 cause = f"{first.name} on {first.machine} (process {first.pid}) conducts '{chat}' already"
                 raise Conflict(cause, "watch it there, or resume it when that one has stopped")
             waited = True
-            await anyio.sleep(CERTAIN)
+            await anyio.sleep(ALIVE_SECONDS)
 
     async def _protect_folder(self, state: State) -> State:
-        """Before anybody has done anything, the folder as it is becomes a snapshot, if it is in use."""
+        """Before the first turn, take a snapshot of a folder that exists already."""
         if not state.existing or state.floor.turn_counts or state.work.snapshots:
             return state
         workspace = Workspace(Path(state.workspace))
@@ -169,32 +169,32 @@ async def open_remote_sandbox(unsafe: bool) -> Sandbox:
 
 
 async def mirror_event(state: State, event: Event, blobs: Blobs) -> None:
-    """What was made elsewhere, in the workspace here. Files of the person's stay: members have not seen them."""
+    """Apply a remote change to the workspace here. The person's own files stay: members have not seen them."""
     workspace = Workspace(Path(state.workspace))
     if isinstance(event, VersionWritten):
         layout = layout_of(state, sweep=True)
         await workspace.write_layout(replace(layout, replaceable=all_contents(state)), blobs)
     elif isinstance(event, RunFinished):
         written = [change for change in event.result.changes if change.sha256 and change.kind != "deleted"]
-        files = tuple(FileRef(path=one.path, sha256=one.sha256, size=one.size) for one in written)
+        files = tuple(FileRef(path=change.path, sha256=change.sha256, size=change.size) for change in written)
         await workspace.write_layout(Layout(files=files, replaceable=all_contents(state)), blobs)
 
 
 def all_contents(state: State) -> dict[str, tuple[str, ...]]:
-    """Whatever the team and its runs had at each path: an image of what is made elsewhere may be behind."""
-    found = [(file.path, file.sha256) for version in state.work.versions for file in version.files]
-    found += [*state.work.artefacts.items(), *state.work.stale_artefacts.items()]
+    """All contents that the team and its runs had at each path: the mirror here may be behind."""
+    files = [(file.path, file.sha256) for version in state.work.versions for file in version.files]
+    files += [*state.work.artefacts.items(), *state.work.stale_artefacts.items()]
     contents: dict[str, tuple[str, ...]] = {}
-    for path, digest in found:
+    for path, digest in files:
         contents[path] = (*contents.get(path, ()), digest)
     return contents
 
 
 async def unfinished_chats(store: EventStore, chats: Sequence[str]) -> list[str]:
-    """Those that can go on; nobody can go on with one whose log is damaged."""
-    found: list[str] = []
+    """The chats that can continue; one with a damaged log cannot."""
+    unfinished: list[str] = []
     for chat in chats:
         with suppress(LogDamaged):
             if fold(await store.read(chat)).ended is None:
-                found.append(chat)
-    return found
+                unfinished.append(chat)
+    return unfinished

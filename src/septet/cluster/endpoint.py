@@ -1,4 +1,4 @@
-"""Which server is meant, and what opens it: from the options of a command line to the endpoint."""
+"""Finds the server's address and credentials from the options of a command line."""
 
 import os
 import re
@@ -22,10 +22,10 @@ DEFAULT_ADDRESS = "nats://127.0.0.1:4222"
 
 
 class Endpoint(Value):
-    """Where a server is and what opens it.
+    """The address and credentials of a server.
 
-    `token` is `NAME:SECRET`, or a bare token of somebody else's server; it may also be part of the address, or in
-    `token_file`, which is read whenever it is needed: the host may not have written it yet.
+    `token` is `NAME:SECRET`, or a bare token of another operator's server; it may also be part of the address, or in
+    `token_file`, which is read at each use, because the host may not have written it yet.
     """
 
     address: str
@@ -34,7 +34,7 @@ class Endpoint(Value):
     ca_file: str = ""
     """A file with the certificate that signed the server's (TLS)."""
     certificate: str = ""
-    """A file with the server's own certificate, to be trusted as it is (TLS)."""
+    """A file with the server's own certificate, trusted directly (TLS)."""
     name: str = "septet"
 
     @property
@@ -43,7 +43,7 @@ class Endpoint(Value):
 
 
 class ConnectOptions(Value):
-    """What the command line says; everything may be left out on the machine of the host."""
+    """The options of the command line; all are optional on the machine of the host."""
 
     url: str = ""
     token_file: Path | None = None
@@ -53,14 +53,14 @@ class ConnectOptions(Value):
 
 
 def endpoint_of(options: ConnectOptions, roles: Sequence[str] = ()) -> Endpoint:
-    """On one machine the token is found where the host keeps it; the host may be started later."""
+    """The endpoint by the options. On the host's own machine the token is read from its folder, at the time of use."""
     address, token = address_of(options), token_of(options)
-    found = ADDRESS.fullmatch(address)
-    here = not token and found is not None and not found["secret"] and is_loopback(found["host"])
+    match = ADDRESS.fullmatch(address)
+    is_local = not token and match is not None and not match["secret"] and is_loopback(match["host"])
     return Endpoint(
         address=address,
         token=token,
-        token_file=str(default_token_file(options, roles)) if here else "",
+        token_file=str(default_token_file(options, roles)) if is_local else "",
         ca_file=options.tls_ca,
         certificate=certificate_of(options),
         name=f"septet on {socket.gethostname()}",
@@ -68,41 +68,41 @@ def endpoint_of(options: ConnectOptions, roles: Sequence[str] = ()) -> Endpoint:
 
 
 def command_line_options(options: ConnectOptions) -> str:
-    """The words of a command line that open the same server again, after its address."""
+    """The options to connect to the same server again, to follow its address."""
     given = (("--token-file", options.token_file), ("--tls-ca", options.tls_ca))
     return "".join(f" {option} {quote(str(value))}" for option, value in given if value)
 
 
 def host_folder(store: Path | None) -> Path:
-    """Where a host keeps its log, its tokens and its address."""
+    """The folder of a host's log, tokens and address."""
     return (store or find_home().data / "host").expanduser().absolute()
 
 
 def address_of(options: ConnectOptions) -> str:
-    """The one that was said, else that of the group chat's file, else that of the host of this machine."""
+    """The address in the options, else in the group chat's file, else that of this machine's host."""
     if options.url:
         return options.url
     if options.config:
-        found = read_group_chat(options.config)
-        return f"nats://{listening_name(found.hostname)}:{found.port}"
+        group_chat = read_group_chat(options.config)
+        return f"nats://{listening_name(group_chat.hostname)}:{group_chat.port}"
     file = host_folder(options.store) / "address"
     return file.read_text(encoding="utf-8").strip() if file.exists() else DEFAULT_ADDRESS
 
 
 def certificate_of(options: ConnectOptions) -> str:
-    """That of this machine's own host, which needs nobody to vouch for it."""
+    """The certificate of this machine's own host, which needs no CA."""
     file = host_folder(options.store) / "certificate"
-    own = not (options.url or options.config or options.tls_ca)
-    return file.read_text(encoding="utf-8").strip() if own and file.exists() else ""
+    is_own_host = not (options.url or options.config or options.tls_ca)
+    return file.read_text(encoding="utf-8").strip() if is_own_host and file.exists() else ""
 
 
 def listening_name(hostname: str) -> str:
-    """One address for what has two: a server that listens on 127.0.0.1 is not at ::1."""
+    """127.0.0.1 for localhost, which may resolve to ::1, where the server does not listen."""
     return "127.0.0.1" if hostname == "localhost" else hostname
 
 
 def token_of(options: ConnectOptions, environment: Mapping[str, str] = os.environ) -> str:
-    """The token that was said; a file that was named must be there."""
+    """The token from the token file or the environment. Raises BadConfig if the file cannot be read."""
     if options.token_file is None:
         return environment.get("SEPTET_TOKEN", "")
     try:
@@ -113,23 +113,23 @@ def token_of(options: ConnectOptions, environment: Mapping[str, str] = os.enviro
 
 
 def default_token_file(options: ConnectOptions, roles: Sequence[str]) -> Path:
-    """On the host's own machine: that of the one role, or the one that opens everything."""
+    """The token file on the host's own machine: of a single role, or else the conductor's."""
     folder = host_folder(options.store)
     return folder / "tokens" / encode_token(roles[0]) if len(roles) == 1 else folder / "token"
 
 
 def load_group_chat(config: Path) -> GroupChatFile:
-    """Read a group chat's file; what it says of the provider holds where the environment says nothing."""
-    found = read_group_chat(config)
-    os.environ.update(client_environment(found, os.environ))
-    return found
+    """Read a group chat's file, and add its provider settings to the environment, which wins."""
+    group_chat = read_group_chat(config)
+    os.environ.update(client_environment(group_chat, os.environ))
+    return group_chat
 
 
 def secret_of(endpoint: Endpoint) -> str:
     if endpoint.token:
         return endpoint.token
-    if found := SECRET.search(endpoint.address):
-        return found[1]
+    if match := SECRET.search(endpoint.address):
+        return match[1]
     if not endpoint.token_file:
         return ""
     try:
@@ -144,13 +144,13 @@ def without_secret(address: str) -> str:
 
 
 def check_address(endpoint: Endpoint) -> None:
-    found = ADDRESS.fullmatch(endpoint.address)
-    if not found:
+    match = ADDRESS.fullmatch(endpoint.address)
+    if not match:
         raise BadConfig(
-            f"'{without_secret(endpoint.address)}' is no address of a server", "write nats://HOST:PORT"
+            f"'{without_secret(endpoint.address)}' is not the address of a server", "write nats://HOST:PORT"
         )
-    if not endpoint.uses_tls and not is_loopback(found["host"]):
+    if not endpoint.uses_tls and not is_loopback(match["host"]):
         raise BadUsage(
-            f"{found['host']} is another machine, and the token would be readable on the way",
-            "write tls://HOST:PORT, and name the certificate with --tls-ca where it is your own",
+            f"{match['host']} is another machine, and the token would be sent unencrypted",
+            "write tls://HOST:PORT, and name the certificate with --tls-ca if it is your own",
         )

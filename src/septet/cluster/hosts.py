@@ -1,4 +1,4 @@
-"""Hosts: a server with everything that chats need, the roles that can be elsewhere, and who may serve them."""
+"""Hosts: a server with the streams for chats, the roles that can be on other machines, and their members."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,12 +17,12 @@ from septet.errors import BadConfig, BadUsage
 from septet.ways.table import TEAMS
 
 REMOTE_ROLES = ("planner", "coder", "runner", "reviewer", "manager", "exemplar", *TALKERS)
-"""The roles that can be elsewhere; the person's own place is where the chat is conducted."""
+"""The roles that can be on other machines; the person is where the chat is conducted."""
 
 
 @asynccontextmanager
 async def open_host(config: ServerConfig, replicas: int = 1) -> AsyncGenerator[NatsServer]:
-    """A server with everything that chats need, ready for members and conductors."""
+    """Start a server with the streams for chats, ready for members and conductors."""
     async with serve(config) as server:
         async with connect_nats(server.endpoint) as client:
             await create_streams(client, replicas)
@@ -31,7 +31,7 @@ async def open_host(config: ServerConfig, replicas: int = 1) -> AsyncGenerator[N
 
 @asynccontextmanager
 async def use_server(endpoint: Endpoint, replicas: int) -> AsyncGenerator[str]:
-    """Somebody else's server or cluster, made ready; gives its version. Its coming and going is told."""
+    """Create the streams on an existing server or cluster; yields its version."""
     async with connect_nats(endpoint) as client:
         await create_streams(client, replicas)
         version = client.connected_server_version
@@ -39,37 +39,37 @@ async def use_server(endpoint: Endpoint, replicas: int) -> AsyncGenerator[str]:
 
 
 async def create_streams(client: Connection, replicas: int = 1) -> None:
-    """What lives on the server: the log, the blobs, who is there. What exists stays as it is."""
+    """Create the streams for the log, the blobs and presence; existing ones stay unchanged."""
     await open_nats_store(client, replicas)
     await retry_forever(lambda: open_nats_blobs(client, replicas))
     await retry_forever(lambda: create_presence_stream(client, replicas))
 
 
 def known_roles() -> Mapping[str, Sequence[str]]:
-    """Every role that can be elsewhere, with the names that it has in our teams."""
+    """Every role that can be on another machine, with its names in the built-in teams."""
     members = [member for team in TEAMS.values() for member in team.members]
-    return {role: sorted({one.name for one in members if one.role == role}) for role in REMOTE_ROLES}
+    return {role: sorted({member.name for member in members if member.role == role}) for role in REMOTE_ROLES}
 
 
 def check_conductor(client: Connection) -> None:
-    """Whether the server has let it do what only conductors may."""
+    """Raise BadConfig if the server denied something that only conductors may do."""
     if client.permission_errors:
         raise BadConfig(
-            f"this token ({client.user}) is a member's and opens too little for that",
+            f"this token ({client.user}) belongs to a member and does not permit that",
             "use the conductor's, the file `token` that `septet host` printed",
         )
 
 
 def check_roles(roles: Sequence[str]) -> None:
     if unknown := [role for role in roles if role not in REMOTE_ROLES]:
-        raise BadUsage(f"nobody can join as '{unknown[0]}'", f"use some of {', '.join(REMOTE_ROLES)}")
+        raise BadUsage(f"a member cannot join as '{unknown[0]}'", f"use some of {', '.join(REMOTE_ROLES)}")
 
 
 def invite_member(folder: Path, name: str, roles: Sequence[str], called: Sequence[str]) -> Path:
-    """The file with the token of a member, who may serve these roles and nothing else."""
+    """Add a member who may serve only these roles; returns its token file."""
     check_roles(roles)
     names = known_roles()
-    add_user(folder, name, roles, sorted({*called, *(one for role in roles for one in names[role])}))
+    add_user(folder, name, roles, sorted({*called, *(known for role in roles for known in names[role])}))
     return Users(folder).token_file(name)
 
 

@@ -1,4 +1,4 @@
-"""A member that serves roles for chats on many machines: it takes turns, one at a time of each chat."""
+"""A member process that serves roles for chats of a cluster: it takes turns, one at a time per chat."""
 
 import asyncio
 from collections import deque
@@ -41,7 +41,7 @@ from septet.team.floor import Floor
 
 
 class PendingTurn(NamedTuple):
-    """A turn to be taken: the event that opened it, and the server's notice of it, if it came from the server."""
+    """A turn to take: the event that opened it, and the server's notice, unless a conductor ordered it."""
 
     chat: str
     opened_seq: int
@@ -49,26 +49,26 @@ class PendingTurn(NamedTuple):
 
 
 TakeTurn = Callable[[PendingTurn], Awaitable[None]]
-"""Takes a turn: stores what is done, and opens the next."""
+"""Takes a turn: stores its events, and opens the next."""
 
 MAX_CONCURRENT_CHATS = 256
 FIRST_HEARTBEAT = 0.5
-"""Seconds after which a member that tasks on a turn sends its first heartbeat."""
+"""Seconds after which a member that works on a turn sends its first heartbeat."""
 
 
 class ChatQueue:
-    """The turns of a chat that wait here, the first one taken."""
+    """The pending turns of a chat; the first one is being taken."""
 
     def __init__(self, turn: PendingTurn) -> None:
         self.turns = {turn.opened_seq: turn}
         self.last_heartbeat = monotonic()
         self.is_slow = False
         self.task: asyncio.Task[None] | None = None
-        """A plain task, one for each turn: a group of them would cost a third of the turn."""
+        """A plain task: a task group would add a third to the cost of a turn."""
 
 
 class Member:
-    """Different chats at the same time; a turn that is announced twice is taken once."""
+    """Works on different chats at the same time; a turn that is announced twice is taken once."""
 
     def __init__(self, client: Client, perform: TakeTurn, lease: float = LEASE) -> None:
         self._client = client
@@ -76,45 +76,45 @@ class Member:
         self._lease = lease
         self._free_slots = MAX_CONCURRENT_CHATS
         self._waiting: deque[str] = deque()
-        """Chats for whose turns there is no room yet. A semaphore would look through all of them for each that ends."""
+        """Chats that wait for a free slot. A semaphore would search all of them each time one ends."""
         self._queues: dict[str, ChatQueue] = {}
 
     async def serve(self, role: str, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Take the role's turns, for ever; `started` when the first one may come."""
+        """Take the role's turns, forever; reports `started` when it is subscribed."""
         async with self._subscriptions(role):
             task_status.started()
             await self._send_heartbeats()
 
     @asynccontextmanager
     async def _subscriptions(self, role: str) -> AsyncGenerator[None]:
-        def hear_opened(message: Msg) -> None:
+        def on_turn_opened(message: Msg) -> None:
             opened = last_seq_of(int((message.headers or {}).get("Nats-Sequence", "0")))
             self._enqueue(PendingTurn(decode_token(message.subject.split(".")[2]), opened, message))
 
-        def hear_order(message: Msg) -> None:
+        def on_order(message: Msg) -> None:
             with suppress(msgspec.MsgspecError):  # not from a conductor
                 order = ORDER_DECODER.decode(message.data)
                 self._enqueue(PendingTurn(order.chat, order.opened))
 
         subjects = [
-            *((one, hear_opened) for one in opened_turn_subjects(role)),
-            (f"{ORDER_SUBJECT}.{role}", hear_order),
+            *((subject, on_turn_opened) for subject in opened_turn_subjects(role)),
+            (f"{ORDER_SUBJECT}.{role}", on_order),
         ]
         subscriptions = [
-            await retry_forever(partial(subscribe, self._client, subject, hear, role))
-            for subject, hear in subjects
+            await retry_forever(partial(subscribe, self._client, subject, callback, role))
+            for subject, callback in subjects
         ]
         await retry_forever(self._client.flush)
         try:
             yield
         finally:
             with suppress(nats.errors.Error):
-                for one in subscriptions:
-                    await one.unsubscribe()
+                for subscription in subscriptions:
+                    await subscription.unsubscribe()
             await self._stop()
 
     async def _stop(self) -> None:
-        """Leave in order what is under way, and what waits."""
+        """Cancel running turns and tell the conductors that they, and the waiting ones, are free."""
         waiting, self._waiting = self._waiting, deque()
         for chat in waiting:
             del self._queues[chat]
@@ -134,14 +134,14 @@ class Member:
             self._start_next()
 
     def _start_next(self) -> None:
-        """Work on as many chats as there is room for."""
+        """Start work on waiting chats while there are free slots."""
         while self._free_slots and self._waiting:
             self._free_slots -= 1
             chat = self._waiting.popleft()
             queue = self._queues[chat]
-            queue.task = asyncio.create_task(self._work_off(chat, queue))
+            queue.task = asyncio.create_task(self._run_queue(chat, queue))
 
-    async def _work_off(self, chat: str, queue: ChatQueue) -> None:
+    async def _run_queue(self, chat: str, queue: ChatQueue) -> None:
         try:
             while queue.turns:
                 turn = next(iter(queue.turns.values()))
@@ -156,7 +156,7 @@ class Member:
             self._start_next()
 
     async def _leave(self, *chats: str) -> None:
-        """Somebody else may take these turns at once."""
+        """Announce that other members may take these turns at once."""
         with anyio.move_on_after(1.0, shield=True):
             for chat in chats:
                 await self._publish(chat, MemberLeft())
@@ -168,11 +168,11 @@ class Member:
             await self._perform(turn)
         except Conflict:  # another member was faster
             return
-        except Exception as error:  # whatever it is, who follows the chat must hear of it
+        except Exception as error:  # any failure must reach the conductor
             await self._publish(turn.chat, turn_failed(error))
 
     async def _send_heartbeats(self) -> None:
-        """Keep the lease on all turns that are taken, also on those that wait for room."""
+        """Renew the lease on all turns that are taken, including those that wait for a slot."""
         while True:
             await anyio.sleep(FIRST_HEARTBEAT)
             for chat, queue in list(self._queues.items()):
@@ -182,16 +182,16 @@ class Member:
                     await self._publish(chat, Heartbeat())
 
     async def _publish(self, chat: str, message: TurnMessage) -> None:
-        """Should it get lost, the turn is ordered again."""
+        """Publish a message; if it gets lost, the turn is ordered again."""
         with suppress(nats.errors.Error):
             await self._client.publish(turn_subject(chat), ENCODER.encode(message))
 
 
 CastMembers = Callable[[State], tuple[Floor, Agents]]
-"""The chat's policy, and those of its members who are served here."""
+"""Returns the floor policy of a chat, and its members that are served here."""
 
 MAX_CACHED_LOGS = 4000
-"""Chats that are remembered; of others the whole log is read again."""
+"""The number of chats cached; of others the whole log is read again."""
 
 
 class SharedLog(EventStore, Protocol):
@@ -201,7 +201,7 @@ class SharedLog(EventStore, Protocol):
 
 
 class LogCache:
-    """Chats as this member last saw them: only what has happened since is read. Logs never change behind it."""
+    """Caches the logs of chats: only new events are read, because logs are append-only."""
 
     def __init__(self, store: SharedLog) -> None:
         self._store = store
@@ -223,7 +223,7 @@ class LogCache:
 
 
 def take_turns(store: SharedLog, cast: CastMembers) -> TakeTurn:
-    """Go on with the chat, if it still is that turn."""
+    """A function that takes a turn, if it is still open."""
     cache = LogCache(store)
 
     async def take(turn: PendingTurn) -> None:

@@ -1,8 +1,8 @@
-"""What goes between agents on many machines, and where it is kept: addresses, envelopes, the stream, the registry.
+"""Messages between agents on many machines: addresses, envelopes, the stream that stores them, and the registry.
 
 Agents are addressed by type and key, topics by type and source. An agent of type `writer` that is subscribed to topics
 of type `draft` gets what is published to `draft/essay-1` as the instance `writer/essay-1`: the topic's source is the
-agent's key. An envelope is a CloudEvent with what delivering it needs as extension attributes.
+agent's key. An envelope is a CloudEvent whose delivery data are extension attributes.
 """
 
 import re
@@ -24,7 +24,7 @@ from septet.common.text import decode_token, encode_token
 from septet.common.values import Value
 from septet.errors import BadUsage, Unreachable
 
-TYPE = re.compile(r"[\w\-.:=]+", re.ASCII)
+TYPE_NAME = re.compile(r"[\w\-.:=]+", re.ASCII)
 
 
 class AgentId(Value):
@@ -44,7 +44,7 @@ class TopicId(Value):
 
 
 class TypeSubscription(Value, tag="type"):
-    """Agents of a type get topics of exactly this type."""
+    """Subscribes agents of a type to topics of exactly this type."""
 
     topic: str
     agent: str
@@ -58,7 +58,7 @@ class TypeSubscription(Value, tag="type"):
 
 
 class PrefixSubscription(Value, tag="prefix"):
-    """Agents of a type get every topic whose type begins like this."""
+    """Subscribes agents of a type to topics whose type has this prefix."""
 
     prefix: str
     agent: str
@@ -75,24 +75,26 @@ Subscription = TypeSubscription | PrefixSubscription
 
 
 def agent_id(text: str) -> AgentId:
-    """`writer/essay-1`, checked."""
+    """Parse `writer/essay-1`. Raises BadUsage."""
     kind, slash, key = text.partition("/")
-    if not slash or not TYPE.fullmatch(kind) or not key:
-        raise BadUsage(f"'{text[:80]}' is no agent", "write type/key")
+    if not slash or not TYPE_NAME.fullmatch(kind) or not key:
+        raise BadUsage(f"'{text[:80]}' is not an agent", "write type/key")
     return AgentId(type=kind, key=key)
 
 
 def topic_id(text: str) -> TopicId:
-    """`draft/essay-1`, checked."""
+    """Parse `draft/essay-1`. Raises BadUsage."""
     kind, slash, source = text.partition("/")
-    if not slash or not TYPE.fullmatch(kind) or not source:
-        raise BadUsage(f"'{text[:80]}' is no topic", "write type/source")
+    if not slash or not TYPE_NAME.fullmatch(kind) or not source:
+        raise BadUsage(f"'{text[:80]}' is not a topic", "write type/source")
     return TopicId(type=kind, source=source)
 
 
 def is_subscribed(agent_type: str, topic_type: str, subscriptions: Iterable[Subscription]) -> bool:
-    """Whether agents of the type get topics of the other: once, however many subscriptions say so."""
-    return any(one.agent == agent_type and one.covers(topic_type) for one in subscriptions)
+    """Whether agents of a type receive topics of a type, by any of the subscriptions."""
+    return any(
+        subscription.agent == agent_type and subscription.covers(topic_type) for subscription in subscriptions
+    )
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -103,7 +105,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """`data` is JSON. `topic` or `recipient` says where it goes, `reply` where an answer is waited for."""
+    """A message. `data` is JSON; `topic` or `recipient` is its destination, `reply` the subject for an answer."""
 
     id: str
     source: str
@@ -122,7 +124,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The reply to a request: data, or the type and text of what went wrong."""
+    """The reply to a request: data, or the type and text of an error."""
 
     data: msgspec.Raw = msgspec.Raw(b"null")
     error: str = ""
@@ -130,16 +132,16 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """An envelope that nobody could handle, and why."""
+    """An envelope that could not be handled, and the reason."""
 
     recipient: str
     reason: str
     envelope: Envelope = msgspec.field(name="parcel")
-    """Stored under the name that it had first."""
+    """Stored under its original name."""
 
     @property
     def parcel(self) -> Envelope:
-        """Its first name."""
+        """The original name of `envelope`."""
         return self.envelope
 
 
@@ -153,7 +155,9 @@ def new_envelope(kind: str, data: object, sender: str, identity: str = "") -> En
     try:
         content = ENCODER.encode(data)
     except TypeError as error:
-        raise BadUsage(f"a message '{kind}' cannot be sent ({error})", "send what JSON can hold") from error
+        raise BadUsage(
+            f"a message '{kind}' cannot be sent ({error})", "send data that JSON supports"
+        ) from error
     return Envelope(
         id=identity or token_hex(12),
         source=f"septet/{sender}" if sender else "septet",
@@ -168,10 +172,10 @@ STREAM = "SEPTET_MAIL"  # names on the server stay as they are: older processes 
 TOPICS, DIRECT, DEAD = "septet.mail.topic", "septet.mail.direct", "septet.mail.dead"
 MAX_AGE = 7 * 86_400.0
 QUEUE_MAX_AGE = MAX_AGE
-"""Seconds after which the queue of an agent that nobody opens is given up. All that it has handled is gone by then: a
-new one of that name repeats nothing."""
+"""Seconds after which the queue of an unused agent is deleted. All envelopes that it has handled have expired by then,
+so a new queue of that name repeats nothing."""
 DUPLICATE_WINDOW = 600.0
-"""Seconds in which an envelope with an id that was seen is not stored again."""
+"""Seconds in which an envelope with a known id is not stored again."""
 ACK_TIMEOUT = 2.0
 SEND_TIMEOUT = 60.0
 LEASE = 5.0
@@ -183,7 +187,7 @@ class MessageStream:
         self._client = client
         self._stream = JetStreamContext(client)
 
-    async def make(self, replicas: int) -> None:
+    async def create(self, replicas: int) -> None:
         config = StreamConfig(
             name=STREAM,
             subjects=[f"{TOPICS}.>", f"{DIRECT}.>", f"{DEAD}.>"],
@@ -217,20 +221,20 @@ class MessageStream:
         )
 
     async def dead_letters(self) -> list[DeadLetter]:
-        """All that nobody could handle, oldest first."""
-        found: list[DeadLetter] = []
+        """All envelopes that could not be handled, oldest first."""
+        letters: list[DeadLetter] = []
         last = 0
         while True:
             try:
                 message = await self._stream.get_msg(STREAM, seq=last + 1, subject=f"{DEAD}.>", next=True)
             except nats.js.errors.NotFoundError:
-                return found
-            found.append(DEAD_LETTERS.decode(message.data or b""))
+                return letters
+            letters.append(DEAD_LETTERS.decode(message.data or b""))
             assert message.seq is not None
             last = message.seq
 
     async def keys(self, agent_type: str) -> tuple[set[str], set[tuple[str, str]]]:
-        """The keys that agents of the type are written to directly, and all topics that were written to."""
+        """The keys of direct messages to agents of the type, and all topics with messages."""
         direct = await self._subjects(f"{DIRECT}.{encode_token(agent_type)}.*")
         topics = await self._subjects(f"{TOPICS}.>")
         parts = [subject.split(".") for subject in topics]
@@ -244,9 +248,9 @@ class MessageStream:
         return list(info.state.subjects or {})
 
     async def agent_queue(self, agent: AgentId) -> JetStreamContext.PullSubscription:
-        """The instance's own queue. The server hands out one envelope at a time, in order, to whoever asks.
+        """The queue of one instance. The server delivers one envelope at a time, in order, to any process that asks.
 
-        The next one follows when that one is done with; one whose handler died comes again, before all others.
+        The next one follows when that is acknowledged; one whose handler died is delivered again first.
         """
         config = ConsumerConfig(
             ack_policy=AckPolicy.EXPLICIT,
@@ -263,7 +267,7 @@ class MessageStream:
         return await self._stream.pull_subscribe("", durable=name, stream=STREAM, config=config)
 
     async def _store(self, subject: str, body: bytes, identity: str) -> None:
-        """Kept when this returns, once, however often it had to be tried."""
+        """Store a message exactly once, with retries."""
         if len(body) + HEADROOM > self._client.max_payload:
             raise BadUsage(
                 f"a message of {len(body):,} bytes is too big for the server", "send a blob's address"
@@ -296,7 +300,7 @@ class Registry:
         await self._entries.put(f"agent.{encode_token(agent_type)}", b"")
 
     async def knows(self, agent_type: str) -> bool:
-        """A type that was seen once is known for good: its process may be away, but will be back."""
+        """Whether the type was ever registered: its process may be away, but will be back."""
         if agent_type in self._known:
             return True
         try:
@@ -311,8 +315,8 @@ class Registry:
         await self._client.publish(CHANGED)
 
     async def remove(self, identity: str) -> bool:
-        """Whether there was such a subscription."""
-        if identity not in {one.id for one in await self.subscriptions()}:
+        """Remove a subscription; returns whether it existed."""
+        if identity not in {subscription.id for subscription in await self.subscriptions()}:
             return False
         await self._entries.delete(identity)
         await self._client.publish(CHANGED)
@@ -323,8 +327,8 @@ class Registry:
             keys = await self._entries.keys()  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         except nats.js.errors.NoKeysError:
             return []
-        found = [await self._value(key) for key in sorted(keys) if not key.startswith("agent.")]
-        return [SUBSCRIPTIONS.decode(value) for value in found if value]
+        values = [await self._value(key) for key in sorted(keys) if not key.startswith("agent.")]
+        return [SUBSCRIPTIONS.decode(value) for value in values if value]
 
     async def _value(self, key: str) -> bytes:
         try:
@@ -338,5 +342,5 @@ async def open_registry(client: Client, replicas: int) -> Registry:
     try:
         return Registry(client, await stream.key_value(BUCKET))
     except nats.js.errors.NotFoundError:
-        made = await stream.create_key_value(bucket=BUCKET, replicas=replicas)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        return Registry(client, made)
+        bucket = await stream.create_key_value(bucket=BUCKET, replicas=replicas)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        return Registry(client, bucket)

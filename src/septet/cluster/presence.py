@@ -1,4 +1,4 @@
-"""Who is where: members and conductors say every few seconds that they are there, and the server remembers."""
+"""Presence: members and conductors send a heartbeat every few seconds, and the server stores the latest of each."""
 
 import os
 import socket
@@ -21,33 +21,33 @@ from septet.common.text import encode_token
 from septet.domain.presence import HEARTBEAT, Kind, Participant, Presence
 
 MAX_AGE = 86_400.0
-"""Seconds for which one who fell silent is still remembered."""
-MOST, LONGEST = 5000, 1 << 20
-"""Signs that are remembered, and bytes of one: a member that floods them harms nobody for long."""
-OPERATION = "KV-Operation"
+"""Seconds for which a silent participant is still listed."""
+MAX_MESSAGES, MAX_MESSAGE_BYTES = 5000, 1 << 20
+"""The limits of the stream, so that a member that floods it does little harm."""
+OPERATION_HEADER = "KV-Operation"
 
-PRESENCES = msgspec.json.Decoder(Presence)
+DECODER = msgspec.json.Decoder(Presence)
 
 
 async def create_presence_stream(client: Connection, replicas: int = 1) -> None:
-    """The server's memory of signs: the newest of each."""
+    """Create the stream with the latest heartbeat of each participant."""
     config = StreamConfig(
         name=PRESENCE_STREAM,
         subjects=[f"$KV.{PRESENCE}.>"],
         storage=StorageType.FILE,
         num_replicas=replicas,
         max_msgs_per_subject=1,
-        max_msgs=MOST,
-        max_msg_size=LONGEST,
+        max_msgs=MAX_MESSAGES,
+        max_msg_size=MAX_MESSAGE_BYTES,
         max_age=MAX_AGE,
         allow_direct=True,
     )
-    with suppress(nats.js.errors.BadRequestError):  # there already, made with other settings
+    with suppress(nats.js.errors.BadRequestError):  # it exists with other settings
         await JetStreamContext(client).add_stream(config)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
 
 
 class PresenceBeacon:
-    """One who is there."""
+    """Sends the heartbeats of one participant."""
 
     def __init__(self, client: Connection, kind: Kind, name: str, roles: tuple[str, ...] = ()) -> None:
         self._client = client
@@ -66,17 +66,17 @@ class PresenceBeacon:
         await self.publish()
 
     async def publish(self) -> None:
-        """A sign that gets lost is followed by another."""
-        now = msgspec.structs.replace(self._presence, chats=tuple(self._chats))
+        """Send a heartbeat; if it gets lost, another follows."""
+        presence = msgspec.structs.replace(self._presence, chats=tuple(self._chats))
         with suppress(nats.errors.Error):
             if self._client.is_connected:
-                await self._client.publish(self.key, msgspec.json.encode(now))
+                await self._client.publish(self.key, msgspec.json.encode(presence))
 
     async def withdraw(self) -> None:
-        """Go in order: nobody waits for a sign."""
+        """Remove the participant, so that no more heartbeats are expected."""
         with anyio.move_on_after(1.0, shield=True), suppress(nats.errors.Error):
             if self._client.is_connected:
-                await self._client.publish(self.key, headers={OPERATION: "DEL"})
+                await self._client.publish(self.key, headers={OPERATION_HEADER: "DEL"})
                 await self._client.flush()
 
     async def publish_forever(self) -> None:
@@ -89,31 +89,34 @@ class PresenceBeacon:
 async def announce_presence(
     client: Connection, kind: Kind, name: str, roles: tuple[str, ...] = ()
 ) -> AsyncGenerator[PresenceBeacon]:
-    """Be there for as long as the context lasts."""
-    sign = PresenceBeacon(client, kind, name, roles)
+    """Be present until the context ends."""
+    beacon = PresenceBeacon(client, kind, name, roles)
     async with anyio.create_task_group() as tasks:
-        await sign.publish()
-        tasks.start_soon(sign.publish_forever)
+        await beacon.publish()
+        tasks.start_soon(beacon.publish_forever)
         try:
-            yield sign
+            yield beacon
         finally:
-            await sign.withdraw()
+            await beacon.withdraw()
             tasks.cancel_scope.cancel()
 
 
 async def list_participants(client: Connection) -> list[Participant]:
-    """Everybody who was there within a day and did not leave in order; the newest sign first."""
+    """All participants of the last day that did not leave, most recently heard first."""
     stream = JetStreamContext(client)
     try:
         info = await stream.stream_info(PRESENCE_STREAM, subjects_filter=">")
     except nats.js.errors.NotFoundError:
         return []
-    found = [await last_presence(stream, subject) for subject in info.state.subjects or {}]
-    return sorted((one for one in found if one is not None), key=lambda one: one.silent)
+    participants = [await last_presence(stream, subject) for subject in info.state.subjects or {}]
+    return sorted(
+        (participant for participant in participants if participant is not None),
+        key=lambda participant: participant.silent,
+    )
 
 
 def is_dead(presence: Presence) -> bool:
-    """Whether it was a process of this machine that is no more."""
+    """Whether it was a process of this machine that no longer exists."""
     if presence.machine != socket.gethostname():
         return False
     try:
@@ -125,10 +128,10 @@ def is_dead(presence: Presence) -> bool:
     return False
 
 
-async def remove_participant(client: Connection, gone: Participant) -> None:
-    """Nothing more is expected of who fell silent."""
+async def remove_participant(client: Connection, participant: Participant) -> None:
+    """Remove a participant that fell silent."""
     with suppress(nats.errors.Error):
-        await client.publish(gone.key, headers={OPERATION: "DEL"})
+        await client.publish(participant.key, headers={OPERATION_HEADER: "DEL"})
 
 
 async def last_presence(stream: JetStreamContext, subject: str) -> Participant | None:
@@ -139,17 +142,17 @@ async def last_presence(stream: JetStreamContext, subject: str) -> Participant |
     if not message.data:
         return None
     with suppress(msgspec.MsgspecError):
-        found = PRESENCES.decode(message.data)
+        presence = DECODER.decode(message.data)
         return (
-            Participant(presence=found, silent=age(message), key=subject)
-            if is_plausible(found, subject)
+            Participant(presence=presence, silent=age(message), key=subject)
+            if is_plausible(presence, subject)
             else None
         )
     return None
 
 
 def is_plausible(presence: Presence, subject: str) -> bool:
-    """Whether one who may write there can be that: by the subject the server tells conductors from members."""
+    """Whether the content is allowed for its subject: the server restricts who may write to which subject."""
     return subject.split(".")[2] == presence.kind and (presence.kind == "conductor" or not presence.chats)
 
 

@@ -1,4 +1,4 @@
-"""A nats-server of our own: found, started with a private store and a token, started again when it dies."""
+"""Runs our own nats-server: finds it, starts it with a private store and a token, restarts it when it dies."""
 
 import fcntl
 import json
@@ -27,8 +27,8 @@ from septet.errors import BadConfig, BadUsage, StoreFailed, Unreachable
 START_TIMEOUT = 20.0
 """Seconds that a server may take to recover its store and listen."""
 RESTART_ATTEMPTS = 7
-BIGGEST_MESSAGE = 8 << 20
-ANY = ("0.0.0.0", "::")  # noqa: S104  # read, not bound
+MAX_PAYLOAD = 8 << 20
+ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  # read, not bound
 CONFIG_TEMPLATE = """\
 server_name: {name}
 listen: "{host}:{port}"
@@ -44,7 +44,7 @@ jetstream {{ store_dir: "{folder}/store", sync_interval: {sync} }}
 
 
 class ServerConfig(Value):
-    """What to serve. `port` 0 takes a free one; `sync` always means an fsync before every acknowledgement."""
+    """Settings of the server. Port 0 takes a free one; `sync` "always" means an fsync before every acknowledgement."""
 
     folder: Path
     host: str = "127.0.0.1"
@@ -53,11 +53,11 @@ class ServerConfig(Value):
     certificate: str = ""
     key: str = ""
     roles: Mapping[str, Sequence[str]] = {}
-    """For each of these a user is made, who may serve it and nothing else, by these names in teams."""
+    """Roles with their names in teams; for each a user is created that may serve only that role."""
 
 
 class NatsServer:
-    """One nats-server process, and the address that it keeps over restarts."""
+    """One nats-server process; it keeps its address over restarts."""
 
     def __init__(self, config: ServerConfig, binary: str, token: str) -> None:
         self._config = config
@@ -68,19 +68,19 @@ class NatsServer:
         self.token = token
         self.restarts = 0
         self.restarted = anyio.Event()
-        """Set when a server that died is there again."""
+        """Set when a server that died is running again."""
 
     @property
     def endpoint(self) -> Endpoint:
-        """For this machine's own clients: they know the certificate, so whatever name is in it will do."""
-        own = "127.0.0.1" if self._config.host in ANY else self._config.host
+        """The endpoint for clients on this machine: they trust the certificate directly, whatever name is in it."""
+        host = "127.0.0.1" if self._config.host in ANY_ADDRESS else self._config.host
         certificate = self._config.certificate
-        return Endpoint(address=self._address(own), token=self.token, certificate=certificate)
+        return Endpoint(address=self._address(host), token=self.token, certificate=certificate)
 
     @property
     def address(self) -> str:
-        """For others."""
-        return self._address(socket.gethostname() if self._config.host in ANY else self._config.host)
+        """The address for other machines."""
+        return self._address(socket.gethostname() if self._config.host in ANY_ADDRESS else self._config.host)
 
     def _address(self, host: str) -> str:
         scheme = "tls" if self._config.certificate else "nats"
@@ -88,7 +88,7 @@ class NatsServer:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The program and the token that make another process the same server."""
+        """The program and the token with which another process is the same server."""
         return self._binary, self.token
 
     @property
@@ -97,11 +97,11 @@ class NatsServer:
         return self._process.pid
 
     async def start(self) -> None:
-        """Running and listening when this returns."""
+        """Start the server and wait until it listens."""
         path = self._config.folder / "server.conf"
         await anyio.to_thread.run_sync(write_private, path, self._config_text())
         command = [*die_with_parent(), self._binary, "-c", str(path)]
-        # A session of its own: Ctrl-C at a terminal is for the host, which ends its server last.
+        # A separate session: Ctrl-C at a terminal is for the host, which stops its server last.
         self._process = await anyio.open_process(
             command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         )
@@ -112,12 +112,12 @@ class NatsServer:
             raise
 
     def kill(self) -> None:
-        """What a crash does; the supervisor brings the server back."""
+        """Kill the process as a crash would; `supervise` restarts it."""
         assert self._process is not None
         self._process.kill()
 
     async def supervise(self) -> None:
-        """Start the server again whenever it dies, until `stop`. Its members reconnect by themselves."""
+        """Restart the server whenever it dies, until `stop`. Clients reconnect by themselves."""
         while (process := self._process) is not None:
             await process.wait()
             if self._process is process:
@@ -137,7 +137,7 @@ class NatsServer:
         self.restarted = anyio.Event()
 
     async def stop(self) -> None:
-        """Everything acknowledged is on the disk and every client is told when this returns."""
+        """Stop the server: everything acknowledged is on disk and all clients are notified when this returns."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -158,20 +158,20 @@ class NatsServer:
             host=config.host,
             port=self._port,
             folder=config.folder,
-            payload=BIGGEST_MESSAGE,
+            payload=MAX_PAYLOAD,
             sync=config.sync,
             tls=tls if config.certificate else "",
         )
 
     async def _wait_for_port(self, process: Process) -> int:
-        """The port, once the server has written it down."""
+        """Wait for the file in which the server writes its port."""
         ports = anyio.Path(self._config.folder / f"{Path(self._binary).name}_{process.pid}.ports")
         with anyio.move_on_after(START_TIMEOUT):
             while process.returncode is None:
                 if await ports.exists() and (
-                    found := re.search(r":(\d+)", first_address(await ports.read_text()))
+                    match := re.search(r":(\d+)", first_address(await ports.read_text()))
                 ):
-                    return int(found[1])
+                    return int(match[1])
                 await anyio.sleep(0.01)
         raise await self._start_error()
 
@@ -190,10 +190,10 @@ class NatsServer:
 
 @asynccontextmanager
 async def serve(config: ServerConfig) -> AsyncGenerator[NatsServer]:
-    """A supervised server for as long as the context lasts."""
+    """A supervised server until the context ends."""
     check_exposure(config)
     binary = await find_binary()
-    with exclusive_use(config.folder):
+    with lock_folder(config.folder):
         users = Users(config.folder)
         token = users.ensure(CONDUCTOR).token
         for role, called in config.roles.items():
@@ -212,7 +212,7 @@ async def serve(config: ServerConfig) -> AsyncGenerator[NatsServer]:
 def check_exposure(config: ServerConfig) -> None:
     if not is_loopback(config.host) and not config.certificate:
         raise BadUsage(
-            f"{config.host} can be reached by others, and the talk would be readable",
+            f"{config.host} is reachable by other machines, and messages would be sent unencrypted",
             "pass --tls CERT KEY",
         )
     for path in filter(None, (config.certificate, config.key)):
@@ -221,8 +221,8 @@ def check_exposure(config: ServerConfig) -> None:
 
 
 @contextmanager
-def exclusive_use(folder: Path) -> Generator[None]:
-    """Two servers on one store would ruin it."""
+def lock_folder(folder: Path) -> Generator[None]:
+    """Lock the folder: two servers would destroy one store."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -238,7 +238,7 @@ def exclusive_use(folder: Path) -> Generator[None]:
 
 
 def add_user(folder: Path, name: str, roles: Sequence[str], called: Sequence[str] = ()) -> User:
-    """A user who may serve these roles from now on, also where the host runs already."""
+    """Add a user that may serve these roles, also while the host is running."""
     user = Users(folder).ensure(name, roles, called)
     reload(folder)
     return user
@@ -250,7 +250,7 @@ def remove_user(folder: Path, name: str) -> None:
 
 
 def reload(folder: Path) -> None:
-    """Let the server of that folder, if there is one, read its users again."""
+    """Make the running server of that folder, if there is one, read its users again."""
     try:
         os.kill(int((folder / "server.pid").read_text()), signal.SIGHUP)
     except (OSError, ValueError):  # it is down, and will read them when it starts
@@ -259,19 +259,19 @@ def reload(folder: Path) -> None:
 
 def first_address(text: str) -> str:
     try:
-        found: list[str] = json.loads(text)["nats"]
-    except (ValueError, KeyError):  # half written
+        addresses: list[str] = json.loads(text)["nats"]
+    except (ValueError, KeyError):  # incomplete
         return ""
-    return found[0].split("//")[-1] if found else ""
+    return addresses[0].split("//")[-1] if addresses else ""
 
 
 def die_with_parent() -> list[str]:
-    """A host that is killed takes its server along, else the port stays taken."""
+    """The command prefix that ends the server with a killed host; otherwise its port would stay taken."""
     return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
 
 
 async def find_binary() -> str:
-    """A nats-server on PATH when it is new enough, else the one of `septet[cluster]`."""
+    """The nats-server on PATH if it is new enough, else that of `septet[cluster]`."""
     own = Path(sysconfig.get_path("scripts")) / "nats-server"
     for binary in (shutil.which("nats-server"), str(own)):
         if binary and await version_of(binary) >= MIN_SERVER_VERSION:
@@ -287,5 +287,5 @@ async def version_of(binary: str) -> tuple[int, int]:
         result = await anyio.run_process([binary, "--version"], check=False)
     except OSError:
         return (0, 0)
-    found = re.search(rb"v(\d+)\.(\d+)", result.stdout)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.search(rb"v(\d+)\.(\d+)", result.stdout)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

@@ -1,4 +1,4 @@
-"""How a host stands: its server, its streams, who is there, and who conducts which chat."""
+"""The status of a host: its server, its streams, its participants, and who conducts which chat."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from septet.errors import LogDamaged, Unreachable
 from septet.ports import ChatHead, EventStore
 
 MAX_CHATS = 20
-"""How many chats are told, those that moved last."""
+"""How many chats are listed, the most recently changed ones."""
 
 
 class StreamStatus(Value, omit_defaults=False):
@@ -33,7 +33,7 @@ class StreamStatus(Value, omit_defaults=False):
 
 
 class ChatStatus(Value, omit_defaults=False):
-    """`conductors` are the names of those who say that they conduct it; two only for a moment."""
+    """`conductors` are the names of its present conductors; there are two only for a moment."""
 
     chat: str
     status: str
@@ -76,10 +76,10 @@ async def read_status(client: Connection, endpoint: Endpoint) -> HostStatus:
 
 async def streams(client: Connection) -> list[StreamInfo]:
     try:
-        found = await JetStreamManager(client).streams_info()
+        infos = await JetStreamManager(client).streams_info()
     except nats.js.errors.NotFoundError:
         return []
-    return sorted(found, key=lambda info: info.config.name or "")
+    return sorted(infos, key=lambda info: info.config.name or "")
 
 
 def stream_status(info: StreamInfo) -> StreamStatus:
@@ -95,27 +95,29 @@ def stream_status(info: StreamInfo) -> StreamStatus:
 async def chat_statuses(
     store: EventStore, heads: Sequence[ChatHead], people: Sequence[Participant]
 ) -> list[ChatStatus]:
-    """Those that moved last; what a member wrote where no chat was ever started is none."""
-    found: list[ChatStatus] = []
+    """The most recently changed chats, without logs in which no chat was started."""
+    statuses: list[ChatStatus] = []
     for head in heads:
-        if len(found) < MAX_CHATS and (one := await chat_status(store, head, people)) is not None:
-            found.append(one)
-    return found
+        if len(statuses) < MAX_CHATS and (chat := await chat_status(store, head, people)) is not None:
+            statuses.append(chat)
+    return statuses
 
 
 async def chat_status(store: EventStore, head: ChatHead, people: Sequence[Participant]) -> ChatStatus | None:
     try:
         state = fold(await store.read(head.chat))
     except LogDamaged as error:
-        said = f"damaged: {error.cause}"
-        return ChatStatus(chat=head.chat, status=said, ended=True, changed=head.changed, conductors=())
+        text = f"damaged: {error.cause}"
+        return ChatStatus(chat=head.chat, status=text, ended=True, changed=head.changed, conductors=())
     if not state.goal:
         return None
-    conductors = [one.presence for one in people if one.is_present and head.chat in one.presence.chats]
+    conductors = [
+        person.presence for person in people if person.is_present and head.chat in person.presence.chats
+    ]
     return ChatStatus(
         chat=head.chat,
         status=status(state),
         ended=state.ended is not None,
         changed=head.changed,
-        conductors=tuple(f"{one.name} on {one.machine}" for one in conductors),
+        conductors=tuple(f"{person.name} on {person.machine}" for person in conductors),
     )

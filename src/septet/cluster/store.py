@@ -1,4 +1,4 @@
-"""What the server tells of one chat as it stores it; where that has a gap, the log must be read."""
+"""The event store on NATS JetStream: fenced appends, reading, and watching by the server's notices."""
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -41,163 +41,177 @@ from septet.errors import LogDamaged, StoreFailed
 from septet.ports import ChatHead, Sequel
 from septet.stores.fence import check_fence
 
-EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-"""Stored with every message of a conductor or member: the one of the chat that it comes right after."""
-EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
-WITHOUT_BODY = "Nats-Msg-Size"
-GLANCE = 2.0
-"""Seconds after which one should look by oneself: what the server told may have been lost on the way."""
-KEPT = 1000
+EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
+"""A header of every fenced message: the sequence of the chat's message right before it."""
+EXPECTED_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject"
+SIZE_HEADER = "Nats-Msg-Size"
+POLL_SECONDS = 2.0
+"""Seconds after which a watcher reads the log itself: a notice of the server may have been lost."""
+MAX_NOTICES = 1000
 
 
-def before(headers: Mapping[str, str], chat: str) -> int:
-    """The message of the chat that comes right before, or -1 where the server has compared with less than the chat.
+def previous_sequence(headers: Mapping[str, str], chat: str) -> int:
+    """The sequence of the chat's message right before this one; -1 if the server did not check the whole chat.
 
-    A writer chooses what its event is compared with: one that leaves others out would hide what they wrote.
+    A writer chooses the subject that the server checks: a narrower one could hide messages of others.
     """
-    return int(headers.get(EXPECTED, "-1")) if headers.get(EXPECTED_OF) == chat_subjects(chat) else -1
+    return (
+        int(headers.get(EXPECTED_SEQUENCE, "-1"))
+        if headers.get(EXPECTED_SUBJECT) == chat_subjects(chat)
+        else -1
+    )
 
 
 class Feed:
+    """The server's notices of new messages in one chat; after a gap, the log must be read."""
+
     def __init__(self, chat: str) -> None:
         self._chat = chat
-        self._told: deque[Msg] = deque(maxlen=KEPT)
-        self.bell = Signal()
+        self._notices: deque[Msg] = deque(maxlen=MAX_NOTICES)
+        self.signal = Signal()
 
     def hear(self, message: Msg) -> None:
-        self._told.append(message)
-        self.bell.notify()
+        self._notices.append(message)
+        self.signal.notify()
 
     async def next(self, after: int) -> StoredMessage | None:
-        """The message right after the message `after`, or nothing where only the log knows what came next."""
-        while self._told or await self.bell.wait(GLANCE):
-            message = self._told.popleft()
+        """The message right after the message `after`; None if the log must be read."""
+        while self._notices or await self.signal.wait(POLL_SECONDS):
+            message = self._notices.popleft()
             headers = message.headers or {}
             if int(headers.get(SEQUENCE, "0")) > after:
-                follows = before(headers, self._chat) == after and WITHOUT_BODY not in headers
+                follows = previous_sequence(headers, self._chat) == after and SIZE_HEADER not in headers
                 return as_stored(message) if follows else None
         return None
 
 
 T = TypeVar("T")
-PATIENCE = 60.0
-"""Seconds to go on trying while the server is away."""
-PAUSE = 0.2
-AT_ONCE = 32
-AHEAD = 3600.0
-FEW = 16
-"""Events that are rather fetched one by one: the server looks through everything that came in between."""
-REMEMBERED = 10_000
-"""Chats whose newest time is known."""
+RETRY_TIMEOUT = 60.0
+"""Seconds to retry while the server is away."""
+RETRY_DELAY = 0.2
+MAX_CONCURRENT = 32
+MAX_CLOCK_LEAD = 3600.0
+MAX_SINGLE_READS = 16
+"""Up to this many messages are fetched one by one: for a page the server searches everything in between."""
+MAX_CACHED_TIMES = 10_000
+"""The number of chats whose latest time is cached."""
 MESSAGE_ID = "Nats-Msg-Id"
-"""By this the server knows words that were sent twice."""
+"""By this header the server recognises a person's message that is sent twice."""
 STEP_ID = "Septet-Id"
-"""By this a writer knows its own step again. The fence keeps it from being stored twice: the server need not."""
+"""By this header a writer recognises its own step. The fence, not the server, prevents storing it twice."""
 
 
-async def open_nats_store(client: Client, replicas: int = 1, patience: float = PATIENCE) -> "NatsStore":
-    """The log that all machines of the server share; made by the first one that comes."""
-    store = NatsStore(client, patience)
-    await store.make(replicas)
+async def open_nats_store(
+    client: Client, replicas: int = 1, retry_timeout: float = RETRY_TIMEOUT
+) -> "NatsStore":
+    """The log that all machines on the server share; creates it if it is missing."""
+    store = NatsStore(client, retry_timeout)
+    await store.create(replicas)
     return store
 
 
 class NatsStore:
-    def __init__(self, client: Client, patience: float = PATIENCE) -> None:
+    def __init__(self, client: Client, retry_timeout: float = RETRY_TIMEOUT) -> None:
         self._client = client
         self._stream = LogStream(client)
-        self._patience = patience
+        self._retry_timeout = retry_timeout
         self._identity, self._numbers = token_hex(8), count()
         self._latest: dict[str, float] = {}
         self._heads: dict[str, tuple[int, ChatHead]] = {}
 
-    async def make(self, replicas: int) -> None:
-        await self._patiently(lambda: self._stream.ensure(replicas))
+    async def create(self, replicas: int) -> None:
+        await self._retry(lambda: self._stream.ensure(replicas))
 
     async def append(
         self, chat: str, event: Event, after: int | None, then: Sequel | None = None
     ) -> Sequence[Recorded]:
         at = stamp(max(time(), self._latest.get(chat, 0.0)))
-        mine = Recorded(chat=chat, seq=0, at=at, event=event)
+        added = Recorded(chat=chat, seq=0, at=at, event=event)
         if after is None:
-            return await self._publish([mine], fenced=False, headers={MESSAGE_ID: self._new_id()})
-        return await self._append_fenced(mine, after, then)
+            return await self._publish([added], fenced=False, headers={MESSAGE_ID: self._new_id()})
+        return await self._append_fenced(added, after, then)
 
-    async def _append_fenced(self, mine: Recorded, after: int, then: Sequel | None) -> list[Recorded]:
-        """Name what was seen; where the server knows more, look whether it is only words of the person."""
+    async def _append_fenced(self, added: Recorded, after: int, then: Sequel | None) -> list[Recorded]:
+        """Append after what was seen. If the server has more, continue if that is only messages of the person."""
         seen, between = message_of(after), list[StoredMessage]()
-        if not is_message_end(after):  # in the middle of a message: its writer went on in the same one
-            check_fence(mine.chat, after - 1, last_seq_of(seen + 1), after)
-        # The same id for every try: what was stored, but whose acknowledgement was lost, is not stored again.
-        headers = {STEP_ID: self._new_id(), EXPECTED_OF: chat_subjects(mine.chat), EXPECTED: str(seen)}
+        if not is_message_end(after):  # in the middle of a message: its writer has continued in it
+            check_fence(added.chat, after - 1, last_seq_of(seen + 1), after)
+        # The same id for every attempt: a stored step whose acknowledgement was lost is recognised.
+        headers = {
+            STEP_ID: self._new_id(),
+            EXPECTED_SUBJECT: chat_subjects(added.chat),
+            EXPECTED_SEQUENCE: str(seen),
+        }
         while True:
             earlier = self._unpack(between)
             try:
-                sequel = [replace(mine, event=then([*earlier, mine]))] if then else []
-                return earlier + await self._publish([mine, *sequel], fenced=True, headers=headers)
+                sequel = [replace(added, event=then([*earlier, added]))] if then else []
+                return earlier + await self._publish([added, *sequel], fenced=True, headers=headers)
             except StaleSequence:
-                between = await self._since(mine.chat, seen)
-                if not between and await self._is_append_pending(mine.chat, seen):
+                between = await self._since(added.chat, seen)
+                if not between and await self._is_append_pending(added.chat, seen):
                     continue
-            ids = [one.headers.get(STEP_ID) for one in between]
+            ids = [message.headers.get(STEP_ID) for message in between]
             if headers[STEP_ID] in ids:
                 return self._unpack(between[: ids.index(headers[STEP_ID]) + 1])
-            check_fence(mine.chat, *tail(between, seen), after)
-            headers[EXPECTED] = str(between[-1].seq)
+            check_fence(added.chat, *tail(between, seen), after)
+            headers[EXPECTED_SEQUENCE] = str(between[-1].seq)
 
     async def _is_append_pending(self, chat: str, seen: int) -> bool:
-        """Whether the server refuses although nothing was added: an earlier try waits for the other copies."""
-        newest = await self._patiently(lambda: self._stream.newest(chat_subjects(chat)))
+        """Whether the server refuses although nothing was added: an earlier attempt waits for replicas."""
+        newest = await self._retry(lambda: self._stream.newest(chat_subjects(chat)))
         if (newest.seq if newest else 0) != seen:
             return False
-        await anyio.sleep(PAUSE)
+        await anyio.sleep(RETRY_DELAY)
         return True
 
     async def _publish(
         self, events: Sequence[Recorded], fenced: bool, headers: dict[str, str]
     ) -> list[Recorded]:
-        """Store the events as one message; what is returned has its place in the log."""
-        subject = subject_of(events[0].chat, [one.event for one in events], fenced)
+        """Store the events as one message; returns them with their sequences."""
+        subject = subject_of(events[0].chat, [event.event for event in events], fenced)
         body = pack_events(events)
-        number = await self._patiently(lambda: self._stream.publish(subject, body, headers))
+        number = await self._retry(lambda: self._stream.publish(subject, body, headers))
         first = last_seq_of(number) - len(events) + 1
-        return [self._note_time(replace(one, seq=seq)) for seq, one in enumerate(events, start=first)]
+        return [self._note_time(replace(event, seq=seq)) for seq, event in enumerate(events, start=first)]
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
-        found = self._unpack(await self._since(chat, message_of(after)))
-        return found if is_message_end(after) else [one for one in found if one.seq > after]
+        events = self._unpack(await self._since(chat, message_of(after)))
+        return events if is_message_end(after) else [event for event in events if event.seq > after]
 
     async def read_to(self, chat: str, after: int, notice: Msg) -> Sequence[Recorded]:
-        """At least the events after `after` up to the one that the server has told.
+        """At least the events after `after` up to the one in the server's notice.
 
-        Each event names the one before it: a few are fetched one by one, which is cheaper than looking for more.
+        Each message names the one before it: a few are fetched one by one, which is cheaper than a page.
         """
-        found, seen = [as_stored(notice)], message_of(after)
-        while (previous := before(found[-1].headers, chat)) > seen and len(found) < FEW:
-            stored = await self._patiently(partial(self._stream.message_at, previous))
+        messages, seen = [as_stored(notice)], message_of(after)
+        while (previous := previous_sequence(messages[-1].headers, chat)) > seen and len(
+            messages
+        ) < MAX_SINGLE_READS:
+            stored = await self._retry(partial(self._stream.message_at, previous))
             if stored is None:
                 break
-            found.append(stored)
-        if previous != seen or not is_message_end(after) or chat_of(found[0].subject) != chat:
+            messages.append(stored)
+        if previous != seen or not is_message_end(after) or chat_of(messages[0].subject) != chat:
             return await self.read(chat, after)
-        return self._unpack(reversed(found))
+        return self._unpack(reversed(messages))
 
     async def chats(self) -> Sequence[ChatHead]:
         sizes: dict[str, int] = {}
-        for subject, size in (await self._patiently(self._stream.subjects)).items():
+        for subject, size in (await self._retry(self._stream.subjects)).items():
             if is_ours(subject):
                 chat = chat_of(subject)
                 sizes[chat] = sizes.get(chat, 0) + size
-        limit = anyio.CapacityLimiter(AT_ONCE)
+        limit = anyio.CapacityLimiter(MAX_CONCURRENT)
 
-        async def look(chat: str, size: int) -> None:
+        async def read_head(chat: str, size: int) -> None:
             async with limit:
                 self._heads[chat] = (size, await self._head(chat))
 
         async with anyio.create_task_group() as tasks:
             for chat, size in sizes.items():
                 if self._heads.get(chat, (0,))[0] != size:
-                    tasks.start_soon(look, chat, size)
+                    tasks.start_soon(read_head, chat, size)
         return sorted((self._heads[chat][1] for chat in sizes), key=lambda head: head.changed, reverse=True)
 
     async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
@@ -213,49 +227,49 @@ class NatsStore:
 
     @asynccontextmanager
     async def _feed(self, chat: str) -> AsyncGenerator[Feed]:
-        """From here on nothing is missed, or it is known that something was.
+        """The notices of a chat. From here on none is missed, or the gap is detected.
 
-        The server does what it is told in order: it listens for us before it answers what we ask next.
+        The server works in order: it subscribes us before it answers our next request.
         """
         feed = Feed(chat)
-        heard = await subscribe(self._client, f"{STORED}.{encode_token(chat)}.>", feed.hear)
+        subscription = await subscribe(self._client, f"{STORED}.{encode_token(chat)}.>", feed.hear)
         try:
             yield feed
         finally:
-            feed.bell.close()
+            feed.signal.close()
             if not self._client.is_closed:
-                await heard.unsubscribe()
+                await subscription.unsubscribe()
 
     async def _since(self, chat: str, seen: int) -> list[StoredMessage]:
-        """What the leader has stored of the chat, also where another replica that answers is behind."""
-        look = self._read_to_head if self._stream.replicated else self._read_to_end
-        return await self._patiently(lambda: look(chat, seen))
+        """All that the leader has stored of the chat, even if another replica answers and is behind."""
+        read = self._read_to_head if self._stream.replicated else self._read_to_end
+        return await self._retry(lambda: read(chat, seen))
 
     async def _read_to_end(self, chat: str, seen: int) -> list[StoredMessage]:
-        found: list[StoredMessage] = []
+        messages: list[StoredMessage] = []
         while True:
             page = await self._stream.page(chat_subjects(chat), seen + 1)
-            found += page.messages
+            messages += page.messages
             if not page.more or not page.messages:
-                return found
+                return messages
             seen = page.messages[-1].seq
 
     async def _read_to_head(self, chat: str, seen: int) -> list[StoredMessage]:
-        """The leader is asked each time: what one that was lost had promised may never come."""
-        found: list[StoredMessage] = []
+        """Ask the leader each time: messages that only a lost leader had may never come."""
+        messages: list[StoredMessage] = []
         while (newest := await self._stream.newest(chat_subjects(chat))) and newest.seq > seen:
             page = await self._stream.page(chat_subjects(chat), seen + 1)
             if page.messages:
-                found += page.messages
+                messages += page.messages
                 seen = page.messages[-1].seq
             else:
-                await anyio.sleep(PAUSE)
-        return found
+                await anyio.sleep(RETRY_DELAY)
+        return messages
 
     async def _head(self, chat: str) -> ChatHead:
         subject = chat_subjects(chat)
-        first = await self._patiently(lambda: self._stream.oldest(subject))
-        last = await self._patiently(lambda: self._stream.newest(subject))
+        first = await self._retry(lambda: self._stream.oldest(subject))
+        last = await self._retry(lambda: self._stream.newest(subject))
         assert first is not None
         assert last is not None
         started, changed = moment(first, 0), moment(last, -1)
@@ -265,19 +279,19 @@ class NatsStore:
         return f"{self._identity}-{next(self._numbers)}"
 
     def _unpack(self, messages: Iterable[StoredMessage]) -> list[Recorded]:
-        return [self._note_time(recorded) for one in messages for recorded in unpack_events(one)]
+        return [self._note_time(recorded) for message in messages for recorded in unpack_events(message)]
 
     def _note_time(self, recorded: Recorded) -> Recorded:
-        """Times never go back for those who write through this store; a clock far ahead takes nobody along."""
-        at = min(recorded.at, time() + AHEAD)
+        """Times of this store's writes never go back; a clock that is far ahead does not drag them along."""
+        at = min(recorded.at, time() + MAX_CLOCK_LEAD)
         self._latest[recorded.chat] = max(at, self._latest.get(recorded.chat, 0.0))
-        if len(self._latest) > REMEMBERED:
+        if len(self._latest) > MAX_CACHED_TIMES:
             del self._latest[next(iter(self._latest))]
         return recorded
 
-    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Try until the server answers."""
-        deadline = monotonic() + self._patience
+    async def _retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Retry until the server answers or the time is over."""
+        deadline = monotonic() + self._retry_timeout
         while True:
             try:
                 return await attempt()
@@ -287,24 +301,24 @@ class NatsStore:
                         f"the server of the log does not answer ({error or type(error).__name__})",
                         "resume when it is back; everything acknowledged is there",
                     ) from error
-            await anyio.sleep(PAUSE)
+            await anyio.sleep(RETRY_DELAY)
 
 
 def tail(between: Sequence[StoredMessage], seen: int) -> tuple[int, int]:
     """The newest sequence and the newest that a conductor wrote, of what came after the message `seen`."""
     last = between[-1].seq if between else seen - 1
-    fenced = next((one.seq for one in reversed(between) if is_fenced(one.subject)), 0)
+    fenced = next((message.seq for message in reversed(between) if is_fenced(message.subject)), 0)
     return last_seq_of(last), last_seq_of(fenced)
 
 
-def moment(stored: StoredMessage, place: int) -> float:
-    """When it was; a damaged chat must not hide the others, and is told to be so when it is read."""
+def moment(stored: StoredMessage, index: int) -> float:
+    """The time of an event of a message; 0 if it is damaged: that must not hide other chats."""
     try:
-        return unpack_events(stored)[place].at
+        return unpack_events(stored)[index].at
     except LogDamaged:
         return 0.0
 
 
 def stamp(at: float) -> float:
-    """The time to the microsecond, as it will be read back."""
+    """The time rounded to microseconds, as it will be read back."""
     return datetime.fromtimestamp(at, UTC).timestamp()

@@ -1,7 +1,7 @@
-"""Events that a server keeps in one message, both or neither: how they are numbered.
+"""The log's stream on the server: how events are numbered and packed into messages, and requests to the server.
 
 The server numbers messages. The last event of a message has the message's number times ten, and those before it
-count down from there: sequences of a chat rise, and what ends in anything but 0 is the middle of a message.
+count down from there: sequences of a chat rise, and one that does not end in 0 is in the middle of a message.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from septet.domain.events import Event, Recorded
 from septet.errors import BadConfig, LogDamaged, StoreFailed
 
 EVENTS_PER_MESSAGE = 10
-"""Events of one message."""
+"""The most events in one message."""
 
 
 def last_seq_of(message: int) -> int:
@@ -33,21 +33,21 @@ def last_seq_of(message: int) -> int:
 
 
 def message_of(seq: int) -> int:
-    """The number of the newest message that is whole with the event `seq`."""
+    """The number of the newest message that is complete with the event `seq`."""
     return seq // EVENTS_PER_MESSAGE
 
 
 def is_message_end(seq: int) -> bool:
-    """Whether somebody who has seen everything up to the event has not seen half of a message."""
+    """Whether the event is the last of its message."""
     return seq % EVENTS_PER_MESSAGE == 0
 
 
 STREAM = "SEPTET_LOG"
 LOG = "septet.log"
 STORED = "septet.stored"
-"""Where the server tells what has been stored."""
+"""The subject prefix under which the server republishes stored messages."""
 FENCED_BRANCH, PERSON_BRANCH = "t", "ev"
-"""The branch of a chat that conductors write to, and the one for the words of the person."""
+"""The branches of a chat's subjects: for fenced writers, and for messages of the person."""
 
 
 def chat_subjects(chat: str) -> str:
@@ -55,13 +55,13 @@ def chat_subjects(chat: str) -> str:
 
 
 def subject_of(chat: str, events: Sequence[Event], fenced: bool) -> str:
-    """What a member may write or must hear can be told by it: `septet.log.CHAT.t.turn_opened.coder`.
+    """A subject by which the server can check permissions and route turns: `septet.log.CHAT.t.turn_opened.coder`.
 
-    Of two events the last comes first, `….t.turn_opened.coder.review_given.reviewer`: it says whose turn it is.
+    Of two events the last comes first, `….t.turn_opened.coder.review_given.reviewer`: it says whose turn is next.
     """
     branch = FENCED_BRANCH if fenced else PERSON_BRANCH
-    told = [f"{kind_of(event)}.{encode_token(actor(event))}" for event in reversed(events)]
-    return f"{LOG}.{encode_token(chat)}.{branch}.{'.'.join(told)}"
+    names = [f"{kind_of(event)}.{encode_token(actor(event))}" for event in reversed(events)]
+    return f"{LOG}.{encode_token(chat)}.{branch}.{'.'.join(names)}"
 
 
 def chat_of(subject: str) -> str:
@@ -69,7 +69,7 @@ def chat_of(subject: str) -> str:
 
 
 def is_ours(subject: str) -> bool:
-    """Whether it names a chat as we do: a member may store under names that stand for none, or for another one."""
+    """Whether the subject has a valid chat name: a member may write under others."""
     name = subject.split(".")[2]
     try:
         return encode_token(decode_token(name)) == name
@@ -84,12 +84,12 @@ def is_fenced(subject: str) -> bool:
 T = TypeVar("T")
 API = "$JS.API"
 SEQUENCE = "Nats-Sequence"
-PAGE = 1000
+PAGE_MESSAGES = 1000
 PAGE_BYTES = 4 << 20
 WRONG_LAST_SEQUENCE = {10071, 10164}
 NAME_IN_USE = 10058
 TRANSIENT_ERRORS = {10008, 10009, 10118, 10158}
-"""A cluster that elects a leader, or an earlier try that it has not decided on: to be tried again."""
+"""A cluster that elects a leader or has not decided on an earlier attempt: retry."""
 
 
 class StreamFault(Value):
@@ -99,7 +99,7 @@ class StreamFault(Value):
 
 
 class Ack(Value):
-    """What the server says to a published event."""
+    """The server's answer to a published message."""
 
     seq: int = 0
     duplicate: bool = False
@@ -125,7 +125,7 @@ class Republish(Value):
 
 
 class StreamSettings(Value):
-    """Of a stream, as far as a log depends on them."""
+    """The settings of a stream that the log depends on."""
 
     num_replicas: int = 1
     subjects: tuple[str, ...] = ()
@@ -154,12 +154,12 @@ class StreamInfo(Value):
 
 
 class StaleSequence(Exception):
-    """Somebody has written to the chat since what the publisher has seen."""
+    """The chat has newer messages than the publisher has seen."""
 
 
 @dataclass(slots=True)
 class Page:
-    """A part of a subject; `more` says that it goes on."""
+    """A page of a subject's messages; `more` if there are further ones."""
 
     messages: list[StoredMessage]
     more: bool
@@ -170,10 +170,10 @@ class LogStream:
         self._client = client
         self._requests = Requests(client)
         self.replicated = True
-        """Whether another copy than the leader's may answer, and may be behind."""
+        """Whether a replica that is behind the leader may answer."""
 
     async def ensure(self, replicas: int) -> None:
-        """Make the stream where there is none; an existing one stays as it is. A member may only look."""
+        """Create the stream if it is missing and check its settings. Members may only read its settings."""
         info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", {}, StreamInfo)
         if info.error is not None:
             await self._create(replicas)
@@ -196,12 +196,14 @@ class LogStream:
             "allow_direct": True,
             "republish": {"src": f"{LOG}.>", "dest": f"{STORED}.>"},
         }
-        made = await self.ask(f"{API}.STREAM.CREATE.{STREAM}", config, StreamInfo)
-        if made.error is not None and made.error.err_code != NAME_IN_USE:
-            raise BadConfig(f"the server cannot keep a log ({made.error.description})", "check its JetStream")
+        answer = await self.ask(f"{API}.STREAM.CREATE.{STREAM}", config, StreamInfo)
+        if answer.error is not None and answer.error.err_code != NAME_IN_USE:
+            raise BadConfig(
+                f"the server cannot create the log ({answer.error.description})", "check its JetStream"
+            )
 
     async def publish(self, subject: str, body: bytes, headers: dict[str, str]) -> int:
-        """Store one message and return its sequence. Raises Outdated, StoreFailed or an error of the client."""
+        """Store one message and return its sequence. Raises StaleSequence, StoreFailed or an error of the client."""
         if len(body) + 1024 > self._client.max_payload:
             raise StoreFailed(
                 f"an event of {len(body):,} bytes is too big for the server", "keep it as a blob"
@@ -216,11 +218,11 @@ class LogStream:
         raise StoreFailed(f"the server did not store an event ({ack.error.description})", "check its disk")
 
     async def newest(self, subject: str) -> StoredMessage | None:
-        """The last message of the subject, as the stream's leader knows it."""
+        """The last message of the subject, by the stream's leader."""
         return await self._get({"last_by_subj": subject})
 
     async def message_at(self, seq: int) -> StoredMessage | None:
-        """The message with a sequence, or nothing where there is none."""
+        """The message with a sequence; None if there is none."""
         return await self._get({"seq": seq})
 
     async def oldest(self, subject: str) -> StoredMessage | None:
@@ -233,41 +235,41 @@ class LogStream:
             raise StoreFailed(
                 f"the server cannot read its log ({answer.error.description})", "check its disk"
             )
-        found = answer.message
-        return found and StoredMessage(
-            subject=found.subject, seq=found.seq, headers=parse_headers(found.hdrs), body=found.data
+        message = answer.message
+        return message and StoredMessage(
+            subject=message.subject, seq=message.seq, headers=parse_headers(message.hdrs), body=message.data
         )
 
     async def page(self, subject: str, first: int) -> Page:
-        """Messages of the subject from a sequence on, up to a page full."""
+        """A page of messages of the subject, from a sequence on."""
         query = msgspec.json.encode(
-            {"seq": first, "next_by_subj": subject, "batch": PAGE, "max_bytes": PAGE_BYTES}
+            {"seq": first, "next_by_subj": subject, "batch": PAGE_MESSAGES, "max_bytes": PAGE_BYTES}
         )
-        *found, end = await self._requests.ask_for_many(f"{API}.DIRECT.GET.{STREAM}", query, ends_page)
+        *messages, end = await self._requests.ask_for_many(f"{API}.DIRECT.GET.{STREAM}", query, ends_page)
         more = (end.headers or {}).get("Nats-Num-Pending", "0") != "0"
-        return Page(messages=[as_stored(message) for message in found], more=more)
+        return Page(messages=[as_stored(message) for message in messages], more=more)
 
     async def subjects(self) -> dict[str, int]:
-        """Every subject and how many messages it has."""
-        found: dict[str, int] = {}
+        """Every subject and its number of messages."""
+        counts: dict[str, int] = {}
         while True:
-            query = {"subjects_filter": f"{LOG}.>", "offset": len(found)}
+            query = {"subjects_filter": f"{LOG}.>", "offset": len(counts)}
             info = await self.ask(f"{API}.STREAM.INFO.{STREAM}", query, StreamInfo)
-            found |= info.state.subjects
-            if not info.state.subjects or len(found) >= info.total:
-                return found
+            counts |= info.state.subjects
+            if not info.state.subjects or len(counts) >= info.total:
+                return counts
 
     async def ask(self, subject: str, query: Mapping[str, object], answer: type[T]) -> T:
         reply = await self._requests.ask(subject, msgspec.json.encode(query))
         return decode_as(reply.data, answer)
 
 
-def check_settings(found: StreamSettings) -> None:
-    """A stream of somebody else under our name might lose events, or tell nobody of them."""
+def check_settings(settings: StreamSettings) -> None:
+    """Raise BadConfig for a stream with other settings: it might lose events or not republish them."""
     names = [name for name in REQUIRED_SETTINGS.__struct_fields__ if name != "num_replicas"]
-    if other := [name for name in names if getattr(found, name) != getattr(REQUIRED_SETTINGS, name)]:
+    if different := [name for name in names if getattr(settings, name) != getattr(REQUIRED_SETTINGS, name)]:
         raise BadConfig(
-            f"the server has a stream {STREAM} that is no log of ours ({', '.join(other)})",
+            f"the server has a stream {STREAM} that is not a Septet log ({', '.join(different)})",
             "remove it, or use another server",
         )
 
@@ -285,7 +287,7 @@ class FoundMessage(Value):
 
 
 def raise_if_transient(fault: StreamFault) -> None:
-    """An error of the client, which means: try again."""
+    """Raise an error of the client, so that the caller retries."""
     if fault.err_code in TRANSIENT_ERRORS:
         raise nats.errors.Error(fault.description)
 
@@ -295,28 +297,28 @@ def ends_page(message: Msg) -> bool:
 
 
 def as_stored(message: Msg) -> StoredMessage:
-    """A message that the server took from the stream, by its headers."""
+    """A message that the server read from the stream or republished; its headers say which."""
     headers = message.headers or {}
     return StoredMessage(
         subject=headers["Nats-Subject"], seq=int(headers[SEQUENCE]), headers=headers, body=message.data
     )
 
 
-ACKS = msgspec.json.Decoder(Ack)
+ACK_DECODER = msgspec.json.Decoder(Ack)
 
 
 def as_ack(data: bytes) -> Ack:
     try:
-        return ACKS.decode(data)
+        return ACK_DECODER.decode(data)
     except msgspec.MsgspecError:
         return decode_as(data, Ack)
 
 
-def decode_as(data: bytes, form: type[T]) -> T:
+def decode_as(data: bytes, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(data, type=form)
+        return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError as error:
-        raise StoreFailed(f"the server's answer makes no sense ({error})", "is it a NATS server?") from error
+        raise StoreFailed(f"the server's answer is not valid ({error})", "is it a NATS server?") from error
 
 
 def parse_headers(headers: bytes) -> dict[str, str]:
@@ -325,29 +327,29 @@ def parse_headers(headers: bytes) -> dict[str, str]:
 
 
 def pack_events(events: Sequence[Recorded]) -> bytes:
-    """A line for each."""
+    """Encode events, one per line."""
     return b"\n".join(map(encode, events))
 
 
 def unpack_events(stored: StoredMessage) -> list[Recorded]:
-    """The events of a message, if it holds what its subject says: by that the server knew who may write it."""
+    """The events of a message. Raises LogDamaged if they do not match its subject, which permissions depend on."""
     chat, lines = chat_of(stored.subject), stored.body.split(b"\n")
     first = last_seq_of(stored.seq) - len(lines) + 1
-    found = [
-        Recorded(chat=chat, seq=seq, at=one.at, event=one.event)
-        for seq, one in enumerate(map(decode, lines), start=first)
+    events = [
+        Recorded(chat=chat, seq=seq, at=recorded.at, event=recorded.event)
+        for seq, recorded in enumerate(map(decode, lines), start=first)
     ]
-    told = subject_of(chat, [one.event for one in found], is_fenced(stored.subject))
-    if told != stored.subject or len(found) > EVENTS_PER_MESSAGE:
+    expected = subject_of(chat, [recorded.event for recorded in events], is_fenced(stored.subject))
+    if expected != stored.subject or len(events) > EVENTS_PER_MESSAGE:
         raise LogDamaged(
-            f"a message of '{chat}' holds something else than its subject {stored.subject}",
+            f"a message of '{chat}' does not match its subject {stored.subject}",
             "are all members to be trusted? restore the log from a backup",
         )
-    return found
+    return events
 
 
 ANSWER_TIMEOUT = 2.0
-"""Seconds for one answer of the server; how often to try again is the caller's choice."""
+"""Seconds for one answer of the server; the caller decides about retries."""
 TIMEOUT_CHECK_INTERVAL = 0.25
 
 IsComplete = Callable[[Msg], bool]
@@ -355,21 +357,21 @@ IsComplete = Callable[[Msg], bool]
 
 
 class PendingRequest:
-    """One who has asked and not heard everything yet."""
+    """A request without a complete answer yet."""
 
-    def __init__(self, whole: IsComplete, loop: asyncio.AbstractEventLoop) -> None:
-        self._whole = whole
-        self._heard: list[Msg] = []
-        self._until = loop.time() + ANSWER_TIMEOUT
+    def __init__(self, is_complete: IsComplete, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_complete = is_complete
+        self._messages: list[Msg] = []
+        self._deadline = loop.time() + ANSWER_TIMEOUT
         self.answer: asyncio.Future[list[Msg]] = loop.create_future()
 
     def receive(self, message: Msg) -> None:
-        self._heard.append(message)
-        if self._whole(message) and not self.answer.done():
-            self.answer.set_result(self._heard)
+        self._messages.append(message)
+        if self._is_complete(message) and not self.answer.done():
+            self.answer.set_result(self._messages)
 
-    def check_timeout(self, clock: float) -> None:
-        if clock > self._until and not self.answer.done():
+    def check_timeout(self, now: float) -> None:
+        if now > self._deadline and not self.answer.done():
             self.answer.set_exception(nats.errors.TimeoutError())
 
 
@@ -379,41 +381,41 @@ class Requests:
         self._inbox = ""
         self._numbers = count()
         self._pending: dict[str, PendingRequest] = {}
-        self._clock: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def ask(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> Msg:
-        """The one message that answers. Raises an error of the client."""
+        """Send a request with a single answer. Raises an error of the client."""
         (answer,) = await self.ask_for_many(subject, body, lambda _: True, headers)
         if answer.headers and answer.headers.get("Status") == "503":
             raise nats.errors.NoRespondersError
         return answer
 
     async def ask_for_many(
-        self, subject: str, body: bytes, whole: IsComplete, headers: dict[str, str] | None = None
+        self, subject: str, body: bytes, is_complete: IsComplete, headers: dict[str, str] | None = None
     ) -> list[Msg]:
-        """All messages that answer, the one that completes them last."""
+        """Send a request with several answers; returns them all, the completing one last."""
         if not self._inbox:
             self._inbox = self._client.new_inbox()
             await subscribe(self._client, f"{self._inbox}.*", self._receive)
         loop = asyncio.get_running_loop()
-        name, waiting = str(next(self._numbers)), PendingRequest(whole, loop)
-        if self._clock is None:
-            self._clock = loop.call_later(TIMEOUT_CHECK_INTERVAL, self._check_timeouts, loop)
-        self._pending[name] = waiting
+        name, request = str(next(self._numbers)), PendingRequest(is_complete, loop)
+        if self._timer is None:
+            self._timer = loop.call_later(TIMEOUT_CHECK_INTERVAL, self._check_timeouts, loop)
+        self._pending[name] = request
         try:
             await self._client.publish(subject, body, reply=f"{self._inbox}.{name}", headers=headers)
-            return await waiting.answer
+            return await request.answer
         finally:
             del self._pending[name]
 
     def _check_timeouts(self, loop: asyncio.AbstractEventLoop) -> None:
-        """One clock for all who wait: a timer for each would cost more than what it watches."""
-        for waiting in self._pending.values():
-            waiting.check_timeout(loop.time())
-        self._clock = (
+        """Check all requests with one timer: one for each would cost more than the requests."""
+        for request in self._pending.values():
+            request.check_timeout(loop.time())
+        self._timer = (
             loop.call_later(TIMEOUT_CHECK_INTERVAL, self._check_timeouts, loop) if self._pending else None
         )
 
     def _receive(self, message: Msg) -> None:
-        if waiting := self._pending.get(message.subject.rsplit(".", 1)[1]):
-            waiting.receive(message)
+        if request := self._pending.get(message.subject.rsplit(".", 1)[1]):
+            request.receive(message)

@@ -61,34 +61,34 @@ class TopicClient:
         self._numbers = count()
         self._replies: dict[str, asyncio.Future[bytes]] = {}
         self.instances: dict[str, Respond] = {}
-        """The agents of this process, for requests that come back to one that waits."""
+        """The agents of this process, for nested requests to an agent that is waiting."""
 
     async def publish(self, topic: str, kind: str, data: object, sender: str = "") -> str:
-        """Kept for all who are subscribed, now or later; returns the envelope's id."""
+        """Store a message for all subscribers, present and future; returns the envelope's id."""
         return await self.send(topic, new_envelope(kind, data, sender))
 
     async def send(self, topic: str, envelope: Envelope) -> str:
-        where = topic_id(topic)
-        await self.messages.send_to_topic(where, replace(envelope, topic=topic, subject=topic))
+        target = topic_id(topic)
+        await self.messages.send_to_topic(target, replace(envelope, topic=topic, subject=topic))
         return envelope.id
 
     async def request(
         self, recipient: str, kind: str, data: object, deadline: float = 60.0, sender: str = ""
     ) -> msgspec.Raw:
-        """The recipient's answer, as JSON. Waits `deadline` seconds, also for a recipient that is restarting."""
+        """Send a request; returns the answer as JSON. Waits `deadline` seconds, also for a recipient that restarts."""
         return await self.ask(recipient, new_envelope(kind, data, sender), deadline)
 
     async def ask(self, recipient: str, envelope: Envelope, deadline: float) -> msgspec.Raw:
         agent = agent_id(recipient)
         if not await retry_forever(lambda: self.registry.knows(agent.type)):
             raise Unreachable(f"there is no agent of type '{agent.type}'", "is its process registered?")
-        with self._await_reply() as (reply, heard):
-            until = time() + deadline
-            envelope = replace(envelope, recipient=recipient, subject=recipient, reply=reply, deadline=until)
+        with self._await_reply() as (reply, reply_data):
+            expiry = time() + deadline
+            envelope = replace(envelope, recipient=recipient, subject=recipient, reply=reply, deadline=expiry)
             await self._deliver(agent, envelope)
             try:
                 async with asyncio.timeout(deadline):
-                    answer = REPLIES.decode(await heard)
+                    answer = REPLIES.decode(await reply_data)
             except TimeoutError as error:
                 raise Unreachable(
                     f"{recipient} did not answer in {deadline:g} s", "allow it more time"
@@ -99,21 +99,21 @@ class TopicClient:
 
     @contextmanager
     def _await_reply(self) -> Generator[tuple[str, asyncio.Future[bytes]]]:
-        """One subscription for the replies to all requests: one for each would cost more than the reply."""
+        """A subject and a future for a reply. All requests share one subscription: one for each would be costly."""
         number = str(next(self._numbers))
-        heard = self._replies[number] = asyncio.get_running_loop().create_future()
+        reply = self._replies[number] = asyncio.get_running_loop().create_future()
         try:
-            yield f"{self.inbox}.{number}", heard
+            yield f"{self.inbox}.{number}", reply
         finally:
             del self._replies[number]
 
     def receive_reply(self, message: Msg) -> None:
-        heard = self._replies.get(message.subject.rsplit(".", 1)[1])
-        if heard is not None and not heard.done():
-            heard.set_result(message.data)
+        reply = self._replies.get(message.subject.rsplit(".", 1)[1])
+        if reply is not None and not reply.done():
+            reply.set_result(message.data)
 
     async def _deliver(self, agent: AgentId, envelope: Envelope) -> None:
-        """One that waits further up in the chain is at work already: it is asked where it is, not in its queue."""
+        """Queue the request; an agent that waits further up in the chain gets it directly: its queue is blocked."""
         waiting = next((caller for caller in envelope.chain if caller.agent == str(agent)), None)
         if waiting is None:
             await self.messages.send_to_agent(agent, envelope)
@@ -121,7 +121,7 @@ class TopicClient:
             await self.nats.publish(waiting.inbox, ENCODER.encode(envelope))
 
     async def subscribe(self, subscription: Subscription) -> str:
-        """Returns the subscription's id. Subscribing twice is subscribing once."""
+        """Add a subscription; returns its id. Adding it twice has no further effect."""
         await retry_forever(lambda: self.registry.add(subscription))
         return subscription.id
 
@@ -136,17 +136,17 @@ class TopicClient:
         return await retry_forever(self.messages.dead_letters)
 
     async def answer_nested(self, message: Msg) -> None:
-        """A request to an agent that waits in this process for the very request that led to it."""
+        """Answer a request to an agent of this process that waits for the request that led to it."""
         envelope = ENVELOPES.decode(message.data)
-        if work := self.instances.get(envelope.recipient):
-            self._tasks.start_soon(self._answer, envelope, work)
+        if respond := self.instances.get(envelope.recipient):
+            self._tasks.start_soon(self._answer, envelope, respond)
 
-    async def _answer(self, envelope: Envelope, work: Respond) -> None:
-        await self.nats.publish(envelope.reply, ENCODER.encode(await work(envelope)))
+    async def _answer(self, envelope: Envelope, respond: Respond) -> None:
+        await self.nats.publish(envelope.reply, ENCODER.encode(await respond(envelope)))
 
 
 class HandlerContext:
-    """What a handler sends with: in its agent's name, with ids that are the same when it has to run again."""
+    """Sends a handler's messages in its agent's name, with ids that stay the same if the handler runs again."""
 
     def __init__(self, topics: TopicClient, agent: AgentId, envelope: Envelope) -> None:
         self._topics = topics
@@ -161,7 +161,7 @@ class HandlerContext:
 
     @property
     def parcel(self) -> Envelope:
-        """The envelope, by its first name."""
+        """The original name of `envelope`."""
         return self._envelope
 
     async def publish(self, topic: str, kind: str, data: object) -> str:
@@ -179,30 +179,30 @@ class HandlerContext:
 
 @asynccontextmanager
 async def open_topic_client(client: Client, replicas: int = 1) -> AsyncGenerator[TopicClient]:
-    """The client of a process on its connection; leaving stops the agents that it serves."""
+    """The topics on a connection; leaving the context stops the agents that are served."""
     messages = MessageStream(client)
-    await retry_forever(lambda: messages.make(replicas))
+    await retry_forever(lambda: messages.create(replicas))
     registry = await retry_forever(lambda: open_registry(client, replicas))
     async with anyio.create_task_group() as tasks:
         topics = TopicClient(client, messages, registry, tasks)
-        inner = await client.subscribe(topics.inbox, cb=topics.answer_nested)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-        answers = await subscribe(client, f"{topics.inbox}.*", topics.receive_reply)
+        nested = await client.subscribe(topics.inbox, cb=topics.answer_nested)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+        replies = await subscribe(client, f"{topics.inbox}.*", topics.receive_reply)
         try:
             yield topics
         finally:
             tasks.cancel_scope.cancel()
             if not client.is_closed:
-                await inner.unsubscribe()
-                await answers.unsubscribe()
+                await nested.unsubscribe()
+                await replies.unsubscribe()
 
 
 Handler = Callable[[msgspec.Raw, HandlerContext], Awaitable[object]]
 Handlers = Mapping[str, Handler]
-"""An agent: what it does with each type of message. What a handler returns answers a request."""
+"""An agent: a handler for each type of message. A handler's result answers a request."""
 AgentFactory = Callable[[AgentId], Handlers]
 
 SCAN_INTERVAL = 5.0
-"""Seconds after which a pool looks for new keys by itself: the server's hint may have been lost on the way."""
+"""Seconds between two scans for new keys: a notice of the server may have been lost."""
 LONG_POLL = 5.0
 MAX_DELIVERIES = 3
 UNKNOWN = "UnknownMessage"
@@ -215,7 +215,7 @@ async def serve_agents(
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve all agents of a type, for ever; other processes may serve the same type and share the work."""
+    """Serve all agents of a type, forever; other processes may serve the same type and share the work."""
     agent_id(f"{agent_type}/x")
     await retry_forever(lambda: topics.registry.add_type(agent_type))
     async with anyio.create_task_group() as tasks:
@@ -241,10 +241,10 @@ class InstancePool:
 
     @asynccontextmanager
     async def watch_keys(self) -> AsyncGenerator[None]:
-        """Be told at once of what is written to keys that have no instance yet."""
-        heard = [
-            await self._topics.nats.subscribe(subject, cb=hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
-            for subject, hear in (
+        """Subscribe to messages for keys that have no instance yet."""
+        subscriptions = [
+            await self._topics.nats.subscribe(subject, cb=callback)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
+            for subject, callback in (
                 (f"{TOPICS}.>", self._on_topic),
                 (f"{DIRECT}.{encode_token(self._type)}.*", self._on_direct),
                 (CHANGED, self._on_change),
@@ -255,11 +255,11 @@ class InstancePool:
             yield
         finally:
             with suppress(nats.errors.Error):
-                for one in heard:
-                    await one.unsubscribe()
+                for subscription in subscriptions:
+                    await subscription.unsubscribe()
 
     async def scan(self) -> None:
-        """Everything that was written before somebody listened, or while the server was away."""
+        """Start instances for messages that were sent before we subscribed or while the server was away."""
         self.subscriptions = await self._topics.subscriptions()
         direct, topics = await retry_forever(lambda: self._topics.messages.keys(self._type))
         for key in direct | {source for kind, source in topics if self.is_subscribed_to(kind)}:
@@ -288,7 +288,7 @@ class InstancePool:
 
 
 class AgentInstance:
-    """One instance. The server hands out its envelopes one by one, whichever process asks for them."""
+    """One instance of an agent. The server delivers its envelopes one by one, to any process that serves it."""
 
     def __init__(self, topics: TopicClient, pool: InstancePool, agent: AgentId, handlers: Handlers) -> None:
         self._topics = topics
@@ -311,10 +311,10 @@ class AgentInstance:
                 raise
 
     async def answer(self, envelope: Envelope) -> Reply:
-        """What the agent says to it; whatever goes wrong becomes part of the answer."""
+        """Handle an envelope; an error becomes the answer."""
         handler = self._handlers.get(envelope.type)
         if handler is None:
-            return Reply(error=UNKNOWN, text=f"{self._agent} knows no message '{envelope.type}'")
+            return Reply(error=UNKNOWN, text=f"{self._agent} has no handler for '{envelope.type}'")
         try:
             result = await handler(envelope.data, HandlerContext(self._topics, self._agent, envelope))
             return Reply(data=msgspec.Raw(ENCODER.encode(result)))
@@ -324,22 +324,22 @@ class AgentInstance:
     async def _handle(self, message: Msg) -> None:
         envelope = ENVELOPES.decode(message.data)
         if not self._was_handled(message) and self._is_relevant(envelope):
-            done, delivered = False, message.metadata.num_delivered
+            is_done, delivered = False, message.metadata.num_delivered
             extending = asyncio.create_task(
                 extend_lease(message)
-            )  # plain: a group would cost more than most handlers
+            )  # a task group would cost more than most handlers
             try:
-                done = await self._process(envelope, delivered)
-                self._handled = message.metadata.sequence.stream if done else self._handled
+                is_done = await self._process(envelope, delivered)
+                self._handled = message.metadata.sequence.stream if is_done else self._handled
             finally:
                 extending.cancel()
-            if not done:
+            if not is_done:
                 await message.nak(delay=0.1 * 2**delivered)
                 return
         await message.ack()
 
     def _was_handled(self, message: Msg) -> bool:
-        """A server that crashed may have forgotten that an envelope was done with; we have not."""
+        """Whether we have handled it: a server that crashed may have lost the acknowledgement."""
         return message.metadata.sequence.stream <= self._handled
 
     def _is_relevant(self, envelope: Envelope) -> bool:
@@ -350,7 +350,7 @@ class AgentInstance:
         return not envelope.deadline or time() < envelope.deadline
 
     async def _process(self, envelope: Envelope, delivered: int) -> bool:
-        """Whether the envelope is done with: answered, handled, or given up as a dead letter."""
+        """Handle an envelope; returns whether it is finished: answered, handled or a dead letter."""
         answer = await self.answer(envelope)
         if envelope.reply:
             await self._topics.nats.publish(envelope.reply, ENCODER.encode(answer))
@@ -366,7 +366,7 @@ class AgentInstance:
 
 
 async def extend_lease(message: Msg) -> None:
-    """The server would give the envelope to another after a while."""
+    """Renew the lease while a handler runs: the server would deliver the envelope again."""
     while True:
         await anyio.sleep(LEASE / 3)
         with suppress(nats.errors.Error):
@@ -374,7 +374,7 @@ async def extend_lease(message: Msg) -> None:
 
 
 Post, Desk, Parcel = TopicClient, HandlerContext, Envelope
-"""The names that these had first; programs may still use them."""
+"""Original names, which programs may still use."""
 
 __all__ = [
     "AgentFactory",
@@ -403,9 +403,9 @@ __all__ = [
 async def open_topics(
     url: str = "", *, token_file: str | Path | None = None, tls_ca: str = "", wait: float = 30.0
 ) -> AsyncGenerator[TopicClient]:
-    """The topics of a server, which may take `wait` seconds to come up; leaving stops the agents that are served.
+    """The topics of a server, which may take `wait` seconds to start; leaving the context stops the agents served.
 
-    On the machine of the host nothing need be said: its address and its token are found where it keeps them.
+    On the machine of the host no arguments are needed: the address and the token are in its folder.
     """
     path = Path(token_file) if token_file is not None else None
     endpoint = endpoint_of(ConnectOptions(url=url, token_file=path, tls_ca=tls_ca))

@@ -1,13 +1,13 @@
-"""How a turn finds one who takes it, on many machines.
+"""The messages by which members on many machines take turns.
 
-    a turn is opened in the log  --> the server tells one of those who serve the speaker's role
-    who takes it stores what it does under the log's fence, then opens the next turn: the same loop as at home
-    conductor -- Order -->  one of those who serve the role: where nobody had heard, or one has fallen silent
-    member    -- Heartbeat | TurnFailed | MemberLeft --> whoever follows the chat
+    a turn is opened in the log --> the server notifies one member that serves the speaker's role
+    that member stores its events under the log's fence, then opens the next turn: the same loop as on one machine
+    conductor -- Order --> a member that serves the role, if no member took the turn or one fell silent
+    member    -- Heartbeat | TurnFailed | MemberLeft --> the conductor of the chat
 
-Nothing said here is kept, and nothing of it counts: who has the floor is in the log, and so is what came of it. One
-who takes a turn goes on where the log says it is. A member that was slow and believed dead finds its next event
-refused: the fence lets one of two go on.
+These messages are not stored and decide nothing: the log says who has the floor and what happened. A member that takes
+a turn continues where the log ends. If a slow member was believed dead, its next event is refused: the fence lets only
+one of the two continue.
 """
 
 import msgspec
@@ -18,18 +18,18 @@ from septet.errors import RemoteFailed, SeptetError
 
 ORDER_SUBJECT, TURN_SUBJECT = "septet.work", "septet.said"
 LEASE = 5.0
-"""Seconds of silence after which a member counts as dead and its turn is given to another."""
+"""Seconds of silence after which a member counts as dead and its turn goes to another."""
 
 
 class Order(Value):
-    """A turn that is open since the event `opened`."""
+    """Asks for a member to take the turn that the event `opened` opened."""
 
     chat: str
     opened: int
 
 
 class Heartbeat(Value, tag="beat"):
-    """The member is still at it."""
+    """The member is still working."""
 
 
 class TurnFailed(Value, tag="failed"):
@@ -39,7 +39,7 @@ class TurnFailed(Value, tag="failed"):
 
 
 class MemberLeft(Value, tag="left"):
-    """The member goes away in order: somebody else may take the turn at once."""
+    """The member leaves: another one may take the turn at once."""
 
 
 TurnMessage = Heartbeat | TurnFailed | MemberLeft
@@ -49,7 +49,7 @@ ORDER_DECODER = msgspec.json.Decoder(Order)
 
 
 def turn_subject(chat: str) -> str:
-    """Where members tell what becomes of the chat's turn."""
+    """The subject of members' messages about the chat's turn."""
     return f"{TURN_SUBJECT}.{encode_token(chat)}"
 
 
@@ -60,7 +60,7 @@ def turn_failed(error: Exception) -> TurnFailed:
 
 
 def as_error(failure: TurnFailed, speaker: str) -> SeptetError:
-    """The member's error here: the same kind where we know it, so that it ends the chat as it would at home."""
+    """The member's error as an exception, of the same class if we know it, so that it ends the chat the same way."""
     for kind in error_kinds(SeptetError):
         if kind.__name__ == failure.error:
             return kind(failure.cause, failure.remedy)
@@ -70,4 +70,4 @@ def as_error(failure: TurnFailed, speaker: str) -> SeptetError:
 
 
 def error_kinds(kind: type[SeptetError]) -> list[type[SeptetError]]:
-    return [kind, *(below for one in kind.__subclasses__() for below in error_kinds(one))]
+    return [kind, *(nested for child in kind.__subclasses__() for nested in error_kinds(child))]

@@ -1,4 +1,4 @@
-"""What each kind of user may publish and hear, as subjects of NATS."""
+"""The users of a server, their tokens, and the NATS subjects that each may publish and subscribe to."""
 
 import json
 import os
@@ -17,10 +17,10 @@ LOG, LOG_STREAM = "septet.log", "SEPTET_LOG"
 BLOB, BLOB_STREAM = "septet.blob", "SEPTET_BLOBS"
 PRESENCE, PRESENCE_STREAM = "septet-presence", "KV_septet-presence"
 PAGES = f"{API}.DIRECT.GET.{LOG_STREAM}"
-"""Where the log is read, many messages at once."""
+"""The subject for reading many messages of the log at once."""
 CONDUCTOR = "conductor"
 DENIED = (f"{API}.STREAM.DELETE.>", f"{API}.STREAM.PURGE.{LOG_STREAM}", f"{API}.STREAM.MSG.DELETE.>")
-"""What nobody may do over the network: a log is only ever added to."""
+"""Denied to everyone over the network: logs are append-only."""
 
 OWN_EVENTS = (
     "model_answered",
@@ -32,7 +32,7 @@ OWN_EVENTS = (
     "answer_given",
     "budget_reached",
 )
-"""Events that say whose they are: every member may store its own."""
+"""Events that name their member: every member may store its own."""
 ROLE_EVENTS = {
     "planner": ("plan_proposed",),
     "coder": ("version_written", "tool_answered", "snapshot_taken"),
@@ -51,10 +51,9 @@ ROLE_EVENTS = {
     "manager": ("speaker_chosen", "terminated"),
     "exemplar": ("example_given",),
 }
-"""Events that only some roles make. A coder cannot claim a run, nor judge its own work; a runner cannot decide for
-the person."""
+"""Events of certain roles. A coder cannot claim a run or review its own work; a runner cannot decide for the person."""
 MOVE_EVENTS = ("turn_opened", "chat_ended")
-"""Who has the floor passes it on or ends the chat, by the team's policy: every member may, the latter by its name."""
+"""Events that pass on the floor or end the chat, by the team's policy: every member may store them."""
 
 
 EXPORTED_SERVICES = (
@@ -69,10 +68,10 @@ EXPORTED_SERVICES = (
     "septet.bus.*.*",
     "septet.said.*",
 )
-"""All that any member can ever reach; rights bound it further. Rights alone would not do: the server sends its answers
-to whatever subject it is told, and asks nobody whether the asker may publish there."""
+"""The most that any member can publish to; permissions restrict it further. Permissions alone are not enough: the
+server sends its answers to any reply subject, without checking whether the requester may publish there."""
 EXPORTED_STREAMS = ("septet.stored.>", "septet.work.*")
-"""All that any member can ever hear, besides answers."""
+"""The most that any member can subscribe to, besides answers."""
 
 
 class Permissions(Value):
@@ -83,7 +82,7 @@ class Permissions(Value):
 
 
 def inbox_of(name: str) -> str:
-    """Answers to a user come to a place of its own, which no other member can hear."""
+    """The prefix of a user's reply subjects, which no other member can subscribe to."""
     return f"_INBOX_{encode_token(name)}"
 
 
@@ -92,9 +91,9 @@ def conductor_permissions() -> Permissions:
 
 
 def member_permissions(name: str, roles: Sequence[str], called: Sequence[str]) -> Permissions:
-    """Hear the orders of its roles, store what they make, read logs, keep contents, say that it is there.
+    """Permissions to take turns of its roles, store their events, read logs, store blobs and send heartbeats.
 
-    `called` are the names under which it speaks in chats.
+    `called` are its names in chats.
     """
     return Permissions(
         publish=(
@@ -104,8 +103,8 @@ def member_permissions(name: str, roles: Sequence[str], called: Sequence[str]) -
             *(f"{API}.STREAM.MSG.GET.{stream}" for stream in (LOG_STREAM, BLOB_STREAM)),
             PAGES,
             f"{BLOB}.*.*.*.*",
-            *(f"{LOG}.*.t.{what}" for what in storable_events(roles, called)),
-            *(f"septet.bus.*.{encode_token(one)}" for one in called),
+            *(f"{LOG}.*.t.{event}" for event in storable_events(roles, called)),
+            *(f"septet.bus.*.{encode_token(alias)}" for alias in called),
             "septet.said.*",
             f"$KV.{PRESENCE}.member.{encode_token(name)}.*",
         ),
@@ -115,43 +114,43 @@ def member_permissions(name: str, roles: Sequence[str], called: Sequence[str]) -
 
 
 def storable_events(roles: Sequence[str], called: Sequence[str]) -> Iterator[str]:
-    """Its own events, and moves: alone, or together with an event of its own."""
-    named = [f"{kind}.{encode_token(one)}" for kind in OWN_EVENTS for one in called]
+    """The subjects of its own events, and of moves: alone, or together with an event of its own."""
+    named = [f"{kind}.{encode_token(item)}" for kind in OWN_EVENTS for item in called]
     own = [*named, *sorted({with_actor(kind) for role in roles for kind in ROLE_EVENTS.get(role, ())})]
     yield from own
-    for move in ("turn_opened.*", *(f"chat_ended.{encode_token(one)}" for one in called)):
+    for move in ("turn_opened.*", *(f"chat_ended.{encode_token(item)}" for item in called)):
         yield move
-        yield from (f"{move}.{one}" for one in own)
+        yield from (f"{move}.{item}" for item in own)
 
 
 def with_actor(kind: str) -> str:
-    """By anybody, unless it is said by whom."""
+    """The event of any actor, unless the kind names one."""
     return kind if "." in kind else f"{kind}.*"
 
 
 def turn_subjects(role: str) -> tuple[str, ...]:
-    """Turns of the role: as they are opened, and as they are ordered again."""
+    """The subjects of the role's turns: when opened, and when ordered again."""
     return (*opened_turn_subjects(role), f"septet.work.{role}")
 
 
 def opened_turn_subjects(role: str) -> tuple[str, str]:
-    """Turns of the role: by a move alone, and by one that was stored together with what led to it."""
+    """The subjects of the role's opened turns: by a move alone, or stored together with another event."""
     subject = f"septet.stored.*.t.turn_opened.{encode_token(role)}"
     return subject, f"{subject}.>"
 
 
-LONGEST_NAME = 64
+MAX_NAME_LENGTH = 64
 ACCOUNT = "SEPTET"
-"""Where the log is, and who conducts. Members are in another: for them nothing exists but the ways that lead here."""
+"""The NATS account of the log and the conductors. Members are in another account, with only the exported subjects."""
 STREAMED_RESPONSE = {"response_type": "stream"}
-"""A question with many answers: the server remembers who asked until they leave. Of all others it forgets it with the
+"""A request with many answers: the server remembers the requester until it disconnects, otherwise only until the
 answer."""
 
 
 class User(Value, forbid_unknown_fields=True):
-    """`roles` are what a member may serve, `called` the names that it may have in teams besides.
+    """`roles` are the roles that a member may serve, `called` its further names in teams.
 
-    The conductor has no roles and may write any chat.
+    The conductor has no roles and may write to any chat.
     """
 
     name: str
@@ -174,27 +173,27 @@ USERS = msgspec.json.Decoder(tuple[User, ...])
 
 
 class Users:
-    """The users of one host: kept in its folder, so that their tokens outlive restarts."""
+    """The users of one host, stored in its folder, so that their tokens survive restarts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._kept = folder / "users.json"
+        self._file = folder / "users.json"
 
     def all(self) -> tuple[User, ...]:
-        if not self._kept.exists():
+        if not self._file.exists():
             return ()
         try:
-            return USERS.decode(self._kept.read_bytes())
+            return USERS.decode(self._file.read_bytes())
         except msgspec.MsgspecError as error:
             raise StoreFailed(
-                f"{self._kept} is damaged ({error})", "remove it and invite the members again"
+                f"{self._file} is damaged ({error})", "remove it and invite the members again"
             ) from error
 
     def ensure(self, name: str, roles: Sequence[str] = (), called: Sequence[str] = ()) -> User:
-        """The user of that name with those rights; one that is there keeps its token."""
+        """Create or update a user; an existing one keeps its token."""
         known = {user.name: user for user in self.all()}
-        before = known.get(name) or User(name=check_user_name(name), secret=secrets.token_urlsafe(24))
-        user = User(name=name, secret=before.secret, roles=tuple(sorted(set(roles))), called=tuple(called))
+        existing = known.get(name) or User(name=check_user_name(name), secret=secrets.token_urlsafe(24))
+        user = User(name=name, secret=existing.secret, roles=tuple(sorted(set(roles))), called=tuple(called))
         self._write({**known, name: user})
         write_private(self.token_file(name), user.token)
         return user
@@ -202,7 +201,7 @@ class Users:
     def remove(self, name: str) -> None:
         known = {user.name: user for user in self.all()}
         if name not in known or name == CONDUCTOR:
-            raise BadUsage(f"nobody was invited as '{name}'", f"those were: {', '.join(known)}")
+            raise BadUsage(f"no member '{name}' was invited", f"invited are: {', '.join(known)}")
         del known[name]
         self._write(known)
         self.token_file(name).unlink(missing_ok=True)
@@ -211,15 +210,15 @@ class Users:
         return self._folder / "token" if name == CONDUCTOR else self._folder / "tokens" / encode_token(name)
 
     def _write(self, users: dict[str, User]) -> None:
-        """The list for us, and the same for the server, which reads it anew when it is told to."""
+        """Write the users for us, and as configuration for the server, which reads it on reload."""
         (self._folder / "tokens").mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(self._kept, msgspec.json.encode(list(users.values())).decode())
+        write_private(self._file, msgspec.json.encode(list(users.values())).decode())
         write_private(self._folder / "users.conf", users_config(list(users.values())))
 
 
 def users_config(users: Sequence[User]) -> str:
-    """A part of nats-server's configuration; JSON is one of the forms that it reads."""
-    ways = [("service", subject) for subject in EXPORTED_SERVICES] + [
+    """The part of nats-server's configuration with the users; nats-server accepts JSON."""
+    exports = [("service", subject) for subject in EXPORTED_SERVICES] + [
         ("stream", subject) for subject in EXPORTED_STREAMS
     ]
     accounts = {
@@ -227,34 +226,35 @@ def users_config(users: Sequence[User]) -> str:
             "jetstream": "enabled",
             "users": [user_entry(user) for user in users if not user.roles],
             "exports": [
-                {way: subject, **(STREAMED_RESPONSE if subject == PAGES else {})} for way, subject in ways
+                {kind: subject, **(STREAMED_RESPONSE if subject == PAGES else {})}
+                for kind, subject in exports
             ],
         },
         "MEMBERS": {
             "users": [user_entry(user) for user in users if user.roles],
-            "imports": [{way: {"account": ACCOUNT, "subject": subject}} for way, subject in ways],
+            "imports": [{kind: {"account": ACCOUNT, "subject": subject}} for kind, subject in exports],
         },
     }
     return f"accounts: {json.dumps(accounts, indent=1)}\n"
 
 
 def user_entry(user: User) -> dict[str, object]:
-    rights = user.permissions
+    allowed = user.permissions
     permissions = {
-        "publish": {"allow": list(rights.publish), "deny": list(rights.deny)},
-        "subscribe": {"allow": [*rights.inbox, *rights.subscribe]},
+        "publish": {"allow": list(allowed.publish), "deny": list(allowed.deny)},
+        "subscribe": {"allow": [*allowed.inbox, *allowed.subscribe]},
     }
     return {"user": user.name, "password": user.secret, "permissions": permissions}
 
 
 def check_user_name(name: str) -> str:
-    if not name or len(name) > LONGEST_NAME or ":" in name or not name.isprintable():
+    if not name or len(name) > MAX_NAME_LENGTH or ":" in name or not name.isprintable():
         raise BadUsage(f"'{name[:80]}' cannot be a member's name", "use a short word")
     return name
 
 
 def write_private(path: Path, text: str) -> None:
-    """All or nothing: a server that reads it meanwhile sees the old or the new."""
+    """Replace a file atomically, readable only by its owner."""
     draft = path.with_name(f"{path.name}.new")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)
