@@ -367,7 +367,7 @@ def provider_of(model: Model) -> Provider:
     def open_given(endpoint: Endpoint, connections: Connections) -> Model:
         return model
 
-    return Provider(form=f"{GIVEN}NAME", about="a model object of your program", open=open_given)
+    return Provider(name_pattern=f"{GIVEN}NAME", about="a model object of your program", open=open_given)
 
 
 def folder_of(workspace: str | Path | None) -> Path | None:
