@@ -12,7 +12,7 @@ lint:
 
 # One type gate, strict.
 types:
-    pyright
+    pyright --threads 2
 
 # Layers, purity, no cycles, adapters named in one place.
 contracts:

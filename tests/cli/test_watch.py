@@ -105,7 +105,8 @@ def test_what_is_typed_while_the_team_works_is_heard_in_the_next_turn(septet: Se
     assert "\n>" not in screen
     assert all("thinner händs 時計, and\\nblue" in text for text in told(server, "reviewer"))
     assert "thinner händs 時計, and\\nblue" in told(server, "coder")[1]
-    assert len(told(server, "planner")) == 3
+    assert "thinner händs" in told(server, "planner")[3], "it looks whether the wish needs a check"
+    assert len(told(server, "planner")) == 4
 
 
 def test_a_question_takes_up_what_is_being_typed(septet: Septet) -> None:

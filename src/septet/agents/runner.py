@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from septet.agents.ask import ENCODER, Live, live_topic
 from septet.agents.checks import find_evidence
-from septet.agents.records import Rehearsal
-from septet.agents.replies import sources
-from septet.agents.test_folders import (
+from septet.agents.control_folders import (
     control_folder,
     part_of_version,
     possible_controls,
     program_of,
     tree_folder,
 )
+from septet.agents.records import Rehearsal
+from septet.agents.replies import sources
 from septet.domain.events import (
     PackagesDecided,
     PackagesInstalled,
@@ -67,7 +67,7 @@ from septet.team.controls import MUTANTS, REACHED, only_reached
 from septet.team.evidence import control_of_tests, needs_found_tests, needs_mutant, open_runs, test_problems
 from septet.team.layouts import delta_of, first_of, layout_of
 from septet.team.run_modes import mode_of_run, mode_of_tests
-from septet.team.test_runners import read_report, reporting_command, script_of_package
+from septet.team.suite_runners import read_report, reporting_command, script_of_package
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
 from septet.workspace.modules import affected_tests

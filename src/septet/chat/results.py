@@ -188,7 +188,10 @@ def run_outcome(run: RunFinished) -> RunOutcome:
 def control_text(run: RunFinished) -> str:
     """The outcome of a run without a working program or with a mutated one, and what it says of the tests."""
     if run.purpose != "tests alone":  # its output is judged with the check itself
-        return f"without a working program: {run.result.ending}"
+        lines = run.result.stdout.split("\n")
+        printed = next((line.strip() for line in lines if line.strip()), "")
+        shown = repr(printed[:40]) if printed else "nothing"
+        return f"without a working program: {run.result.ending}, prints {shown}"
     if title := MUTANT_TITLES.get(run.about):
         return f"{title} {MUTANT_OUTCOMES[control_result(run)]}"
     return f"without the program {WITHOUT_PROGRAM[control_result(run)]}"

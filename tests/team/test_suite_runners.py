@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scenarios.folders.chats import fill
 
-from septet.team.test_runners import read_report, reporting_command, script_of_package
+from septet.team.suite_runners import read_report, reporting_command, script_of_package
 
 JEST = (
     '> jest --json\n\n{"success":false,"testResults":[{"name":"/w/test/a.test.js","status":"failed","message":"",'
