@@ -18,10 +18,10 @@ types:
 contracts:
     lint-imports
 
-# The tests that fit into minutes. A file's tests stay on one worker, for they share servers and chats; two workers
+# The tests that fit into minutes. A file's tests stay on one worker, for they share servers and chats; three workers
 # more than two processors have, for many of them wait.
 tests *args:
-    pytest -n 4 --dist loadfile -m 'not torture' {{args}}
+    pytest -n 5 --dist loadfile -m 'not torture' {{args}}
 
 # The page after a change: its types from the Python types, form, check, build. Needs `npm ci` in web/.
 page:

@@ -75,8 +75,8 @@ def test_a_chat_waits_for_the_person_across_restarts(septet: Septet) -> None:
 def test_feedback_on_the_plan_goes_to_the_planner(septet: Septet) -> None:
     septet("run", "add", "-m", SMALL, "-n", "adding")
     changed = septet("resume", "adding", "also multiply")
-    assert changed.returncode == 5
-    assert "has no step 2 of the planner" in changed.stderr
+    assert changed.returncode == 4
+    assert kinds(septet("export", "adding", "--format", "jsonl").stdout).count("plan_proposed") == 2
     assert "also multiply" in septet("export", "adding", "--format", "txt").stdout
 
 

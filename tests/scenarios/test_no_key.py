@@ -51,7 +51,7 @@ def test_the_second_way_is_a_key_which_is_kept_and_not_shown(septet: Septet) -> 
         terminal.wait_for("key:")
         terminal.type("sk-very-secret-4711")
         screen = terminal.wait_for("using anthropic/")
-    assert "a key for anthropic is kept" in screen
+    assert "a key for anthropic is stored" in screen
     assert "4711" not in screen
     assert (septet.home / "config" / "keys.json").stat().st_mode & 0o777 == 0o600
 

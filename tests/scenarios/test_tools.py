@@ -179,7 +179,7 @@ async def test_it_goes_on_wherever_it_was_stopped(repository: Path, tmp_path: Pa
         for number, event in enumerate(whole)
         if isinstance(event, ToolCalled | ToolAnswered | MemberBriefed)
     ]
-    for number in stops[::2]:
+    for number in stops[::4]:
         other = tmp_path / str(number)
         for path, text in original.items():
             (other / "shop" / path).parent.mkdir(parents=True, exist_ok=True)

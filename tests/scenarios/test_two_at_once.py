@@ -27,13 +27,15 @@ class Thinker:
 
     def __init__(self) -> None:
         self.stalled = anyio.Event()
+        self._programs = iter((CODE, CODE, CODE.replace('return "hello"', 'return "hello"  # in green')))
 
     def __call__(self, seen: ReceivedRequest) -> Reply:
         if seen.number == 2:
             self.stalled.set()
-        green = CODE.replace('return "hello"', 'return "hello"  # in green')
-        texts = (PLAN, CODE, CODE, "verdict: accept\n", green, "verdict: accept\n")
-        return Reply(text=texts[seen.number - 1], usage=Usage(prompt=9, completion=9))
+        part = str(seen.messages[0])
+        reviewer, planner = "You are the reviewer" in part, "You are the planner" in part
+        text = PLAN if planner else "verdict: accept\n" if reviewer else next(self._programs)
+        return Reply(text=text, usage=Usage(prompt=9, completion=9))
 
 
 async def started(septet: Septet, args: Sequence[str]) -> Process:

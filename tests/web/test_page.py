@@ -88,6 +88,7 @@ def test_what_the_person_says_changes_the_plan_and_the_log_agrees(page: Page, sh
     page.get_by_label("Message to the team").fill("keep it short")
     page.keyboard.press("Enter")
     expect(page.get_by_role("article").filter(has_text="keep it short")).to_be_visible()
+    approve(page)  # the planner has looked at the wish, and says again what the person had changed
     expect(page.get_by_text("✓ Done, all checks passed")).to_be_visible()
     chat = page.url.rpartition("/")[2]
     log = page.request.get(f"{shared.origin}/api/chats/{chat}/events").text()

@@ -187,7 +187,7 @@ def test_a_talk_is_followed_while_what_is_at_its_end_shrinks_and_grows(
         }"""
     )
     seed(web.home, "follow", said("coder", "the very last words"))
-    expect(page.get_by_text("the very last words")).to_be_visible()
+    expect(page.get_by_role("feed").get_by_text("the very last words")).to_be_visible()
 
 
 def test_a_tool_is_shown_with_what_it_was_given_and_what_it_changed(

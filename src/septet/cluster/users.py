@@ -34,8 +34,8 @@ OWN_EVENTS = (
 )
 """Events that name their member: every member may store its own."""
 ROLE_EVENTS = {
-    "planner": ("plan_proposed",),
-    "coder": ("version_written", "tool_answered", "snapshot_taken"),
+    "planner": ("plan_proposed", "challenge_decided"),
+    "coder": ("version_written", "tool_answered", "snapshot_taken", "check_challenged"),
     "runner": (
         "version_written",
         "tool_answered",

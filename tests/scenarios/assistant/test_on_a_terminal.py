@@ -41,7 +41,7 @@ def test_the_talk_goes_on_until_the_person_ends_it_and_can_be_resumed(septet: Se
         assert "septet resume sums" in terminal.wait_for("exit code 0")
     with on_terminal(septet, "resume", "sums", "thanks") as terminal:
         terminal.wait_for("you are welcome")
-        terminal.wait_for("ask on")
+        terminal.wait_for("ask again")
         terminal.type("exit")
         terminal.wait_for("exit code 0")
     assert "answered" in septet("list").stdout
@@ -50,4 +50,4 @@ def test_the_talk_goes_on_until_the_person_ends_it_and_can_be_resumed(septet: Se
 def test_one_question_is_enough_with_yes(septet: Septet, tmp_path: Path) -> None:
     model = write(tmp_path / "script.yaml", says("proxy", "CERTAIN: hello!"))
     with on_terminal(septet, "run", "hi", "-t", "assistant", "-m", model, "--yes") as terminal:
-        assert "ask on" not in terminal.wait_for("exit code 0")
+        assert "ask again" not in terminal.wait_for("exit code 0")
