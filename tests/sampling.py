@@ -5,9 +5,12 @@ from collections.abc import Iterable
 import pytest
 
 
-def sampled(names: Iterable[str], every: int) -> list[object]:
-    """Each `every`-th name as it is; the rest is marked as torture."""
+def sampled(cases: Iterable[str] | Iterable[tuple[object, ...]], every: int) -> list[object]:
+    """Each `every`-th case as it is; the rest is marked as torture. A tuple is one case with several values."""
     return [
-        pytest.param(name, marks=pytest.mark.torture if number % every else ())
-        for number, name in enumerate(names)
+        pytest.param(
+            *((case,) if isinstance(case, str) else case),
+            marks=pytest.mark.torture if number % every else (),
+        )
+        for number, case in enumerate(cases)
     ]

@@ -116,6 +116,7 @@ async def test_the_first_green_candidate_ends_the_drawing(tmp_path: Path) -> Non
     assert (decision.what, decision.why) == ("took candidate 2 of 2", "every check passes")
 
 
+@pytest.mark.torture
 async def test_no_candidate_is_drawn_that_the_budget_does_not_hold(tmp_path: Path) -> None:
     said = answered(WRONG, TEST)
     for budget, asked in ((199, 0), (200, 1)):
@@ -125,6 +126,7 @@ async def test_no_candidate_is_drawn_that_the_budget_does_not_hold(tmp_path: Pat
         assert isinstance(events[-1], VersionWritten)
 
 
+@pytest.mark.torture
 async def test_a_right_program_and_right_tests_find_each_other(tmp_path: Path) -> None:
     events = await turn(told(), [pair(RIGHT, WRONG_TEST), pair(WRONG, TEST)], tmp_path)
     decision, version = events[-2:]

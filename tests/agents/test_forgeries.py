@@ -16,7 +16,7 @@ TESTED = Requirement(id="P1", text="add gives the sum", check=TestsPass(target="
 PRINTED = Requirement(id="P2", text="it prints the sum", check=CommandSucceeds(command=RUN, prints="5"))
 
 
-@pytest.mark.parametrize("name", sampled(sorted(FORGERIES), every=4))
+@pytest.mark.parametrize("name", sampled(sorted(FORGERIES), every=6))
 async def test_a_forgery_is_not_taken_for_evidence(tmp_path: Path, cache: Path, name: str) -> None:
     state = await examine(tmp_path, cache, FORGERIES[name], Plan(items=(TESTED,)))
     assert shortcomings(state)
@@ -44,7 +44,7 @@ async def test_a_run_that_rewrites_the_tests_changes_nothing_for_the_next(
     assert "== 5" in (tmp_path / "work" / "test_add.py").read_text()
 
 
-@pytest.mark.parametrize("name", sampled(sorted(HONEST), every=4))
+@pytest.mark.parametrize("name", sampled(sorted(HONEST), every=6))
 async def test_an_honest_program_is_believed(tmp_path: Path, cache: Path, name: str) -> None:
     files = HONEST[name]
     target = next(path for path in files if "test_" in path)

@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
 from polling import poll
+from sampling import sampled
 
 from septet.agents.ask import ENCODER, Live, live_topic
 from septet.chat.search import SearchIndex
@@ -209,7 +210,7 @@ async def test_a_spoiled_chat_is_shown_as_what_it_is(tmp_path: Path) -> None:
     assert "damaged" in told.status
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", sampled(PLACES, every=4))
 async def test_a_chat_that_is_made_up_spoils_no_other(tmp_path: Path, place: str) -> None:
     async with intruded(tmp_path) as scene:
         await begin(scene, "clock")

@@ -7,7 +7,7 @@ from typing import get_args
 import msgspec
 import pytest
 from domain.event_strategies import EVENTS, TEXTS, of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from septet.domain import codec
@@ -49,6 +49,7 @@ FIRST_EVENTS = {
 
 
 @pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)
+@settings(max_examples=25)  # of each kind
 @given(data=st.data())
 def test_every_event_survives(kind: type[Event], data: st.DataObject) -> None:
     event = data.draw(of(kind))

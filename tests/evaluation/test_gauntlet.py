@@ -15,7 +15,7 @@ from septet.wiring.session import Session, open_session
 pytestmark = pytest.mark.anyio
 SUITE = load_suite()
 BY_NAME = {one.name: one for one in SUITE.scenarios}
-SAMPLE = 4
+SAMPLE = 7
 """One in so many is run in every run of the tests, the others in `just torture`."""
 
 

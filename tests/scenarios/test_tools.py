@@ -12,6 +12,7 @@ import anyio
 import msgspec
 import pytest
 from msgspec.structs import replace
+from sampling import sampled
 from scenarios.assistant.scripts import Turn, calls, says, write
 from scenarios.autocoder.playing import home_in
 
@@ -463,7 +464,7 @@ async def test_a_long_thread_is_shortened_once_and_then_only_added_to(tmp_path: 
 
 
 @pytest.mark.usefixtures("registered")
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", sampled(["after", "before"], every=2))
 def test_killed_between_the_intent_and_the_effect_of_each_tool(
     repository: Path, tmp_path: Path, moment: str
 ) -> None:

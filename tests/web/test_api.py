@@ -283,6 +283,7 @@ def test_somebody_who_watches_does_not_keep_it_from_stopping(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("demo", "sign", "status"), [("hello", "version_written", "done"), ("ctr", "answer_given", "answered")]
 )
+@pytest.mark.torture
 def test_every_demo_brings_its_own_team(done: tuple[Web, str], demo: str, sign: str, status: str) -> None:
     web, _ = done
     chat = str(web.post("/api/chats", {"demo": demo}).json()["chat"])

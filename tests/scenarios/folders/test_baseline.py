@@ -329,6 +329,7 @@ async def test_of_a_long_suite_only_affected_tests_run_until_they_pass(
     assert all(run.only == ("tests/test_calc.py",) for run in runs(played, "tests alone"))
 
 
+@pytest.mark.torture
 async def test_of_a_suite_without_an_end_the_affected_tests_run_and_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

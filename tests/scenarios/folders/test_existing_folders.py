@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands import Septet
+from sampling import sampled
 from scenarios.folders.chats import (
     ACCEPT,
     FIXED,
@@ -315,7 +316,7 @@ LONG = f"{'n' * 300}.py"
 
 
 @pytest.mark.parametrize("name", ["iterate", "pair", "assistant", "autocoder"])
-@pytest.mark.parametrize("path", ["linked/a.py", LONG, "taken/a.py", "folder.py"])
+@pytest.mark.parametrize("path", sampled(["linked/a.py", LONG, "taken/a.py", "folder.py"], every=4))
 async def test_a_path_that_cannot_be_written_is_refused_to_the_coder(
     tmp_path: Path, name: str, path: str
 ) -> None:
