@@ -164,6 +164,7 @@ async def test_without_a_green_one_the_best_is_taken_and_its_faults_are_told(tmp
     assert "1 of 1 test fails" in decision.why
 
 
+@pytest.mark.torture
 async def test_answers_from_before_a_crash_are_used_and_not_bought_again(tmp_path: Path) -> None:
     answers = [pair("raise SystemExit", TEST), pair(RIGHT, TEST)]
     events = await turn(told(answered(WRONG, TEST)), answers, tmp_path)

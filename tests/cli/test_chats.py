@@ -16,6 +16,7 @@ def septet(adding: Septet) -> Septet:
     return adding
 
 
+@pytest.mark.torture
 def test_list_says_where_each_chat_stands(septet: Septet) -> None:
     assert "adding" in septet("list").stdout
     assert "done, all checks passed" in septet("list").stdout

@@ -57,6 +57,7 @@ def test_a_limit_is_named(septet: Septet) -> None:
         ([], "open('kept', 'a').write('y')", {"files_new": [], "files_changed": ["kept"]}),
     ],
 )
+@pytest.mark.torture
 def test_every_end_has_its_reason(
     septet: Septet, options: list[str], program: str, expected: dict[str, object]
 ) -> None:
@@ -122,6 +123,7 @@ def test_what_cannot_be_run_is_said_in_a_line(septet: Septet, words: list[str], 
         ("a.pl", "print 6 * 7, qq(\\n)", "perl"),
     ],
 )
+@pytest.mark.torture
 def test_files_of_other_languages_run_by_their_own(
     septet: Septet, name: str, text: str, program: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from cli.commands import SMALL, Septet
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from septet.ways.table import TEAMS
 from septet.workspace.facts_file import Memory
 
 
+@pytest.mark.torture
 def test_a_fact_is_told_to_the_next_team_of_the_same_project(septet: Septet, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     shown = septet("facts", "-C", "w", "remember: Names are in English.")

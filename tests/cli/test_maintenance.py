@@ -36,6 +36,7 @@ def test_a_point_that_is_not_there_is_named(adding: Septet, point: str, reason: 
     assert len(refused.stderr) < 200
 
 
+@pytest.mark.torture
 def test_what_an_autocoder_delivered_is_taken_back(septet: Septet, tmp_path: Path) -> None:
     case = CASES["wrong code"]
     project = fill(tmp_path / "project", case.files)
@@ -66,6 +67,7 @@ def test_a_chat_gets_another_name(adding: Septet) -> None:
     assert "exists already" in taken.stderr
 
 
+@pytest.mark.torture
 def test_a_chat_is_deleted_only_when_that_is_sure(adding: Septet) -> None:
     asked = adding("rm", "adding")
     assert asked.returncode == 2
@@ -112,6 +114,7 @@ def contents(septet: Septet) -> set[str]:
     return {path.parent.name + path.name for path in (septet.home / "blobs").glob("??/*")}
 
 
+@pytest.mark.torture
 def test_a_deleted_chat_frees_what_only_it_kept(adding: Septet) -> None:
     adding("run", "add", "-m", SMALL, "--yes", "-q", "-n", "twin")
     shared = contents(adding)

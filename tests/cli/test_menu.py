@@ -36,6 +36,7 @@ def terminal(septet: Septet) -> Generator[Terminal]:
 
 
 @needs_terminal
+@pytest.mark.torture
 def test_every_entry_of_the_menu(terminal: Terminal, septet: Septet) -> None:
     screen = terminal.wait_for(TOP)
     assert " 12  adding" in screen

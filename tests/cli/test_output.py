@@ -45,6 +45,7 @@ def septet(tmp_path_factory: pytest.TempPathFactory) -> Septet:
 
 
 @pytest.mark.parametrize("run", [["v1 run"], ["V1 RUN"], ["v1 r"], ["v1 check P1"], []])
+@pytest.mark.torture
 def test_each_stream_comes_whole_on_its_own(septet: Septet, run: list[str]) -> None:
     shown = septet("show", "loud", "--output", *run)
     assert shown.returncode == 0, shown.stderr

@@ -88,6 +88,7 @@ def test_an_interrupted_chat_goes_on_with_what_the_person_says(septet: Septet) -
     assert "make the hands thinner" in septet("export", "clock", "--format", "txt").stdout
 
 
+@pytest.mark.torture
 def test_an_interrupted_chat_can_be_left_and_resumed(septet: Septet) -> None:
     with on_terminal(septet, "demo", "clock") as terminal:
         terminal.wait_for("version 1: clock.py")

@@ -38,6 +38,7 @@ def test_json_of_a_resumed_chat_holds_the_words_that_it_was_resumed_with(septet:
     assert told == envelopes(septet("export", "adding", "--format", "jsonl").stdout)
 
 
+@pytest.mark.torture
 def test_a_project_is_begun_resumed_and_left_alone_by_the_same_line(septet: Septet) -> None:
     line = ("--project", "adding", "add two numbers", "-m", SMALL, "--yes", "-q")
     assert septet("--project", "adding").returncode == 2, "there is none to go on with"
@@ -135,6 +136,7 @@ def test_without_the_sandbox_that_was_named_code_is_not_run(septet: Septet) -> N
     assert not septet.home.exists()
 
 
+@pytest.mark.torture
 def test_without_bubblewrap_namespaces_are_made_by_ourselves(septet: Septet) -> None:
     done = without_bubblewrap(septet)
     assert done.returncode == 0, done.stderr

@@ -84,6 +84,7 @@ def test_a_second_host_on_the_port_is_told_so(tmp_path: Path) -> None:
         (("join", "nats://127.0.0.1:1", "--as", "coder", "--token-file", "missing"), 5, "cannot be read"),
     ],
 )
+@pytest.mark.torture
 def test_what_makes_no_sense_is_said_in_one_line(
     tmp_path: Path, words: tuple[str, ...], code: int, text: str
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_goal_is_built_by_members_in_other_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.torture
 def test_an_interrupted_conductor_names_the_command_that_goes_on(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
@@ -151,6 +153,7 @@ def test_an_interrupted_conductor_names_the_command_that_goes_on(
         assert run(here, "list").stdout == ""
 
 
+@pytest.mark.torture
 def test_a_conducted_chat_that_waits_is_answered_by_the_command_that_it_names(tmp_path: Path) -> None:
     with serving(tmp_path / "there", "up", "--port", "0", "--no-web", "--unsafe-local") as there:
         token = str(tmp_path / "there" / "host" / "token")

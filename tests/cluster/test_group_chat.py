@@ -152,6 +152,7 @@ async def transcript(endpoint: Endpoint, chat: str) -> list[Event]:
     return events
 
 
+@pytest.mark.torture
 async def test_each_process_is_killed_once_and_the_transcript_is_complete_and_in_order(
     tmp_path: Path,
 ) -> None:

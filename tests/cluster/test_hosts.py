@@ -133,6 +133,7 @@ def test_a_member_says_that_it_serves_once_it_does(tmp_path: Path) -> None:
             assert pids(home, "writer") == set()
 
 
+@pytest.mark.torture
 def test_who_has_a_members_token_and_wants_more_is_told_so(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with serving(home, "host", "--port", "0") as host:
@@ -145,6 +146,7 @@ def test_who_has_a_members_token_and_wants_more_is_told_so(tmp_path: Path) -> No
         assert "this token (coder) belongs to a member" in one.stderr.splitlines()[-1]
 
 
+@pytest.mark.torture
 def test_a_token_opens_its_roles_and_no_other(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with serving(home, "host", "--port", "0") as host:
@@ -185,6 +187,7 @@ def late(folder: Path, host: Serving, token: str) -> str:
         (("join", "--config", "missing.yaml", "--as", "writer"), 5, "missing.yaml cannot be read"),
     ],
 )
+@pytest.mark.torture
 def test_what_makes_no_sense_is_said_in_one_line(
     tmp_path: Path, words: tuple[str, ...], code: int, text: str
 ) -> None:
@@ -217,6 +220,7 @@ def test_a_host_on_another_address_is_joined_over_tls(tmp_path: Path) -> None:
     assert "is not trusted: name its signer with --tls-ca" in stranger.stderr
 
 
+@pytest.mark.torture
 def test_of_two_conductors_one_goes_on_and_the_other_says_why_it_does_not(tmp_path: Path) -> None:
     home, other = tmp_path / "home", tmp_path / "other"
     with serving(home, "host", "--port", "0") as host:
@@ -238,6 +242,7 @@ def test_of_two_conductors_one_goes_on_and_the_other_says_why_it_does_not(tmp_pa
     assert f"(process {first.process.pid}) conducts '{chat}' already" in second.stderr
 
 
+@pytest.mark.torture
 def test_up_starts_a_killed_member_again_and_stops_everything(tmp_path: Path) -> None:
     with serving(tmp_path, "up", "writer-editor", "--port", "0", "--web-port", "0", "-m", TALK) as everything:
         until(lambda: bool(pids(tmp_path, "writer") and pids(tmp_path, "editor")))

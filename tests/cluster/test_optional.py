@@ -36,6 +36,7 @@ def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
+@pytest.mark.torture
 def test_only_the_cluster_and_its_commands_need_nats() -> None:
     done = python(IMPORT_ALL)
     assert done.returncode == 0, done.stderr

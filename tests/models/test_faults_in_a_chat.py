@@ -39,6 +39,7 @@ def opened(kind: str, server: MockServer, wire: HttpClient, patience: RetryPolic
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "pydantic-ai"])
 @pytest.mark.parametrize("fault", PASSING)
+@pytest.mark.torture
 async def test_a_fault_that_comes_once_leaves_no_trace_in_the_chat(kind: str, fault: Fault) -> None:
     async with serve_mock(scripted, faults={5: fault}, retry_after="0.05") as server, quick_wire() as wire:
         state = await chat(MemoryStore(), opened(kind, server, wire))

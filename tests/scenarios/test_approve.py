@@ -18,6 +18,7 @@ def test_all_is_yes_and_edits_asks_for_no_plan(septet: Septet) -> None:
         assert '"by":"flag"' in msgspec.json.encode(approved["data"]).decode()
 
 
+@pytest.mark.torture
 def test_ask_and_never_wait_where_nobody_is(septet: Septet) -> None:
     for approval, later in (("ask", "all"), ("never", "edits")):
         waiting = septet("plan", "add", "-m", SMALL, "-n", approval, "--approve", approval, "-q")

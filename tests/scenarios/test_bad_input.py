@@ -125,6 +125,7 @@ def test_a_script_that_runs_dry_leaves_a_chat_that_can_go_on(septet: Septet, tmp
     assert septet("resume", "adding", "-q").returncode == 0
 
 
+@pytest.mark.torture
 def test_a_name_can_be_used_once(adding: Septet) -> None:
     again = adding("run", "add", "-m", SMALL, "--yes", "-q", "-n", "adding")
     assert again.returncode == 2
@@ -143,6 +144,7 @@ def test_what_stands_in_the_way_is_said_before_a_model_is_looked_for(adding: Sep
 @pytest.mark.parametrize(
     "content", [b"this is no database at all, but long enough to look at it twice" * 20, b""]
 )
+@pytest.mark.torture
 def test_a_file_that_is_no_database_is_left_alone(septet: Septet, content: bytes) -> None:
     septet.home.mkdir()
     (septet.home / "septet.db").write_bytes(content)

@@ -16,6 +16,7 @@ from septet.common.pictures import recognise
 @pytest.mark.parametrize(
     ("which", "program", "picture"), [("clock", "clock.py", "clock.png"), ("bars", "bars.py", "bars.svg")]
 )
+@pytest.mark.torture
 def test_a_demo_leaves_a_program_that_runs_and_a_report_with_evidence(
     septet: Septet, tmp_path: Path, which: str, program: str, picture: str
 ) -> None:
@@ -40,6 +41,7 @@ def failed_tests(log: str) -> list[bool]:
     return [run["result"]["exit_code"] != 0 for run in runs if run["purpose"] == "tests"]
 
 
+@pytest.mark.torture
 def test_the_clock_survives_a_kill_between_its_second_script_and_the_review(
     septet: Septet, tmp_path: Path
 ) -> None:
@@ -57,6 +59,7 @@ def test_the_clock_survives_a_kill_between_its_second_script_and_the_review(
     assert recognise((workspace / "clock.png").read_bytes()).kind == "320×320 PNG"
 
 
+@pytest.mark.torture
 def test_a_broken_project_is_mended_and_the_guilty_one_is_named(septet: Septet, tmp_path: Path) -> None:
     done = septet("demo", "hello", "--json", "-C", "project")
     assert done.returncode == 0, done.stderr
@@ -102,6 +105,7 @@ def test_a_pair_finds_the_newest_pull_request(septet: Septet, tmp_path: Path) ->
     assert "KeyError: 'id'" in (tmp_path / "made" / "chat_history.txt").read_text()
 
 
+@pytest.mark.torture
 def test_a_quiet_demo_says_nothing_but_its_result(septet: Septet) -> None:
     done = septet("demo", "hello", "-q")
     assert done.returncode == 0

@@ -77,6 +77,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Septet:
 @pytest.mark.parametrize(
     "args", [["list"], ["show", "evil"], ["restore", "evil"], ["search", "numbers"]], ids=str
 )
+@pytest.mark.torture
 def test_a_goal_that_would_draw_is_shown_as_text(evil: Septet, args: list[str]) -> None:
     done = evil(*args)
     assert done.returncode == 0, done.stderr

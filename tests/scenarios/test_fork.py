@@ -46,6 +46,7 @@ def test_a_whole_chat_is_forked_and_told_to_programs(adding: Septet) -> None:
         (["adding", "-n", "../up"], "'../up' is not a valid name for a chat"),
     ],
 )
+@pytest.mark.torture
 def test_what_cannot_be_forked_is_said_in_one_line(adding: Septet, args: list[str], reason: str) -> None:
     refused = adding("fork", *args)
     assert (refused.returncode, refused.stdout) == (2, "")

@@ -12,6 +12,7 @@ from septet.testing.server import serve_mock
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.torture
 async def test_a_refused_key_is_in_the_log_and_in_show_and_list(septet: Septet) -> None:
     async with serve_mock(key="another") as server:
         keyed = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-mine-4711"}
@@ -36,6 +37,7 @@ async def test_a_refused_key_is_in_the_log_and_in_show_and_list(septet: Septet) 
     assert listed["detail"] == reason
 
 
+@pytest.mark.torture
 def test_a_chat_that_goes_on_again_is_no_longer_halted(septet: Septet, tmp_path: Path) -> None:
     whole = Path(SMALL.removeprefix("scripted:")).read_text()
     script = tmp_path / "short.yaml"

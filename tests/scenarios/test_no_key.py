@@ -25,6 +25,7 @@ def test_without_a_terminal_it_is_one_line_and_nothing_is_written(septet: Septet
 
 
 @needs_terminal
+@pytest.mark.torture
 def test_the_first_way_is_to_watch_a_demo_of_the_same_kind(septet: Septet) -> None:
     with on_terminal(septet, "run", GOAL, environment=ALONE) as terminal:
         screen = terminal.wait_for("fetch the embedded small coder model: 1.1 GB")

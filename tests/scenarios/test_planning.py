@@ -51,6 +51,7 @@ def test_the_seeds_files_are_kept_and_never_rewritten(septet: Septet, tmp_path: 
     assert (workspace / "review_v2.txt").read_text() == "verdict: accept\n"
 
 
+@pytest.mark.torture
 def test_what_the_person_says_at_a_review_is_in_the_review_and_reaches_the_coder(
     septet: Septet, tmp_path: Path
 ) -> None:
@@ -67,6 +68,7 @@ def test_what_the_person_says_at_a_review_is_in_the_review_and_reaches_the_coder
     assert septet("resume", "adding", "ok", "-q").returncode == 0
 
 
+@pytest.mark.torture
 def test_the_person_may_accept_what_the_checks_refuse(septet: Septet, tmp_path: Path) -> None:
     members = [f"- role: {role}" for role in ("planner", "proxy", "coder", "runner", "reviewer")]
     (tmp_path / "team.yaml").write_text("\n".join(["members:", *members, "consult: true"]))
@@ -77,6 +79,7 @@ def test_the_person_may_accept_what_the_checks_refuse(septet: Septet, tmp_path: 
     assert "accepted by the person" in accepted.stdout
 
 
+@pytest.mark.torture
 def test_a_coder_that_ignores_a_finding_is_asked_once(septet: Septet, tmp_path: Path) -> None:
     whole = Path(SMALL.removeprefix("scripted:")).read_text()
     silent = whole.replace('say: "F1: fixed, it adds now."', "say: It adds now.")
@@ -141,6 +144,7 @@ def test_the_plan_is_edited_in_the_persons_editor(septet: Septet, tmp_path: Path
         ("exit 7", "the editor failed"),
     ],
 )
+@pytest.mark.torture
 def test_an_editor_that_leaves_no_new_plan_approves_nothing(
     septet: Septet, tmp_path: Path, command: str, said: str
 ) -> None:

@@ -171,6 +171,7 @@ def shape(events: list[Event]) -> list[object]:
     return found
 
 
+@pytest.mark.torture
 async def test_it_goes_on_wherever_it_was_stopped(repository: Path, tmp_path: Path) -> None:
     model = write(tmp_path / "s.yaml", *MENDED)
     original = {path: (repository / path).read_text() for path in FILES}
@@ -243,6 +244,7 @@ async def test_whatever_is_called_is_answered(repository: Path, tmp_path: Path) 
     assert not (repository / "new.py").exists()
 
 
+@pytest.mark.torture
 async def test_findings_and_red_checks_are_told_in_the_same_thread(repository: Path, tmp_path: Path) -> None:
     def mend(old: str, new: str) -> tuple[str, Mapping[str, object]]:
         return edit("shop/prices.py", f"    return sum({old})\n", f"    return sum({new})\n")

@@ -137,6 +137,7 @@ def test_a_killed_server_comes_back_and_the_chat_goes_on(page: Page, stalling: W
     assert names == ["you", "planner", "you", "coder", "runner", "reviewer", "septet"]
 
 
+@pytest.mark.torture
 def test_a_question_survives_a_restart_of_the_server(page: Page, web: Web) -> None:
     begin(page, web)
     expect(page.get_by_role("region", name="The team asks")).to_be_visible()

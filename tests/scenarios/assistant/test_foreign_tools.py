@@ -51,6 +51,7 @@ def test_an_assistant_uses_them_like_its_own(words: Septet, tmp_path: Path) -> N
     assert any(isinstance(event, AnswerGiven) for event in log)
 
 
+@pytest.mark.torture
 def test_servers_are_listed_and_forgotten(words: Septet) -> None:
     kept = msgspec.json.decode((words.home / "config" / "mcp.json").read_bytes())
     assert kept == {"mcpServers": {"words": {"command": sys.executable, "args": [str(SERVER)]}}}
@@ -62,6 +63,7 @@ def test_servers_are_listed_and_forgotten(words: Septet) -> None:
 
 
 @pytest.mark.parametrize("command", [["no-such-program-anywhere"], [sys.executable, "-c", "print('hello')"]])
+@pytest.mark.torture
 def test_what_is_no_server_is_refused_in_a_line(septet: Septet, command: list[str]) -> None:
     refused = septet("mcp", "add", "odd", "--", *command)
     assert refused.returncode == 5

@@ -63,6 +63,7 @@ def test_it_builds_in_its_folder_and_says_nothing(
     ("given", "chat"),
     [("Hello World", "hello-world"), ("Größe & Höhe!", "grosse-hohe"), ("my_project.2", "my_project.2")],
 )
+@pytest.mark.torture
 def test_a_project_may_have_any_name(project: dict[str, object], given: str, chat: str) -> None:
     first = autocoder({**project, "project_name": given, "step": True})
     first.step()

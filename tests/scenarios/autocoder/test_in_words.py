@@ -54,6 +54,7 @@ def spoken(turn: ScriptedTurn) -> str:
     return "\n\n".join(filter(None, [turn_text(turn), *blocks]))
 
 
+@pytest.mark.torture
 async def test_an_autocoder_without_tool_calls(septet: Septet, tmp_path: Path) -> None:
     script = load_demo("hello")
     await write_demo_files(Workspace(tmp_path / "project"), script)
@@ -70,6 +71,7 @@ async def test_an_autocoder_without_tool_calls(septet: Septet, tmp_path: Path) -
     assert any("```tool" in text for text in told)
 
 
+@pytest.mark.torture
 async def test_an_assistant_without_tool_calls(septet: Septet, tmp_path: Path) -> None:
     assert septet("demo", "ctr", "-q").returncode == 0
     log = septet.home / "demo" / "impressions.csv"

@@ -92,6 +92,7 @@ def ending(events: list[Event]) -> str:
     return next(event.reason for event in events if isinstance(event, ChatEnded))
 
 
+@pytest.mark.torture
 async def test_main_is_run_at_each_reasoning_step(tmp_path: Path) -> None:
     """Also where the plan names no program, and where only a test has changed."""
     fill(tmp_path / "project", {"main.py": MAIN.replace("hello", "hullo"), "test_main.py": TEST_GREET})

@@ -31,6 +31,7 @@ def script(seen: ReceivedRequest) -> Reply:
     shutil.which("Xvfb") is None or find_spec("tkinter") is None,
     reason="Xvfb or tkinter is not installed here",
 )
+@pytest.mark.torture
 async def test_a_server_without_eyes_gets_words(tmp_path: Path) -> None:
     fill(tmp_path / "project", {"main.py": WINDOW, "test_main.py": TEST})
     async with serve_mock(script, features=frozenset({"tools", "schema"})) as server:

@@ -153,6 +153,7 @@ def test_a_choice_of_files_is_checked_again(septet: Septet, tmp_path: Path) -> N
     assert git(project, "status", "--porcelain") == " M say.py\n?? word.py\n"
 
 
+@pytest.mark.torture
 def test_without_a_yes_the_difference_is_kept_and_the_exit_code_says_so(
     septet: Septet, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ async def test_a_file_changed_since_it_was_shown_is_shown_again(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["deploy.pem", "data.bin", "ignored.txt", "long.txt"])
+@pytest.mark.torture
 async def test_what_may_not_be_shown_is_only_refused(tmp_path: Path, name: str) -> None:
     project = repository(tmp_path / "project", {".gitignore": "ignored.txt\n"})
     (project / name).write_bytes(b"precious\0" if name == "data.bin" else b"precious " * 20_000)
@@ -206,6 +207,7 @@ LATER: Mapping[str, Sequence[Turn]] = {
 
 
 @pytest.mark.parametrize("name", LATER)
+@pytest.mark.torture
 async def test_an_edit_by_hand_is_shown_to_every_kind_of_coder(tmp_path: Path, name: str) -> None:
     project = tmp_path / "project"
     mine = 'print("two")  # by hand\n'

@@ -55,6 +55,7 @@ def well(played: Played) -> bool:
 
 
 @pytest.mark.parametrize("trick", sampled([*TRICKS][2:], every=4))
+@pytest.mark.torture
 async def test_the_autocoder_goes_on(tmp_path: Path, trick: str) -> None:
     first = call("create_new_file", {"path": "add.py", "code": HEAD.format(TRICKS[trick])})
     package = call("create_new_file", {"path": "pkg/__init__.py", "code": "x = 1\n"})
