@@ -26,14 +26,13 @@ from septet.agents.trials import Questions, try_programs
 from septet.common.values import Value
 from septet.domain.state import State
 from septet.evaluation.runs import judge
-from septet.evaluation.suites import read_suite
-from septet.evaluation.tasks import MODULE, EvalTask
+from septet.evaluation.suites import MODULE, EvalTask, read_suite
 from septet.ports import Sandbox
 from septet.settings.home import find_home
 from septet.team.agreement import Choice, Outcomes, choose
 from septet.team.goal_examples import example_of, stated_examples, wanted_names
 from septet.team.sorting import read_reply
-from septet.ways.iterate.candidate_pool import ALIKE, MOST_VOTES
+from septet.ways.iterate.best_of_n import ALIKE, MOST_VOTES
 from septet.wiring.sandbox import open_job_runner
 
 T = TypeVar("T", bound=Value)

@@ -25,8 +25,8 @@ from msgspec.structs import replace
 from septet.domain.runs import Job
 from septet.ports import Sandbox
 from septet.sandboxes.interpreters import Interpreters
+from septet.sandboxes.job_runner import WarmRunner, open_warm_runner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.warm import WarmRunner, open_warm_runner
 
 SETTLED = 0.15
 

@@ -14,8 +14,8 @@ import msgspec
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from septet.cluster.conductor import check_step, perform_with_remote_members
 from septet.cluster.connection import connect_nats
+from septet.cluster.deployment import check_step, perform_with_remote_members
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.member import Member, take_turns
 from septet.cluster.messages import AgentId

@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple, Protocol
 
 from septet.common.values import Value
 from septet.domain.events import Event, Recorded
-from septet.domain.examples import Example
 from septet.domain.messages import Answer, Delta, Request
 from septet.domain.packages import Installation, MissingPackages
+from septet.domain.plans import Example
 from septet.domain.runs import Job, RunResult
 from septet.domain.state import State
 

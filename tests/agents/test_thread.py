@@ -3,8 +3,8 @@
 import pytest
 from team.states import chat, planned
 
-from septet.agents.thread import ANSWERS_BETWEEN, SHORTENED, member_messages, should_shorten
 from septet.agents.tool_context import files_read
+from septet.agents.tool_loop import ANSWERS_BETWEEN, SHORTENED, member_messages, should_shorten
 from septet.domain.events import Event, MemberBriefed, ModelAnswered, ToolAnswered, ToolCalled, TurnOpened
 from septet.domain.files import FileRef
 from septet.domain.messages import Answer, ToolCall, Usage

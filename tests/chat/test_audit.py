@@ -5,8 +5,7 @@ import json
 import pytest
 from team.states import chat, planned, ran, reviewed, version
 
-from septet.chat.audit import MODES, Suspicion, audit_log
-from septet.chat.transcripts import audit_text, read_messages
+from septet.chat.audit import MODES, Suspicion, audit_log, audit_text, read_messages
 from septet.domain.codec import encode
 from septet.domain.events import ChatEnded, Event, Recorded
 from septet.errors import BadUsage

@@ -8,8 +8,8 @@ import sys
 import anyio
 from nats.aio.client import Client
 
-from septet.cluster.conductor import perform_with_remote_members
 from septet.cluster.connection import connect_nats
+from septet.cluster.deployment import perform_with_remote_members
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.member import Member, take_turns
 from septet.cluster.store import NatsStore, open_nats_store

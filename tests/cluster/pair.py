@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import anyio
 from nats.aio.client import Client
 
-from septet.cluster.conductor import perform_with_remote_members
 from septet.cluster.connection import connect_nats
+from septet.cluster.deployment import perform_with_remote_members
 from septet.cluster.member import CastMembers, Member, TakeTurn, take_turns
 from septet.cluster.server import NatsServer
 from septet.cluster.store import NatsStore, open_nats_store

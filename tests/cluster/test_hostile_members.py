@@ -18,9 +18,8 @@ from septet.chat.search import SearchIndex
 from septet.cluster.blobs import open_nats_blobs
 from septet.cluster.bus import NatsBus
 from septet.cluster.client import subscribe
-from septet.cluster.conductor import open_listener
 from septet.cluster.connection import connect_nats
-from septet.cluster.deployment import unfinished_chats
+from septet.cluster.deployment import open_listener, unfinished_chats
 from septet.cluster.presence import announce_presence, list_participants
 from septet.cluster.server import ServerConfig, serve
 from septet.cluster.status import host_status

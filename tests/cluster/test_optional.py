@@ -27,7 +27,7 @@ for module in pkgutil.walk_packages(septet.__path__, "septet."):
         print(module.name)
 """
 RUN = "from septet.__main__ import main; sys.argv = ['septet', *sys.argv[1:]]; main()"
-COMMANDS = {"septet.cli.host", "septet.cli.up"}
+COMMANDS = {"septet.cli.host"}
 """Commands of the cluster, which are imported when somebody types them."""
 
 

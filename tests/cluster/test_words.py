@@ -7,8 +7,8 @@ import pytest
 from cluster.actor import LEASE, PAIR, be_member
 from nats.aio.client import Client
 
-from septet.cluster.conductor import perform_with_remote_members
 from septet.cluster.connection import connect_nats
+from septet.cluster.deployment import perform_with_remote_members
 from septet.cluster.endpoint import Endpoint
 from septet.cluster.hosts import create_streams
 from septet.cluster.server import ServerConfig, serve

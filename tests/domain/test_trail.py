@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.trail import Trail
+from septet.domain.state import Trail
 
 NUMBERS = st.lists(st.integers())
 

@@ -1,6 +1,6 @@
 """A model that knows the answers to the bundled suite, in the small form."""
 
-from septet.evaluation.tasks import EvalTask
+from septet.evaluation.suites import EvalTask
 from septet.testing.replies import ReceivedRequest, Reply, Script
 
 TEAM = """\

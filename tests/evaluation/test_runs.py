@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from septet.errors import BadUsage
 from septet.evaluation.report import Report
 from septet.evaluation.runs import Head, ResultFile, judge
-from septet.evaluation.suites import read_suite
-from septet.evaluation.tasks import EvalTask
+from septet.evaluation.suites import EvalTask, read_suite
 from septet.sandboxes.interpreters import Interpreters
 from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.unsafe import UnsafeLocal

@@ -10,8 +10,7 @@ import pytest
 
 from septet.errors import BadUsage
 from septet.evaluation.runs import judged_files
-from septet.evaluation.suites import read_suite, sample
-from septet.evaluation.tasks import EvalTask
+from septet.evaluation.suites import EvalTask, read_suite, sample
 
 
 def passes(task: EvalTask, program: str) -> bool:

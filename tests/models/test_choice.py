@@ -9,12 +9,12 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from septet.models.choice import choose_model_name
 from septet.models.http import HttpClient
 from septet.models.local.discovery import LocalServer, ServerModels, find_servers
 from septet.models.providers.provider import ProviderSettings
 from septet.models.table import PROVIDERS
 from septet.testing.server import serve_mock
+from septet.wiring.models import choose_model_name
 
 pytestmark = pytest.mark.anyio
 

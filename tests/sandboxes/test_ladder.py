@@ -9,12 +9,11 @@ from septet.domain.runs import Job
 from septet.errors import BadUsage, NoSandbox
 from septet.ports import Sandbox
 from septet.sandboxes import ladder
-from septet.sandboxes.ladder import RUNGS, check_runs, choose_sandbox, list_rungs
+from septet.sandboxes.ladder import RUNGS, SelfCheck, check_runs, choose_sandbox, list_rungs, self_check
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.landlock import Landlock
 from septet.sandboxes.rungs.seatbelt import profile
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
-from septet.sandboxes.self_check import SelfCheck, self_check
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,7 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from septet.domain.runs import Job, Limits
-from septet.sandboxes.prestarted import PrestartedShell, PrestartedShells, prestart
-from septet.sandboxes.rungs.bubblewrap import Bubblewrap
+from septet.sandboxes.rungs.bubblewrap import Bubblewrap, PrestartedShell, PrestartedShells, prestart
 from septet.sandboxes.users import CURRENT_USER
 
 pytestmark = pytest.mark.anyio

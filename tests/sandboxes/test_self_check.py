@@ -8,8 +8,8 @@ from sandboxes.rungs import QUICK, RUNGS
 
 from septet.domain.runs import Job, RunResult
 from septet.ports import Listener
+from septet.sandboxes.ladder import ATTEMPTS, self_check
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
-from septet.sandboxes.self_check import ATTEMPTS, self_check
 
 pytestmark = pytest.mark.anyio
 

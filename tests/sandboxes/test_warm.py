@@ -8,8 +8,8 @@ import pytest
 from polling import poll
 
 from septet.domain.runs import Job, Limits, RunResult
+from septet.sandboxes.job_runner import WarmRunner, open_warm_runner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
-from septet.sandboxes.warm import WarmRunner, open_warm_runner
 
 pytestmark = pytest.mark.anyio
 

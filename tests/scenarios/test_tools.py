@@ -16,7 +16,7 @@ from sampling import sampled
 from scenarios.assistant.scripts import Turn, calls, says, write
 from scenarios.autocoder.playing import home_in
 
-from septet.agents import tool_calls
+from septet.agents import tool_loop
 from septet.agents.tool_context import CallContext
 from septet.domain.events import (
     ChatEnded,
@@ -523,7 +523,7 @@ def process_ended_by(work: Callable[[], object], moment: str) -> int:
     child = os.fork()
     if child:
         return os.WTERMSIG(os.waitpid(child, 0)[1])
-    use = tool_calls.use_tool
+    use = tool_loop.use_tool
 
     async def use_and_die(
         call: ToolCalled, tools: registry.Toolbox, context: CallContext, interrupted: bool
@@ -535,7 +535,7 @@ def process_ended_by(work: Callable[[], object], moment: str) -> int:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
-    tool_calls.use_tool = use_and_die
+    tool_loop.use_tool = use_and_die
     try:
         work()
     finally:

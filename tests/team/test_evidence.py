@@ -26,7 +26,7 @@ from septet.team.evidence import is_done, report, run_tests, shortcomings
 from septet.team.floor import End, Move, Speak
 from septet.team.reviews import ReadReview, judge_review
 from septet.team.small_form import evident_review
-from septet.ways.autocoder.briefing import act_prompt
+from septet.ways.autocoder.members import act_prompt
 from septet.ways.iterate.briefing import briefing
 from septet.ways.table import TEAMS, floor_for
 

@@ -9,8 +9,7 @@ from septet.errors import SandboxFailed
 from septet.team.context import Context
 from septet.tools.registry import Tool, ToolResult
 from septet.workspace.files import Workspace
-from septet.workspace.ignored import ignored_paths
-from septet.workspace.listing import FolderTexts
+from septet.workspace.listing import FolderTexts, ignored_paths
 
 
 def project(**files: str) -> Context:

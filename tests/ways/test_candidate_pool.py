@@ -34,8 +34,7 @@ from septet.stores.memory import MemoryBlobs
 from septet.team.agreement import Outcomes
 from septet.team.goal_examples import stated_examples
 from septet.team.small_form import plan_in_form
-from septet.ways.iterate.best_of_n import Trials, best_of_n_agent
-from septet.ways.iterate.candidate_pool import MOST_DRAWS
+from septet.ways.iterate.best_of_n import MOST_DRAWS, Trials, best_of_n_agent
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from web.serving import PATIENCE, Web
 
-from septet.web.connections import ConnectionLimits
-from septet.web.server import SignalFreeServer, uvicorn_config
+from septet.web.server import ConnectionLimits, SignalFreeServer, uvicorn_config
 
 TEXT, BINARY, CLOSE, PING, RESERVED, MORE = 1, 2, 8, 9, 3, 0
 MASK = b"\x01\x02\x03\x04"

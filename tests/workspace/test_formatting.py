@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from septet.workspace.formatting import faithful, format_source
+from septet.workspace.changes import faithful, format_source
 
 UGLY = '''"""What it is for."""
 from __future__ import annotations

@@ -8,8 +8,8 @@ import pytest
 
 from septet.domain.files import Delta, FileRef
 from septet.workspace.base import look_through
+from septet.workspace.delivery import has_marks, merge_file
 from septet.workspace.files import Workspace
-from septet.workspace.merge import has_marks, merge_file
 from septet.workspace.scratch import Scratch, files_below
 
 

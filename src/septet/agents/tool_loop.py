@@ -1,28 +1,240 @@
 """A member that works with tools: answers and calls in turn, until it says what it has come to or a bound ends it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from septet.agents.ask import ask_model
+from septet.agents.protection import check_overwrite
 from septet.agents.replies import cut_answer, refused_by
 from septet.agents.runner import RunContext
-from septet.agents.thread import SHORTENED, member_messages, should_shorten
-from septet.agents.tool_calls import answer_call
-from septet.agents.tool_context import with_edits
+from septet.agents.tool_context import CallContext, call_context, with_edits
+from septet.common.text import cut_middle
 from septet.domain.events import (
     Event,
     FactsChanged,
     MemberBriefed,
     ModelAnswered,
+    ToolAnswered,
     ToolCalled,
 )
 from septet.domain.facts import change_in
+from septet.domain.files import FileRef
+from septet.domain.messages import Answer, Message, ToolCall
 from septet.domain.plans import Refusal
 from septet.domain.state import State, Turn
 from septet.domain.teams import RoleSpec
 from septet.errors import Overdrawn
-from septet.ports import Agent, Model, Record
-from septet.tools.registry import Toolbox
+from septet.ports import Agent, Blobs, Model, Record
+from septet.tools.registry import Outcome, Toolbox, ToolResult
+from septet.workspace.changes import Change, file_changes, prepare_change
+
+LONGEST_ANSWER = 8_000
+"""Bytes of an answer that a model is told, unless it is a whole file; the whole of a longer one is a blob."""
+
+
+async def answer_call(
+    state: State,
+    record: Record,
+    call: ToolCalled,
+    run_context: RunContext,
+    tools: Toolbox,
+    *,
+    interrupted: bool,
+) -> State:
+    """Use the tool and record what came of it."""
+    context = await call_context(state, record, run_context, call)
+    said = await use_tool(call, tools, context, interrupted)
+    return await record(await tool_answer(state, said, context, run_context))
+
+
+async def use_tool(call: ToolCalled, tools: Toolbox, context: CallContext, interrupted: bool) -> Outcome:
+    """What the tool says. One that is not repeatable is not used again, whatever became of it."""
+    if unknown := unknown_tool(call.name, tools):
+        return unknown
+    if interrupted and not tools[call.name].repeatable:
+        return Refusal(reason=f"{call.name} was interrupted; whether it took effect is not known")
+    return await tools[call.name].use(context, call.arguments)
+
+
+def unknown_tool(name: str, names: Collection[str]) -> Refusal | None:
+    reason = f"there is no tool '{name}'; the tools are {', '.join(names)}"
+    return Refusal(reason=reason) if name not in names else None
+
+
+async def tool_answer(
+    state: State, said: Outcome, context: CallContext, run_context: RunContext
+) -> ToolAnswered:
+    """What the tool says and wishes, ready to be recorded. Nothing is on disk yet.
+
+    Files become what a `ToolResult` wished, byte by byte. Who says only a text has them formatted, and is told the
+    difference.
+    """
+    call, texts = context.call.id, context.texts
+    own = None if isinstance(said, ToolResult) else texts.known.keys() - state.work.person_files
+    edited = (
+        context.wished.keys() & texts.read.keys()
+    )  # what is read below, for the difference, the tool has not seen
+    change = said if isinstance(said, Refusal) else await possible_change(context, own)
+    if isinstance(change, Refusal) or isinstance(said, Refusal):
+        reason = said if isinstance(said, Refusal) else change
+        assert isinstance(reason, Refusal)
+        return ToolAnswered(id=call, text=reason.reason, failed=True)
+    replaced = change.texts.keys() - texts.known.keys() - edited
+    if (refused := await check_overwrite(state, replaced, run_context)) is not None:
+        return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown_files)
+    changes = await file_changes(change.texts, texts, run_context.blobs)
+    answer = replace(words_of(said, change), id=call, changes=changes)
+    whole = () if isinstance(said, ToolResult) else told_whole(context, answer.text)
+    shown = {*edited, *whole, *(said.shown if isinstance(said, ToolResult) else ())}
+    told = answer if whole else await bounded(answer, run_context.blobs)
+    return replace(told, shown=await file_refs(context, shown, run_context.blobs))
+
+
+async def possible_change(context: CallContext, own: Collection[str] | None) -> Change | Refusal:
+    """What the call wishes, if it may be; without a base a version takes away only what an earlier one brought."""
+    texts = context.texts
+    kept = [path for path, text in context.wished.items() if text is None and path not in texts.known]
+    if kept and not context.has_base:
+        return Refusal(reason=f"{', '.join(kept)}: a file of the person's, which only the person deletes")
+    return await prepare_change(texts, context.wished, own)
+
+
+def words_of(said: str | ToolResult, change: Change) -> ToolAnswered:
+    if isinstance(said, ToolResult):
+        return ToolAnswered(id="", text=said.text, summary=said.summary)
+    return ToolAnswered(id="", text="\n".join(filter(None, [said, change.diff])))
+
+
+async def bounded(answer: ToolAnswered, blobs: Blobs) -> ToolAnswered:
+    """The answer with the middle of a long text left out, and the address of the whole."""
+    content = answer.text.encode(errors="replace")
+    if len(content) <= LONGEST_ANSWER:
+        return answer
+    room = LONGEST_ANSWER * len(answer.text) // len(content) - 80
+    return replace(answer, text=cut_middle(answer.text, room), whole=await blobs.put(content))
+
+
+def told_whole(context: CallContext, text: str) -> set[str]:
+    """The person's files whose whole text stands in an answer."""
+    return {path for path in context.texts.read if context.texts[path] in text}
+
+
+async def file_refs(context: CallContext, paths: Iterable[str], blobs: Blobs) -> tuple[FileRef, ...]:
+    """The person's files that the call changed or showed, as they were."""
+    read = {path: context.texts.read[path] for path in sorted(paths) if path in context.texts.read}
+    return tuple(
+        [
+            FileRef(path=path, sha256=await blobs.put(content), size=len(content))
+            for path, content in read.items()
+        ]
+    )
+
+
+SHORT = 400
+"""Characters of an answer of a tool that stay as they are."""
+ANSWERS_BETWEEN = 10
+"""A new beginning of the thread comes at most every so many answers of the member."""
+LEAST_SAVED = 24_000
+"""Characters; less is not worth it."""
+CACHED_PRICE = 0.1
+"""Of what a token costs, where it comes from a service's cache."""
+SHORTENED = (
+    "What tools answered until here is told in a line each from now on. Call again what you need of it."
+)
+LOST = "(not carried out: the turn was ended before)"
+
+
+def member_messages(state: State, member: str) -> tuple[Message, ...]:
+    """The messages of the member's next request; none before its first briefing."""
+    messages: list[Message] = []
+    open_calls: dict[str, ToolCall] = {}
+    calls: dict[str, str] = {}
+    shortened = shortened_before(state, member)
+    for place, said in enumerate(state.talk.messages):
+        match said:
+            case MemberBriefed(member=name, system=system) if name == member:
+                messages += [*lost_answers(open_calls), *([system_message(system)] if system else [])]
+                messages.append(Message(role="user", text=said.text, images=said.images))
+            case ModelAnswered(role=name, answer=answer) if name == member and messages:
+                messages += lost_answers(open_calls)
+                messages.append(assistant_message(answer))
+                open_calls = {call.id: call for call in answer.calls}
+            case ToolCalled(id=number, by=name, call=call) if name == member:
+                calls[number] = call
+            case ToolAnswered(id=number) if calls.get(number) in open_calls:
+                call = open_calls.pop(calls[number])
+                text = short_text(said) if place < shortened else said.text
+                messages.append(Message(role="tool", text=text, call=call.id))
+            case _:
+                continue
+    return tuple(messages)
+
+
+def assistant_message(answer: Answer) -> Message:
+    """What the member said; reasoning goes with the calls that it led to."""
+    replay = answer.replay if answer.calls else ""
+    return Message(role="assistant", text=answer.text, calls=answer.calls, replay=replay)
+
+
+def system_message(text: str) -> Message:
+    return Message(role="system", text=text)
+
+
+def lost_answers(calls: dict[str, ToolCall]) -> list[Message]:
+    """Every call needs an answer before anything else is said, also one that nobody carried out."""
+    lost = [Message(role="tool", text=LOST, call=call) for call in calls]
+    calls.clear()
+    return lost
+
+
+def shortened_before(state: State, member: str) -> int:
+    """The place in the log before which answers of tools are told in a line."""
+    marks = [
+        place
+        for place, said in enumerate(state.talk.messages)
+        if isinstance(said, MemberBriefed) and said.member == member and said.shortens
+    ]
+    return marks[-1] if marks else 0
+
+
+def short_text(answered: ToolAnswered) -> str:
+    """What is left of an answer: its line for people, or its first words."""
+    if len(answered.text) <= SHORT:
+        return answered.text
+    line = answered.summary or answered.text[: SHORT // 2].split("\n")[0]
+    return f"({line}; the rest of {len(answered.text)} characters is left out, call again what you need)"
+
+
+def should_shorten(state: State, member: str) -> bool:
+    """Whether less would be told, by so much that a new beginning of the thread pays.
+
+    What a service has in its cache costs a tenth. After a new beginning all that stays is read once for the whole
+    price; then each request is shorter.
+    """
+    since = state.talk.messages[shortened_before(state, member) :]
+    given = [said.answer for said in since if isinstance(said, ModelAnswered) and said.role == member]
+    if len(given) < ANSWERS_BETWEEN:
+        return False
+    mark = MemberBriefed(member=member, text=SHORTENED, shortens=True)
+    after = replace(state, talk=replace(state.talk, messages=state.talk.messages.plus(mark)))
+    now, rest = (text_length(member_messages(one, member)) for one in (state, after))
+    usage = given[-1].usage
+    cached = usage.cached / usage.prompt if usage.prompt else 0.0
+    saved, lost = (now - rest) * (1 - cached * (1 - CACHED_PRICE)), rest * cached * (1 - CACHED_PRICE)
+    return now - rest >= LEAST_SAVED and saved * ANSWERS_BETWEEN > lost
+
+
+def text_length(messages: Sequence[Message]) -> int:
+    return sum(len(message.text) for message in messages)
+
+
+def untold(messages: Sequence[Message], sections: Sequence[str]) -> list[str]:
+    """The sections that no message has told word for word."""
+    told = [message.text for message in messages if message.role == "user"]
+    return [section for section in sections if not any(section in text for text in told)]
+
 
 MOST_CALLS = 40
 """Of one turn, besides all budgets."""

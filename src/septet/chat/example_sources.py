@@ -11,8 +11,7 @@ import msgspec
 
 from septet.common.notebooks import read_notebook
 from septet.domain.events import Recorded, RunFinished
-from septet.domain.examples import Example, signature
-from septet.domain.plans import Refusal
+from septet.domain.plans import Example, Refusal, signature
 from septet.domain.reduce import fold
 from septet.domain.replies import code_blocks
 from septet.domain.runs import DIAGNOSTIC_PURPOSES

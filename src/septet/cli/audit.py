@@ -23,8 +23,7 @@ def audit(source: str, as_json: bool) -> int:
     import anyio
     import msgspec
 
-    from septet.chat.audit import audit_log
-    from septet.chat.transcripts import audit_text
+    from septet.chat.audit import audit_log, audit_text
     from septet.cli.output import print_text, put_exactly
     from septet.common.documents import read_text
     from septet.wiring.session import open_session

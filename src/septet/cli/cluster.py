@@ -166,6 +166,6 @@ def up(team: str, **given: object) -> int:
 
     A process that dies is restarted.
     """
-    from septet.cli.up import UpOptions, run_all
+    from septet.cli.host import UpOptions, run_all
 
     return run_all(team, UpOptions(**given))  # pyright: ignore[reportArgumentType]  # click has checked them

@@ -10,8 +10,7 @@ from septet.cli.output import print_text, put_exactly
 from septet.common.text import pluralize
 from septet.common.values import Value
 from septet.errors import SeptetError
-from septet.sandboxes.ladder import choose_sandbox
-from septet.sandboxes.self_check import self_check
+from septet.sandboxes.ladder import choose_sandbox, self_check
 from septet.settings.home import Home, find_home
 from septet.stores.sqlite import open_store
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from septet.domain.teams import TeamSpec
     from septet.evaluation.report import Mode, Report
-    from septet.evaluation.tasks import EvalTask
+    from septet.evaluation.suites import EvalTask
 
 MODES: "dict[str, tuple[Mode, ...]]" = {"single": ("single",), "team": ("team",), "both": ("single", "team")}
 

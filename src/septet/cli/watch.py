@@ -44,7 +44,7 @@ async def person_input(
     if output.json or output.quiet or not screen.can_move:
         yield make_ask()
         return
-    from septet.cli.footer import Footer
+    from septet.cli.progress import Footer
 
     footer = Footer(screen.footer_line, listening=sys.stdin.isatty())
     with warnings_on(screen):

@@ -39,7 +39,7 @@ from septet.common.text import encode_token
 from septet.domain.events import Event, Recorded
 from septet.errors import LogDamaged, StoreFailed
 from septet.ports import ChatHead, Sequel
-from septet.stores.fence import check_fence
+from septet.stores.chat_locks import check_fence
 
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 """A header of every fenced message: the sequence of the chat's message right before it."""

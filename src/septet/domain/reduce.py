@@ -59,10 +59,9 @@ from septet.domain.events import (
     WorkAccepted,
     WorkEvent,
 )
-from septet.domain.examples import signature
 from septet.domain.facts import apply_change
 from septet.domain.files import ANY, FileRef
-from septet.domain.plans import Author, Challenge, Check, Plan, Wish, check_text, plan_digest
+from septet.domain.plans import Author, Challenge, Check, Plan, Wish, check_text, plan_digest, signature
 from septet.domain.runs import DIAGNOSTIC_PURPOSES
 from septet.domain.state import Base, FloorState, PlanState, Spending, SpendingState, State, Turn, WorkState
 from septet.domain.teams import Budget

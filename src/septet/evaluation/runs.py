@@ -29,9 +29,8 @@ from septet.domain.runs import Job, Limits, RunResult
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, SeptetError
-from septet.evaluation.folders import git
 from septet.evaluation.report import Mode, TaskResult
-from septet.evaluation.tasks import MODULE, EvalTask
+from septet.evaluation.suites import MODULE, EvalTask, git
 from septet.ports import Model, Sandbox
 from septet.team.goal_examples import wanted_names
 from septet.team.small_form import functions_of

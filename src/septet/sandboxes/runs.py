@@ -13,8 +13,7 @@ from septet.domain.runs import Job, LimitName, RunResult
 from septet.ports import Listener
 from septet.sandboxes import survey as files
 from septet.sandboxes.limits import bound_from_exit, bytes_written, exceeds_disk
-from septet.sandboxes.process import RunMonitor, RunningProgram, supervise
-from septet.sandboxes.test_report import OpenChannel, pipe_channel
+from septet.sandboxes.process import OpenChannel, RunMonitor, RunningProgram, pipe_channel, supervise
 
 _MAX_WRITES_PER_LIMIT = 4
 _SMALL_WORKSPACE = 100

@@ -9,8 +9,7 @@ from pathlib import Path
 from septet.domain.runs import Job
 from septet.errors import BadUsage
 from septet.sandboxes.environment import HOME, interpreter_folders
-from septet.sandboxes.etc_files import etc_folder
-from septet.sandboxes.users import SandboxUser
+from septet.sandboxes.users import SandboxUser, etc_folder
 from septet.workspace.files import refuse_system_folder
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")

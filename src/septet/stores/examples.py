@@ -15,7 +15,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from septet.domain.examples import MAX_SNIPPET_LENGTH, Example, words
+from septet.domain.plans import MAX_SNIPPET_LENGTH, Example, words
 from septet.errors import SeptetError, StoreFailed
 
 TABLE = """CREATE VIRTUAL TABLE IF NOT EXISTS examples USING fts5(

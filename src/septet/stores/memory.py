@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from septet.domain.events import Event, Recorded
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, Sequel
-from septet.stores.fence import Signals, check_fence, name_taken, no_such_chat
+from septet.stores.chat_locks import Signals, check_fence, name_taken, no_such_chat
 
 
 class MemoryStore:

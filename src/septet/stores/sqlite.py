@@ -23,7 +23,7 @@ from septet.domain.codec import FORMAT, decode_event, encode_event, kind_of
 from septet.domain.events import Event, Recorded
 from septet.errors import LogDamaged, SeptetError, StoreFailed
 from septet.ports import ChatHead, Sequel
-from septet.stores.fence import Signals, check_fence, name_taken, no_such_chat
+from septet.stores.chat_locks import Signals, check_fence, name_taken, no_such_chat
 
 APPLICATION_ID = 0x53455054  # "SEPT", in the header of every log of ours
 SCHEMA_VERSION = 1

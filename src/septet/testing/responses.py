@@ -8,9 +8,167 @@ import msgspec
 from msgspec.structs import replace
 
 from septet.common.values import Value
-from septet.domain.messages import ToolCall, Usage
-from septet.testing import anthropic_form, openai_form
+from septet.domain.messages import StopReason, ToolCall, Usage
 from septet.testing.replies import FEATURES, Fault, Feature, ReceivedRequest, Reply
+
+Fields = dict[str, object]
+
+OPENAI_FINISH: dict[StopReason, str] = {
+    "finished": "stop",
+    "length": "length",
+    "calls": "tool_calls",
+    "filtered": "content_filter",
+}
+
+
+def sse(fields: Fields) -> bytes:
+    return b"data: " + msgspec.json.encode(fields) + b"\n\n"
+
+
+def chunk(choices: list[Fields], usage: Usage | None = None) -> bytes:
+    fields: Fields = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1700000000,
+        "model": "mock",
+        "choices": choices,
+    }
+    return sse(fields if usage is None else {**fields, "usage": usage_fields(usage)})
+
+
+def delta(fields: Fields, finish: str | None = None) -> bytes:
+    return chunk([{"index": 0, "delta": fields, "finish_reason": finish}])
+
+
+def openai_events(reply: Reply) -> Iterator[bytes]:
+    """Yield the server-sent events of a streamed reply."""
+    yield delta({"role": "assistant", "content": ""})
+    for part in cut(reply.reasoning, reply.piece):
+        yield delta({"reasoning_content": part})
+    for part in cut(reply.text, reply.piece):
+        yield delta({"content": part})
+    for index, call in enumerate(reply.calls):
+        head = {"index": index, "id": call.id, "type": "function"}
+        yield delta({"tool_calls": [{**head, "function": {"name": call.name, "arguments": ""}}]})
+        for part in cut(call.arguments, reply.piece):
+            yield delta({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield delta({}, OPENAI_FINISH[reply.ending])
+    yield chunk([], reply.usage)
+    yield b"data: [DONE]\n\n"
+
+
+def openai_answer(reply: Reply) -> Fields:
+    """The response to a request without `stream`."""
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in reply.calls
+    ]
+    message: Fields = {"role": "assistant", "content": reply.text or None}
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
+    if calls:
+        message["tool_calls"] = calls
+    finish = OPENAI_FINISH[reply.ending]
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "model": "mock",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": usage_fields(reply.usage),
+    }
+
+
+def usage_fields(usage: Usage) -> Fields:
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.total,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+    }
+
+
+def openai_error(message: str, code: str) -> Fields:
+    return {"error": {"message": message, "type": "invalid_request_error", "code": code}}
+
+
+def cut(text: str, length: int) -> Iterator[str]:
+    return (text[start : start + length] for start in range(0, len(text), length))
+
+
+ANTHROPIC_FINISH: dict[StopReason, str] = {
+    "finished": "end_turn",
+    "length": "max_tokens",
+    "calls": "tool_use",
+    "filtered": "refusal",
+}
+
+
+def event(kind: str, **fields: object) -> bytes:
+    return f"event: {kind}\ndata: ".encode() + msgspec.json.encode({"type": kind, **fields}) + b"\n\n"
+
+
+def anthropic_events(reply: Reply) -> Iterator[bytes]:
+    """Yield the server-sent events of a streamed reply."""
+    usage = {
+        "input_tokens": reply.usage.prompt - reply.usage.cached,
+        "cache_read_input_tokens": reply.usage.cached,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 1,
+    }
+    yield event(
+        "message_start", message={"id": "msg_1", "role": "assistant", "model": "mock", "usage": usage}
+    )
+    for index, block in enumerate(content_blocks(reply)):
+        yield from block_events(index, block, reply.piece)
+    stop = ANTHROPIC_FINISH[reply.ending]
+    yield event("message_delta", delta={"stop_reason": stop}, usage={"output_tokens": reply.usage.completion})
+    yield event("message_stop")
+
+
+def content_blocks(reply: Reply) -> Iterator[tuple[Fields, str, str]]:
+    """Yield for each content block its start, the field of its deltas, and its text."""
+    if reply.reasoning:
+        yield {"type": "thinking", "thinking": "", "signature": ""}, "thinking", reply.reasoning
+    if reply.text:
+        yield {"type": "text", "text": ""}, "text", reply.text
+    for call in reply.calls:
+        yield (
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": {}},
+            "partial_json",
+            call.arguments,
+        )
+
+
+def block_events(index: int, block: tuple[Fields, str, str], length: int) -> Iterator[bytes]:
+    opening, field, text = block
+    kind = "input_json_delta" if field == "partial_json" else f"{field}_delta"
+    yield event("content_block_start", index=index, content_block=opening)
+    for part in cut(text, length):
+        yield event("content_block_delta", index=index, delta={"type": kind, field: part})
+    if field == "thinking":
+        signature = {"type": "signature_delta", "signature": "signed"}
+        yield event("content_block_delta", index=index, delta=signature)
+    yield event("content_block_stop", index=index)
+
+
+def anthropic_answer(reply: Reply) -> Fields:
+    content: list[Fields] = [{"type": "text", "text": reply.text}] if reply.text else []
+    for call in reply.calls:
+        arguments = msgspec.json.decode(call.arguments or "{}")
+        content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
+    return {
+        "id": "msg_1",
+        "role": "assistant",
+        "model": "mock",
+        "content": content,
+        "stop_reason": ANTHROPIC_FINISH[reply.ending],
+        "usage": {"input_tokens": reply.usage.prompt, "output_tokens": reply.usage.completion},
+    }
+
+
+def anthropic_error(message: str, code: str) -> Fields:
+    return {"type": "error", "error": {"type": code, "message": message}}
+
 
 End = Literal["whole", "closed", "reset", "hung"]
 
@@ -35,13 +193,11 @@ class Form(Value):
     tail: int
 
 
-OPENAI = Form(
-    pieces=openai_form.openai_events, whole=openai_form.openai_answer, error=openai_form.openai_error, tail=3
-)
+OPENAI = Form(pieces=openai_events, whole=openai_answer, error=openai_error, tail=3)
 ANTHROPIC = Form(
-    pieces=anthropic_form.anthropic_events,
-    whole=anthropic_form.anthropic_answer,
-    error=anthropic_form.anthropic_error,
+    pieces=anthropic_events,
+    whole=anthropic_answer,
+    error=anthropic_error,
     tail=2,
 )
 TRUNCATED_ARGUMENTS = '{"path": "main.py", "content": "print('
@@ -121,9 +277,7 @@ def truncated_response(exchange: MockExchange) -> Response:
 def no_choices(exchange: MockExchange) -> Response:
     if exchange.form is ANTHROPIC:
         return exchange.with_body(render_reply(exchange.form, Reply()))
-    return exchange.with_body(
-        (openai_form.chunk([]), openai_form.chunk([], Usage(prompt=11)), b"data: [DONE]\n\n")
-    )
+    return exchange.with_body((chunk([]), chunk([], Usage(prompt=11)), b"data: [DONE]\n\n"))
 
 
 FAULTS: dict[Fault, Callable[[MockExchange], Response]] = {

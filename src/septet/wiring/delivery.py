@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from septet.agents.base_moves import apply_move, merge_edits
+from septet.agents.protection import apply_move, merge_edits
 from septet.agents.runner import RunContext, try_version
 from septet.common.temporary import temporary_folder
 from septet.domain.base import DeliveredFile, FileState
@@ -21,11 +21,17 @@ from septet.ways.endings import ending
 from septet.ways.table import way_of
 from septet.wiring.scratches import move_base
 from septet.workspace.base import look_through
-from septet.workspace.branch import commit_to_branch
-from septet.workspace.delivery import deliver
+from septet.workspace.delivery import (
+    Contents,
+    Wish,
+    commit_to_branch,
+    deliver,
+    diff_of,
+    hand_over,
+    plan_handover,
+)
 from septet.workspace.files import Workspace, in_thread, path_and_parents
 from septet.workspace.git import repository_of
-from septet.workspace.handover import Contents, Wish, diff_of, hand_over, plan_handover
 from septet.workspace.scratch import Scratch, file_state
 
 

@@ -17,8 +17,7 @@ from septet.errors import LogDamaged
 from septet.ports import Blobs
 from septet.workspace.files import FILE_FLAGS, MAX_FILE_BYTES, Workspace, in_thread
 from septet.workspace.git import Git, blob_content, blob_id, git_folders, open_git, repository_of
-from septet.workspace.ignored import ignored_paths
-from septet.workspace.listing import LEFT_ALONE, LOOKED_INTO, is_secret, list_folder
+from septet.workspace.listing import LEFT_ALONE, LOOKED_INTO, ignored_paths, is_secret, list_folder
 from septet.workspace.project import conventions, interpreter, map_text, test_command
 
 MOST_KEPT, LARGEST_KEPT = 16 << 20, 1 << 20

@@ -1,11 +1,220 @@
 """Files for the person: a destination is checked before the work, and written whole or not at all."""
 
 import os
+import shutil
 import stat
+import subprocess
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from septet.common.temporary import temporary_folder
+from septet.common.values import Value
+from septet.domain.base import DeliveredFile, FileState
 from septet.errors import BadUsage, StoreFailed
+from septet.workspace.edits import diff_text
+from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder
+from septet.workspace.listing import is_secret
+from septet.workspace.scratch import content_of, file_state, put_state
+
+MARKS = (b"<<<<<<< the folder", b">>>>>>> the team")
+PATIENCE = 20.0
+
+
+class Merge(Value):
+    """What came of it; nothing where the contents cannot be merged by lines, or there is no git."""
+
+    content: bytes | None
+    clean: bool
+
+
+def merge_file(base: bytes, folder: bytes, team: bytes) -> Merge:
+    """The team's change and the folder's, both made to `base`."""
+    if folder in (base, team):
+        return Merge(content=team, clean=True)
+    if team == base:
+        return Merge(content=folder, clean=True)
+    program = shutil.which("git")
+    if program is None or any(b"\0" in content for content in (base, folder, team)):
+        return Merge(content=None, clean=False)
+    with temporary_folder("merge") as made:
+        for name, content in (("folder", folder), ("base", base), ("team", team)):
+            (made / name).write_bytes(content)
+        labels = ("-L", "the folder", "-L", "before", "-L", "the team")
+        run = subprocess.run(
+            [program, "merge-file", "-p", *labels, "folder", "base", "team"],
+            cwd=made,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    if not 0 <= run.returncode < 128:
+        return Merge(content=None, clean=False)
+    return Merge(content=run.stdout, clean=run.returncode == 0)
+
+
+def has_marks(content: bytes) -> bool:
+    """Whether somebody still has to decide."""
+    return all(mark in content for mark in MARKS)
+
+
+MODES = {"file": "100644", "program": "100755", "link": "120000"}
+NOTHING = "0" * 40
+"""What a branch must point to that shall be new."""
+
+Files = Mapping[str, tuple[FileState, bytes]]
+
+
+def commit_to_branch(top: Path, name: str, parent: str, message: str, files: Files) -> str:
+    """The new commit: its parent's files, but for these; a state without a sha256 is a file that goes."""
+    with temporary_folder("index") as made:
+        git = BranchGit(top, made / "index", name)
+        if git.run("cat-file", "-e", f"{parent}^{{commit}}").returncode:
+            cause = (
+                f"the commit {parent[:12]} that the work began on is gone: there is no commit to branch from"
+            )
+            raise BadUsage(cause, "deliver without --branch")
+        git("check-ref-format", "--branch", name)
+        git("read-tree", parent)
+        for path, (state, content) in files.items():
+            if state.sha256:
+                oid = git("hash-object", "-w", "--stdin", "--path", path, given=content)
+                git("update-index", "--add", "--cacheinfo", f"{MODES[state.kind]},{oid},{path}")
+            else:
+                git("update-index", "--force-remove", path)
+        commit = git("commit-tree", git("write-tree"), "-p", parent, given=message.encode())
+        git("update-ref", f"refs/heads/{name}", commit, NOTHING)
+        return commit
+
+
+class BranchGit:
+    """The person's git in the person's repository, with another index."""
+
+    def __init__(self, top: Path, index: Path, branch: str) -> None:
+        self.top = top
+        self.branch = branch
+        self.surroundings = {**os.environ, "GIT_INDEX_FILE": str(index)}
+
+    def run(self, *words: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(
+            ["git", *words],
+            cwd=self.top,
+            env=self.surroundings,
+            input=given,
+            capture_output=True,
+            check=False,
+        )
+
+    def __call__(self, *words: str, given: bytes = b"") -> str:
+        run = self.run(*words, given=given)
+        if run.returncode:
+            said = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            raise BadUsage(f"git could not commit to the branch '{self.branch}' ({said})", "name another one")
+        return run.stdout.decode().strip()
+
+
+Contents = dict[str, bytes]
+"""By their sha256."""
+
+
+class Wish(Value):
+    """What a file shall become, and what it was when that was decided.
+
+    `base_after` is what the base's file becomes, where that is something else.
+    """
+
+    base: FileState
+    after: FileState
+    base_after: FileState | None = None
+
+
+def plan_handover(folder: Path, wishes: Iterable[Wish], contents: Contents) -> list[DeliveredFile]:
+    """What each file is and shall be. Merged contents, and those that will be replaced, are added to `contents`."""
+    found = (plan_file(folder, wish, contents) for wish in wishes)
+    return [one for one in found if one is not None]
+
+
+def plan_file(folder: Path, wish: Wish, contents: Contents) -> DeliveredFile | None:
+    """Nothing for a file that is right already."""
+    path, after = wish.after.path, wish.after
+    now = file_state(folder, path)
+    if same(now, after) or same(wish.base, after):
+        return None
+    conflict = DeliveredFile(path=path, before=now, after=after, how="conflict")
+    current = content_of(folder, now)
+    link_goes = now.kind == "link" and not after.sha256
+    blocked = now.size >= MAX_FILE_BYTES or (bool(Workspace(folder).obstacle(path)) and not link_goes)
+    marked = bool(after.sha256) and has_marks(contents[after.sha256])
+    if blocked or marked or (current is not None and is_secret(path, current)):
+        return conflict
+    contents.update({now.sha256: current} if current is not None else {})
+    if same(now, wish.base):
+        kept = replace(after, kind=now.kind) if now.sha256 and after.sha256 and now.kind != "link" else after
+        return DeliveredFile(path=path, before=now, after=kept, base_after=wish.base_after)
+    merged = merge_states(wish.base, now, after, contents)
+    if merged is None:
+        return conflict
+    return DeliveredFile(
+        path=path,
+        before=now,
+        after=merged,
+        how="merged",
+        base_before=wish.base,
+        base_after=wish.base_after or after,
+    )
+
+
+def same(one: FileState, other: FileState) -> bool:
+    """The same content, as a file or as a link."""
+    return one.sha256 == other.sha256 and (one.kind == "link") == (other.kind == "link")
+
+
+def merge_states(base: FileState, now: FileState, after: FileState, contents: Contents) -> FileState | None:
+    """Both sides' changes of a file; None where they disagree, or there is no file on both sides."""
+    if not (now.sha256 and after.sha256) or "link" in (base.kind, now.kind, after.kind):
+        return None
+    merge = merge_file(contents.get(base.sha256, b""), contents[now.sha256], contents[after.sha256])
+    if not merge.clean or merge.content is None:
+        return None
+    state = replace(now, sha256=sha256(merge.content).hexdigest(), size=len(merge.content))
+    contents[state.sha256] = merge.content
+    return state
+
+
+def hand_over(folder: Path, one: DeliveredFile, contents: Contents) -> DeliveredFile:
+    """Write one file, in one move. Who is interrupted does it again; an edit made since the plan is merged or stays."""
+    if one.how == "conflict" or same(file_state(folder, one.path), one.after):
+        return one
+    again = plan_file(folder, Wish(base=one.before, after=one.after, base_after=one.base_after), contents)
+    if again is None or again.how == "conflict":
+        return one if again is None else again
+    make_folder(folder)
+    put_state(Workspace(folder), again.after, contents.get(again.after.sha256, b""))
+    if same(again.before, one.before):
+        return replace(one, after=again.after)
+    return replace(again, base_before=one.base_before or one.before)
+
+
+def diff_of(wishes: Iterable[tuple[FileState, FileState]], contents: Mapping[str, bytes]) -> str:
+    """A unified diff over all files; what is no text is only named."""
+    return "".join(file_diff(before, after, contents) for before, after in wishes)
+
+
+def file_diff(before: FileState, after: FileState, contents: Mapping[str, bytes]) -> str:
+    texts = [text_for_diff(one, contents) for one in (before, after)]
+    if any(one.sha256 and text is None for one, text in zip((before, after), texts, strict=True)):
+        return f"Binary files a/{before.path} and b/{after.path} differ\n"
+    return diff_text(after.path, texts[0], texts[1])
+
+
+def text_for_diff(one: FileState, contents: Mapping[str, bytes]) -> str | None:
+    content = contents.get(one.sha256)
+    if content is None or b"\0" in content:
+        return None
+    return content.decode(errors="replace")
 
 
 def check_destination(path: Path) -> None:

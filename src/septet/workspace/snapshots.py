@@ -26,8 +26,7 @@ from septet.workspace.files import (
     make_folder,
     path_and_parents,
 )
-from septet.workspace.ignored import ignored_paths
-from septet.workspace.listing import FolderEntry, is_secret, list_folder
+from septet.workspace.listing import FolderEntry, ignored_paths, is_secret, list_folder
 
 MOST_BYTES = 1 << 30
 """What the contents of a snapshot may have in all; files that do not fit are listed, and left as they are."""

@@ -13,7 +13,7 @@ from septet.domain.messages import Answer, Request, Usage, text_tokens
 from septet.models.credentials import bearer
 from septet.models.http import HttpClient
 from septet.models.providers.openai import OpenAIModel
-from septet.models.wrappers.usage import MAX_TOKEN_BYTES, MAX_TOKENS, UsageCheck, check_usage
+from septet.models.wrappers.pricing import MAX_TOKEN_BYTES, MAX_TOKENS, UsageCheck, check_usage
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serve_mock
 

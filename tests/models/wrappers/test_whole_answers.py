@@ -12,10 +12,15 @@ from msgspec.structs import replace
 from septet.domain.messages import Answer, Delta, Message, Request, ToolCall
 from septet.models.faults import RequestRejected
 from septet.models.http import HttpClient
-from septet.models.wrappers.argument_repair import ArgumentRepair
-from septet.models.wrappers.continuation import MAX_PARTS, Continuation, join_lines
+from septet.models.wrappers.continuation import (
+    MAX_PARTS,
+    Continuation,
+    ThoughtStream,
+    join_lines,
+    split_thoughts,
+)
 from septet.models.wrappers.retry import RetryPolicy
-from septet.models.wrappers.thinking import ThoughtStream, split_thoughts
+from septet.models.wrappers.text_protocol import ArgumentRepair
 from septet.models.wrappers.wrapper_stack import Candidate, make_resilient
 from septet.ports import Model
 from septet.testing.replies import ReceivedRequest, Reply, in_order

@@ -9,8 +9,7 @@ import pytest
 from anyio import to_thread
 from cli.commands import Septet, envelopes
 
-from septet.demos.ad_impressions import DICTIONARY
-from septet.demos.catalogue import load_demo, write_demo_files
+from septet.demos.catalogue import DICTIONARY, load_demo, write_demo_files
 from septet.models.providers.scripted import ScriptedTurn, fill_in, turn_text
 from septet.testing.replies import ReceivedRequest, Reply
 from septet.testing.server import serve_mock

@@ -14,7 +14,7 @@ from scenarios.autocoder.playing import play
 from septet.common.pictures import recognise
 from septet.domain.events import ChatEnded, DecisionRecorded, Event, Recorded, RunFinished
 from septet.domain.reduce import fold
-from septet.ways.autocoder.briefing import window
+from septet.ways.autocoder.members import window
 
 pytestmark = pytest.mark.anyio
 

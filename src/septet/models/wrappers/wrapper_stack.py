@@ -6,16 +6,12 @@ from typing import NamedTuple
 from septet.domain.messages import Request
 from septet.models.faults import Fault, error_for
 from septet.models.providers.provider import Billing
-from septet.models.wrappers.argument_repair import ArgumentRepair
 from septet.models.wrappers.ask import Item, open_answer
 from septet.models.wrappers.context_limit import ContextLimit
-from septet.models.wrappers.continuation import Continuation
-from septet.models.wrappers.fallback import Fallback, Notify
-from septet.models.wrappers.pricing import Pricing
-from septet.models.wrappers.retry import RequestTimeout, Retry, RetryPolicy
-from septet.models.wrappers.text_protocol import TextProtocol
-from septet.models.wrappers.thinking import ThinkTags
-from septet.models.wrappers.usage import UsageCheck
+from septet.models.wrappers.continuation import Continuation, ThinkTags
+from septet.models.wrappers.pricing import Pricing, UsageCheck
+from septet.models.wrappers.retry import Fallback, Notify, RequestTimeout, Retry, RetryPolicy
+from septet.models.wrappers.text_protocol import ArgumentRepair, TextProtocol
 from septet.ports import Model
 
 

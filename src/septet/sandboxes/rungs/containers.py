@@ -23,12 +23,10 @@ from septet.ports import Listener
 from septet.sandboxes import seccomp, view
 from septet.sandboxes.cgroups import ControlGroup, control_group_of
 from septet.sandboxes.environment import environment
-from septet.sandboxes.etc_files import etc_folder
 from septet.sandboxes.limits import ulimit_script
-from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
+from septet.sandboxes.process import VARIABLE, RunMonitor, RunningProgram, path_channel, spawn
 from septet.sandboxes.runs import execute_job
-from septet.sandboxes.test_report import VARIABLE, path_channel
-from septet.sandboxes.users import BUSY_REMEDY
+from septet.sandboxes.users import BUSY_REMEDY, etc_folder
 
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _FAMILIES_REFUSED = sorted({*range(17)} - {*seccomp.FAMILIES})

@@ -15,12 +15,12 @@ from septet.ports import Listener
 from septet.sandboxes import seccomp, view
 from septet.sandboxes.cgroups import ControlGroup, make_control_group
 from septet.sandboxes.environment import environment
-from septet.sandboxes.etc_files import ETC_PATHS
 from septet.sandboxes.inside import landlock as landlocked
 from septet.sandboxes.inside.reaper import reaper_command
 from septet.sandboxes.limits import OWN_PROCESSES, shell_command, ulimit_script
 from septet.sandboxes.process import RunMonitor, RunningProgram, spawn
 from septet.sandboxes.runs import execute_job
+from septet.sandboxes.users import ETC_PATHS
 
 _PROGRAM = Path(landlocked.__file__)
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
