@@ -13,7 +13,7 @@ from septet.domain.plans import Example, signature, words
 from septet.domain.runs import RunResult
 from septet.errors import BadConfig, ModelFailed, StoreFailed
 from septet.models.credentials import bearer
-from septet.models.encoding import Embedder
+from septet.models.embeddings import Embedder
 from septet.models.http import HttpClient
 from septet.settings.home import find_home
 from septet.stores.examples import FullTextExamples, HybridExamples, fuse_rankings

@@ -18,7 +18,7 @@ from septet.domain.messages import Answer
 from septet.domain.plans import Plan, Requirement, TestsPass, plan_text
 from septet.domain.runs import RunResult
 from septet.domain.teams import RoleSpec
-from septet.team.context import head_and_tail
+from septet.team.briefing import head_and_tail
 from septet.ways.iterate.briefing import briefing
 from septet.ways.prompts import prompt_text
 

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from septet.domain.state import State
-from septet.team.context import environment_section
+from septet.team.briefing import environment_section
 
 
 def test_the_usual_place_needs_no_words() -> None:

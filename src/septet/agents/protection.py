@@ -1,4 +1,4 @@
-"""Nothing of the person's is lost: the folder as it was is kept, hand edits count, unseen files are not replaced."""
+"""Nothing of the person's is lost: the folder is kept as it was, edits made meanwhile are merged in."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -24,7 +24,8 @@ from septet.domain.reduce import reduce_event
 from septet.domain.runs import DIAGNOSTIC_PURPOSES, Mode, RunResult, name_of
 from septet.domain.state import State
 from septet.ports import Record
-from septet.team.context import Context, context_of, run_section
+from septet.team.briefing import run_section
+from septet.team.context import Context, context_of
 from septet.team.evidence import report, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.run_modes import mode_of_run

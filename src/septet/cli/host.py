@@ -1,4 +1,4 @@
-"""What `host`, `join` and `conduct` do: start a server, show its status, serve roles, conduct chats."""
+"""What `host`, `join`, `conduct` and `up` do: start a server, show its status, serve roles, conduct chats."""
 
 import signal
 import socket

@@ -1,4 +1,4 @@
-"""What a person sees while the team works: a line for each thing that happens, on stderr."""
+"""What a person sees while the team works: a line for each thing that happens, the status at the bottom."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Chats conducted here with members on other machines: checks for other conductors, mirrors files to this machine."""
+"""Chats conducted here with members on other machines: orders turns, follows the log, mirrors files."""
 
 import asyncio
 from collections import deque

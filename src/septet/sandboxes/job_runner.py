@@ -1,4 +1,4 @@
-"""Runs any job on a rung, with its mode (screen, server, cell in a kernel), its network and its preparations."""
+"""Runs any job on a rung: its mode (screen, server, warm interpreter, kernel cell), network, preparations."""
 
 import os
 import shutil

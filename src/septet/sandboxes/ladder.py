@@ -1,4 +1,4 @@
-"""Chooses the sandbox of this machine: the strongest rung that works here, tested with its real settings."""
+"""Chooses the sandbox of this machine: the strongest rung whose self-check passes with its real settings."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Starts and supervises processes: handles by pidfd, captured output, limits while a program runs."""
+"""Starts and supervises processes: handles by pidfd, captured output, test reports, limits during a run."""
 
 import os
 import secrets

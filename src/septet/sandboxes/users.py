@@ -1,4 +1,4 @@
-"""A separate user for each workspace if root runs Septet, because the kernel's process limits do not apply to root."""
+"""Users and /etc inside a sandbox: a user per workspace if root runs Septet, and harmless system files."""
 
 import os
 import shutil

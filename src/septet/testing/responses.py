@@ -1,4 +1,4 @@
-"""Builds the response for a reply, or for a reply with a fault: its bytes and how the connection ends."""
+"""Builds the response for a reply in the form of OpenAI or Anthropic, or with a fault."""
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""The state that all requests share: the session, running chats, their watchers, and the list of chats."""
+"""The state that all requests share: the session, the chats that run here, their watchers, the list."""
 
 import logging
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Starts the web server, prints its address with the token, and shuts it down without losing anything."""
+"""Starts the web server, protects it against bad clients, and shuts it down without losing anything."""
 
 import asyncio
 import secrets

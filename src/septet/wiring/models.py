@@ -1,4 +1,4 @@
-"""Opens models by name: the provider of each, the wrappers around it, keys, prices and recordings."""
+"""Opens models by name, or chooses one: the provider, the wrappers around it, keys, prices and recordings."""
 
 import logging
 import os
@@ -15,7 +15,8 @@ from septet.common.values import Value
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, BadUsage, NoModel
 from septet.models.credentials import KeyFile, bearer
-from septet.models.encoding import Embedder, LoadBlob
+from septet.models.embeddings import Embedder
+from septet.models.encoding import LoadBlob
 from septet.models.http import MAX_ANSWER_BYTES, HttpClient
 from septet.models.local.catalogue import CATALOGUE
 from septet.models.local.discovery import ServerModels, find_servers, known_servers

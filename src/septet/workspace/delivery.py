@@ -1,4 +1,4 @@
-"""Files for the person: a destination is checked before the work, and written whole or not at all."""
+"""Delivery into the person's folder or onto a branch, file by file, merged where both sides changed."""
 
 import os
 import shutil

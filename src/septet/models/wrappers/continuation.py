@@ -1,4 +1,4 @@
-"""Continues an answer that reached the model's maximum length until it is complete."""
+"""Makes answers whole: thinking in the text becomes reasoning, an answer cut at its length is continued."""
 
 import re
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Adds the cost to answers, by the public price lists or the person's own price; a local model is free."""
+"""Token counts and costs of answers: implausible counts become estimates, prices come from lists or the person."""
 
 from collections.abc import AsyncGenerator, Iterable
 

@@ -1,4 +1,4 @@
-"""Retries a model after transient faults, within a time limit."""
+"""Retries a model after transient faults, within a time limit; if it fails for good, the next model answers."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Replaces tool calls, JSON schemas and images by plain text with fenced blocks, for servers without them."""
+"""Tool calls, schemas and images as plain text for servers without them; invalid arguments are asked for again."""
 
 import re
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""A member with tools: one answer a turn, its calls carried out in order, its last words sent to whoever asked."""
+"""The code assistant's members and their tools: one answer a turn, its calls carried out in order."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,7 +21,7 @@ from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
-from septet.team.context import head_and_tail
+from septet.team.briefing import head_and_tail
 from septet.tools.registry import Tool, Toolbox, ToolContext, allowed_tools, known_tools, tool_of_model
 from septet.ways.assistant.policy import (
     SEND,

@@ -18,7 +18,7 @@ from septet.domain.messages import Message
 from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.team.context import Sources, environment_section, found_section
+from septet.team.briefing import Sources, environment_section, found_section
 from septet.team.floor import End, Floor, Move, Speak, at_most
 
 SEND = "SendMessage"

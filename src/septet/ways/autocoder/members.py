@@ -1,4 +1,4 @@
-"""The coder's choice, read from a tool call: which action, why, and, where code and test disagree, who is wrong."""
+"""The autocoder's members: what the coder is told, and its choice of an action read from a tool call."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
@@ -36,15 +36,8 @@ from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
-from septet.team.context import (
-    ActionOffer,
-    Context,
-    compose_prompt,
-    context_of,
-    environment_section,
-    remarks,
-    wishes_section,
-)
+from septet.team.briefing import environment_section, remarks, wishes_section
+from septet.team.context import ActionOffer, Context, compose_prompt, context_of
 from septet.team.layouts import is_foreign, is_made
 from septet.team.reviews import review_text
 from septet.tools.actions import file_actions

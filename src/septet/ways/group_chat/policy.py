@@ -6,7 +6,7 @@ from septet.domain.events import ModelAnswered, PersonSpoke, RunFinished
 from septet.domain.messages import Message
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.team.context import run_section
+from septet.team.briefing import run_section
 from septet.team.floor import End, Floor, Move, Speak, at_most, rounds_of, unless_stuck
 from septet.team.graph import choices, edges_of, graph, is_graph, speakers_of
 from septet.ways.prompts import prompt_text

@@ -1,4 +1,4 @@
-"""Several questions to one model at the same time: a server with slots answers two in less time than twice one."""
+"""Best of n for small models: programs drawn at once, kept over all rounds, and chosen by evidence."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -11,8 +11,7 @@ from septet.domain.runs import CONTROLS, DIAGNOSTIC_PURPOSES
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.team.baseline import suite_notes
-from septet.team.challenges import challenge_section, decided_section, unplanned_wishes
-from septet.team.context import (
+from septet.team.briefing import (
     Sources,
     changed_by_hand,
     environment_section,
@@ -23,6 +22,7 @@ from septet.team.context import (
     run_section,
     wishes_section,
 )
+from septet.team.challenges import challenge_section, decided_section, unplanned_wishes
 from septet.team.evidence import report
 from septet.team.reviews import review_text
 from septet.team.small_form import file_names, functions_of

@@ -17,8 +17,7 @@ from septet.domain.runs import DIAGNOSTIC_PURPOSES
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Model
-from septet.team.challenges import decided_section, read_challenge
-from septet.team.context import (
+from septet.team.briefing import (
     Sources,
     changed_by_hand,
     environment_section,
@@ -28,6 +27,7 @@ from septet.team.context import (
     run_section,
     wishes_section,
 )
+from septet.team.challenges import decided_section, read_challenge
 from septet.team.reviews import answers_to
 from septet.tools.editing import editing_tools
 from septet.tools.reading import reading_tools

@@ -19,7 +19,7 @@ from septet.domain.replies import code_blocks
 from septet.domain.runs import CONTROLS
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.team.context import Sources, environment_section, example_section, found_section, run_section
+from septet.team.briefing import Sources, environment_section, example_section, found_section, run_section
 from septet.team.evidence import report
 from septet.ways.prompts import prompt_text
 

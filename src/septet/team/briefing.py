@@ -1,0 +1,114 @@
+"""What members of every way are told, section by section: wishes, remarks, runs, examples, and where programs run."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from septet.common.text import cut_middle
+from septet.domain.events import RunFinished
+from septet.domain.plans import Wish
+from septet.domain.state import State
+from septet.team.evidence import remarks_in_turn
+
+SHOWN_OUTPUT = 6_000
+"""Characters of each stream that a member is shown; the end, where errors stand, is never cut away."""
+
+
+Sources = Mapping[str, str]
+"""The newest version's text files, by path."""
+
+
+def example_section(state: State) -> list[str]:
+    """What the exemplar said to the failure that is open now."""
+    given = state.work.example
+    if given is None or given.failure != state.work.failure:
+        return []
+    if not given.code:
+        return [f"# The exemplar\nno example for: {given.failure}"]
+    code = f"```python\n{given.code.rstrip()}\n```"
+    return [f"# The exemplar\nfor: {given.failure}\nfrom {given.source}: {given.title}\n{code}"]
+
+
+def wishes_section(state: State) -> list[str]:
+    """What the person has asked for since the plan was approved, word for word."""
+    lines = [f"- {wish.id}{'' if wish.version else ' (new)'}: {wish.text}" for wish in heard_wishes(state)]
+    return ["\n".join(["# What the person asked for since", *lines])] if lines else []
+
+
+def heard_wishes(state: State) -> tuple[Wish, ...]:
+    """The wishes that a member knows in this turn."""
+    opened = state.floor.turn.opened_at if state.floor.turn else state.seq + 1
+    return tuple(wish for wish in state.plan.wishes if wish.said < opened)
+
+
+def found_section(state: State, sources: Sources) -> list[str]:
+    """For members who know the code from the talk: the files that the person has changed since."""
+    paths = changed_by_hand(state)
+    return ["\n\n".join(["# The person changed this by hand", *file_blocks(sources, paths)])] if paths else []
+
+
+def changed_by_hand(state: State) -> list[str]:
+    """What the newest version has from the person."""
+    if state.work.version is None or not state.work.version.found:
+        return []
+    before = {
+        file.path: file.sha256
+        for file in (state.work.versions[-2].files if len(state.work.versions) > 1 else ())
+    }
+    return [file.path for file in state.work.version.files if before.get(file.path) != file.sha256]
+
+
+def file_blocks(sources: Sources, paths: Iterable[str]) -> list[str]:
+    return [f"```python {path}\n{sources.get(path, '')}```" for path in paths]
+
+
+PASSED = re.compile(r"^PASSED .*\n", re.MULTILINE)
+"""Tests that pass are counted in the last line; a list of hundreds would only hide those that fail."""
+
+
+def run_section(run: RunFinished) -> str:
+    result = run.result
+    ending = f"stopped: {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
+    streams = [("stdout", PASSED.sub("", result.stdout)), ("stderr", result.stderr)]
+    shown = [f"{name}:\n{head_and_tail(text)}" for name, text in streams if text.strip()]
+    return "\n".join([f"## {run.title}: `{run.command}` → {ending}", *shown])
+
+
+def head_and_tail(text: str, limit: int = SHOWN_OUTPUT) -> str:
+    """Head and tail; twice as much tail as head, because errors stand at the end."""
+    return cut_middle(text, limit)
+
+
+def remarks(state: State, title: str) -> list[str]:
+    """What else the person said before this turn began: a wish has its own place."""
+    wishes = {wish.text for wish in state.plan.wishes}
+    said = [remark for remark in remarks_in_turn(state) if remark.text not in wishes]
+    return ["\n".join([title, *(remark.text for remark in said)])] if said else []
+
+
+INSTALLED = {
+    "ask": "Packages of the public index may be imported: what is missing is installed if the person agrees.",
+    "auto": "Packages of the public index may be imported: what is missing is installed before the run.",
+}
+BY_PROXY = "by the proxy in the environment, which urllib, requests, curl and the like use by themselves"
+
+
+def environment_section(state: State, *, can_ask: bool = True) -> list[str]:
+    """A section, or nothing where there is neither network nor a way to install packages.
+
+    Who works in the middle of a call cannot wait for the person: there, packages that are asked for are no use.
+    """
+    lines = [*network_lines(state), *package_lines(state, can_ask)]
+    return ["\n".join(["# Where programs run, beyond what is said above", *lines])] if lines else []
+
+
+def network_lines(state: State) -> list[str]:
+    network = state.team.network
+    if network == "off":
+        return []
+    where = "every public host" if isinstance(network, str) else f"only {', '.join(network)}"
+    return [f"They can reach {where} over HTTP and HTTPS, {BY_PROXY}."]
+
+
+def package_lines(state: State, can_ask: bool) -> list[str]:
+    policy = "off" if state.team.packages == "ask" and not can_ask else state.team.packages
+    return [INSTALLED[policy]] if policy in INSTALLED else []
