@@ -1,7 +1,8 @@
 """`reduce(state, recorded) -> state`: the only writer of state. A chat is the fold of its log."""
 
-from collections.abc import Iterable, Mapping
-from typing import assert_never
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
@@ -87,19 +88,22 @@ def reduce(state: State, recorded: Recorded) -> State:
 
 def reduce_event(state: State, event: Event) -> State:
     """Return the state after an event, without sequence number and chat."""
-    if isinstance(event, ChatEvent):
-        return reduce_chat(state, event)
-    if isinstance(event, TalkEvent):
-        return reduce_talk(state, event)
-    if isinstance(event, GroupEvent):
-        return reduce_group(state, event)
-    if isinstance(event, ToolEvent):
-        return reduce_tools(state, event)
-    if isinstance(event, PackageEvent):
-        return reduce_packages(state, event)
-    if isinstance(event, BaseEvent):
-        return reduce_base(state, event)
-    return reduce_work(state, event)
+    return reducer_of(type(event))(state, event)
+
+
+@cache
+def reducer_of(kind: type[Event]) -> Callable[[State, Any], State]:
+    """The reducer of the group that a kind of event belongs to. Found once per kind: folds are long."""
+    reducers: tuple[tuple[Any, Callable[[State, Any], State]], ...] = (
+        (ChatEvent, reduce_chat),
+        (TalkEvent, reduce_talk),
+        (GroupEvent, reduce_group),
+        (ToolEvent, reduce_tools),
+        (PackageEvent, reduce_packages),
+        (BaseEvent, reduce_base),
+        (WorkEvent, reduce_work),
+    )
+    return next(reducer for group, reducer in reducers if issubclass(kind, group))
 
 
 def reduce_chat(state: State, event: ChatEvent) -> State:
@@ -478,6 +482,8 @@ def reduce_run(state: State, event: RunFinished) -> State:
 def note_run(work: WorkState, event: RunFinished) -> WorkState:
     """Add the run, and the files that it made, changed or deleted."""
     changes = event.result.changes
+    if work.runs and not changes and not event.result.others:
+        return replace(work, runs=(*work.runs, event))
     written = {change.path: change.sha256 for change in changes if change.kind != "deleted"}
     new = {change.path for change in changes if change.kind == "new"}
     deleted = {change.path for change in changes if change.kind == "deleted"}

@@ -55,7 +55,7 @@ class Trail(Sequence[T], Generic[T]):
         self._length = len(self._items)
 
     def plus(self, item: T) -> "Trail[T]":
-        longer = Trail[T]()
+        longer = object.__new__(type(self))
         longer._items = self._items if len(self._items) == self._length else self._items[: self._length]
         longer._items.append(item)
         longer._length = self._length + 1
