@@ -14,7 +14,6 @@ from septet.domain.plans import open_plan_text
 from septet.domain.state import State
 from septet.ports import Blobs
 from septet.team.reviews import review_text
-from septet.ways.pair.members import good_cells
 from septet.workspace.files import Workspace, in_thread
 
 HISTORY = "chat_history.txt"
@@ -51,6 +50,8 @@ class ArtefactFiles:
     async def add_cells(self, state: State) -> None:
         """Append the cells that are missing."""
         if "cells" in state.team.keepsakes:
+            from septet.ways.pair.members import good_cells  # heavy, and only needed here
+
             cells = [f"# %%\n{code}\n" for code in await good_cells(state, self.blobs)]
             await self.extend(CELLS, "".join(cells).encode())
 

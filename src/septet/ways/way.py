@@ -3,14 +3,18 @@
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from septet.agents.runner import RunContext
 from septet.domain.plans import plan_text
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.ports import Agent, Examples, Model
 from septet.team.floor import Floor, rounds_of
-from septet.tools.registry import Toolbox
+
+if TYPE_CHECKING:
+    from septet.agents.runner import RunContext
+    from septet.tools.registry import Toolbox
 
 PERSON = "proxy"
 """The role of whoever stands for the person, unless a way lets a model speak for it."""
@@ -22,15 +26,24 @@ class MemberContext:
 
     team: TeamSpec
     open_model: Callable[[Sequence[str]], Model]
-    run_context: RunContext
+    run_context: "RunContext"
     """The workspace, the sandbox, the blobs, the bus and the packages."""
     person: Agent
     """Who answers for the person."""
     examples: Callable[[], Examples]
-    server_tools: Callable[[], Awaitable[Toolbox]]
+    server_tools: "Callable[[], Awaitable[Toolbox]]"
     """The tools of the person's MCP servers."""
-    scratch_context: Callable[[], AbstractContextManager[RunContext]]
+    scratch_context: "Callable[[], AbstractContextManager[RunContext]]"
     """A context with a temporary workspace that nobody watches."""
+
+
+def members_of(folder: str) -> Callable[[RoleSpec, MemberContext], Agent]:
+    """The function `member` of the way's `members.py`, imported with the first turn: a list of chats needs none."""
+
+    def member(spec: RoleSpec, context: MemberContext) -> Agent:
+        return import_module(f"{folder}.members").member(spec, context)
+
+    return member
 
 
 def anybodys_turns(state: State) -> int:

@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.agents.budget_guard import with_deadline, within_budgets
 from septet.agents.person import AnsweredElsewhere, agreeing_to_plans, always_agree, away, with_chat_released
-from septet.agents.runner import RunContext
 from septet.chat.artefact_files import ArtefactFiles
 from septet.chat.example_sources import from_chat
 from septet.chat.names import checked_name, find_name, new_names
@@ -53,13 +53,15 @@ from septet.ways.way import MemberContext
 from septet.wiring.delivery import Delivery, deliver_to_branch, reopen_if_broken
 from septet.wiring.mcp import McpServers
 from septet.wiring.models import Models, absolute_name, adapt_to_model
-from septet.wiring.sandbox import keep_checked, open_job_runner, packages_for, release_sandbox
 from septet.wiring.scratches import move_base, open_scratch, scratch_of
 from septet.workspace.base import survey_base
 from septet.workspace.facts_file import Memory
 from septet.workspace.files import Workspace
 from septet.workspace.git import repository_of
 from septet.workspace.scratch import Scratch
+
+if TYPE_CHECKING:
+    from septet.agents.runner import RunContext
 
 OWN_MODEL = "own"
 """The model of who thinks with whatever its machine has."""
@@ -285,6 +287,8 @@ class Session:
         self.deployment.locks.acquire(chat)
 
     async def _perform(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
+        from septet.wiring.sandbox import keep_checked, release_sandbox
+
         async def keep(recorded: Recorded) -> None:
             await artefacts.add_event(log.state, recorded)
             self.update_facts(log.state, recorded)
@@ -405,6 +409,9 @@ class Session:
         self, state: State, sandbox: Sandbox, person: Agent | None, scratch: Scratch | None = None
     ) -> MemberContext:
         """What the members of a chat work with."""
+        from septet.agents.runner import RunContext
+        from septet.wiring.sandbox import packages_for
+
         packages = packages_for(sandbox, self.home)
         workspace = scratch or Workspace(Path(state.workspace))
 
@@ -412,7 +419,7 @@ class Session:
             return await self.mcp_servers.tools() if self.mcp_servers else {}
 
         @contextmanager
-        def trial() -> Generator[RunContext, None, None]:
+        def trial() -> "Generator[RunContext, None, None]":
             with temporary_folder("trial") as folder:
                 if scratch is not None:
                     scratch.fill(folder)
@@ -440,7 +447,13 @@ def agent(member: RoleSpec, context: MemberContext) -> Agent:
 
 def local_deployment(home: Home) -> Deployment:
     """Everything of a chat happens on this machine."""
-    return Deployment(locks=ChatLocks(home.locks), open_sandbox=lambda unsafe: open_job_runner(home, unsafe))
+
+    async def open_sandbox(unsafe: bool) -> Sandbox:
+        from septet.wiring.sandbox import open_job_runner
+
+        return await open_job_runner(home, unsafe)
+
+    return Deployment(locks=ChatLocks(home.locks), open_sandbox=open_sandbox)
 
 
 @asynccontextmanager

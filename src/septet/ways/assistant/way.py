@@ -1,9 +1,8 @@
 """A proxy with a model talks with the person and sends the work on to assistants with tools."""
 
 from septet.domain.teams import ROLES, Budget, RoleSpec, TeamSpec
-from septet.ways.assistant.members import member
 from septet.ways.assistant.policy import answer_text, assistant_floor
-from septet.ways.way import Way
+from septet.ways.way import Way, members_of
 
 TEAM = TeamSpec(
     name="assistant",
@@ -15,7 +14,7 @@ TEAM = TeamSpec(
 WAY = Way(
     name="assistant",
     floor=assistant_floor,
-    member=member,
+    member=members_of("septet.ways.assistant"),
     thinks=ROLES,
     result_text=answer_text,
     teams=(TEAM,),

@@ -1,11 +1,10 @@
 """Change a project by one action at a time; after each it is validated, tested and run without a model."""
 
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.ways.autocoder.members import member
 from septet.ways.autocoder.policy import autocoder_floor
 from septet.ways.iterate.way import versions_written
 from septet.ways.prompts import prompt_text
-from septet.ways.way import Way
+from septet.ways.way import Way, members_of
 
 TEAM = TeamSpec(
     name="autocoder",
@@ -28,7 +27,7 @@ TEAM = TeamSpec(
 WAY = Way(
     name="autocoder",
     floor=autocoder_floor,
-    member=member,
+    member=members_of("septet.ways.autocoder"),
     thinks=("planner", "coder", "reviewer"),
     needs=("planner", "runner", "coder", "reviewer"),
     may_have=("proxy",),

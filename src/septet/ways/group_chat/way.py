@@ -1,10 +1,9 @@
 """Members who talk: in turn, by a graph of who may follow whom, or led by a manager."""
 
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.ways.group_chat.members import member
 from septet.ways.group_chat.policy import last_words, talk_floor, turns_spoken
 from septet.ways.prompts import prompt_text
-from septet.ways.way import Way
+from septet.ways.way import Way, members_of
 
 
 def talker(role: str) -> RoleSpec:
@@ -22,7 +21,7 @@ TEAM = TeamSpec(
 WAY = Way(
     name="group_chat",
     floor=talk_floor,
-    member=member,
+    member=members_of("septet.ways.group_chat"),
     thinks=("planner", "coder", "reviewer", "manager", "writer", "editor"),
     rounds_used=turns_spoken,
     result_text=last_words,

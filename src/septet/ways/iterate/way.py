@@ -3,9 +3,8 @@
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.team.floor import rounds_of
-from septet.ways.iterate.members import member
 from septet.ways.iterate.policy import iterate_floor
-from septet.ways.way import Way
+from septet.ways.way import Way, members_of
 
 TEAM = TeamSpec(
     name="iterate",
@@ -30,7 +29,7 @@ def versions_written(state: State) -> int:
 WAY = Way(
     name="iterate",
     floor=iterate_floor,
-    member=member,
+    member=members_of("septet.ways.iterate"),
     thinks=("planner", "coder", "reviewer"),
     needs=("planner", "coder", "runner", "reviewer"),
     may_have=("proxy", "exemplar"),

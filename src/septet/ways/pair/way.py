@@ -1,9 +1,8 @@
 """A coder and a runner in a group chat, led by a manager who alone may end it."""
 
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.ways.pair.members import member
 from septet.ways.pair.policy import pair_floor
-from septet.ways.way import Way
+from septet.ways.way import Way, members_of
 
 TEAM = TeamSpec(
     name="pair",
@@ -21,7 +20,7 @@ TEAM = TeamSpec(
 WAY = Way(
     name="pair",
     floor=pair_floor,
-    member=member,
+    member=members_of("septet.ways.pair"),
     thinks=("manager", "coder"),
     needs=("manager", "coder", "runner"),
     may_have=("proxy", "exemplar"),

@@ -3,9 +3,8 @@
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec, TeamSpec
 from septet.team.floor import rounds_of
-from septet.ways.iterate.members import member
 from septet.ways.plan.policy import plan_floor
-from septet.ways.way import Way
+from septet.ways.way import Way, members_of
 
 TEAM = TeamSpec(
     name="plan",
@@ -21,7 +20,7 @@ def plans_proposed(state: State) -> int:
 WAY = Way(
     name="plan",
     floor=plan_floor,
-    member=member,
+    member=members_of("septet.ways.iterate"),
     thinks=("planner",),
     needs=("planner",),
     may_have=("proxy",),

@@ -1,7 +1,11 @@
 """Everybody of a software team in turn, whatever the others have said: for experiments."""
 
-from septet.ways.iterate.members import member
 from septet.ways.round_robin.policy import taking_turns
-from septet.ways.way import Way
+from septet.ways.way import Way, members_of
 
-WAY = Way(name="round_robin", floor=taking_turns, member=member, thinks=("planner", "coder", "reviewer"))
+WAY = Way(
+    name="round_robin",
+    floor=taking_turns,
+    member=members_of("septet.ways.iterate"),
+    thinks=("planner", "coder", "reviewer"),
+)
