@@ -455,11 +455,19 @@ export interface Source {
   text: string;
 }
 
+export interface Reference {
+  path: string;
+  line: number;
+  text: string;
+}
+
 export interface AnswerGiven {
   by: string;
   text: string;
   ground: 'certain' | 'complete' | 'error';
   sources?: Source[];
+  references?: Reference[];
+  unverified?: string[];
 }
 
 export interface MissingPackages {

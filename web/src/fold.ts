@@ -117,8 +117,8 @@ export function fold(view: View, event: Event, text: EventText): void {
     case 'septet.data_described':
       return note('septet', `Data: ${event.data.path} (${counted(event.data.size, 'byte')})`);
     case 'septet.answer_given': {
-      const { by, text: words, sources = [] } = event.data;
-      return add({ ...entry, kind: 'given', who: by, text: words, sources });
+      const { by, text: words, sources = [], references = [], unverified = [] } = event.data;
+      return add({ ...entry, kind: 'given', who: by, text: words, sources, references, unverified });
     }
     case 'septet.base_surveyed':
     case 'septet.delivered':

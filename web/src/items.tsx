@@ -198,6 +198,22 @@ function GivenBody({ item }: { item: Given }) {
           </ul>
         </details>
       )}
+      {item.references.length > 0 && (
+        <details class="fold">
+          <summary>Lines that it names</summary>
+          <ul class="evidence">
+            {item.references.map((one) => (
+              <li key={`${one.path}:${one.line}`}>
+                <code>
+                  {visible(one.path)}:{one.line}
+                </code>{' '}
+                {visible(one.text)}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {item.unverified.length > 0 && <p>Not verified: {visible(item.unverified.join('; '))}</p>}
     </>
   );
 }

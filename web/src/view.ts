@@ -11,6 +11,7 @@ import type {
   ReviewGiven,
   RunStarted,
   RunResult,
+  Reference,
   Source,
   ToolAnswered,
   ToolCalled,
@@ -76,6 +77,8 @@ export interface Given extends Entry {
   kind: 'given';
   text: string;
   sources: Source[];
+  references: Reference[];
+  unverified: string[];
 }
 export type NewItem = Said | Runs | Spoken | Note | End | Tools | Given | Facts | Example;
 /** An entry of the conversation; a higher revision says that it has changed since it was drawn. */

@@ -34,6 +34,7 @@ def tell(done: "Delivered | None", chat: str) -> int:
 async def deliver_finished(session: "Session", state: "State", agreed: bool, asks: bool) -> int:
     """At the end of a command: deliver what is finished if the person agrees, and say what is left to do otherwise."""
     from septet.ways.endings import is_finished
+    from septet.ways.table import way_of
 
     if state.base is None or state.work.version is None:
         return 0
@@ -42,6 +43,11 @@ async def deliver_finished(session: "Session", state: "State", agreed: bool, ask
         return delivery_code(state)
     if not is_finished(state):
         notify(f"septet: not in your folder yet: septet diff {state.chat}, septet deliver {state.chat}")
+        return 0
+    if not way_of(state.team).delivers(state):
+        notify(
+            f"septet: a question leaves your folder as it is; what was written for it: septet diff {state.chat}"
+        )
         return 0
     if asks and not agreed:
         show_diff(diff)

@@ -355,9 +355,10 @@ def tool_work_line(state: State, event: Event) -> Words | None:
     if turn is None or member is None or member.form != "tools":
         return None
     match event:
-        case ToolAnswered(id=number, text=text, summary=summary):
+        case ToolAnswered(id=number, text=text, summary=summary, failed=failed):
             name = next((call.name for call in turn.calls if call.id == number), "")
-            return turn.speaker, summary or f"✗ {name}: {text.partition(chr(10))[0]}"
+            first = text.partition("\n")[0]
+            return turn.speaker, summary or f"{'✗ ' if failed else ''}{f'{name}: ' if name else ''}{first}"
         case ToolCalled() | RunFinished(purpose="script"):
             return "", ""
         case ModelAnswered(role=role, answer=answer) if answer.calls:

@@ -18,7 +18,11 @@ from septet.common.demo_scripts import demo_names
     type=Folder(),
     help="The folder to build in (the current repository, else a new folder).",
 )
-@click.option("-t", "--team", help="A team's name or a team.yaml (iterate; assistant with --data).")
+@click.option(
+    "-t",
+    "--team",
+    help="A team's name or a team.yaml (iterate; assistant with --data, or for a question about code).",
+)
 @click.option("-n", "--name", default="", help="The name of the chat.")
 @click.option(
     "--plan", type=click.Path(path_type=Path), help="A plan to start with, as `septet plan` prints it."
@@ -31,14 +35,15 @@ def run(
 
     GOAL is a description, or - to read it from standard input. Without it, on a terminal, you are asked.
     """
-    from septet.cli.start import Start, begin, repository_here
+    from septet.cli.start import Start, begin, repository_here, team_for
     from septet.cli.watch import run_chat
     from septet.settings.team_files import check_team, load_team
 
     if goal == "-" or (goal is None and not sys.stdin.isatty()):
         goal = sys.stdin.read(1 << 21)
-    chosen = check_team(load_team(team or ("assistant" if options.files.data else "iterate")))
-    return run_chat(begin(goal, chosen, Start(workspace or repository_here(), name, plan), options), options)
+    start = Start(workspace or repository_here(), name, plan)
+    chosen = check_team(load_team(team or team_for(goal or "", start, options.files)))
+    return run_chat(begin(goal, chosen, start, options), options)
 
 
 @click.command(epilog="Example: septet --project clock 'an analog clock' -C clock --yes")

@@ -20,6 +20,7 @@ from septet.cli.person import WELCOME, ask_line, at_terminal
 from septet.cli.watch import Prepare
 from septet.common.documents import read_text
 from septet.demos.catalogue import demo_team, load_demo, nearest_demo, start_demo
+from septet.domain.approvals import is_question
 from septet.domain.events import DataDescribed
 from septet.domain.plans import Plan, Refusal, parse_plan
 from septet.domain.state import State
@@ -50,6 +51,14 @@ def repository_here() -> Path | None:
     """Return the repository that the person is in, unless it is the whole home folder."""
     repository = repository_of(Path.cwd())
     return None if repository == Path.home().resolve() else repository
+
+
+def team_for(goal: str, start: Start, files: DataFiles) -> str:
+    """Return the team for a goal if the person names none: a question about data or a project gets an answer."""
+    folder = start.workspace
+    project = folder is not None and folder.is_dir() and any(folder.iterdir())
+    asks = project and start.plan is None and is_question(goal)
+    return "assistant" if files.data or asks else "iterate"
 
 
 def begin(goal: str | None, team: TeamSpec, start: Start, options: Options) -> Prepare:

@@ -18,6 +18,24 @@ COURTESY = re.compile(r"(?:thanks|thank you|thx|please|great|good|nice)")
 LEADING = re.compile(r"^(?:(?:please|yes|ok|okay|great|then|so) )+")
 PAUSES = re.compile(r"[.,;!\n]+|\band\b")
 
+ASKS = re.compile(
+    r"(?:and |but |so )?(?:where|what|which|who|whose|when|why|how"
+    r"|is|are|was|were|does|do|did|has|have|can|could|should)\b"
+)
+REQUEST = re.compile(
+    r"(?:can|could|should) (?:you|we|i)\b|(?:how|what) about\b|why (?:not|don't)\b|what if\b"
+)
+"""Forms of a question that ask for work."""
+SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
+
+
+def is_question(text: str) -> bool:
+    """Whether the text only asks: an answer is wanted, and no work."""
+    sentences = [one for one in SENTENCE_END.split(text.strip().lower().replace("’", "'")) if one]
+    return bool(sentences) and all(
+        one.endswith("?") and ASKS.match(one) and not REQUEST.match(one) for one in sentences
+    )
+
 
 def approves(text: str) -> bool:
     """Whether the text only approves, perhaps in several phrases: "Sounds good, save it." Empty text approves too."""

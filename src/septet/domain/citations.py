@@ -1,7 +1,7 @@
-"""Traces the numbers of an answer to the output lines that they come from; a number without a source is refused."""
+"""What an answer rests on: numbers are traced to lines that programs printed, `file:line` references to files."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -78,3 +78,60 @@ def printed_numbers(outputs: Iterable[ScriptOutput]) -> Iterator[tuple[Decimal, 
         for line, text in enumerate(output.text.splitlines(), start=1):
             for number in amounts(text):
                 yield value(number), Source(number=number, script=output.script, line=line, text=text.strip())
+
+
+REFERENCE = re.compile(
+    r"(?<![\w/.:@-])(?P<path>/?(?:[\w.@+-]+/)*[\w.+-]*[A-Za-z_][\w+-]*(?:\.[\w+-]+)*)"
+    r":(?P<first>\d{1,7})(?:[-\u2013](?P<last>\d{1,7}))?(?![\w:]|\.\d)"
+)
+ADDRESS = re.compile(r"\b[A-Za-z][\w+.-]*://\S+")
+"""A web address: what follows its colon is a port."""
+
+
+class Reference(Value):
+    """A line of a file that an answer names, and what stands there."""
+
+    path: str
+    line: int
+    text: str
+
+
+class References(Value):
+    """The references of an answer: those that lead to a line, and those that do not, with the reason."""
+
+    found: tuple[Reference, ...] = ()
+    unverified: tuple[str, ...] = ()
+
+
+def check_references(answer: str, texts: Mapping[str, str], root: str = "") -> References:
+    """Look each `file:line` up in the texts; a part of a path will do where a file ends with it."""
+    found: dict[tuple[str, int], Reference] = {}
+    unverified: dict[str, str] = {}
+    for match in REFERENCE.finditer(ADDRESS.sub(" ", answer)):
+        path = match["path"].removeprefix(f"{root}/").removeprefix("./")
+        names = [path] if path in texts else [one for one in texts if one.endswith(f"/{path}")]
+        first, last = int(match["first"]), int(match["last"] or match["first"])
+        reference = next(filter(None, (line_in(name, texts, first, last) for name in names)), None)
+        if reference is not None:
+            found[reference.path, first] = reference
+        elif names:
+            unverified[match[0]] = f"{names[0]} has no such line"
+        elif looks_like_file(path, texts):
+            unverified[match[0]] = "there is no such file"
+    return References(
+        found=tuple(found.values()),
+        unverified=tuple(f"{said} ({why})" for said, why in unverified.items()),
+    )
+
+
+def line_in(path: str, texts: Mapping[str, str], first: int, last: int) -> Reference | None:
+    lines = texts.get(path, "").splitlines()
+    inside = 1 <= first <= last <= len(lines)
+    return Reference(path=path, line=first, text=lines[first - 1].strip()) if inside else None
+
+
+def looks_like_file(path: str, texts: Iterable[str]) -> bool:
+    """It has an extension, and is in a folder or has the extension of another file; `localhost:80` is none."""
+    folder, _, name = path.rpartition("/")
+    ending = name[name.rfind(".") :] if "." in name else ""
+    return bool(ending) and (bool(folder) or any(one.endswith(ending) for one in texts))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from septet.common.values import Value
 from septet.domain.base import DeliveredFile, FileState
-from septet.domain.citations import Source
+from septet.domain.citations import Reference, Source
 from septet.domain.facts import FactsChange
 from septet.domain.files import FileChange, FileRef
 from septet.domain.messages import Answer
@@ -403,12 +403,17 @@ class DataDescribed(Value):
 
 
 class AnswerGiven(Value):
-    """The answer to the person, its grounds, and the sources of its numbers."""
+    """The answer to the person, its grounds, the sources of its numbers, and the lines of files that it names.
+
+    `unverified` are references that lead to no line, each with the reason.
+    """
 
     by: str
     text: str
     ground: Literal["complete", "error", "certain"]
     sources: tuple[Source, ...] = ()
+    references: tuple[Reference, ...] = ()
+    unverified: tuple[str, ...] = ()
 
 
 class PackagesWanted(Value):

@@ -92,6 +92,18 @@ INSTALLED = {
 BY_PROXY = "by the proxy in the environment, which urllib, requests, curl and the like use by themselves"
 
 
+def base_sections(state: State) -> list[str]:
+    """The person's project as it was found."""
+    if state.base is None or state.base.survey.kind == "empty":
+        return []
+    survey = state.base.survey
+    tests = f"\nIts tests: `{survey.tests}` ({survey.tests_source})" if survey.tests else ""
+    parts = [f"# The project in the workspace\n{survey.map.rstrip()}{tests}"] if survey.map else []
+    if survey.conventions:
+        parts.append(f"# Its conventions\n{survey.conventions.rstrip()}")
+    return parts
+
+
 def environment_section(state: State, *, can_ask: bool = True) -> list[str]:
     """A section, or nothing where there is neither network nor a way to install packages.
 

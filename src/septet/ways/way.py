@@ -56,6 +56,10 @@ def plan_only(state: State) -> str:
     return plan_text(state.plan.current).rstrip() if planned and state.plan.current else ""
 
 
+def always(_state: State) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Way:
     """Everything in which one way of working differs from another. Nobody else compares names of ways or roles."""
@@ -81,6 +85,8 @@ class Way:
     """Whether the person can be asked before a review."""
     has_graph: bool = False
     """Whether a team may say who follows whom (`next:`)."""
+    delivers: Callable[[State], bool] = always
+    """Whether finished work goes to the person's folder without being asked for by name."""
     delivers_only_checked: bool = False
     """Whether of the files that runs create only those are delivered that a check names."""
     teams: tuple[TeamSpec, ...] = ()

@@ -32,6 +32,7 @@ from septet.workspace.delivery import (
 )
 from septet.workspace.files import Workspace, in_thread, path_and_parents
 from septet.workspace.git import repository_of
+from septet.workspace.listing import LEFT_ALONE
 from septet.workspace.scratch import Scratch, file_state
 
 
@@ -89,7 +90,10 @@ class Delivery:
         return {
             path: sha256
             for path, sha256 in state.work.artefacts.items()
-            if sha256 and path in wanted and not path_and_parents(path) & hidden and "__pycache__" not in path
+            if sha256
+            and path in wanted
+            and not path_and_parents(path) & hidden
+            and LEFT_ALONE.isdisjoint(path.split("/"))
         }
 
     async def diff(self, only: Collection[str] = ()) -> str:

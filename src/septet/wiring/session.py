@@ -335,7 +335,8 @@ class Session:
         """Deliver what is finished where nobody wants to be asked; one that was interrupted is finished anyway."""
         delivery.state = log.state
         await delivery.finish(log.record)
-        if is_finished(log.state) and (self.delivers or log.state.team.approve == "auto"):
+        agreed = self.delivers or log.state.team.approve == "auto"
+        if is_finished(log.state) and agreed and way_of(log.state.team).delivers(log.state):
             done = await delivery.deliver(log.record)
             if done is None or not done.patch:
                 await to_thread.run_sync(delivery.scratch.discard)

@@ -121,7 +121,7 @@ async def test_bad_calls_are_told_and_nothing_is_done(tmp_path: Path) -> None:
         "'../outside.py' is not a path inside",
         "SyntaxError",
         "there is no 'absent.py'",
-        "there is no tool 'Unknown'; the tools are File, ExecutePyFile, SendMessage",
+        "there is no tool 'Unknown'; the tools are File, ExecutePyFile, list_files, ",
     ):
         assert reason in texts
     assert (tmp_path / "outside.py").read_text() == "precious"

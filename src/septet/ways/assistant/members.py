@@ -1,5 +1,7 @@
 """The code assistant's members and their tools: one answer a turn, its calls carried out in order."""
 
+import dataclasses
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from septet.agents.ask import ask_model
@@ -8,6 +10,7 @@ from septet.agents.replies import sources
 from septet.agents.runner import RunContext
 from septet.agents.tool_context import next_version
 from septet.agents.tool_loop import answer_call, unknown_tool
+from septet.domain.citations import REFERENCE, References, check_references
 from septet.domain.events import (
     Event,
     ModelAnswered,
@@ -22,21 +25,29 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
 from septet.team.briefing import head_and_tail
+from septet.tools.editing import editing_tools
+from septet.tools.reading import reading_tools
 from septet.tools.registry import Tool, Toolbox, ToolContext, allowed_tools, known_tools, tool_of_model
+from septet.tools.running import running_tools
 from septet.ways.assistant.policy import (
     SEND,
     answer,
     assistant_briefing,
+    has_project,
     message_in_work,
     message_sent_by,
     recipients,
+    reference_refusal,
     waits_for,
 )
 from septet.ways.prompts import prompt_text
 from septet.ways.way import MemberContext
 from septet.workspace.edits import replace_text
+from septet.workspace.files import in_thread
+from septet.workspace.listing import LOOKED_INTO, FolderTexts
 
 MOST_NAMES = 100
+RUN = "Run a command in the sandbox, in the workspace: a script with arguments, a selection of tests."
 
 
 class File(BaseModel):
@@ -99,7 +110,11 @@ def no_file_in_folder(path: str, context: ToolContext) -> Refusal:
 
 
 def assistant_tools() -> list[Tool]:
-    return [tool_of_model(File), tool_of_model(ExecutePyFile)]
+    """Its own, and those that read, edit and run the person's files; there is no plan to check."""
+    common = {one.name: one for one in (*reading_tools(), *editing_tools(), *running_tools())}
+    runs = dataclasses.replace(common["run"], description=RUN)
+    wanted = ("list_files", "search", "outline", "read", "edit", "delete")
+    return [tool_of_model(File), tool_of_model(ExecutePyFile), *(common[name] for name in wanted), runs]
 
 
 def assistant_agent(member: RoleSpec, model: Model, run_context: RunContext, tools: Toolbox) -> Agent:
@@ -115,16 +130,34 @@ def assistant_agent(member: RoleSpec, model: Model, run_context: RunContext, too
                 model,
                 run_context.bus,
                 state,
-                assistant_briefing(member, state, await sources(state, run_context.blobs), part_of(member)),
+                assistant_briefing(
+                    member, state, await sources(state, run_context.blobs), part_of(member, state)
+                ),
                 offers(state, member, tools),
             )
             state = await record(said)
         if said.answer.calls:
             await carry_out_calls(state, record, said, run_context, tools)
             return None
-        return None if answered_already(state) else end_of_turn(state, member.name, said.answer.text)
+        if answered_already(state):
+            return None
+        references = await references_in(said.answer.text, state, run_context)
+        return end_of_turn(state, member.name, said.answer.text, references)
 
     return turn
+
+
+async def references_in(text: str, state: State, run_context: RunContext) -> References:
+    """The lines of the person's project that a reply names."""
+    if not has_project(state) or not REFERENCE.search(text):
+        return References()
+    known, hidden = await sources(state, run_context.blobs), await run_context.hidden_paths(state)
+
+    def check() -> References:
+        texts = FolderTexts(known, run_context.workspace, hidden, LOOKED_INTO)
+        return check_references(text, texts, state.workspace)
+
+    return await in_thread(check)
 
 
 def offers(state: State, member: RoleSpec, tools: Toolbox) -> tuple[ToolOffer, ...]:
@@ -155,11 +188,15 @@ def answered_already(state: State) -> bool:
     return bool(state.talk.tool_results.keys() - {call.id for call in state.floor.turn.calls})
 
 
-def end_of_turn(state: State, name: str, text: str) -> Event:
+def end_of_turn(state: State, name: str, text: str, references: References) -> Event:
     asked = message_in_work(state, name)
-    if asked is not None and text.strip():
-        return ToolAnswered(id=asked.id, text=text.strip())
-    given = Refusal(reason="the answer is empty") if asked is not None else answer(state, name, text.strip())
+    if asked is None:
+        given = answer(state, name, text.strip(), references)
+    elif not text.strip():
+        given = Refusal(reason="the answer is empty")
+    else:
+        told = ToolAnswered(id=asked.id, text=text.strip())
+        given = reference_refusal(state, name, references) or told
     return ReplyRefused(role=name, reason=given.reason) if isinstance(given, Refusal) else given
 
 
@@ -231,9 +268,11 @@ def send_trouble(state: State, call: ToolCalled) -> Refusal | None:
     return None
 
 
-def part_of(member: RoleSpec) -> str:
-    """What the member's role is told; other roles are told by their team."""
-    return prompt_text("septet.ways.assistant", member.role) if member.role in ("proxy", "coder") else ""
+def part_of(member: RoleSpec, state: State) -> str:
+    """What the member's role is told, with the rule of numbers where there are data. Teams tell other roles."""
+    names = [member.role] if member.role in ("proxy", "coder") else []
+    names += ["data"] if state.work.data else []
+    return "".join(prompt_text("septet.ways.assistant", name) for name in names)
 
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import msgspec
 
 from septet.common.values import Value
-from septet.domain.citations import Citations, ScriptOutput, trace_numbers
+from septet.domain.approvals import is_question
+from septet.domain.citations import Citations, References, ScriptOutput, trace_numbers
 from septet.domain.events import (
     AnswerGiven,
     ModelAnswered,
@@ -18,7 +19,7 @@ from septet.domain.messages import Message
 from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.team.briefing import Sources, environment_section, found_section
+from septet.team.briefing import Sources, base_sections, environment_section, found_section
 from septet.team.floor import End, Floor, Move, Speak, at_most
 
 SEND = "SendMessage"
@@ -166,10 +167,11 @@ def recipients(team: TeamSpec, name: str) -> list[str]:
 def assistant_briefing(
     member: RoleSpec, state: State, sources: Sources, part: str = ""
 ) -> tuple[Message, ...]:
-    """A stable head with the member's part and the data cards, then the thread."""
+    """A stable head with the member's part, the project and the data cards, then the thread."""
     cards = [f"# Data file {card.path}\n{card.card}" for card in state.work.data_cards]
     around = environment_section(state, can_ask=False)
-    head = "\n\n".join(filter(None, [part, member.instructions, *around, *cards]))
+    project = project_sections(member, state)
+    head = "\n\n".join(filter(None, [part, member.instructions, *project, *around, *cards]))
     messages = (Message(role="system", text=head), *member_thread(state, member.name))
     if member.role != "proxy" and (found := found_section(state, sources)):
         messages = (*messages, Message(role="user", text="\n".join(found)))
@@ -179,18 +181,52 @@ def assistant_briefing(
     return messages
 
 
+def has_project(state: State) -> bool:
+    return state.base is not None and state.base.survey.kind != "empty"
+
+
+def project_sections(member: RoleSpec, state: State) -> list[str]:
+    """The person's files: the proxy is told that there are some, the others what they are."""
+    if member.role != "proxy" or not has_project(state):
+        return base_sections(state)
+    return ["The person's folder holds a project, which the assistants can search, read, change and run."]
+
+
+def wants_work(state: State) -> bool:
+    """Whether the person's last words ask for more than an answer; a question leaves no files behind."""
+    spoken = [said.text for said in state.talk.messages if isinstance(said, PersonSpoke)]
+    return not is_question((spoken or [state.goal])[-1])
+
+
 def answer_text(state: State) -> str:
     """The answer that the person was given; nothing while there is none."""
     return answer_words(state.talk.answer) if state.talk.answer else ""
 
 
 def answer_words(answer: AnswerGiven) -> str:
-    """The answer, and for every number the script and the line of its output."""
+    """The answer, for every number the script and the line of its output, and what stands where it refers to."""
     lines = [f"{one.number} ← {one.script}, output line {one.line}: {one.text}" for one in answer.sources]
+    lines += [f"{one.path}:{one.line} ← {one.text}" for one in answer.references]
+    lines += [f"not verified: {said}" for said in answer.unverified]
     return "\n".join([answer.text, *([""] if lines else []), *lines])
 
 
-def answer(state: State, name: str, text: str) -> AnswerGiven | Refusal:
+NO_REFERENCES = References()
+NO_SUCH_LINE = "no file and line is where the reply says: "
+
+
+def reference_refusal(state: State, name: str, references: References) -> Refusal | None:
+    """References that lead to nothing, named to the member once."""
+    told = state.talk.refusal_of(name)
+    if not references.unverified or (told is not None and told.reason.startswith(NO_SUCH_LINE)):
+        return None
+    wrong = "; ".join(references.unverified)
+    return Refusal(reason=f"{NO_SUCH_LINE}{wrong}. Look again, and name only lines that you know")
+
+
+def answer(
+    state: State, name: str, text: str, references: References = NO_REFERENCES
+) -> AnswerGiven | Refusal:
     """The words for the person, if the rule allows them: complete, an error reported, or certain."""
     certain = text.startswith(CERTAIN)
     asked = replies(state, name)
@@ -204,8 +240,17 @@ def answer(state: State, name: str, text: str) -> AnswerGiven | Refusal:
     if found.without_source:
         numbers = ", ".join(found.without_source)
         return Refusal(reason=f"no program printed {numbers}: use only numbers that stand in an output")
+    if refusal := reference_refusal(state, name, references):
+        return refusal
     ground = "certain" if not asked else "error" if asked[-1].failed else "complete"
-    return AnswerGiven(by=name, text=words, ground=ground, sources=found.sources)
+    return AnswerGiven(
+        by=name,
+        text=words,
+        ground=ground,
+        sources=found.sources,
+        references=references.found,
+        unverified=references.unverified,
+    )
 
 
 def replies(state: State, name: str) -> list[ToolAnswered]:
@@ -223,16 +268,17 @@ def replies(state: State, name: str) -> list[ToolAnswered]:
 
 
 def number_sources(state: State, words: str) -> Citations:
-    """Where the numbers come from; not asked where there are neither data nor runs."""
+    """Where the numbers come from; only of data must each have a source, and code is told by its lines."""
+    if has_project(state) and not state.work.data:
+        return Citations()
     outputs = [
-        ScriptOutput(script=said.about or said.purpose, text=said.result.stdout)
+        ScriptOutput(script=said.about or said.command or said.purpose, text=said.result.stdout)
         for said in state.talk.messages
         if isinstance(said, RunFinished)
     ]
-    if not state.work.data and not outputs:
-        return Citations()
     asked = [said.text for said in state.talk.messages if isinstance(said, PersonSpoke)]
-    return trace_numbers(words, outputs, given="\n".join([state.goal, *asked]))
+    traced = trace_numbers(words, outputs, given="\n".join([state.goal, *asked]))
+    return traced if state.work.data else Citations(sources=traced.sources)
 
 
 def partner(state: State, name: str) -> str:

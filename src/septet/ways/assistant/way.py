@@ -1,7 +1,7 @@
 """A proxy with a model talks with the person and sends the work on to assistants with tools."""
 
 from septet.domain.teams import ROLES, Budget, RoleSpec, TeamSpec
-from septet.ways.assistant.policy import answer_text, assistant_floor
+from septet.ways.assistant.policy import answer_text, assistant_floor, wants_work
 from septet.ways.way import Way, members_of
 
 TEAM = TeamSpec(
@@ -17,5 +17,6 @@ WAY = Way(
     member=members_of("septet.ways.assistant"),
     thinks=ROLES,
     result_text=answer_text,
+    delivers=wants_work,
     teams=(TEAM,),
 )

@@ -13,6 +13,7 @@ from septet.domain.teams import RoleSpec
 from septet.team.baseline import suite_notes
 from septet.team.briefing import (
     Sources,
+    base_sections,
     changed_by_hand,
     environment_section,
     example_section,
@@ -66,18 +67,6 @@ def refusal_messages(member: RoleSpec, state: State) -> tuple[Message, ...]:
     why = f"# Your last reply could not be used\n{refused.reason}\nReply again in the form described."
     said = [Message(role="assistant", text=reply)] if reply.strip() else []
     return (*said, Message(role="user", text=why))
-
-
-def base_sections(state: State) -> list[str]:
-    """The person's project as it was found."""
-    if state.base is None or state.base.survey.kind == "empty":
-        return []
-    survey = state.base.survey
-    tests = f"\nIts tests: `{survey.tests}` ({survey.tests_source})" if survey.tests else ""
-    parts = [f"# The project in the workspace\n{survey.map.rstrip()}{tests}"] if survey.map else []
-    if survey.conventions:
-        parts.append(f"# Its conventions\n{survey.conventions.rstrip()}")
-    return parts
 
 
 MENDING = """\

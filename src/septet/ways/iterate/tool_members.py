@@ -19,6 +19,7 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Model
 from septet.team.briefing import (
     Sources,
+    base_sections,
     changed_by_hand,
     environment_section,
     example_section,
@@ -36,7 +37,6 @@ from septet.tools.running import running_tools
 from septet.ways.iterate.briefing import (
     PACKAGE,
     answer_section,
-    base_sections,
     check_lines,
     facts_section,
     goal_section,
