@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 import septet
@@ -15,6 +16,9 @@ from septet import BadUsage, Question, Recorded, Team
 from septet.agents.ask import Live
 from septet.domain.events import ChatEnded, PersonSpoke, PlanApproved
 from septet.domain.messages import Answer, Delta, Request
+from septet.domain.runs import Job, RunResult
+from septet.ports import Listener
+from septet.wiring.sandbox import SharedSandbox
 
 pytestmark = pytest.mark.anyio
 
@@ -167,3 +171,53 @@ def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("done 0 ")
+
+
+async def test_talks_at_once_on_a_fresh_home_open_no_sandbox(talk: str, tmp_path: Path) -> None:
+    started: list[str] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event == "subprocess.Popen":
+            started.append(str(arguments[0]))
+
+    sys.addaudithook(watch)
+    async with Team.load(talk, model=Parrot(), home=tmp_path / "home") as team:
+        runs = [team.start("say something") for _ in range(8)]
+        results = [await run for run in runs]
+    watching = False
+    assert len({result.chat for result in results}) == 8
+    assert started == []
+
+
+class Crowd:
+    """A sandbox that knows how many programs ran in it at once."""
+
+    def __init__(self) -> None:
+        self.opened, self.running, self.most, self.order = 0, 0, 0, list[str]()
+
+    async def open(self) -> "Crowd":
+        self.opened += 1
+        await anyio.lowlevel.checkpoint()
+        return self
+
+    async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        self.order.append(job.workspace)
+        await anyio.wait_all_tasks_blocked()
+        self.running -= 1
+        return RunResult(exit_code=0)
+
+
+async def test_a_shared_sandbox_is_opened_once_and_bounds_the_programs_at_once_in_their_order() -> None:
+    crowd = Crowd()
+    shared = SharedSandbox(crowd.open, limit=2)
+    assert crowd.opened == 0
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(shared.run, Job(workspace=str(number), command=("true",)))
+
+    assert (crowd.opened, crowd.most) == (1, 2)
+    assert crowd.order == [str(number) for number in range(6)]

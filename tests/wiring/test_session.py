@@ -8,6 +8,7 @@ from anyio import create_task_group
 
 from septet.chat import names
 from septet.domain.events import ChatEnded
+from septet.domain.runs import Job
 from septet.settings.home import find_home
 from septet.ways.table import TEAMS
 from septet.wiring.api import Team
@@ -54,5 +55,7 @@ async def test_many_runs_at_once_on_a_fresh_home_all_finish(
     ):
         for number in range(8):
             group.start_soon(run, team, number)
+        for _ in range(4):
+            group.start_soon(team.sandbox.run, Job(workspace=str(tmp_path), command=("true",)))
     assert ended == ["rounds"] * 8
     assert (tmp_path / "home" / "sandboxes" / "bubblewrap").exists(), "the next start need not check again"

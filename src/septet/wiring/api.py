@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Self, TypedDict, Unpack
 
@@ -23,7 +24,7 @@ from septet.domain.runs import Network
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadUsage
 from septet.models.providers.provider import Connections, Endpoint, Provider
-from septet.ports import Agent, BusMessage, Model
+from septet.ports import Agent, BusMessage, Model, Sandbox
 from septet.settings.group_chats import without_models
 from septet.settings.home import find_home
 from septet.settings.team_files import check_team, load_team
@@ -244,12 +245,11 @@ class Team:
     ) -> AsyncGenerator[Recorded, None]:
         """Build the goal; every event comes as it is stored, in the envelope that `--json` prints."""
         session, ask = self.session, self._options.get("ask")
-        sandbox = await session.sandbox(self._options.get("unsafe_local", False))
         chat = await session.start(goal, self._spec(asks=ask is not None), folder_of(workspace), name)
         for recorded in await session.log(chat):
             yield recorded
         person = present(ask) if ask else None
-        async with aclosing(session.perform(chat, sandbox, person)) as performance:
+        async with aclosing(session.perform(chat, self.sandbox, person)) as performance:
             async for recorded in performance:
                 yield recorded
         self._result = result_of(await session.state(chat))
@@ -272,10 +272,9 @@ class Team:
 
         async def perform(run: Run) -> None:
             person = self._person(run, ask)
-            sandbox = await session.sandbox(self._options.get("unsafe_local", False))
             chat = await session.start(goal, self._spec(person is not None), folder_of(workspace), name)
             run.begin(chat, await session.log(chat))
-            await run.follow(session.perform(chat, sandbox, person))
+            await run.follow(session.perform(chat, self.sandbox, person))
 
         return Run(session, perform, tokens)
 
@@ -286,13 +285,12 @@ class Team:
         async def perform(run: Run) -> None:
             found = await session.find(chat)
             state = await session.state(found)
-            sandbox = await session.sandbox(self._options.get("unsafe_local", False))
             for event in read_answer(state, question(state), message) if message else ():
                 await session.append(found, event)
             if state.ended is not None and (message or not is_finished(state)):
                 await session.reopen(found, as_much_again(state, state.team.budget))
             run.begin(found)
-            await run.follow(session.perform(found, sandbox, self._person(run, ask)))
+            await run.follow(session.perform(found, self.sandbox, self._person(run, ask)))
 
         return Run(session, perform, tokens)
 
@@ -302,6 +300,13 @@ class Team:
         if self._session is None:
             raise BadUsage("the team is not open", "use it as: async with Team.load(…) as team")
         return self._session
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """Where the programs of all runs run. It is opened with the first of them: a talk needs none."""
+        from septet.wiring.sandbox import SharedSandbox
+
+        return SharedSandbox(partial(self.session.sandbox, self._options.get("unsafe_local", False)))
 
     def _person(self, run: Run, ask: bool) -> Agent | None:
         own = self._options.get("ask")

@@ -1,8 +1,10 @@
 """Where programs run, with all that a run may ask for; and one run by itself, for somebody who wants to try it."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 from msgspec.structs import replace
 
@@ -33,10 +35,46 @@ async def keep_checked(home: Home) -> None:
     await to_thread.run_sync(store_proofs, proofs_in(home))
 
 
+class SharedSandbox:
+    """One sandbox for many chats: opened with the first program, and never for more programs at once than `limit`.
+
+    Who waits longest is next, so that no chat holds up the others. NoSandbox is raised by the first run.
+    """
+
+    def __init__(self, open_sandbox: Callable[[], Awaitable[Sandbox]], limit: int | None = None) -> None:
+        self._open = open_sandbox
+        self._opening = anyio.Lock()
+        self._opened: Sandbox | None = None
+        self._slots = anyio.Semaphore(limit or max(2, os.cpu_count() or 1))
+
+    async def run(self, job: Job, listen: Listener | None = None) -> RunResult:
+        async with self._slots:
+            return await (await self.opened()).run(job, listen)
+
+    async def opened(self) -> Sandbox:
+        async with self._opening:
+            self._opened = self._opened or await self._open()
+        return self._opened
+
+    async def release(self, workspace: str) -> None:
+        if self._opened is not None:
+            await release_sandbox(self._opened, workspace)
+
+
 def packages_for(sandbox: Sandbox, home: Home) -> PackageInstaller:
     """Where the packages of workspaces are kept, installed by a rung as it is."""
-    rung = sandbox.rung if isinstance(sandbox, JobRunner) else sandbox
-    return PackageInstaller(home.environments, rung, Index.from_environment())
+    return PackageInstaller(home.environments, rung_of(sandbox), Index.from_environment())
+
+
+def rung_of(sandbox: Sandbox) -> Sandbox:
+    """The sandbox without what a job runner prepares; a shared one stays unopened until it is used."""
+
+    async def open_rung() -> Sandbox:
+        return rung_of(await sandbox.opened()) if isinstance(sandbox, SharedSandbox) else sandbox
+
+    if isinstance(sandbox, SharedSandbox):
+        return SharedSandbox(open_rung)
+    return sandbox.rung if isinstance(sandbox, JobRunner) else sandbox
 
 
 async def install_missing(
@@ -72,5 +110,5 @@ async def run_cells(
 
 async def release_sandbox(sandbox: Sandbox, workspace: str) -> None:
     """Nobody works there for now: nothing of the sandbox waits there any longer."""
-    if isinstance(sandbox, JobRunner):
+    if isinstance(sandbox, JobRunner | SharedSandbox):
         await sandbox.release(workspace)
