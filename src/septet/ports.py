@@ -47,6 +47,10 @@ class Packages(Protocol):
         """Install into the workspace's own environment. A failure is reported in the result, not raised."""
         ...
 
+    def setup_job(self, job: Job) -> Job:
+        """The job that makes a project's environment: the indexes in reach, uv on its path, and room."""
+        ...
+
 
 class ChatHead(Value):
     """A chat in a list: its name, its last sequence number, when it started and when it last changed."""

@@ -14,6 +14,7 @@ from septet.common.text import (
     join_words,
     pluralize,
     printable,
+    unified_diff,
 )
 
 _ANY = (
@@ -114,3 +115,43 @@ def test_a_text_is_one_token_and_comes_back(text: str) -> None:
     assert decode_token(encode_token(text)) == text
     assert not set(encode_token(text)) & set(" .*>\t\r\n")
     assert encode_token(text)
+
+
+def apply(before: list[str], diff: list[str]) -> list[str]:
+    """What `patch` makes of it."""
+    result, place = list[str](), 0
+    for line in diff[2:]:
+        if line.startswith("@@"):
+            first, _, count = line.split()[1][1:].partition(",")
+            start = int(first) - (count != "0")
+            result, place = [*result, *before[place:start]], start
+        elif line.startswith("+"):
+            result.append(line[1:])
+        else:
+            result += before[place : place + 1] if line.startswith(" ") else []
+            place += 1
+    return [*result, *before[place:]]
+
+
+def test_a_diff_of_a_long_file_with_frequent_lines_shows_only_what_changed() -> None:
+    before = [line for number in range(400) for line in (f"case {number % 3}:\n", "    pass\n", "\n")]
+    after = [*before[:300], "first\n", *before[300:700], "second\n", *before[701:]]
+    diff = list(unified_diff(before, after, "a", "b"))
+    assert [line for line in diff if line[0] in "+-"] == [
+        "--- a\n",
+        "+++ b\n",
+        "+first\n",
+        f"-{before[700]}",
+        "+second\n",
+    ]
+    assert apply(before, diff) == after
+
+
+LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n"]), max_size=12)
+
+
+@given(LINES, LINES)
+def test_a_diff_makes_one_text_of_the_other(before: list[str], after: list[str]) -> None:
+    diff = list(unified_diff(before, after, "a", "b"))
+    assert apply(before, diff) == after
+    assert bool(diff) == (before != after)

@@ -83,6 +83,7 @@ export interface TeamSpec {
   run?: 'auto' | 'cells' | 'screen' | 'script' | 'server';
   warm?: string[];
   tests?: string;
+  setup?: string;
   languages?: Record<string, string>;
 }
 
@@ -473,6 +474,7 @@ export interface AnswerGiven {
 export interface MissingPackages {
   distributions?: string[];
   unknown?: string[];
+  setup?: string;
 }
 
 export interface PackagesWanted {

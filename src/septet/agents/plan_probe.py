@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from septet.agents.runner import RunContext
+from septet.agents.runner import RunContext, open_setup
 from septet.common.text import join_words
 from septet.domain.events import Event, PlanProposed, ReplyRefused
 from septet.domain.plans import CommandSucceeds, Mends, Plan
@@ -60,7 +60,7 @@ async def missing_programs(state: State, commands: Sequence[str], run_context: R
     """By the sandbox that will run them. A module that no distribution is known for may be one yet to be written."""
     words = first_words(commands)
     modules = await modules_of_others(state, commands, run_context)
-    if not words and not modules:
+    if not (words or modules) or await open_setup(state, run_context):  # which may bring them
         return []
     script = PROBE.format(commands=shlex.join(words), modules=shlex.join(modules))
     job = Job(

@@ -29,8 +29,9 @@ from septet.domain.events import (
     RunStarted,
     VersionWritten,
 )
+from septet.domain.facts import fact_named
 from septet.domain.files import Delta, FileChange, is_test
-from septet.domain.packages import MissingPackages
+from septet.domain.packages import Installation, MissingPackages
 from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Mends, Serves, TestsPass
 from septet.domain.pytest_report import PYTEST, covers
 from septet.domain.runs import (
@@ -71,8 +72,8 @@ from septet.team.suite_runners import read_report, reporting_command, script_of_
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
 from septet.workspace.modules import affected_tests
-from septet.workspace.project import requirements
-from septet.workspace.scratch import Scratch, files_below
+from septet.workspace.project import requirements, setup_command
+from septet.workspace.scratch import ENVIRONMENTS, Scratch, files_below
 from septet.workspace.snapshots import hidden_in
 
 Stream = Literal["stdout", "stderr"]
@@ -103,15 +104,17 @@ class OutputCapture:
 
 
 async def provide(
-    state: State, record: Record, packages: Packages | None, sources: Mapping[str, str]
+    state: State, record: Record, run_context: "RunContext", sources: Mapping[str, str]
 ) -> State:
     """As far as it can go now: where the person has to agree, it ends with the wish."""
-    return await install_missing(state, record, packages, await open_wish(state, packages, sources))
+    missing = await open_wish(state, run_context.packages, sources)
+    return await install_missing(state, record, run_context, missing)
 
 
 async def install_missing(
-    state: State, record: Record, packages: Packages | None, missing: MissingPackages
+    state: State, record: Record, run_context: "RunContext", missing: MissingPackages
 ) -> State:
+    packages = run_context.packages
     if packages is None or not missing:
         return state
     if missing != state.work.provisions.wanted:
@@ -120,7 +123,11 @@ async def install_missing(
         names = tuple(sorted(missing.names))
         state = await record(PackagesDecided(names=names, allowed=True, by="policy"))
     if not state.work.provisions.to_ask:
-        state = await record(PackagesInstalled(installation=await packages.install(state.workspace, missing)))
+        if missing.setup:
+            installation = await run_setup(state, run_context, missing.setup)
+        else:
+            installation = await packages.install(state.workspace, missing)
+        state = await record(PackagesInstalled(installation=installation))
     return state
 
 
@@ -135,6 +142,9 @@ def waits(state: State) -> bool:
     return state.team.packages == "ask" and bool(state.work.provisions.to_ask)
 
 
+SETUP_REMEDY = (
+    "make the environment in the folder yourself, or name another command with `setup:` in the team file"
+)
 BASELINE_SECONDS = 600.0
 MOST_KEPT = 1_000
 MOST_BYTES = 256 << 20
@@ -324,7 +334,7 @@ async def run_and_check(
     assert state.work.version is not None, "the floor gives the runner a version to run"
     await run_context.write_newest(state, sweep=True)  # the newest version must make its own
     texts = await sources(state, run_context.blobs)
-    state = await provide(state, record, run_context.packages, texts)
+    state = await provide(state, record, run_context, texts)
     if waits(state):
         return state
     controls = possible_controls(await program_of(state, run_context.blobs, run_context.scratch))
@@ -338,14 +348,62 @@ async def run_and_check(
 
 
 async def set_up(state: State, record: Record, run_context: RunContext) -> State:
-    """A project without an environment of its own gets what it says that it needs, once, as the policy says."""
+    """A project without an environment of its own gets one, once, as the policy says.
+
+    Its setup command makes it; where there is none, or it fails, what the project says that it needs is installed.
+    """
     base, scratch, packages = state.base, run_context.scratch, run_context.packages
-    own = base is None or base.baseline is not None or bool(base.survey.interpreter)
-    if own or scratch is None or packages is None or state.team.packages == "off" or tests_command(state):
+    if base is None or scratch is None or packages is None or state.team.packages == "off":
+        return state
+    if command := await open_setup(state, run_context):
+        state = await install_missing(state, record, run_context, MissingPackages(setup=command))
+    made = scratch.setup_succeeded() and (named_setup(state) or (scratch.setup / ".venv").is_dir())
+    own = made or base.baseline is not None or base.survey.interpreter
+    if waits(state) or own or tests_command(state):
         return state
     named = await in_thread(lambda: requirements(scratch.base.root))
     missing = state.work.provisions.fresh(MissingPackages(distributions=named))
-    return await install_missing(state, record, packages, missing)
+    return await install_missing(state, record, run_context, missing)
+
+
+async def open_setup(state: State, run_context: RunContext) -> str:
+    """The setup command that has not run yet for the copies that are there; nothing where there is none."""
+    base, scratch, provisions = state.base, run_context.scratch, state.work.provisions
+    if base is None or scratch is None or scratch.was_set_up() or state.team.packages == "off":
+        return ""
+    there = [name for name in ENVIRONMENTS if (scratch.origin / name).exists()]
+    command = named_setup(state)
+    if not command:
+        command = await in_thread(lambda: setup_command(scratch.base.root, there))
+    elif there:
+        return ""
+    refused = command in provisions.settled and command not in provisions.allowed
+    late = base.baseline is not None and command not in provisions.settled
+    return "" if refused or late else command
+
+
+def named_setup(state: State) -> str:
+    """The setup command that the team file or the person names."""
+    own_facts = [fact for fact in state.facts if fact in state.own_facts]
+    return state.team.setup or fact_named("setup", own_facts)
+
+
+async def run_setup(state: State, run_context: RunContext, command: str) -> Installation:
+    """The command, in a copy of the base at the project's own path; what fails says what helps."""
+    scratch, packages = run_context.scratch, run_context.packages
+    assert scratch is not None, "only a copy of a project is set up"
+    assert packages is not None, "who wants packages has somebody to install them"
+    folder = await in_thread(scratch.start_setup)
+    job = Job(command=("sh", "-c", command), workspace=str(folder.root), network=state.team.network)
+    mounted = mount_over_origin(job, scratch)
+    result = await run_context.run_live(packages.setup_job(mounted), state.chat, "runner")
+    await in_thread(lambda: scratch.finish_setup(result.succeeded))
+    output = result.stdout + result.stderr
+    if result.succeeded:
+        return Installation(installed=(command,), output=output, seconds=result.seconds)
+    last = next((line for line in reversed(output.splitlines()) if line.strip()), "it printed nothing")
+    why = f"{result.ending}, {last.strip()[:300]} ({SETUP_REMEDY})"
+    return Installation(failed=(command,), why=why, output=output, seconds=result.seconds)
 
 
 def made_by_run(state: State) -> dict[str, str]:
@@ -497,7 +555,12 @@ def needs_doubt(state: State) -> bool:
 
 
 def mount_over_origin(job: Job, scratch: Scratch) -> Job:
-    return replace(job, mounted_at=os.path.realpath(scratch.origin), shared=scratch.shared)
+    return replace(
+        job,
+        mounted_at=os.path.realpath(scratch.origin),
+        shared=scratch.shared,
+        setup=str(scratch.setup) if scratch.was_set_up() else "",
+    )
 
 
 async def show_delta(scratch: Scratch, delta: Delta, blobs: Blobs) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from septet.agents.replies import sources
-from septet.agents.runner import RunContext, provide, run_and_check
+from septet.agents.runner import RunContext, provide, run_and_check, set_up
 from septet.common.text import pluralize
 from septet.domain.events import (
     Event,
@@ -168,7 +168,8 @@ class CallContext:
     async def _provide(self) -> None:
         """Nobody can be asked in the middle of a call: what is missing is installed only where that is agreed."""
         if self._edited.team.packages == "auto":
-            await provide(self._edited, self._record, self._run_context.packages, self.texts.known)
+            await set_up(self._edited, self._record, self._run_context)
+            await provide(self._edited, self._record, self._run_context, self.texts.known)
 
 
 def with_open_checks(state: State) -> State:

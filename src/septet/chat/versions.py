@@ -1,8 +1,8 @@
 """The snapshots and versions in a log: the points that a workspace can be brought back to."""
 
-import difflib
 from collections.abc import Sequence
 
+from septet.common.text import unified_diff
 from septet.common.values import Value
 from septet.domain.events import Recorded, SnapshotTaken, VersionWritten
 from septet.domain.state import State
@@ -62,7 +62,7 @@ async def version_diff(old: VersionWritten, new: VersionWritten, blobs: Blobs) -
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) != after.get(path):
             left, right = await blob_lines(before.get(path), blobs), await blob_lines(after.get(path), blobs)
-            parts += difflib.unified_diff(left, right, f"v{old.number}/{path}", f"v{new.number}/{path}")
+            parts += unified_diff(left, right, f"v{old.number}/{path}", f"v{new.number}/{path}")
     return "".join(parts)
 
 

@@ -1,9 +1,12 @@
-"""Text for people and terminals: plurals, lists of names, output without escape sequences; and safe tokens."""
+"""Text for people and terminals: plurals, lists of names, output without escape sequences, diffs; and safe tokens."""
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import takewhile
+from typing import Literal
 
 
 def pluralize(number: int, one: str, many: str = "") -> str:
@@ -102,3 +105,62 @@ def decode_token(encoded: str) -> str:
     if encoded == "=":
         return ""
     return re.sub(rb"=([0-9A-F]{2})", lambda match: bytes([int(match[1], 16)]), encoded.encode()).decode()
+
+
+EXACT_LINES = 4_000
+"""A part of a file with more lines is compared faster, and its diff may be larger than needed."""
+
+
+def unified_diff(before: Sequence[str], after: Sequence[str], left: str, right: str) -> Iterator[str]:
+    """As difflib's, but frequent lines are compared too: without them, a diff of a long file shows too much."""
+    head = [f"--- {left}\n", f"+++ {right}\n"]
+    for group in Comparison(before, after).get_grouped_opcodes() if before != after else ():
+        yield from head
+        head = []
+        (_, first, _, start, _), (_, _, last, _, end) = group[0], group[-1]
+        yield f"@@ -{line_range(first, last)} +{line_range(start, end)} @@\n"
+        for tag, a, b, c, d in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in before[a:b])
+                continue
+            yield from (f"-{line}" for line in before[a:b])
+            yield from (f"+{line}" for line in after[c:d])
+
+
+OpCode = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
+
+
+class Comparison(SequenceMatcher[str]):
+    """Two texts, line by line; equal beginnings and ends need no comparison."""
+
+    def __init__(self, before: Sequence[str], after: Sequence[str]) -> None:
+        super().__init__(None, [], [])
+        self.codes = changed_ranges(before, after)
+
+    def get_opcodes(self) -> list[OpCode]:
+        return self.codes
+
+
+def changed_ranges(before: Sequence[str], after: Sequence[str]) -> list[OpCode]:
+    start = common_start(before, after)
+    end = common_start(before[start:][::-1], after[start:][::-1])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    fast = max(len(old), len(new)) > EXACT_LINES
+    inner = SequenceMatcher(None, old, new, autojunk=fast).get_opcodes()
+    codes: list[OpCode] = [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in inner]
+    if start:
+        codes.insert(0, ("equal", 0, start, 0, start))
+    if end:
+        codes.append(("equal", len(before) - end, len(before), len(after) - end, len(after)))
+    return codes
+
+
+def common_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines are equal at the beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def line_range(start: int, end: int) -> str:
+    """As the heads of hunks have it: an empty range begins at the line before it."""
+    length = end - start
+    return f"{start + 1}" if length == 1 else f"{start + 1 if length else start},{length}"

@@ -1,7 +1,7 @@
 """The facts of a project, which its teams remember: short, limited in number, changed by adding and dropping."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from septet.common.values import Value
 
@@ -43,6 +43,12 @@ def apply_change(facts: tuple[str, ...], change: FactsChange, own: Collection[st
     for fact in others_first[: max(0, len(kept) - MAX_FACTS)]:
         del kept[fact]
     return tuple(kept.values())
+
+
+def fact_named(name: str, facts: Iterable[str]) -> str:
+    """Return what the newest fact of the form `name: …` says."""
+    named = [fact.partition(":")[2].strip() for fact in facts if fact.lower().startswith(f"{name}:")]
+    return named[-1] if named else ""
 
 
 def normalised(fact: str) -> str:

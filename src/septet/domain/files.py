@@ -80,9 +80,18 @@ def is_test(path: str) -> bool:
     return name == "conftest.py" or stem.startswith("test_") or stem.endswith("_test") or ".test." in name
 
 
+TEST_FOLDERS = frozenset(
+    """
+    test tests testing __tests__ __mocks__ __fixtures__ __snapshots__ spec specs unit_test unit_tests unittests
+    integration_test integration_tests functional_tests acceptance_tests system_tests end_to_end e2e e2e_tests
+    test_data testdata test_utils testutils test_helpers cypress
+    """.split()
+)
+
+
 def belongs_to_tests(path: str) -> bool:
     """Whether it is a test, or a file beside the tests that may influence their outcome."""
-    return is_test(path) or not {"test", "tests"}.isdisjoint(path.split("/")[:-1])
+    return is_test(path) or not TEST_FOLDERS.isdisjoint(path.lower().split("/")[:-1])
 
 
 def tree_of(files: Iterable[FileRef], moment: str = "") -> str:

@@ -10,23 +10,28 @@ Policy = Literal["off", "ask", "auto"]
 
 
 class MissingPackages(Value):
-    """Imports that are not installed: `distributions` provide them; the `unknown` ones are looked up in the index."""
+    """Imports that are not installed: `distributions` provide them; the `unknown` ones are looked up in the index.
+
+    `setup` is the command that makes the environment of a project that has none.
+    """
 
     distributions: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    setup: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.distributions or self.unknown)
+        return bool(self.names)
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset((*self.distributions, *self.unknown))
+        return frozenset((*self.distributions, *self.unknown, *filter(None, [self.setup])))
 
 
 def wanted_words(missing: MissingPackages) -> str:
     """Name the packages that would be installed or looked up."""
     lookups = [f"{name} (if the index has one of that name that provides it)" for name in missing.unknown]
-    return ", ".join([*missing.distributions, *lookups])
+    setup = [f"what `{missing.setup}` brings"] if missing.setup else []
+    return ", ".join([*missing.distributions, *lookups, *setup])
 
 
 class Installation(Value):
@@ -53,6 +58,7 @@ class Provisions(Value):
         return MissingPackages(
             distributions=tuple(name for name in missing.distributions if name not in self.settled),
             unknown=tuple(name for name in missing.unknown if name not in self.settled),
+            setup="" if missing.setup in self.settled else missing.setup,
         )
 
     @property

@@ -120,6 +120,8 @@ class Job(Value):
     """The path at which the program sees the workspace, if not its own; needs a rung with mounts."""
     shared: tuple[str, ...] = ()
     """Paths below `mounted_at` that are mounted read-only from the machine."""
+    setup: str = ""
+    """The folder with what the project's setup command made: shared paths that the person's folder lacks."""
     tests: bool = False
     """Run the workspace's tests with pytest and report the outcome of each; the command is not used."""
     only: tuple[str, ...] = ()

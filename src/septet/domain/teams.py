@@ -117,6 +117,7 @@ class TeamSettings(Value, kw_only=True, forbid_unknown_fields=True):
     - `please_after`: the chat ends after so many reviews in a row that demand more although all checks passed.
     - `run`: how programs are run if the plan does not say it; `warm`: modules that are imported beforehand.
     - `tests`: the command that tests the program, instead of pytest; its exit code decides.
+    - `setup`: the command that makes the project's environment, if it has none; the packages policy applies.
     - `languages`: the commands that run files (`.kt: kotlinc -script`), in addition to the known ones.
     - `strict`: no requirement counts as met by the coder's own tests alone.
     """
@@ -135,6 +136,7 @@ class TeamSettings(Value, kw_only=True, forbid_unknown_fields=True):
     run: RunAs = "auto"
     warm: tuple[str, ...] = ()
     tests: str = ""
+    setup: str = ""
     languages: Mapping[str, str] = {}
 
 

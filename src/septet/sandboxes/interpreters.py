@@ -20,7 +20,7 @@ from septet.common.temporary import process_folder
 from septet.domain.pytest_report import PYTEST_OPTIONS
 from septet.domain.runs import Job
 from septet.errors import SandboxFailed
-from septet.sandboxes.environment import base_interpreter, plain_environment, search_path
+from septet.sandboxes.environment import base_interpreter, interpreter_folders, plain_environment, search_path
 
 _INSIDE = Path(__file__).with_name("inside")
 _MODULES = {
@@ -64,14 +64,15 @@ class Interpreters:
     cache: Path
 
     def prepare(self, job: Job) -> Job:
-        own = project_environment(Path(job.home or job.workspace))
+        own = project_environment(Path(job.home or job.workspace)) or setup_environment(job.setup)
         pytest = pytest_folder(self.cache)
-        folders = [own.folder / "bin", pytest / "bin"] if own else [pytest / "bin"]
+        seen = own and environment_path(job, own)
+        folders = [seen / "bin", pytest / "bin"] if seen else [pytest / "bin"]
         variables = {
             "PATH": search_path(folders),
             "PYTHONPATH": str(modules_folder()),
             _PYTEST: str(pytest),
-            **({"VIRTUAL_ENV": str(own.folder)} if own else {}),
+            **({"VIRTUAL_ENV": str(seen)} if seen else {}),
             **({_SOURCES: f"{job.place}/{SOURCES}"} if source_folder(Path(job.workspace)) else {}),
             **job.environment,
         }
@@ -123,6 +124,19 @@ def project_environment(project: Path) -> ProjectEnvironment | None:
     if name is None or interpreter.is_relative_to(project) or not _is_installation(interpreter, name[1]):
         return None
     return ProjectEnvironment(folder, interpreter, name[1])
+
+
+def setup_environment(setup: str) -> ProjectEnvironment | None:
+    """The `.venv` that the setup command has made, if its Python is one that programs see anyway."""
+    made = project_environment(Path(setup)) if setup else None
+    visible = (*interpreter_folders(), Path("/usr"))
+    return made if made and any(made.interpreter.is_relative_to(folder) for folder in visible) else None
+
+
+def environment_path(job: Job, own: ProjectEnvironment) -> Path:
+    """The path at which the program sees its environment."""
+    is_mounted = bool(job.mounted_at and job.setup) and own.folder.is_relative_to(Path(job.setup).resolve())
+    return Path(job.mounted_at) / own.folder.name if is_mounted else own.folder
 
 
 def _is_installation(interpreter: Path, version: str) -> bool:

@@ -24,7 +24,7 @@ from septet.sandboxes.network import allowed_hosts, open_network, proxy, relay_c
 from septet.sandboxes.process import RunMonitor, RunningProgram
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.runs import execute_job
-from septet.sandboxes.view import existing_folder
+from septet.sandboxes.view import existing_folder, shared_source
 
 _WARM_INTERPRETER = Path(__file__).with_name("inside") / "warm_interpreter.py"
 _PYTHON_NAMES = ("python", "python3")
@@ -309,8 +309,8 @@ def without_mounts(job: Job) -> Job:
         with suppress(OSError):
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()  # an empty mount point
-                path.symlink_to(Path(job.mounted_at, name))
-    shared = tuple(f"{job.mounted_at}/{name}" for name in job.shared)
+                path.symlink_to(shared_source(job, name))
+    shared = tuple(str(shared_source(job, name)) for name in job.shared)
     return replace(job, mounted_at="", shared=(), readable=(*job.readable, *shared))
 
 

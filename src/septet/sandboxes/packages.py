@@ -20,11 +20,12 @@ from septet.domain.packages import Installation, MissingPackages
 from septet.domain.runs import MEBIBYTE, Job, Limits, RunResult
 from septet.errors import SandboxFailed, SeptetError
 from septet.ports import Sandbox
-from septet.sandboxes.environment import base_interpreter, make_environment
+from septet.sandboxes.environment import base_interpreter, make_environment, search_path
 from septet.sandboxes.interpreters import (
     ProjectEnvironment,
     add_site_packages,
     project_environment,
+    setup_environment,
     site_packages,
 )
 from septet.sandboxes.network import proxy, relay_command
@@ -175,9 +176,18 @@ class Index:
         return {"SSL_CERT_FILE": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
 
 
+def npm_registry(variables: Mapping[str, str] = os.environ) -> Index:
+    """npm's registry, by its own variable."""
+    names = ("NPM_CONFIG_REGISTRY", "npm_config_registry")
+    named = next((variables[name] for name in names if variables.get(name)), "")
+    return Index(named or "https://registry.npmjs.org/")
+
+
 _LIMITS = Limits(
     seconds=600.0, cpu_seconds=600.0, memory=2048 * MEBIBYTE, file_size=4096 * MEBIBYTE, disk=8192 * MEBIBYTE
 )
+SETUP_CACHE = ".septet-cache"
+"""Downloads of a setup, in its folder: memory is too small for them."""
 _UNKNOWN = "the index has no distribution of that name with this import"
 
 
@@ -188,6 +198,8 @@ class PackageInstaller:
     folder: Path
     sandbox: Sandbox
     index: Index
+    setup: Path | None = None
+    """Where the setup command of the project makes an environment."""
 
     def prepare(self, job: Job) -> Job:
         """The job with its workspace's interpreter and packages, if it has an environment."""
@@ -205,7 +217,7 @@ class PackageInstaller:
 
     def _find_missing(self, workspace: str, sources: Mapping[str, str]) -> MissingPackages:
         """Distributions come from our table; only the index knows the other names."""
-        project = project_environment(Path(workspace))
+        project = self._project_environment(workspace)
         paths = [
             *site_packages(self._environment_of(workspace)),
             *(site_packages(project.folder) if project else ()),
@@ -231,7 +243,7 @@ class PackageInstaller:
 
     async def _install(self, workspace: str, missing: MissingPackages) -> Installation:
         home = self._environment_of(workspace)
-        await to_thread.run_sync(_make_environment, home, project_environment(Path(workspace)))
+        await to_thread.run_sync(_make_environment, home, self._project_environment(workspace))
         verified = [name for name in missing.unknown if await self._provides(home, name)]
         wanted = (*missing.distributions, *verified)
         unknown = tuple(name for name in missing.unknown if name not in verified)
@@ -275,6 +287,39 @@ class PackageInstaller:
         await to_thread.run_sync(lambda: shutil.rmtree(cache, ignore_errors=True))
         return result
 
+    def setup_job(self, job: Job) -> Job:
+        uv, cache = find_uv(), f"{job.place}/{SETUP_CACHE}"
+        registry = npm_registry()
+        addresses = {"UV_DEFAULT_INDEX": self.index.address, "PIP_INDEX_URL": self.index.address}
+        variables = {
+            "UV_OFFLINE": "0",
+            "PIP_NO_INDEX": "0",
+            "UV_PYTHON": str(base_interpreter()),
+            "UV_PYTHON_DOWNLOADS": "never",
+            "UV_CACHE_DIR": f"{cache}/uv",
+            "PIP_CACHE_DIR": f"{cache}/pip",
+            "npm_config_cache": f"{cache}/npm",
+            "npm_config_registry": registry.address,
+            **{name: address for name, address in addresses.items() if address},
+            **self.index.trust,
+        }
+        if trusted := self.index.trust.get("SSL_CERT_FILE"):
+            variables["NODE_EXTRA_CA_CERTS"] = trusted
+        if uv is not None:
+            variables["PATH"] = search_path([Path(uv).parent])
+        hosts = job.network if isinstance(job.network, tuple) else ()
+        return replace(
+            job,
+            limits=_LIMITS,
+            environment=variables,
+            readable=(*job.readable, *([uv] if uv else [])),
+            network=tuple(sorted({*hosts, *self.index.hosts, *registry.hosts})),
+        )
+
+    def _project_environment(self, workspace: str) -> ProjectEnvironment | None:
+        made = str(self.setup) if self.setup else ""
+        return project_environment(Path(workspace)) or setup_environment(made)
+
     def _environment_of(self, workspace: str) -> Path:
         real = os.path.realpath(workspace)
         return self.folder / sha256(os.fsencode(real)).hexdigest()[:16]
@@ -301,7 +346,12 @@ def _last_line(text: str) -> str:
 
 
 def _uv_program() -> str:
-    path = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
+    path = find_uv()
     if path is None:
         raise SandboxFailed("uv is not installed beside Septet", "pip install 'septet[packages]'")
-    return os.path.realpath(path)
+    return path
+
+
+def find_uv() -> str | None:
+    path = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
+    return os.path.realpath(path) if path else None

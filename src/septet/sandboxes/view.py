@@ -71,8 +71,15 @@ def shared_mounts(job: Job) -> Iterator[Mount]:
     """Folders of the machine that the program sees, read-only, inside the copy that it works in."""
     for name in job.shared:
         path = Path(job.mounted_at) / name
-        if path.exists() and not path.is_symlink():
-            yield Mount(path)
+        source = shared_source(job, name)
+        if source.exists() and not source.is_symlink():
+            yield Mount(path, source=source)
+
+
+def shared_source(job: Job, name: str) -> Path:
+    """Where the machine has it: in the person's folder, else where the setup command has made it."""
+    path = Path(job.mounted_at) / name
+    return path if path.exists() or not job.setup else Path(job.setup) / name
 
 
 @lru_cache(maxsize=64)
@@ -109,7 +116,7 @@ def readable_paths(readable: tuple[str, ...]) -> tuple[Path, ...]:
 
 def source_paths(workspace: Path, job: Job) -> list[Path]:
     """The paths of the machine to mount, the workspace first; without the system folders, which all users can read."""
-    shared_paths = [mount.path for mount in shared_mounts(job)]
+    shared_paths = [mount.source or mount.path for mount in shared_mounts(job)]
     return list(dict.fromkeys([workspace, etc_folder(), *shared_paths, *readable_paths(job.readable)]))
 
 

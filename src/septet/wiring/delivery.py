@@ -180,6 +180,7 @@ class Delivery:
             return (f"it could not be run here ({error.cause})",)
         with temporary_folder("delivery") as made:
             scratch = Scratch(made, self.folder, (await in_thread(lambda: look_through(self.folder)))[1])
+            scratch.setup = self.scratch.setup
             await in_thread(lambda: (scratch.copy_base(), scratch.rebuild()))
             context = RunContext(scratch, sandbox, self.blobs, MemoryBus())
             return tuple(shortcomings(without_base_repeats(await try_version(self.state, version, context))))

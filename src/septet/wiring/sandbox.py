@@ -61,9 +61,9 @@ class SharedSandbox:
             await release_sandbox(self._opened, workspace)
 
 
-def packages_for(sandbox: Sandbox, home: Home) -> PackageInstaller:
-    """Where the packages of workspaces are kept, installed by a rung as it is."""
-    return PackageInstaller(home.environments, rung_of(sandbox), Index.from_environment())
+def packages_for(sandbox: Sandbox, home: Home, setup: Path | None = None) -> PackageInstaller:
+    """Where the packages of workspaces are kept, installed by a rung as it is; `setup` is as in a job."""
+    return PackageInstaller(home.environments, rung_of(sandbox), Index.from_environment(), setup)
 
 
 def rung_of(sandbox: Sandbox) -> Sandbox:

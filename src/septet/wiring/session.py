@@ -413,7 +413,7 @@ class Session:
         from septet.agents.runner import RunContext
         from septet.wiring.sandbox import packages_for
 
-        packages = packages_for(sandbox, self.home)
+        packages = packages_for(sandbox, self.home, scratch.setup if scratch else None)
         workspace = scratch or Workspace(Path(state.workspace))
 
         async def server_tools() -> Toolbox:

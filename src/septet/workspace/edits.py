@@ -2,6 +2,7 @@
 
 import difflib
 
+from septet.common.text import unified_diff
 from septet.domain.plans import Refusal
 
 
@@ -85,7 +86,7 @@ def diff_text(path: str, old: str | None, new: str | None) -> str:
     after = lines_of(new)
     left = "/dev/null" if old is None else f"a/{path}"
     right = "/dev/null" if new is None else f"b/{path}"
-    return "".join(difflib.unified_diff(before, after, left, right))
+    return "".join(unified_diff(before, after, left, right))
 
 
 def lines_of(text: str | None) -> list[str]:

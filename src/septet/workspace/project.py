@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ LONGEST_CONVENTIONS = 6_000
 CONVENTIONS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", "CONTRIBUTING.rst", "CONTRIBUTING.txt")
 SETTINGS = 256 << 10
 """Bytes of a project's own settings that are read."""
+LONGEST_LOCK = 4 << 20
 LANGUAGE_NAMES = {
     "py": "Python",
     "pyi": "Python",
@@ -125,15 +126,15 @@ def conventions(folder: Path, entries: Iterable[BaseEntry]) -> str:
     return whole if cut == whole else f"{cut}\n…"
 
 
-def project_text(folder: Path, path: str) -> str:
+def project_text(folder: Path, path: str, longest: int = SETTINGS) -> str:
     """A file's text; nothing for one that is none, is too long or looks like a secret."""
     with suppress(OSError):
         place = folder / path
         if place.is_symlink() and not place.resolve().is_relative_to(folder.resolve()):
             return ""
         with place.open("rb") as file:
-            content = file.read(SETTINGS)
-        return "" if is_secret(path, content) else text_of_content(content, SETTINGS) or ""
+            content = file.read(longest)
+        return "" if is_secret(path, content) else text_of_content(content, longest) or ""
     return ""
 
 
@@ -156,6 +157,14 @@ REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w.,\s-]+])?(?:\s*[<>=!~]=?\s
 
 def requirements(folder: Path) -> tuple[str, ...]:
     """What the project says that it and its tests need; nothing that comes from an address, or only sometimes."""
+    if found := poetry_pins(folder) or declared_requirements(folder):
+        return found
+    lines = [line for name in REQUIREMENT_FILES for line in project_text(folder, name).splitlines()]
+    return plain_requirements(line.partition(" #")[0] for line in lines)
+
+
+def declared_requirements(folder: Path) -> tuple[str, ...]:
+    """Those of pyproject.toml."""
     with suppress(tomllib.TOMLDecodeError, AttributeError, TypeError):
         settings = tomllib.loads(project_text(folder, "pyproject.toml"))
         project = settings.get("project", {})
@@ -164,10 +173,51 @@ def requirements(folder: Path) -> tuple[str, ...]:
             *project.get("dependencies", ()),
             *(one for group in groups for name in TEST_GROUPS for one in group.get(name, ())),
         ]
-        if found:
-            return plain_requirements(found)
-    lines = [line for name in REQUIREMENT_FILES for line in project_text(folder, name).splitlines()]
-    return plain_requirements(line.partition(" #")[0] for line in lines)
+        return plain_requirements(found)
+    return ()
+
+
+def poetry_pins(folder: Path) -> tuple[str, ...]:
+    """What poetry.lock has chosen, without what only some systems need."""
+    with suppress(tomllib.TOMLDecodeError, AttributeError, TypeError):
+        packages = tomllib.loads(project_text(folder, "poetry.lock", LONGEST_LOCK)).get("package", ())
+        chosen = [one for one in packages if not one.get("optional") and "markers" not in one]
+        return plain_requirements(f"{one.get('name')}=={one.get('version')}" for one in chosen)
+    return ()
+
+
+def setup_command(folder: Path, paths: Collection[str]) -> str:
+    """What makes the environments that the lock files describe and that are not among the paths of the folder."""
+    commands: list[str] = []
+    if ".venv" not in paths:
+        commands += python_setup(folder)
+    locks = ("package-lock.json", "npm-shrinkwrap.json")
+    if "node_modules" not in paths and any((folder / name).is_file() for name in locks):
+        commands.append("npm ci --ignore-scripts")
+    return " && ".join(commands)
+
+
+def python_setup(folder: Path) -> list[str]:
+    """uv does what its lock file says; requirement files count where nothing else says what is needed."""
+    if (folder / "uv.lock").is_file():
+        return [" ".join(["uv sync --frozen", *test_options(folder)])]
+    files = [name for name in REQUIREMENT_FILES if (folder / name).is_file()]
+    if not files or declared_requirements(folder) or (folder / "poetry.lock").is_file():
+        return []
+    return [f"uv venv -q && uv pip install {' '.join(f'-r {name}' for name in files)}"]
+
+
+def test_options(folder: Path) -> list[str]:
+    """The extras and groups that a project's tests need; uv takes the group `dev` by itself."""
+    with suppress(tomllib.TOMLDecodeError, AttributeError, TypeError):
+        settings = tomllib.loads(project_text(folder, "pyproject.toml"))
+        extras = settings.get("project", {}).get("optional-dependencies", {})
+        groups = settings.get("dependency-groups", {})
+        return [
+            *(f"--extra {name}" for name in TEST_GROUPS if name in extras),
+            *(f"--group {name}" for name in TEST_GROUPS if name in groups and name != "dev"),
+        ]
+    return []
 
 
 def plain_requirements(found: Iterable[object]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
     SEPTET_HOME/scratch/CHAT/base   the folder as the chat found it, and as the person has changed it since
     SEPTET_HOME/scratch/CHAT/work   the base with the newest version over it: where programs run
+    SEPTET_HOME/scratch/CHAT/setup  the environment that the project's setup command made, if it has none of its own
 
 Nothing but Septet writes into `base`. Whatever programs do to `work` can be put right from it.
 """
@@ -112,7 +113,9 @@ def copy_through(source: int, target: int) -> None:
         shutil.copyfileobj(before, after)
 
 
-SHARED = (".git", ".venv", "venv", "node_modules")
+ENVIRONMENTS = (".venv", "venv", "node_modules")
+"""Made by a setup command, the person's or Septet's."""
+SHARED = (".git", *ENVIRONMENTS)
 """Not copied: programs see the person's own, and cannot write there."""
 CACHES = LEFT_ALONE - set(SHARED)
 MOST_IGNORED = 2_000
@@ -133,6 +136,7 @@ class Scratch:
         self.manifest = manifest
         self.base = Workspace(home / "base")
         self.work = Workspace(home / "work")
+        self.setup = home / "setup"
         self.stamps: dict[str, Stamp | None] = {}
         """What the files of the work that are the base's looked like when they were copied."""
         self.shared: tuple[str, ...] = ()
@@ -204,15 +208,55 @@ class Scratch:
 
     def _add_unlisted(self, folder: Path) -> Iterator[str]:
         """What git ignores is copied where that is cheap; the rest is seen where it is. Secrets are not there."""
-        shared = (name for name in SHARED if (self.origin / name).exists())
+        made = self._made_by_setup()
+        shared = (name for name in SHARED if name in made or (self.origin / name).exists())
         for path in dict.fromkeys([*self.manifest.unlisted, *shared]):
-            source = self.origin / path
+            source = self.setup / path if path in made else self.origin / path
             name = path.rpartition("/")[2]
             if name in CACHES or is_secret_name(path) or source.is_symlink() or not source.exists():
                 continue
             if name in SHARED or not self._copy_ignored(path, folder):
                 make_mount_point(folder, path, source)
                 yield path
+
+    def was_set_up(self) -> bool:
+        """Whether the setup command has run, well or not."""
+        return self._setup_note.is_file()
+
+    def setup_succeeded(self) -> bool:
+        return self.was_set_up() and self._setup_note.read_text() == "well"
+
+    @property
+    def _setup_note(self) -> Path:
+        """How the command ended; without it, nothing in the folder counts."""
+        return self.setup.with_name("set up")
+
+    def _made_by_setup(self) -> list[str]:
+        names = [name for name in ENVIRONMENTS if not (self.origin / name).exists()]
+        return [name for name in names if self.was_set_up() and (self.setup / name).is_dir()]
+
+    def start_setup(self) -> Workspace:
+        """A copy of the base for the setup command to run in."""
+        self._setup_note.unlink(missing_ok=True)
+        remove_tree(self.setup)
+        self.setup.mkdir()
+        self.fill(self.setup)
+        return Workspace(self.setup)
+
+    def finish_setup(self, succeeded: bool) -> None:
+        """Of what the command made the environments are kept: they take their places in the work."""
+        for entry in self.setup.iterdir():
+            if entry.name in ENVIRONMENTS and entry.is_dir() and not entry.is_symlink():
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                remove_tree(entry)
+            else:
+                entry.unlink()
+        self._setup_note.write_text("well" if succeeded else "in vain")
+        made = self._made_by_setup()
+        for name in made:
+            make_mount_point(self.work.root, name, self.setup / name)
+        self.shared = tuple(dict.fromkeys([*self.shared, *made]))
 
     def _copy_ignored(self, path: str, folder: Path) -> bool:
         """Whether it was small enough."""

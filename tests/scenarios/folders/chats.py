@@ -90,6 +90,7 @@ async def play(
     rounds: int = 20,
     unsafe: bool = False,
     goal: str = "do it",
+    change: Callable[[TeamSpec], TeamSpec] = lambda spec: spec,
 ) -> Played:
     """Start or resume the chat `c` in folder/project; `meanwhile` hears each event, and True leaves the chat.
 
@@ -99,7 +100,7 @@ async def play(
     async with open_session(home_in(folder)) as session:
         session.models.debug_listener = requests.append
         if not await session.log("c"):
-            await session.start(goal, with_model(crew(name, rounds), model), folder / "project", "c")
+            await session.start(goal, with_model(change(crew(name, rounds)), model), folder / "project", "c")
         with said_all():
             async with aclosing(session.perform("c", await session.sandbox(unsafe))) as performance:
                 async for recorded in performance:

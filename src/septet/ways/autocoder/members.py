@@ -16,7 +16,7 @@ from septet.agents.protection import (
 )
 from septet.agents.records import record_through
 from septet.agents.replies import sources
-from septet.agents.runner import RunContext, run_and_check, take_baseline, waits
+from septet.agents.runner import RunContext, run_and_check, set_up, take_baseline, waits
 from septet.agents.tool_context import CallContext, call_context, next_version
 from septet.common.values import Value
 from septet.domain.events import (
@@ -200,9 +200,8 @@ def reasoning(member: RoleSpec, run_context: RunContext) -> Agent:
             state = await record(await backup_snapshot(state, run_context))
         if (found := await project_found(state, run_context)) is not None:
             state = await record(found)
-        if any(isinstance(item.check, Mends) for item in state.plan.items):
-            state = await take_baseline(member.name, state, record, run_context)
-        if state.work.version is not None and state.work.version.files:
+        state = await prepare_runs(member.name, state, record, run_context)
+        if not waits(state) and state.work.version is not None and state.work.version.files:
             state = await run_project(member.name, state, record, run_context)
         if waits(state):
             return None
@@ -210,6 +209,14 @@ def reasoning(member: RoleSpec, run_context: RunContext) -> Agent:
         return diagnose(state, member.name, texts, faults_of(texts))
 
     return turn
+
+
+async def prepare_runs(name: str, state: State, record: Record, run_context: RunContext) -> State:
+    """The project's environment and, where a test is to be mended, what its tests say of the base."""
+    state = await set_up(state, record, run_context)
+    if waits(state) or not any(isinstance(item.check, Mends) for item in state.plan.items):
+        return state
+    return await take_baseline(name, state, record, run_context)
 
 
 async def run_project(name: str, state: State, record: Record, run_context: RunContext) -> State:

@@ -13,6 +13,7 @@ from septet.agents.runner import (
     open_controls,
     possible_controls,
     provide,
+    set_up,
     waits,
 )
 from septet.common.languages import runner_of
@@ -136,7 +137,8 @@ def running_newest(member: RoleSpec, run_context: RunContext) -> Agent:
             return None
         cells = state.team.run == "cells"
         await run_context.write_newest(state, sweep=not cells)
-        state = await provide(state, record, run_context.packages, await sources(state, run_context.blobs))
+        state = await set_up(state, record, run_context)
+        state = await provide(state, record, run_context, await sources(state, run_context.blobs))
         if waits(state):
             return None
         main = main_of(version.files, languages=state.team.languages)
