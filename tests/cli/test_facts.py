@@ -92,3 +92,11 @@ def test_the_person_may_still_have_a_fact_dropped_and_replace_the_oldest_of_too_
     assert apply_change(own, FactsChange(drop=own[:1]), own) == own[1:]
     assert apply_change(own, FactsChange(add=("newest",)), (*own, "newest")) == (*own[1:], "newest")
     assert apply_change(own, FactsChange(add=("of a model",)), own) == own
+
+
+def test_the_editor_opens_also_where_a_project_has_no_facts_yet(septet: Septet, tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "edit.sh").write_text("#!/bin/sh\necho '- tabs are four spaces' >> \"$1\"\n")
+    (tmp_path / "edit.sh").chmod(0o755)
+    edited = septet("facts", "-C", "w", "--edit", environment={"EDITOR": str(tmp_path / "edit.sh")})
+    assert "- tabs are four spaces (the person)" in edited.stdout, edited.stderr

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from models.asking import ask, question
 
+from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, NoModel, SeptetError
 from septet.models.providers.openai_compatible import ollama_address
 from septet.models.providers.provider import Endpoint, Provider, ProviderSettings
 from septet.models.table import PROVIDERS, resolve
 from septet.settings.home import Home
-from septet.wiring.models import Models
+from septet.wiring.models import Models, adapt_to_model
 
 KEYS = {
     "OPENAI_API_KEY": "sk-o",
@@ -138,6 +139,7 @@ parrot = Provider(
     name_pattern="parrot/WORD",
     about="says one word",
     key_variable="PARROT_KEY",
+    has_tools=True,
     endpoint=lambda word, settings: Endpoint(model=word, key=parrot.key(settings)),
     open=lambda endpoint, connections: Parrot(endpoint.model, endpoint.key),
 )
@@ -162,3 +164,5 @@ async def test_an_installed_package_brings_a_provider(
         keys = (await models.overview()).keys
     assert answer.text == "hello by secret"
     assert keys == ("parrot",)
+    coder = RoleSpec(name="coder", role="coder", model=("parrot/hello",))
+    assert adapt_to_model(coder).form == "tools"

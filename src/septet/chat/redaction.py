@@ -98,7 +98,7 @@ class Redaction:
         return [self._redact_recorded(recorded) for recorded in log]
 
     def redact_content(self, path: str, content: bytes) -> bytes:
-        """Return a file's content, redacted if it is text; the summary names the binary files."""
+        """Return a file's content, redacted if it is text. Binary content stays as it is; the summary names it."""
         try:
             return self.redact_text(content.decode()).encode()
         except UnicodeDecodeError:

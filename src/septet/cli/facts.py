@@ -35,7 +35,8 @@ def facts(change: str | None, workspace: Path, edit: bool) -> int:
             if facts_change is None:
                 raise BadUsage(f"'{change[:60]}' changes nothing", "write 'remember: FACT' or 'forget: FACT'")
             memory.change(facts_change, f"the person, {datetime.now(UTC).date()}")
-        if edit and memory.lines():
+        if edit:
+            memory.ensure_file()
             click.edit(filename=str(memory.path))
         return "\n".join(f"- {fact} ({source})" for fact, source in memory.lines().items())
 

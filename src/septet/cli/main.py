@@ -114,15 +114,23 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         args = expand_alias(args)
-        first = next((word for word in args if not word.startswith("-")), "")
         if not args and sys.stdin.isatty():
             args = ["menu"]
         elif args and args[0] == "--project":
             args = ["project", *args[1:]]
-        elif args and args[0] not in ("--help", "-h", "--version") and first not in COMMANDS:
-            check_goal(first)
+        elif args and args[0] not in ("--help", "-h", "--version") and args[0] not in COMMANDS:
+            check_goal(self.goal_in(ctx, args))
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def goal_in(self, ctx: click.Context, args: list[str]) -> str:
+        """The first word that is neither an option of `run` nor the value of one."""
+        if not args[0].startswith("-"):
+            return args[0]
+        run = self.get_command(ctx, "run")
+        assert run is not None, "run is a command"
+        values, _, _ = run.make_parser(ctx).parse_args(list(args))
+        return str(values.get("goal") or "")
 
 
 def expand_alias(args: list[str]) -> list[str]:
@@ -147,6 +155,8 @@ def check_goal(word: str) -> None:
     """Ask before a word that resembles a command is taken as a goal: goals cost money."""
     from septet.cli.output import confirm
 
+    if word in COMMANDS:
+        raise click.UsageError(f"options come after the command: septet {word} …")
     near = nearest_command(word)
     if not near:
         return

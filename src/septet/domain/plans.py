@@ -311,7 +311,7 @@ BULLET = re.compile(r"^\s*[-*+•]\s+")
 RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
 CHECK_FORMS = (
     "tests TARGET | mends TARGET | command CMD [=> TEXT] | example MODULE.FUNCTION(LITERALS) => LITERAL | "
-    "held (the same) | file PATH | picture PATH | window | serves PATH | judged"
+    "held (the same) | file PATH | picture PATH | window | serves PATH [=> TEXT] | judged"
 )
 FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 OUTER = re.compile(

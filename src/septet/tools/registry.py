@@ -125,7 +125,7 @@ class Tool:
     edits: bool = False
     """It exists to change files: a call that changes none has failed."""
     roles: tuple[str, ...] = ()
-    """Who may use it; nobody named is every member to whom its way gives tools."""
+    """Who may use it. Without any it is for those who change files; planner and reviewer get only what names them."""
 
     def offer(self, common: Mapping[str, object] | None = None) -> ToolOffer:
         """The tool as a model is told about it; every call must give the `common` parameters too."""

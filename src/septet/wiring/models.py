@@ -305,11 +305,21 @@ def adapt_to_model(member: RoleSpec) -> RoleSpec:
 
 
 def calls_tools(name: str) -> bool:
-    return any(provider.has_tools and provider.model_in(name) is not None for provider in PROVIDERS)
+    provider = provider_of_name(name)
+    return provider is not None and provider.has_tools
 
 
 def is_small_model(name: str) -> bool:
-    return any(provider.small and provider.model_in(name) is not None for provider in PROVIDERS)
+    provider = provider_of_name(name)
+    return provider is not None and provider.small
+
+
+def provider_of_name(name: str) -> Provider | None:
+    """The provider, also of an installed package; None for a model that only this program knows."""
+    try:
+        return find_provider(name)[0]
+    except BadConfig:
+        return None
 
 
 def warn_person(text: str) -> None:

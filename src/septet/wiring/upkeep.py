@@ -113,5 +113,10 @@ async def forget_remote(session: Session, name: str) -> str:
 
 
 def free_blobs(home: Home) -> int | None:
-    """What no chat names; nothing while somebody is at work: the next removal does it then."""
+    """What no chat names; nothing while somebody is at work: the next removal does it then.
+
+    Nothing either without our own database: another store's chats may name every blob.
+    """
+    if not home.database.exists():
+        return None
     return delete_unused_blobs(home.blobs, lambda: addresses_in_log(home.database, home.blobs))

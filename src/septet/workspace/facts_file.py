@@ -49,6 +49,14 @@ class Memory:
         rows = [
             f"- {fact} ({origins[normalised(fact)]})\n" for fact in apply_change(self.facts(), change, own)
         ]
+        self._write(rows)
+
+    def ensure_file(self) -> None:
+        """Make the file that an editor is to open."""
+        if not self.path.exists():
+            self._write([])
+
+    def _write(self, rows: list[str]) -> None:
         draft = self.path.with_suffix(".new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
