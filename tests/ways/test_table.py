@@ -1,6 +1,7 @@
 """Ways of working: one table, from inside and from outside of the package."""
 
 import os
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,7 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from ways.haiku import WAY
 
 from septet.domain.events import ChatEnded, ModelAnswered
 from septet.domain.teams import RoleSpec, TeamSpec
@@ -19,6 +19,8 @@ from septet.ways.table import ALIASES, BUILT_IN, add_ways, find_way, floor_for, 
 from septet.ways.way import Way
 from septet.wiring.api import Team
 
+HAIKU = Path(__file__).parents[2] / "examples" / "python" / "haiku_way.py"
+WAY: Way = runpy.run_path(str(HAIKU))["WAY"]
 LINES = """\
 turns:
 - {role: poet, say: An old silent pond}
@@ -54,7 +56,7 @@ def test_an_installed_way_works_at_the_command_line(script: str, tmp_path: Path)
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: haiku\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[septet.ways]\nhaiku = haiku:WAY\n")
-    (tmp_path / "site" / "haiku.py").write_text((Path(__file__).parent / "haiku.py").read_text())
+    (tmp_path / "site" / "haiku.py").write_text(HAIKU.read_text())
     ran = subprocess.run(
         [sys.executable, "-m", "septet", "run", "a pond", "-t", "haiku", "-m", script, "--quiet"],
         env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
