@@ -29,7 +29,7 @@ from septet.evaluation.runs import judge
 from septet.evaluation.suites import MODULE, EvalTask, read_suite
 from septet.ports import Sandbox
 from septet.settings.home import find_home
-from septet.team.agreement import Choice, Outcomes, choose
+from septet.team.agreement import Outcomes, ProgramChoice, choose
 from septet.team.goal_examples import example_of, stated_examples, wanted_names
 from septet.team.sorting import read_reply
 from septet.ways.iterate.best_of_n import ALIKE, MOST_VOTES
@@ -95,14 +95,14 @@ async def try_task(task: EvalTask, replies: Sequence[Reply], sandbox: Sandbox) -
     return Tried(task=task.id, near=tuple(one.near for one in calls), draws=tuple(draws), outcomes=outcomes)
 
 
-def pick(tried: Tried, draws: Sequence[Draw]) -> tuple[str, Choice | None]:
+def pick(tried: Tried, draws: Sequence[Draw]) -> tuple[str, ProgramChoice | None]:
     """The program that the product would take of these draws."""
     readable = [one.program for one in draws if one.program]
     choice = choose([tried.outcomes[one] for one in readable], tried.near)
     return (readable[choice.place] if choice else ""), choice
 
 
-def is_believed(choice: Choice | None) -> bool:
+def is_believed(choice: ProgramChoice | None) -> bool:
     return choice is not None and choice.met and choice.alike >= ALIKE and choice.support >= 1
 
 

@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 
 from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import check_step, perform_with_remote_members
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.member import Member, take_turns
 from septet.cluster.messages import AgentId
 from septet.cluster.store import NatsStore, open_nats_store
@@ -67,7 +67,7 @@ async def be_member(client: Client, store: NatsStore, role: str, address: str) -
 
     settle()
     async with (
-        connect_nats(Endpoint(address=address)) as free,
+        connect_nats(NatsEndpoint(address=address)) as free,
         open_topic_client(free) as topics,
         anyio.create_task_group() as tasks,
     ):
@@ -154,7 +154,7 @@ async def be_conductor(client: Client, store: NatsStore, given: Given) -> None:
 
 
 async def act(kind: str, address: str, topics: str, given: Given) -> None:
-    async with connect_nats(Endpoint(address=address)) as client:
+    async with connect_nats(NatsEndpoint(address=address)) as client:
         store = await open_nats_store(client)
         if kind == "conductor":
             await be_conductor(client, store, given)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from septet.agents.runner import RunContext, try_version
+from septet.agents.runner import RunContext, rehearse_version
 from septet.domain.events import ChatStarted, PlanApproved, PlanProposed, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
 from septet.domain.plans import Plan, plan_digest
@@ -41,6 +41,6 @@ async def examine(
     )
     sandbox = JobRunner(Bubblewrap.detect(), (Interpreters(cache).prepare,))
     version = VersionWritten(number=1, files=refs, tree=tree_of(refs))
-    return await try_version(
+    return await rehearse_version(
         state, version, RunContext(Workspace(tmp_path / "work"), sandbox, blobs, MemoryBus())
     )

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from septet.agents.records import Rehearsal
-from septet.agents.runner import RunContext, try_version
+from septet.agents.runner import RunContext, rehearse_version
 from septet.agents.trials import Questions
 from septet.domain.events import (
     ChatStarted,
@@ -80,7 +80,7 @@ async def turn(
         return RunContext(Workspace(folder / str(next(places))), sandbox, blobs, MemoryBus())
 
     async def rehearse(state: State, version: VersionWritten) -> State:
-        return await try_version(state, version, run_context())
+        return await rehearse_version(state, version, run_context())
 
     trials = Trials(rehearse=rehearse, observe=no_observation)
     agent = best_of_n_agent(CODER, model, MemoryBus(), blobs, trials)

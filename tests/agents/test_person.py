@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat
 
-from septet.agents.person import agreeing_to_work, away
+from septet.agents.person import absent_person, agreeing_to_work
 from septet.agents.records import Rehearsal
 from septet.domain.approvals import approves
 from septet.domain.events import (
@@ -122,7 +122,7 @@ def test_approval_at_a_review_lets_the_team_go_on_and_other_words_are_heard(word
 
 @pytest.mark.anyio
 async def test_who_agreed_to_the_work_is_still_asked_what_is_installed() -> None:
-    agent = agreeing_to_work(away("septet resume c"))
+    agent = agreeing_to_work(absent_person("septet resume c"))
     assert await agent(PLANNED, Rehearsal(PLANNED).record) == PlanApproved(plan=plan_digest(PLAN), by="flag")
     team = replace(PLANNED.team, packages="ask")
     wanted = Provisions(wanted=MissingPackages(distributions=("rich",)))

@@ -10,7 +10,7 @@ from nats.aio.client import Client
 
 from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import perform_with_remote_members
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.member import Member, take_turns
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.domain.events import ChatStarted, Event, ModelAnswered
@@ -77,7 +77,7 @@ async def be_conductor(client: Client, store: NatsStore, chats: list[str]) -> No
 
 
 async def main(kind: str, address: str, chats: list[str]) -> None:
-    async with connect_nats(Endpoint(address=address), wait=60) as client:
+    async with connect_nats(NatsEndpoint(address=address), wait=60) as client:
         store = await open_nats_store(client)
         if kind == "member":
             await be_member(client, store)

@@ -12,7 +12,7 @@ from nats.js.client import JetStreamContext
 
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.hosts import known_roles, open_host
 from septet.cluster.server import NatsServer, ServerConfig
 from septet.cluster.store import NatsStore, open_nats_store
@@ -47,7 +47,7 @@ class Scene:
 async def intruded(folder: Path) -> AsyncGenerator[Scene]:
     async with open_host(ServerConfig(folder=folder, roles=known_roles())) as server:
         token = str(Users(folder).token_file("coder"))
-        endpoint = Endpoint(address=server.endpoint.address, token_file=token)
+        endpoint = NatsEndpoint(address=server.endpoint.address, token_file=token)
         async with connect_nats(server.endpoint) as conductor, connect_nats(endpoint) as coder:
             yield Scene(server, conductor, coder, await open_nats_store(conductor), Path(token).read_text())
 

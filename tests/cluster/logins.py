@@ -11,13 +11,13 @@ from nats.js.client import JetStreamContext
 
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.server import NatsServer
 from septet.cluster.users import Users
 from septet.errors import SeptetError
 
 
-async def refused(endpoint: Endpoint) -> SeptetError:
+async def refused(endpoint: NatsEndpoint) -> SeptetError:
     with pytest.raises(SeptetError) as caught:
         async with connect_nats(endpoint):
             pass
@@ -32,7 +32,7 @@ def log_of(folder: Path) -> str:
 async def as_member(server: NatsServer, folder: Path, role: str) -> AsyncGenerator[Connection]:
     """A connection with the token that opens this role and no other."""
     token = Users(folder).token_file(role)
-    async with connect_nats(Endpoint(address=server.endpoint.address, token_file=str(token))) as client:
+    async with connect_nats(NatsEndpoint(address=server.endpoint.address, token_file=str(token))) as client:
         yield client
 
 

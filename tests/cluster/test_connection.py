@@ -15,7 +15,7 @@ from cluster.logins import refused
 
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.server import NatsServer, ServerConfig, serve
 from septet.cluster.users import Users
 from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
@@ -56,12 +56,14 @@ async def test_another_address_speaks_tls_to_who_trusts_the_certificate(
     async with encrypted(folder, papers) as server:
         assert server.address.startswith(f"tls://{OTHER}:")
         token = Users(folder).token_file("coder").read_text()
-        async with connect_nats(Endpoint(address=server.address, token=token, ca_file=papers[2])) as client:
+        async with connect_nats(
+            NatsEndpoint(address=server.address, token=token, ca_file=papers[2])
+        ) as client:
             assert client.is_connected
         async with connect_nats(server.endpoint) as client:  # the host itself knows its certificate
             assert client.is_connected
-        stranger = await refused(Endpoint(address=server.address, token=token))
-        wrong = await refused(Endpoint(address=server.address, token="coder:guess", ca_file=papers[2]))
+        stranger = await refused(NatsEndpoint(address=server.address, token=token))
+        wrong = await refused(NatsEndpoint(address=server.address, token="coder:guess", ca_file=papers[2]))
 
     assert isinstance(stranger, BadConfig)
     assert "certificate" in str(stranger)
@@ -74,7 +76,7 @@ async def test_what_goes_over_the_wire_cannot_be_read(tmp_path: Path, papers: tu
         port = listener.extra(SocketAttribute.local_port)
         async with listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, partial(tap, server.address, seen))
-            endpoint = Endpoint(address=f"tls://{OTHER}:{port}", token=server.token, ca_file=papers[2])
+            endpoint = NatsEndpoint(address=f"tls://{OTHER}:{port}", token=server.token, ca_file=papers[2])
             async with connect_nats(endpoint) as client:
                 await client.publish("septet.bus.x", b"the plan is secret")
                 await client.flush()
@@ -113,7 +115,9 @@ async def test_the_token_is_not_told_to_a_server_that_gives_up_tls(
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, partial(plain_server, heard))
         errors.append(
-            await refused(Endpoint(address=f"tls://127.0.0.1:{port}", token="a:secret", ca_file=papers[2]))
+            await refused(
+                NatsEndpoint(address=f"tls://127.0.0.1:{port}", token="a:secret", ca_file=papers[2])
+            )
         )
         tasks.cancel_scope.cancel()
 
@@ -165,7 +169,7 @@ async def test_a_server_that_never_ends_the_handshake_is_given_up(papers: tuple[
     errors: list[SeptetError] = []
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(SocketAttribute.local_port)
-    endpoint = Endpoint(address=f"tls://127.0.0.1:{port}", token="a:secret", ca_file=papers[2])
+    endpoint = NatsEndpoint(address=f"tls://127.0.0.1:{port}", token="a:secret", ca_file=papers[2])
     with anyio.fail_after(60):
         async with listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, mute_server)
@@ -192,7 +196,7 @@ async def test_a_handshake_that_is_broken_off_does_not_hold_up_a_client_that_rec
     async with encrypted(tmp_path / "host", papers) as server:
         bridge, listener = Bridge(server.address), await anyio.create_tcp_listener(local_host=OTHER)
         port = listener.extra(SocketAttribute.local_port)
-        endpoint = Endpoint(address=f"tls://{OTHER}:{port}", token=server.token, ca_file=papers[2])
+        endpoint = NatsEndpoint(address=f"tls://{OTHER}:{port}", token=server.token, ca_file=papers[2])
         with anyio.fail_after(60):
             async with listener, anyio.create_task_group() as tasks:
                 tasks.start_soon(listener.serve, bridge.carry)
@@ -228,7 +232,7 @@ async def test_only_tls_13_is_spoken(tmp_path: Path, papers: tuple[str, str, str
 
 
 async def test_an_address_of_another_machine_is_not_talked_to_in_the_clear() -> None:
-    error = await refused(Endpoint(address="nats://192.0.2.1:4222", token="a:b"))
+    error = await refused(NatsEndpoint(address="nats://192.0.2.1:4222", token="a:b"))
 
     assert isinstance(error, BadUsage)
     assert "sent unencrypted" in str(error)

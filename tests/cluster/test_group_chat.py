@@ -18,7 +18,7 @@ from anyio.abc import Process
 from cluster.test_replicas import free_ports
 
 from septet.cluster.connection import connect_nats
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.store import open_nats_store
 from septet.domain.events import ChatEnded, Event, ModelAnswered, TurnOpened
 from septet.domain.presence import GONE_AFTER
@@ -142,7 +142,7 @@ def served(address: str) -> set[str]:
     return {role for one in people if one["silent"] < GONE_AFTER for role in one["presence"].get("roles", [])}
 
 
-async def transcript(endpoint: Endpoint, chat: str) -> list[Event]:
+async def transcript(endpoint: NatsEndpoint, chat: str) -> list[Event]:
     events: list[Event] = []
     async with connect_nats(endpoint, wait=60) as client:
         async for recorded in (await open_nats_store(client)).watch(chat):
@@ -157,7 +157,7 @@ async def test_each_process_is_killed_once_and_the_transcript_is_complete_and_in
     tmp_path: Path,
 ) -> None:
     port = prepare(tmp_path)
-    endpoint = Endpoint(
+    endpoint = NatsEndpoint(
         address=f"nats://127.0.0.1:{port}", token_file=str(tmp_path / "home" / "host" / "token")
     )
     thinker = Thinker()

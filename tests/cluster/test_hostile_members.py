@@ -22,9 +22,9 @@ from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import open_listener, unfinished_chats
 from septet.cluster.presence import announce_presence, list_participants
 from septet.cluster.server import ServerConfig, serve
-from septet.cluster.status import host_status
+from septet.cluster.status import fetch_host_status
 from septet.cluster.store import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, open_nats_store
-from septet.cluster.stream import chat_subjects, message_of, subject_of
+from septet.cluster.stream import chat_subjects, message_number, subject_of
 from septet.cluster.users import BLOB_STREAM
 from septet.domain.events import (
     ChatEnded,
@@ -113,7 +113,7 @@ async def test_a_member_that_stores_the_end_of_a_chat_finishes_nothing(tmp_path:
         await forge(scene.coder, lie, line(lie))
 
         (listed,) = await ChatCache(scene.store).summaries()
-        (told,) = (await host_status(scene.server.endpoint)).chats
+        (told,) = (await fetch_host_status(scene.server.endpoint)).chats
 
     assert listed.phase == "claimed"
     assert listed.status == told.status == "claimed by coder, not proven (it was the planner's turn)"
@@ -179,7 +179,7 @@ async def check_the_rest(scene: Scene) -> None:
         assert "clock" in [head.chat for head in await store.chats()]
     assert "clock" in [one.chat for one in await ChatCache(scene.store).summaries()]
     assert [hit.chat for hit in await SearchIndex(scene.store).find("clock")] == ["clock"]
-    found = await host_status(scene.server.endpoint)
+    found = await fetch_host_status(scene.server.endpoint)
     assert "clock" in [one.chat for one in found.chats]
     last = (await scene.store.read("clock"))[-1]
     await scene.store.append("clock", TURN, after=last.seq)
@@ -201,7 +201,7 @@ async def test_a_spoiled_chat_is_shown_as_what_it_is(tmp_path: Path) -> None:
         await forge(scene.coder, TURN, b"{}")
 
         (listed,) = await ChatCache(scene.store).summaries()
-        (told,) = (await host_status(scene.server.endpoint)).chats
+        (told,) = (await fetch_host_status(scene.server.endpoint)).chats
         with pytest.raises(LogDamaged):
             await scene.store.read("victim")
 
@@ -230,7 +230,8 @@ async def test_a_writer_cannot_name_two_events_that_it_follows(tmp_path: Path) -
         first = await begin(scene, "victim")
         (hidden,) = await scene.store.append("victim", PersonSpoke(text="stop that"), after=None)
         headers = b"".join(
-            b"%s: %d\r\n" % (EXPECTED_SEQUENCE.encode(), message_of(seq)) for seq in (hidden.seq, first.seq)
+            b"%s: %d\r\n" % (EXPECTED_SEQUENCE.encode(), message_number(seq))
+            for seq in (hidden.seq, first.seq)
         )
         headers = b"%s: %s\r\n" % (EXPECTED_SUBJECT.encode(), chat_subjects("victim").encode()) + headers
         told: list[Msg] = []

@@ -19,7 +19,7 @@ from cluster.test_replicas import free_ports
 
 from septet.cluster.endpoint import ConnectOptions, endpoint_of
 from septet.cluster.server import find_binary
-from septet.cluster.status import host_status
+from septet.cluster.status import fetch_host_status
 from septet.domain.presence import Participant
 
 TALK = f"scripted:{SCRIPTS / 'talk.yaml'}"
@@ -64,7 +64,7 @@ def part(home: Path, *words: str) -> Generator[Part]:
 
 def people(home: Path) -> list[Participant]:
     """Who is there, as `septet host status` would tell."""
-    found = anyio.run(host_status, endpoint_of(ConnectOptions(store=home / "host")))
+    found = anyio.run(fetch_host_status, endpoint_of(ConnectOptions(store=home / "host")))
     return [one for one in found.people if one.is_present]
 
 

@@ -10,7 +10,7 @@ from septet.cluster.connection import connect_nats
 from septet.cluster.member import Member, PendingTurn, take_turns
 from septet.cluster.server import NatsServer
 from septet.cluster.store import open_nats_store
-from septet.cluster.turns import ENCODER, ORDER_SUBJECT, Order
+from septet.cluster.turns import ENCODER, ORDER_SUBJECT, TurnOrder
 from septet.domain.events import Event, ModelAnswered, TurnOpened
 from septet.domain.messages import Answer
 from septet.domain.reduce import fold
@@ -95,7 +95,7 @@ async def test_a_turn_that_is_ordered_again_and_again_is_taken_once(server: Nats
         async def insist() -> None:
             async for recorded in store.watch("essay"):
                 if isinstance(recorded.event, TurnOpened):
-                    order = Order(chat="essay", opened=recorded.seq)
+                    order = TurnOrder(chat="essay", opened=recorded.seq)
                     for _ in range(3):
                         await client.publish(f"{ORDER_SUBJECT}.{recorded.event.role}", ENCODER.encode(order))
 

@@ -8,7 +8,7 @@ from cluster.serving import served_client
 
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.presence import (
     PresenceBeacon,
     announce_presence,
@@ -55,7 +55,7 @@ async def test_a_member_may_sign_for_itself(tmp_path: Path) -> None:
     ):
         await create_presence_stream(client)
         file = str(Users(tmp_path).token_file("coder"))
-        async with connect_nats(Endpoint(address=server.endpoint.address, token_file=file)) as member:
+        async with connect_nats(NatsEndpoint(address=server.endpoint.address, token_file=file)) as member:
             await PresenceBeacon(member, "member", "ada", ("coder",)).publish()
             await member.flush()
             assert member.permission_errors == []

@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from nats.js.manager import JetStreamManager
 
 from septet.cluster.connection import connect_nats
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.server import find_binary
 from septet.cluster.store import NatsStore, open_nats_store
 from septet.cluster.stream import STREAM
@@ -125,7 +125,7 @@ async def replicated_store(client: Client) -> NatsStore:
 
 
 async def test_three_kills_of_the_leader_lose_nothing(trio: Trio) -> None:
-    endpoint = Endpoint(address=f"nats://127.0.0.1:{trio.ports[0]}")
+    endpoint = NatsEndpoint(address=f"nats://127.0.0.1:{trio.ports[0]}")
     logs: dict[str, list[Recorded]] = {f"chat-{number}": [] for number in range(6)}
     enough = anyio.Event()
     async with connect_nats(endpoint, wait=30) as client:

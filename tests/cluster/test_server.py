@@ -11,7 +11,7 @@ import pytest
 from anyio.abc import ByteStream, SocketAttribute
 
 from septet.cluster.connection import connect_nats
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.server import ServerConfig, serve
 from septet.errors import BadConfig, BadUsage, SeptetError, Unreachable
 
@@ -26,14 +26,14 @@ async def failing(plan: ServerConfig) -> SeptetError:
     return caught.value
 
 
-async def refused(endpoint: Endpoint) -> SeptetError:
+async def refused(endpoint: NatsEndpoint) -> SeptetError:
     with pytest.raises(SeptetError) as caught:
         async with connect_nats(endpoint):
             pass
     return caught.value
 
 
-def port_of(endpoint: Endpoint) -> int:
+def port_of(endpoint: NatsEndpoint) -> int:
     return int(endpoint.address.rsplit(":", 1)[1])
 
 
@@ -42,7 +42,7 @@ async def test_only_the_token_opens_the_server(tmp_path: Path) -> None:
         async with connect_nats(server.endpoint) as client:
             assert client.is_connected
         for token in ("", "guess"):
-            error = await refused(Endpoint(address=server.endpoint.address, token=token))
+            error = await refused(NatsEndpoint(address=server.endpoint.address, token=token))
             assert isinstance(error, BadConfig)
             assert "refused the token" in str(error)
 
@@ -106,14 +106,14 @@ async def test_the_server_is_gone_afterwards(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["", "here", "http://127.0.0.1:1", "nats://", "nats://a b:1"])
 async def test_what_is_no_address_is_named(address: str) -> None:
-    error = await refused(Endpoint(address=address))
+    error = await refused(NatsEndpoint(address=address))
 
     assert isinstance(error, BadConfig)
     assert "is not the address of a server" in str(error)
 
 
 async def test_an_address_with_a_secret_is_shown_without_it() -> None:
-    error = await refused(Endpoint(address="nats://secret@127.0.0.1:1"))
+    error = await refused(NatsEndpoint(address="nats://secret@127.0.0.1:1"))
 
     assert isinstance(error, Unreachable)
     assert "secret" not in str(error)
@@ -137,7 +137,7 @@ async def test_a_server_that_is_too_old_is_refused_at_connect(version: str) -> N
     errors: list[SeptetError] = []
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, partial(pretend, version))
-        errors.append(await refused(Endpoint(address=f"nats://127.0.0.1:{port}")))
+        errors.append(await refused(NatsEndpoint(address=f"nats://127.0.0.1:{port}")))
         tasks.cancel_scope.cancel()
 
     assert isinstance(errors[0], BadConfig)

@@ -13,7 +13,7 @@ from nats.aio.msg import Msg
 from septet.cluster.connection import connect_nats
 from septet.cluster.server import NatsServer, ServerConfig, serve
 from septet.cluster.store import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, NatsStore, open_nats_store
-from septet.cluster.stream import STORED, message_of, subject_of
+from septet.cluster.stream import STORED, message_number, subject_of
 from septet.domain.codec import encode
 from septet.domain.events import Event, PersonSpoke, Recorded, ReviewGiven, TurnOpened
 from septet.errors import Conflict, LogDamaged, StoreFailed
@@ -161,7 +161,7 @@ async def test_a_writer_cannot_hide_what_others_wrote(tmp_path: Path) -> None:
         subject = subject_of("clock", [turn("coder")], fenced=True)
         await here.subscribe(f"{STORED}.>", cb=hear)  # pyright: ignore[reportUnknownMemberType]  # the client's types are partial
         await here.flush()
-        headers = {EXPECTED_SUBJECT: subject, EXPECTED_SEQUENCE: str(message_of(first.seq))}
+        headers = {EXPECTED_SUBJECT: subject, EXPECTED_SEQUENCE: str(message_number(first.seq))}
         forged = encode(Recorded(chat="clock", seq=0, at=hidden.at, event=turn("coder")))
         await there.request(subject, forged, headers=headers)
         last = await anext(aiter(store.watch("clock", hidden.seq)))

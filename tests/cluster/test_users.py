@@ -11,7 +11,7 @@ from nats.js.client import JetStreamContext
 from polling import poll
 
 from septet.cluster.connection import connect_nats
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.server import ServerConfig, add_user, remove_user, serve
 from septet.cluster.users import MOVE_EVENTS, OWN_EVENTS, ROLE_EVENTS
 from septet.domain.codec import KINDS
@@ -136,7 +136,7 @@ async def test_even_the_conductor_cannot_take_anything_out_of_the_log(tmp_path: 
 async def test_wrong_tokens_are_refused_and_logged(tmp_path: Path) -> None:
     async with serve(ServerConfig(folder=tmp_path, roles={"coder": ()})) as server:
         for token in ("coder:guess", "nobody:guess", "guess", ""):
-            error = await refused(Endpoint(address=server.endpoint.address, token=token))
+            error = await refused(NatsEndpoint(address=server.endpoint.address, token=token))
             assert isinstance(error, BadConfig)
             assert "refused the token" in str(error)
 
@@ -175,7 +175,7 @@ async def test_a_token_file_that_is_written_later_is_read_then(tmp_path: Path) -
         async with serve(ServerConfig(folder=tmp_path / "probe")) as probe:
             port = int(probe.endpoint.address.rsplit(":", 1)[1])
         folder = tmp_path / "host"
-        endpoint = Endpoint(address=f"nats://127.0.0.1:{port}", token_file=str(folder / "token"))
+        endpoint = NatsEndpoint(address=f"nats://127.0.0.1:{port}", token_file=str(folder / "token"))
         connected = anyio.Event()
 
         async def join() -> None:
@@ -191,7 +191,7 @@ async def test_a_token_file_that_is_written_later_is_read_then(tmp_path: Path) -
 async def test_who_is_invited_while_the_server_runs_may_come_in_at_once(tmp_path: Path) -> None:
     async with serve(ServerConfig(folder=tmp_path)) as server:
         token = add_user(tmp_path, "laptop", ["coder", "runner"]).token
-        endpoint = Endpoint(address=server.endpoint.address, token=token)
+        endpoint = NatsEndpoint(address=server.endpoint.address, token=token)
         await until(endpoint, None)
         remove_user(tmp_path, "laptop")
         await until(endpoint, BadConfig)
@@ -210,7 +210,7 @@ async def test_who_is_dismissed_while_connected_is_told_why(
     caplog.handler.addFilter(hear)
     async with serve(ServerConfig(folder=tmp_path)) as server:
         token = add_user(tmp_path, "laptop", ["coder"]).token
-        endpoint = Endpoint(address=server.endpoint.address, token=token)
+        endpoint = NatsEndpoint(address=server.endpoint.address, token=token)
         await until(endpoint, None)
         async with connect_nats(endpoint):
             remove_user(tmp_path, "laptop")
@@ -218,7 +218,7 @@ async def test_who_is_dismissed_while_connected_is_told_why(
                 await told.wait()
 
 
-async def until(endpoint: Endpoint, outcome: type[SeptetError] | None) -> None:
+async def until(endpoint: NatsEndpoint, outcome: type[SeptetError] | None) -> None:
     """Tries to come in until that comes of it: the server reads its list of users in its own time."""
 
     async def is_reached() -> bool:
@@ -227,7 +227,7 @@ async def until(endpoint: Endpoint, outcome: type[SeptetError] | None) -> None:
     await poll(is_reached, PATIENCE)
 
 
-async def tried(endpoint: Endpoint) -> SeptetError | None:
+async def tried(endpoint: NatsEndpoint) -> SeptetError | None:
     try:
         async with connect_nats(endpoint):
             return None

@@ -9,7 +9,7 @@ from nats.aio.client import Client
 
 from septet.cluster.connection import connect_nats
 from septet.cluster.deployment import perform_with_remote_members
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.hosts import create_streams
 from septet.cluster.server import ServerConfig, serve
 from septet.cluster.store import NatsStore, open_nats_store
@@ -49,7 +49,7 @@ async def test_words_between_an_answer_and_the_next_turn(tmp_path: Path, words: 
             await create_streams(client)
             store, endpoint = (
                 await open_nats_store(client),
-                Endpoint(address=server.endpoint.address, token=token),
+                NatsEndpoint(address=server.endpoint.address, token=token),
             )
             async with (
                 connect_nats(endpoint) as one,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.citations import ScriptOutput, Source, numbers, trace_numbers
+from septet.domain.citations import ScriptOutput, Source, separate_numbers, trace_numbers
 
 OUTPUTS = [
     ScriptOutput(script="a.py", text="rows: 9500\nrate 3.140 %\n"),
@@ -23,7 +23,7 @@ OUTPUTS = [
     ],
 )
 def test_numbers_stand_alone(text: str, found: list[str]) -> None:
-    assert numbers(text) == found
+    assert separate_numbers(text) == found
 
 
 def test_each_number_gets_its_script_and_line() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.domain.pytest_report import TestCase, TestReport, one_case, parse_report, read_report
+from septet.domain.pytest_report import TestCase, TestReport, one_case, parse_pytest_report, parse_report
 from septet.domain.runs import RunResult
 
 OUTPUT = """\
@@ -81,7 +81,7 @@ def test_a_target_covers_a_file_a_class_and_parametrised_cases() -> None:
     ],
 )
 def test_the_worse_of_what_was_raised_and_what_was_reported_decides(facts: Facts, outcome: str) -> None:
-    report = read_report(lines({"type": "item", "id": "t"}, facts, END), NONCE)
+    report = parse_pytest_report(lines({"type": "item", "id": "t"}, facts, END), NONCE)
     assert [case.outcome for case in report.cases] == [outcome]
     assert report.complete
 
@@ -93,7 +93,7 @@ def test_the_worst_phase_decides_and_the_times_add_up() -> None:
         phase("t", "teardown", "failed", "failed"),
         END,
     )
-    assert read_report(told, NONCE).cases == (
+    assert parse_pytest_report(told, NONCE).cases == (
         TestCase(id="t", outcome="error", phase="teardown", seconds=0.75),
     )
 
@@ -103,7 +103,7 @@ WHOLE = lines({"type": "item", "id": "a"}, phase("a"), {"type": "item", "id": "b
 
 @given(st.integers(min_value=0, max_value=len(WHOLE) - 1))
 def test_a_report_that_was_cut_anywhere_is_not_complete_and_says_nothing_more(at: int) -> None:
-    report = read_report(WHOLE[:at], NONCE)
+    report = parse_pytest_report(WHOLE[:at], NONCE)
     assert not report.complete
     assert set(report.passed) <= {"a", "b"}
 
@@ -111,7 +111,7 @@ def test_a_report_that_was_cut_anywhere_is_not_complete_and_says_nothing_more(at
 @given(st.integers(min_value=0, max_value=4), st.binary(min_size=1, max_size=40))
 def test_whatever_is_written_between_two_lines_spoils_the_report(at: int, junk: bytes) -> None:
     before, after = WHOLE.splitlines(keepends=True)[:at], WHOLE.splitlines(keepends=True)[at:]
-    report = read_report(b"".join([*before, junk, *after]), NONCE)
+    report = parse_pytest_report(b"".join([*before, junk, *after]), NONCE)
     assert not report.complete
     assert set(report.passed) <= {"a", "b"}
 
@@ -128,12 +128,12 @@ def test_whatever_is_written_between_two_lines_spoils_the_report(at: int, junk: 
     ],
 )
 def test_what_does_not_come_from_our_part_of_pytest_is_no_report(told: bytes) -> None:
-    assert not read_report(told, NONCE).complete
+    assert not parse_pytest_report(told, NONCE).complete
 
 
 def test_hooks_are_named_once() -> None:
     hook: Facts = {"type": "hook", "name": "pytest_pyfunc_call", "where": "conftest.py"}
-    report = read_report(lines(hook, hook, END), NONCE)
+    report = parse_pytest_report(lines(hook, hook, END), NONCE)
     assert report.hooks == ("conftest.py: pytest_pyfunc_call",)
     assert (report.complete, report.trustworthy) == (True, False)
 

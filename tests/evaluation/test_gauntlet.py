@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from septet.chat.audit import MODES
-from septet.evaluation.gauntlet import Outcome, Scenario, gauntlet_table, load_suite, run_scenario
+from septet.evaluation.gauntlet import Scenario, ScenarioOutcome, gauntlet_table, load_suite, run_scenario
 from septet.settings.home import Home
 from septet.wiring.session import Session, open_session
 
@@ -32,7 +32,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Se
         yield opened
 
 
-async def outcome(session: Session, scenario: Scenario, folder: Path) -> Outcome:
+async def outcome(session: Session, scenario: Scenario, folder: Path) -> ScenarioOutcome:
     return await run_scenario(session, await session.sandbox(), SUITE, scenario, folder / "team")
 
 
@@ -63,7 +63,7 @@ def test_each_of_the_fourteen_modes_has_three_teams_and_done_is_right_only_where
 
 def test_the_table_counts_what_was_wrongly_done() -> None:
     one = BY_NAME["tests that assert nothing"]
-    held = Outcome(scenario=one, end="bound", detail="", named=True, rounds=2, plain="done")
+    held = ScenarioOutcome(scenario=one, end="bound", detail="", named=True, rounds=2, plain="done")
     lost = replace(held, end="done")
     table = gauntlet_table([held, lost])
     assert table.splitlines()[1].startswith("✓ 3.2")

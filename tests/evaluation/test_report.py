@@ -5,11 +5,11 @@ import pytest
 from septet.evaluation.report import (
     Mode,
     TaskResult,
+    build_eval_report,
     compare,
     compare_with,
     interval,
     report_html,
-    report_of,
     report_text,
     sign_test,
 )
@@ -40,7 +40,7 @@ RESULTS = [
 
 
 def test_wrongly_done_and_wrongly_given_up_are_counted() -> None:
-    report = report_of("s", "m", "t", RESULTS, 1.0)
+    report = build_eval_report("s", "m", "t", RESULTS, 1.0)
     team = report.modes["team"]
     assert (team.tasks, team.passed, team.done, team.wrongly_done, team.wrongly_given_up) == (3, 2, 2, 1, 1)
     assert (team.calls, team.tokens, team.replies, team.unreadable) == (6, 30, 6, {"no code": 1})
@@ -80,7 +80,7 @@ def test_results_are_compared_task_by_task_with_earlier_ones() -> None:
 
 def test_a_page_shows_every_task_and_nothing_of_it_acts() -> None:
     hostile = result("<script>x</script>", "team", False, "done")
-    page = report_html(report_of("s", "m", "t", [*RESULTS, hostile], 1.0), [*RESULTS, hostile])
+    page = report_html(build_eval_report("s", "m", "t", [*RESULTS, hostile], 1.0), [*RESULTS, hostile])
     assert "<script" not in page
     assert page.count("<tr><td>") == len(RESULTS) + 1
     assert page.count("<rect") == 2

@@ -10,7 +10,7 @@ import pytest
 
 from septet.errors import BadUsage
 from septet.evaluation.runs import judged_files
-from septet.evaluation.suites import EvalTask, read_suite, sample
+from septet.evaluation.suites import EvalTask, read_suite, sample_tasks
 
 
 def passes(task: EvalTask, program: str) -> bool:
@@ -205,9 +205,9 @@ def test_what_is_no_suite_is_said_with_its_line(tmp_path: Path, text: str) -> No
 
 def test_the_same_seed_chooses_the_same_tasks() -> None:
     tasks = read_suite("small")
-    assert sample(tasks, 4, 7) == sample(tasks, 4, 7)
-    assert sample(tasks, 4, 7) != sample(tasks, 4, 8)
-    assert sample(tasks, None, 7) == sample(tasks, 99, 1) == tasks
+    assert sample_tasks(tasks, 4, 7) == sample_tasks(tasks, 4, 7)
+    assert sample_tasks(tasks, 4, 7) != sample_tasks(tasks, 4, 8)
+    assert sample_tasks(tasks, None, 7) == sample_tasks(tasks, 99, 1) == tasks
 
 
 def test_tests_and_settings_of_the_result_do_not_judge_it() -> None:

@@ -11,7 +11,7 @@ from models.asking import ask, question
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig, NoModel, SeptetError
 from septet.models.providers.openai_compatible import ollama_address
-from septet.models.providers.provider import Endpoint, Provider, ProviderSettings
+from septet.models.providers.provider import ModelEndpoint, Provider, ProviderSettings
 from septet.models.table import PROVIDERS, resolve
 from septet.settings.home import Home
 from septet.wiring.models import Models, adapt_to_model
@@ -29,37 +29,39 @@ def around(**variables: str) -> ProviderSettings:
     return ProviderSettings(environment=variables)
 
 
-CASES: list[tuple[str, dict[str, str], Endpoint]] = [
-    ("openai/gpt", KEYS, Endpoint(url="https://api.openai.com/v1", model="gpt", key="sk-o")),
+CASES: list[tuple[str, dict[str, str], ModelEndpoint]] = [
+    ("openai/gpt", KEYS, ModelEndpoint(url="https://api.openai.com/v1", model="gpt", key="sk-o")),
     (
         "openai/gpt",
         {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1/"},
-        Endpoint(url="http://127.0.0.1:9/v1", model="gpt"),
+        ModelEndpoint(url="http://127.0.0.1:9/v1", model="gpt"),
     ),
     (
         "anthropic/claude",
         KEYS,
-        Endpoint(url="https://api.anthropic.com", model="claude", key="sk-a"),
+        ModelEndpoint(url="https://api.anthropic.com", model="claude", key="sk-a"),
     ),
     (
         "azure/mine",
         KEYS,
-        Endpoint(url="https://me.openai.azure.com", model="mine", key="sk-z", version="2025-01-01"),
+        ModelEndpoint(url="https://me.openai.azure.com", model="mine", key="sk-z", version="2025-01-01"),
     ),
     (
         "azure/mine",
         {"AZURE_OPENAI_ENDPOINT": "https://x", "AZURE_OPENAI_AD_TOKEN": "t"},
-        Endpoint(url="https://x", model="mine", token="t"),
+        ModelEndpoint(url="https://x", model="mine", token="t"),
     ),
-    ("ollama/qwen2.5:7b", {}, Endpoint(url="http://127.0.0.1:11434/v1", model="qwen2.5:7b")),
-    ("url:http://h:1/v1#a/b", {}, Endpoint(url="http://h:1/v1", model="a/b")),
-    ("http://h:1/v1#a/b", {}, Endpoint(url="http://h:1/v1", model="a/b")),
-    ("local/qwen2.5-coder-1.5b", {}, Endpoint(model="qwen2.5-coder-1.5b")),
+    ("ollama/qwen2.5:7b", {}, ModelEndpoint(url="http://127.0.0.1:11434/v1", model="qwen2.5:7b")),
+    ("url:http://h:1/v1#a/b", {}, ModelEndpoint(url="http://h:1/v1", model="a/b")),
+    ("http://h:1/v1#a/b", {}, ModelEndpoint(url="http://h:1/v1", model="a/b")),
+    ("local/qwen2.5-coder-1.5b", {}, ModelEndpoint(model="qwen2.5-coder-1.5b")),
 ]
 
 
 @pytest.mark.parametrize(("name", "variables", "expected"), CASES)
-def test_a_name_stands_for_its_endpoint(name: str, variables: dict[str, str], expected: Endpoint) -> None:
+def test_a_name_stands_for_its_endpoint(
+    name: str, variables: dict[str, str], expected: ModelEndpoint
+) -> None:
     assert resolve(name, around(**variables)) == expected
 
 

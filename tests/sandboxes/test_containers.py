@@ -9,7 +9,7 @@ import pytest
 
 from septet.domain.runs import Job, Limits
 from septet.errors import NoSandbox, SandboxFailed
-from septet.sandboxes.rungs.containers import IMAGE, Container, profile
+from septet.sandboxes.rungs.containers import IMAGE, Container, seccomp_profile
 
 pytestmark = pytest.mark.anyio
 
@@ -124,7 +124,7 @@ def test_an_engine_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_profile_refuses_what_the_filter_refuses() -> None:
-    rules = json.loads(profile())["syscalls"]
+    rules = json.loads(seccomp_profile())["syscalls"]
     named = {name for rule in rules if not rule["args"] for name in rule["names"]}
     assert {"ptrace", "mount", "bpf", "unshare", "setns", "io_uring_setup", "clone3", "keyctl"} <= named
     assert {"socket", "clone", "ioctl", "chmod", "openat"} <= {

@@ -12,7 +12,7 @@ from septet.sandboxes import ladder
 from septet.sandboxes.ladder import RUNGS, SelfCheck, check_runs, choose_sandbox, list_rungs, self_check
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 from septet.sandboxes.rungs.landlock import Landlock
-from septet.sandboxes.rungs.seatbelt import profile
+from septet.sandboxes.rungs.seatbelt import seatbelt_profile
 from septet.sandboxes.rungs.unsafe import UnsafeLocal
 
 pytestmark = pytest.mark.anyio
@@ -130,7 +130,7 @@ async def test_every_rung_is_reported_with_its_trouble() -> None:
 
 
 def test_a_profile_of_macos_quotes_what_it_allows() -> None:
-    rules = profile(["/usr"], ['/project "here"'], ["/project/.git"])
+    rules = seatbelt_profile(["/usr"], ['/project "here"'], ["/project/.git"])
     assert '(allow file-read* (subpath "/usr"))' in rules
     assert r'(subpath "/project \"here\"")' in rules
     assert rules.endswith('(deny file-write* (subpath "/project/.git"))\n'), "the last rule that fits decides"

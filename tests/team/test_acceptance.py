@@ -15,7 +15,7 @@ from septet.domain.plans import (
     parse_plan,
     plan_text,
 )
-from septet.team.acceptance import example_driver, is_as_wanted, outcome_of, outcome_text
+from septet.team.acceptance import call_outcome, example_driver, is_as_wanted, outcome_text
 
 PROGRAM = """
 import math
@@ -40,7 +40,7 @@ def outcome(folder: Path, call: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", example_driver(call)], cwd=folder, capture_output=True, text=True, check=False
     )
-    return outcome_of(done.stdout)
+    return call_outcome(done.stdout)
 
 
 @pytest.mark.parametrize(

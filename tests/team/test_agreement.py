@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.team.agreement import Outcomes, believed_votes, choose, open_question
+from septet.team.agreement import Outcomes, believed_votes, choose, rival_question
 
 NEAR = [True, True, False]
 
@@ -69,10 +69,10 @@ def test_the_question_is_where_the_chosen_and_its_strongest_rival_differ() -> No
     choice = choose(programs, NEAR)
     assert choice is not None
     assert (
-        open_question(["f(1)", "f([])", "f(2)"], programs, choice, NEAR)
+        rival_question(["f(1)", "f([])", "f(2)"], programs, choice, NEAR)
         == "f([]) gives 0 here and None elsewhere"
     )
-    assert open_question(["f(1)", "f([])", "f(2)"], programs[:1], choice, NEAR) == ""
+    assert rival_question(["f(1)", "f([])", "f(2)"], programs[:1], choice, NEAR) == ""
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -17,7 +17,7 @@ from septet.domain.events import (
 )
 from septet.domain.plans import CommandSucceeds, Judged, Plan, Refusal, plan_digest
 from septet.domain.teams import Budget, RoleSpec
-from septet.team.challenges import amendment_refusal, read_challenge, read_decision
+from septet.team.challenges import amendment_refusal, parse_challenge_decision, read_challenge
 from septet.team.floor import End, Move, Speak
 from septet.ways.iterate.briefing import briefing
 from septet.ways.table import floor_for
@@ -67,9 +67,9 @@ def test_the_planner_decides_and_is_told_what_the_coder_says() -> None:
     state = chat([*CHALLENGED, TurnOpened(speaker="planner")])
     told = briefing(RoleSpec(name="planner", role="planner"), state, {})[1].text
     assert "the coder says that it is wrong, 2 + 3 is not 6, instead => 5" in told
-    assert read_decision(state, "planner", "P2: check stands, because the goal says 6") == STANDS
-    assert read_decision(state, "planner", "P1: check stands, because of that") is None
-    wrong = read_decision(state, "planner", "P2: check wrong, because of a slip")
+    assert parse_challenge_decision(state, "planner", "P2: check stands, because the goal says 6") == STANDS
+    assert parse_challenge_decision(state, "planner", "P1: check stands, because of that") is None
+    wrong = parse_challenge_decision(state, "planner", "P2: check wrong, because of a slip")
     assert wrong == ChallengeDecided(by="planner", item="P2", stands=False, reason="of a slip")
 
 

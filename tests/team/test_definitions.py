@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.ways.pair.briefing import definitions
+from septet.ways.pair.briefing import merge_definitions
 
 FIRST = '''
 import os
@@ -20,7 +20,7 @@ class Clock:
 
 
 def test_functions_classes_and_constants_are_named() -> None:
-    assert definitions([FIRST]) == [
+    assert merge_definitions([FIRST]) == [
         "RATE = 0.5",
         "def add(a: int, b=2, *rest) -> int: The sum.",
         "class Clock: hands, wait",
@@ -28,9 +28,9 @@ def test_functions_classes_and_constants_are_named() -> None:
 
 
 def test_the_newest_of_a_name_counts_and_what_does_not_parse_is_passed_over() -> None:
-    assert definitions(["x = 1\ny: int = 2", "def (", "x = 3"]) == ["y: int = 2", "x = 3"]
+    assert merge_definitions(["x = 1\ny: int = 2", "def (", "x = 3"]) == ["y: int = 2", "x = 3"]
 
 
 @given(st.lists(st.text()))
 def test_any_text_gets_an_answer(sources: list[str]) -> None:
-    assert all(len(line) <= 160 for line in definitions(sources))
+    assert all(len(line) <= 160 for line in merge_definitions(sources))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scenarios.folders.chats import fill
 
-from septet.team.suite_runners import read_report, reporting_command, script_of_package
+from septet.team.suite_runners import parse_suite_output, reporting_command, script_of_package
 
 JEST = (
     '> jest --json\n\n{"success":false,"testResults":[{"name":"/w/test/a.test.js","status":"failed","message":"",'
@@ -78,10 +78,10 @@ READ = {
 @pytest.mark.parametrize("name", READ)
 def test_a_runners_report_is_read(name: str) -> None:
     command, script, output, wanted = READ[name]
-    report = read_report(command, script, output, "/w")
+    report = parse_suite_output(command, script, output, "/w")
     assert report is not None
     assert {case.id: case.outcome for case in report.cases} == wanted
-    assert read_report(command, script, "it broke\n{ not json\n", "/w") is None
+    assert parse_suite_output(command, script, "it broke\n{ not json\n", "/w") is None
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_node_says_which_file_a_test_is_in(tmp_path: Path) -> None:
     fill(tmp_path, {"test/a.test.js": TESTS, "test/b.test.js": "syntax error("})
     command = reporting_command("node --test test/", "")
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
-    report = read_report("node --test test/", "", done.stdout, str(tmp_path))
+    report = parse_suite_output("node --test test/", "", done.stdout, str(tmp_path))
     assert report is not None, done.stdout + done.stderr
     assert {case.id: case.outcome for case in report.cases} == {
         "test/a.test.js::adds": "passed",

@@ -9,7 +9,7 @@ import pytest
 from tools.projects import FolderContext
 
 from septet.domain.plans import Refusal
-from septet.tools.reading import MOST_SHOWN, definitions, reading_tools
+from septet.tools.reading import MOST_SHOWN, outline_lines, reading_tools
 from septet.tools.registry import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -137,7 +137,7 @@ async def test_definitions_come_with_their_lines(folder: FolderContext) -> None:
 
 
 def test_python_that_does_not_parse_is_outlined_by_its_looks() -> None:
-    assert list(definitions("a.py", "def f(:\n    pass\nclass A:\n", nested=True)) == [
+    assert list(outline_lines("a.py", "def f(:\n    pass\nclass A:\n", nested=True)) == [
         "1 def f(:",
         "3 class A:",
     ]

@@ -12,7 +12,7 @@ from septet.models.wrappers.retry import RetryPolicy
 from septet.settings.home import Home
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serve_mock
-from septet.wiring.models import Models, absolute_name, adapt_to_model
+from septet.wiring.models import Models, absolute_model_name, adapt_to_model
 
 pytestmark = pytest.mark.anyio
 
@@ -104,9 +104,9 @@ async def test_the_overview_names_embedded_models_and_servers(tmp_path: Path) ->
 
 
 def test_names_are_settled_before_they_go_into_the_log() -> None:
-    assert absolute_name("local") == "local/qwen2.5-coder-1.5b"
-    assert absolute_name("scripted:demo/clock") == "scripted:demo/clock"
-    assert absolute_name("replay:x.jsonl") == f"replay:{Path('x.jsonl').absolute()}"
+    assert absolute_model_name("local") == "local/qwen2.5-coder-1.5b"
+    assert absolute_model_name("scripted:demo/clock") == "scripted:demo/clock"
+    assert absolute_model_name("replay:x.jsonl") == f"replay:{Path('x.jsonl').absolute()}"
 
 
 def test_a_member_works_as_its_model_does_best_unless_the_team_says_how() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from septet.errors import BadUsage, StoreFailed
-from septet.workspace.delivery import check_destination, deliver
+from septet.workspace.delivery import check_destination, write_file_atomically
 
 
 def test_a_file_is_replaced_in_one_move_and_keeps_its_rights(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_a_file_is_replaced_in_one_move_and_keeps_its_rights(tmp_path: Path) -> 
     target.chmod(0o640)
     link = tmp_path / "link"
     link.symlink_to(target)
-    deliver(link, b"new")
+    write_file_atomically(link, b"new")
     assert target.read_text() == "new"
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     assert link.is_symlink()
@@ -27,7 +27,7 @@ def test_a_file_is_replaced_in_one_move_and_keeps_its_rights(tmp_path: Path) -> 
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=deliver, args=(pipe, b"through"))
+    writer = threading.Thread(target=write_file_atomically, args=(pipe, b"through"))
     writer.start()
     assert pipe.read_bytes() == b"through"
     writer.join()
@@ -44,4 +44,4 @@ def test_what_cannot_be_written_is_said_before(tmp_path: Path, name: str) -> Non
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_said() -> None:
     with pytest.raises(StoreFailed, match="No space left"):
-        deliver(Path("/dev/full"), b"content")
+        write_file_atomically(Path("/dev/full"), b"content")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from scenarios.folders.chats import fill
 
-from septet.workspace.modules import affected_tests, imported_names, modules_under_test
+from septet.workspace.modules import affected_tests, modules_under_test, possible_imports
 
 FILES = {
     "src/shop/__init__.py": "",
@@ -45,7 +45,7 @@ def test_a_test_is_affected_by_what_it_imports_or_is_called_after(
 
 def test_names_of_imports() -> None:
     text = "import a, b.c as d\nfrom e.f import (\n    g,\n    h,\n)\nfrom .. import i\nfrom .j import k\n"
-    assert imported_names(text, "p.q") >= {"a", "b.c", "e.f", "e.f.g", "e.f.h", "p.i", "p.q.j", "p.q.j.k"}
+    assert possible_imports(text, "p.q") >= {"a", "b.c", "e.f", "e.f.g", "e.f.h", "p.i", "p.q.j", "p.q.j.k"}
 
 
 def test_what_tests_import_is_their_program(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.domain.files import Delta, FileRef
+from septet.domain.files import FileRef, WorkspaceDelta
 from septet.workspace.base import look_through
 from septet.workspace.delivery import has_marks, merge_file
 from septet.workspace.files import Workspace
@@ -69,14 +69,14 @@ def tree(root: Path) -> dict[str, object]:
     }
 
 
-def write(scratch: Scratch, files: dict[str, str], *deleted: str) -> Delta:
+def write(scratch: Scratch, files: dict[str, str], *deleted: str) -> WorkspaceDelta:
     from hashlib import sha256
 
     contents = {path: text.encode() for path, text in files.items()}
     refs = [
         FileRef(path=path, sha256=sha256(one).hexdigest(), size=len(one)) for path, one in contents.items()
     ]
-    delta = Delta(files=tuple(refs), deleted=deleted)
+    delta = WorkspaceDelta(files=tuple(refs), deleted=deleted)
     scratch.show(delta, contents)
     return delta
 
@@ -123,7 +123,7 @@ def test_what_programs_do_to_the_base_is_put_right_and_the_folder_never_changes(
 
 def test_a_file_of_an_older_version_becomes_the_bases_again(scratch: Scratch) -> None:
     write(scratch, {"pkg/main.py": "a = 2\n", "new.py": "x\n"})
-    scratch.show(Delta(leftovers=("new.py", "pkg/main.py")), {})
+    scratch.show(WorkspaceDelta(leftovers=("new.py", "pkg/main.py")), {})
 
     assert (scratch.work.root / "pkg" / "main.py").read_text().startswith("a = 1\n")
     assert not (scratch.work.root / "new.py").exists()
@@ -164,7 +164,7 @@ def test_edits_are_found_by_content_mode_and_absence(project: Path, scratch: Scr
     for one in edits.values():
         scratch.take_over(one)
     assert scratch.edits() == {}
-    scratch.show(Delta(), {})
+    scratch.show(WorkspaceDelta(), {})
     work = tree(scratch.work.root)
     assert work["added.txt"] == (b"added\n", 0)
     assert "dos.txt" not in work

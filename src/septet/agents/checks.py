@@ -31,7 +31,7 @@ from septet.domain.pytest_report import TestReport
 from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.ports import Blobs
-from septet.team.acceptance import is_as_wanted, outcome_of, outcome_text
+from septet.team.acceptance import call_outcome, is_as_wanted, outcome_text
 from septet.team.baseline import (
     baseline_report,
     found_tests_of,
@@ -139,7 +139,9 @@ def about_tests(state: State, target: str) -> Observation:
     run = tests_run(state)
     own = bool(tests_command(state))
     report = (
-        tests_of(state) if own and not names_files(tests_of(state), target) else tests_of(state).about(target)
+        tests_of(state)
+        if own and not reports_by_file(tests_of(state), target)
+        else tests_of(state).about(target)
     )
     where = run.id if run else ""
     if trouble := about_report(report, run, is_folder(target) or own):
@@ -167,7 +169,7 @@ def about_change(state: State, report: TestReport, detail: str, where: str) -> O
     return Observation(holds=False, detail=f"{detail}, and nothing shows that they can fail", run=where)
 
 
-def names_files(report: TestReport, target: str) -> bool:
+def reports_by_file(report: TestReport, target: str) -> bool:
     """Whether the tests are known by files of the target's kind: then the target means some of them."""
     kind = PurePosixPath(target.partition("::")[0]).suffix
     return bool(kind) and any(case.id.partition("::")[0].endswith(kind) for case in report.cases)
@@ -235,7 +237,7 @@ def about_outcome(
         return about_answer(run, check.prints)
     if run is None:
         return Observation(holds=False, detail="was not run")
-    outcome = outcome_of(run.result.stdout)
+    outcome = call_outcome(run.result.stdout)
     if is_as_wanted(outcome, check.value):
         return Observation(holds=True, detail="gives the value", run=run.id)
     told = f"{check.call} {outcome_text(outcome)}, not {check.value}"

@@ -71,8 +71,8 @@ def probes(function: str, seeds: Sequence[Sequence[Datum]], near: int = NEAR, fa
     close = list(fitting(function, [*known, *drawn], properties))[: near + len(known)]
     special = list(edges(known, chance))
     chance.shuffle(special)
-    outside = away(function, special, properties)
-    astray = away(function, drawn, properties)
+    outside = calls_without_properties(function, special, properties)
+    astray = calls_without_properties(function, drawn, properties)
     far_calls = dict.fromkeys([*outside[: far - far // 4], *astray[: far // 4]])
     return [
         *(Probe(call=call, near=True) for call in close),
@@ -87,7 +87,9 @@ def fitting(function: str, drawn: Sequence[Arguments], properties: Sequence[Prop
     return {call: None for call in calls if len(call) <= LONGEST_CALL}
 
 
-def away(function: str, drawn: Sequence[Arguments], properties: Sequence[Property]) -> list[str]:
+def calls_without_properties(
+    function: str, drawn: Sequence[Arguments], properties: Sequence[Property]
+) -> list[str]:
     """The calls that lack a property, each once."""
     calls = dict.fromkeys(
         written(function, one) for one in drawn if not all(holds(test, one) for test in properties)
@@ -96,10 +98,10 @@ def away(function: str, drawn: Sequence[Arguments], properties: Sequence[Propert
 
 
 def written(function: str, arguments: Arguments) -> str:
-    return f"{function}({', '.join(map(literal, arguments))})"
+    return f"{function}({', '.join(map(as_literal, arguments))})"
 
 
-def literal(value: Datum) -> str:
+def as_literal(value: Datum) -> str:
     """`repr`, but as an expression for every value."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"float('{value}')"
@@ -147,13 +149,13 @@ def of_pairs(arity: int) -> Iterator[Property]:
                 )
 
 
-def numbers(value: Datum) -> list[float]:
+def numbers_in(value: Datum) -> list[float]:
     """All numbers in a value, however deep."""
     if isinstance(value, bool):
         return []
     if isinstance(value, int | float):
         return [value]
-    return [number for one in parts(value) for number in numbers(one)]
+    return [number for one in parts(value) for number in numbers_in(one)]
 
 
 def characters(value: Datum) -> str:
@@ -179,18 +181,18 @@ def sized(value: Datum) -> list[Datum]:
     raise TypeError
 
 
-def shape(value: Datum) -> Datum:
+def type_structure(value: Datum) -> Datum:
     """The types inside a value: a list of numbers and words has another one than a list of numbers."""
     if isinstance(value, list | set | frozenset):
-        return (type(value).__name__, frozenset(map(shape, value)))
+        return (type(value).__name__, frozenset(map(type_structure, value)))
     if isinstance(value, tuple):
-        return ("tuple", frozenset(map(shape, value)))
+        return ("tuple", frozenset(map(type_structure, value)))
     if isinstance(value, dict):
-        return ("dict", frozenset(map(shape, value.values())))
+        return ("dict", frozenset(map(type_structure, value.values())))
     return "number" if type(value) in (int, float) else type(value).__name__
 
 
-def rows(value: Datum) -> list[list[Datum]]:
+def matrix_rows(value: Datum) -> list[list[Datum]]:
     found = [sized(one) for one in sized(value) if not isinstance(one, str)]
     if not found:
         raise ValueError
@@ -198,25 +200,25 @@ def rows(value: Datum) -> list[list[Datum]]:
 
 
 LOOSE: tuple[Callable[[Datum], bool], ...] = (
-    lambda value: all(number > 0 for number in numbers(value)),
-    lambda value: all(number >= 0 for number in numbers(value)),
-    lambda value: all(float(number).is_integer() for number in numbers(value)),
-    lambda value: all(abs(number) <= 10000 for number in numbers(value)),
+    lambda value: all(number > 0 for number in numbers_in(value)),
+    lambda value: all(number >= 0 for number in numbers_in(value)),
+    lambda value: all(float(number).is_integer() for number in numbers_in(value)),
+    lambda value: all(abs(number) <= 10000 for number in numbers_in(value)),
     lambda value: len(sized(value)) > 0,
     lambda value: isinstance(value, tuple) and len({type(one) for one in value}) > 1 and len(value) == 2,
-    lambda value: len({len(row) for row in rows(value)}) == 1,
-    lambda value: all(rows(value)),
+    lambda value: len({len(row) for row in matrix_rows(value)}) == 1,
+    lambda value: all(matrix_rows(value)),
 )
 STRICT: tuple[Callable[[Datum], bool], ...] = (
-    lambda value: all(abs(number) <= 100 for number in numbers(value)),
-    lambda value: all(number in (0, 1) for number in numbers(value)),
+    lambda value: all(abs(number) <= 100 for number in numbers_in(value)),
+    lambda value: all(number in (0, 1) for number in numbers_in(value)),
     lambda value: len(sized(value)) > 1,
     lambda value: len(sized(value)) == 1,
     lambda value: len(sized(value)) > 3 and sized(value) == sorted(sized(value), key=order),
     lambda value: len(sized(value)) > 3 and len({repr(one) for one in sized(value)}) == len(sized(value)),
-    lambda value: all(len(row) == 2 for row in rows(value)),
-    lambda value: all(len(row) == 3 for row in rows(value)),
-    lambda value: all(len(row) == len(sized(value)) for row in rows(value)),
+    lambda value: all(len(row) == 2 for row in matrix_rows(value)),
+    lambda value: all(len(row) == 3 for row in matrix_rows(value)),
+    lambda value: all(len(row) == len(sized(value)) for row in matrix_rows(value)),
 )
 """Properties that one known call may have by chance: given up where they leave too few inputs."""
 PAIR: tuple[Callable[[Datum, Datum], bool], ...] = (
@@ -429,18 +431,19 @@ def seeds_from_signature(source: str, function: str, count: int = 3) -> list[lis
     names = found[-1].args.args
     needed = names[: len(names) - len(found[-1].args.defaults)]
     return [
-        [sample(one.annotation, number) for one in needed if one.arg != "self"] for number in range(count)
+        [sample_value(one.annotation, number) for one in needed if one.arg != "self"]
+        for number in range(count)
     ]
 
 
-def sample(annotation: ast.expr | None, number: int) -> Datum:
+def sample_value(annotation: ast.expr | None, number: int) -> Datum:
     """The `number`-th value of an annotated type."""
     text = ast.unparse(annotation) if annotation else "int"
     base, _, inner = text.partition("[")
     name = base.rpartition(".")[2].lower()
     first = re.split(r"[,\]|]", inner)[0].strip().lower()
     if name in ("optional", "union"):
-        return sample(ast.parse(inner[:-1].split(",")[0], mode="eval").body, number)
+        return sample_value(ast.parse(inner[:-1].split(",")[0], mode="eval").body, number)
     name = {"sequence": "list", "iterable": "list", "any": "int", "number": "int"}.get(
         name.split("|")[0].strip(), name
     )

@@ -84,7 +84,7 @@ def agreeing_to_plans(person: Agent) -> Agent:
     return turn
 
 
-def away(command: str) -> Agent:
+def absent_person(command: str) -> Agent:
     """A person who is not here: what was answered meanwhile counts, else the chat waits for the `command`."""
 
     async def turn(state: State, record: Record) -> None:

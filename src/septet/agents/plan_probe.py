@@ -78,13 +78,13 @@ def first_words(commands: Iterable[str]) -> list[str]:
     """What each command calls; a path is the project's own."""
     found: dict[str, None] = {}
     for command in commands:
-        words = [word for word in words_of(command) if not ASSIGNMENT.match(word)]
+        words = [word for word in split_command(command) if not ASSIGNMENT.match(word)]
         if words and re.fullmatch(r"[\w.+-]+", words[0]):
             found[words[0]] = None
     return list(found)
 
 
-def words_of(command: str) -> list[str]:
+def split_command(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError:

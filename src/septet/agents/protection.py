@@ -265,7 +265,11 @@ async def check_overwrite(
         for path, content in contents.items()
         if content is not None and is_foreign(state, path, sha256(content).hexdigest())
     }
-    return await show_files(foreign, await run_context.hidden_paths(state), run_context) if foreign else None
+    return (
+        await overwrite_refusal(foreign, await run_context.hidden_paths(state), run_context)
+        if foreign
+        else None
+    )
 
 
 async def obstacle(state: State, path: str, run_context: RunContext) -> str:
@@ -276,7 +280,7 @@ async def obstacle(state: State, path: str, run_context: RunContext) -> str:
     return f"'{path}' {reason}" if reason else ""
 
 
-async def show_files(
+async def overwrite_refusal(
     foreign: dict[str, bytes], hidden: set[str], run_context: RunContext
 ) -> OverwriteRefusal:
     """One that may not be shown is only refused; else their texts, as far as there is room."""

@@ -45,7 +45,7 @@ from septet.domain.runs import (
     Purpose,
     RunResult,
     Server,
-    name_of,
+    mode_name,
 )
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
@@ -66,9 +66,9 @@ from septet.team.baseline import (
 )
 from septet.team.controls import MUTANTS, REACHED, only_reached
 from septet.team.evidence import control_of_tests, needs_found_tests, needs_mutant, open_runs, test_problems
-from septet.team.layouts import delta_of, first_of, layout_of
+from septet.team.layouts import first_of, layout_of, workspace_delta
 from septet.team.run_modes import mode_of_run, mode_of_tests
-from septet.team.suite_runners import read_report, reporting_command, script_of_package
+from septet.team.suite_runners import parse_suite_output, reporting_command, script_of_package
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
 from septet.workspace.listing import is_secret
 from septet.workspace.modules import affected_tests
@@ -180,7 +180,7 @@ class RunContext:
     async def write_newest(self, state: State, *, sweep: bool = False) -> None:
         """Have the newest version on disk; to `sweep`, without what runs of older ones have left."""
         if self.scratch is not None:
-            await show_delta(self.scratch, delta_of(state, sweep=sweep), self.blobs)
+            await show_delta(self.scratch, workspace_delta(state, sweep=sweep), self.blobs)
             return
         await self.workspace.write_layout(layout_of(state, sweep=sweep, mirror=self.mirror), self.blobs)
 
@@ -230,9 +230,9 @@ class RunContext:
         if job.tests or started.purpose not in SUITES:
             return result
         whole = await self.blobs.get(result.stdout_blob) if result.stdout_blob else result.stdout.encode()
-        script = await in_thread(lambda: script_of(job.workspace))
+        script = await in_thread(lambda: npm_test_script(job.workspace))
         output = whole.decode(errors="replace")
-        return replace(result, tests=read_report(started.command, script, output, job.place))
+        return replace(result, tests=parse_suite_output(started.command, script, output, job.place))
 
     async def remove_traces(self, state: State) -> None:
         """A check begins with the version and what the plan's run has made: no test or check tells another anything."""
@@ -500,7 +500,7 @@ async def one_run(
         about=planned.about,
         command=command_for(state, planned),
         tree=state.work.version.tree,
-        mode=name_of(mode),
+        mode=mode_name(mode),
         only=await tests_for(state, run_context, planned),
     )
     state = await record(started)
@@ -563,7 +563,7 @@ def mount_over_origin(job: Job, scratch: Scratch) -> Job:
     )
 
 
-async def show_delta(scratch: Scratch, delta: Delta, blobs: Blobs) -> None:
+async def show_delta(scratch: Scratch, delta: WorkspaceDelta, blobs: Blobs) -> None:
     contents = {file.path: await blobs.get(file.sha256) for file in delta.files}
     await in_thread(lambda: scratch.show(delta, contents))
 
@@ -575,7 +575,9 @@ def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job
         limits = suite_limits(state)
     check = check_for(state, PlannedRun(purpose=started.purpose, about=started.about))
     typed = started.purpose in SUITES and not testing
-    words = command_words(reporting_command(started.command, script_of(folder)) if typed else started.command)
+    words = shell_free_command(
+        reporting_command(started.command, npm_test_script(folder)) if typed else started.command
+    )
     return Job(
         command=("python", "-c", example_driver(check.call)) if isinstance(check, ExampleHolds) else words,
         workspace=folder,
@@ -589,7 +591,7 @@ def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job
     )
 
 
-def script_of(folder: str) -> str:
+def npm_test_script(folder: str) -> str:
     """What `npm test` calls there."""
     return script_of_package(Workspace(Path(folder)).read("package.json"))
 
@@ -601,7 +603,7 @@ def control_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
     return replace(job, limits=replace(job.limits, seconds=min(job.limits.seconds, 10.0 + 2 * took)))
 
 
-def command_words(command: str) -> tuple[str, ...]:
+def shell_free_command(command: str) -> tuple[str, ...]:
     """A plain call of Python needs no shell; everything else is the shell's."""
     words = command.split()
     plain = words[:1] in (["python"], ["python3"]) and PLAIN_WORDS.fullmatch(command) is not None
@@ -615,7 +617,7 @@ async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str
             await bus.publish(live_topic(chat), message, speaker)
 
 
-async def try_version(state: State, version: VersionWritten, run_context: RunContext) -> State:
+async def rehearse_version(state: State, version: VersionWritten, run_context: RunContext) -> State:
     """What the runner would see of a version, folded but not recorded: in a temporary context."""
     rehearsal = Rehearsal(state)
     await rehearsal.record(version)

@@ -21,7 +21,7 @@ from septet.domain.events import (
 from septet.domain.files import FileChange, tree_of
 from septet.domain.plans import without_held
 from septet.domain.reduce import reduce_event
-from septet.domain.runs import DIAGNOSTIC_PURPOSES, Mode, RunResult, name_of
+from septet.domain.runs import DIAGNOSTIC_PURPOSES, Mode, RunResult, mode_name
 from septet.domain.state import State
 from septet.ports import Record
 from septet.team.briefing import run_section
@@ -142,7 +142,7 @@ class CallContext:
             about=about,
             command=command,
             tree=state.work.version.tree if state.work.version else "",
-            mode=name_of(mode),
+            mode=mode_name(mode),
         )
         ran = await self._run_context.run(state, self.call.by, started, mode)
         await self._record(ran)

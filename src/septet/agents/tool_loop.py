@@ -85,10 +85,10 @@ async def tool_answer(
     if (refused := await check_overwrite(state, replaced, run_context)) is not None:
         return ToolAnswered(id=call, text=refused.reason, failed=True, shown=refused.shown_files)
     changes = await file_changes(change.texts, texts, run_context.blobs)
-    answer = replace(words_of(said, change), id=call, changes=changes)
+    answer = replace(to_tool_answer(said, change), id=call, changes=changes)
     whole = () if isinstance(said, ToolResult) else told_whole(context, answer.text)
     shown = {*edited, *whole, *(said.shown if isinstance(said, ToolResult) else ())}
-    told = answer if whole else await bounded(answer, run_context.blobs)
+    told = answer if whole else await shorten_answer(answer, run_context.blobs)
     return replace(told, shown=await file_refs(context, shown, run_context.blobs))
 
 
@@ -101,13 +101,13 @@ async def possible_change(context: CallContext, own: Collection[str] | None) -> 
     return await prepare_change(texts, context.wished, own)
 
 
-def words_of(said: str | ToolResult, change: Change) -> ToolAnswered:
+def to_tool_answer(said: str | ToolResult, change: Change) -> ToolAnswered:
     if isinstance(said, ToolResult):
         return ToolAnswered(id="", text=said.text, summary=said.summary)
     return ToolAnswered(id="", text="\n".join(filter(None, [said, change.diff])))
 
 
-async def bounded(answer: ToolAnswered, blobs: Blobs) -> ToolAnswered:
+async def shorten_answer(answer: ToolAnswered, blobs: Blobs) -> ToolAnswered:
     """The answer with the middle of a long text left out, and the address of the whole."""
     content = answer.text.encode(errors="replace")
     if len(content) <= LONGEST_ANSWER:
@@ -277,7 +277,7 @@ async def work(member: ToolMember, state: State, record: Record) -> Event | None
     while True:
         said, state = await latest_answer(member, state, record, tools)
         if said.answer.calls and calls_made(state) < MOST_CALLS:
-            state = await carry_out_calls(member, state, record, said, tools)
+            state = await run_tool_calls(member, state, record, said, tools)
             if state.stop_requested:
                 return await end_early(member, state)
             complaint = ENOUGH if calls_made(state) >= MOST_CALLS else ""
@@ -314,7 +314,7 @@ async def latest_answer(
     if turn.answers and turn.briefings[-1] < len(turn.answers):
         said = turn.answers[-1]
         if not said.answer.calls or not all(
-            number in state.talk.tool_results for number in numbers(turn, said)
+            number in state.talk.tool_results for number in call_ids(turn, said)
         ):
             return said, state
     offers = tuple(tool.offer() for tool in tools.values())
@@ -341,18 +341,18 @@ async def end_early(member: ToolMember, state: State) -> Event | None:
     return None if isinstance(event, Refusal) else event
 
 
-def numbers(turn: Turn, said: ModelAnswered) -> list[str]:
+def call_ids(turn: Turn, said: ModelAnswered) -> list[str]:
     """What the log calls the calls of the turn's latest answer."""
     return [f"{turn.number}.{len(turn.answers)}.{place}" for place in range(1, len(said.answer.calls) + 1)]
 
 
-async def carry_out_calls(
+async def run_tool_calls(
     member: ToolMember, state: State, record: Record, said: ModelAnswered, tools: Toolbox
 ) -> State:
     """Every call of the answer, in order: intent, deed, result, and the files as they are then."""
     assert state.floor.turn is not None
     before = {call.id: call for call in state.floor.turn.calls}
-    for number, wish in zip(numbers(state.floor.turn, said), said.answer.calls, strict=True):
+    for number, wish in zip(call_ids(state.floor.turn, said), said.answer.calls, strict=True):
         if number in state.talk.tool_results:
             continue
         call = before.get(number) or ToolCalled(

@@ -75,7 +75,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:20]
 
 
-def same(one: object, other: object) -> bool:
+def values_close(one: object, other: object) -> bool:
     """Equal by value, with the tolerance that decimal fractions need."""
     try:
         if bool(one == other):
@@ -88,11 +88,11 @@ def same(one: object, other: object) -> bool:
     if alike and isinstance(one, list | tuple) and isinstance(other, list | tuple):
         mine: list[object] = [*one]
         theirs: list[object] = [*other]
-        return len(mine) == len(theirs) and all(map(same, mine, theirs))
+        return len(mine) == len(theirs) and all(map(values_close, mine, theirs))
     if isinstance(one, dict) and isinstance(other, dict):
         left: dict[object, object] = {**one}
         right: dict[object, object] = {**other}
-        return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
+        return left.keys() == right.keys() and all(values_close(left[name], right[name]) for name in left)
     return False
 
 
@@ -110,7 +110,7 @@ def out_of_time(_signal: int, _frame: object) -> None:
     raise OutOfTime
 
 
-class Trial:
+class LoadedProgram:
     """A program that is loaded once, to be called many times."""
 
     def __init__(self, source: str) -> None:
@@ -165,7 +165,7 @@ class Trial:
         if not outcome.startswith("v:"):
             return False, (f"{outcome} {value}" if isinstance(value, BaseException) else outcome)[:200]
         other, wanted = self._step(lambda: self._value(example["right"]))
-        return other.startswith("v:") and same(value, wanted), "v:" + repr(value)[:200]
+        return other.startswith("v:") and values_close(value, wanted), "v:" + repr(value)[:200]
 
 
 class Running:
@@ -202,7 +202,7 @@ def try_in_child(source: str, calls: list[str], examples: list[dict[str, str]], 
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     signal.signal(signal.SIGPROF, out_of_time)
-    trial = Trial(source)
+    trial = LoadedProgram(source)
 
     def tell(item: list[object]) -> None:
         data = (json.dumps(item) + "\n").encode()

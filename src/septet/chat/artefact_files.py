@@ -57,7 +57,7 @@ class ArtefactFiles:
 
     async def write_missing(self, state: State) -> None:
         """Look for each file once; a version's content is fetched only if its file is missing."""
-        wanted = {**plan_file(state), **version_files(state), **review_files(state)}
+        wanted = {**master_plan_file(state), **version_files(state), **review_files(state)}
         for path in wanted.keys() - self._checked:
             folder = next((folder for folder in self.folders if not folder.obstacle(path)), None)
             if folder is not None and await folder.content(path) is None:
@@ -92,7 +92,7 @@ def version_files(state: State) -> dict[str, FileRef]:
     return {f"script_v{number}.py": file for number, file in mains.items() if file}
 
 
-def plan_file(state: State) -> dict[str, bytes]:
+def master_plan_file(state: State) -> dict[str, bytes]:
     wanted = "plan" in state.team.keepsakes and state.plan.approved and state.plan.current is not None
     return (
         {"MasterPlan.txt": open_plan_text(state.plan.current).encode()}

@@ -140,7 +140,7 @@ def audit_log(log: Sequence[Recorded]) -> list[Suspicion]:
             said.append((recorded.seq, event))
         signs = [*event_signs(event, before, state, said), *word_signs(event, before, said)]
         found += [Suspicion(mode=mode, message=recorded.seq, who=who, why=why) for mode, who, why in signs]
-    return unique(found)
+    return unique_suspicions(found)
 
 
 Sign = tuple[Mode, str, str]
@@ -293,7 +293,7 @@ def sentence_around(text: str, place: int) -> str:
     return cut_middle(re.split(r"[.\n]", text[start:])[0].strip(), SHOWN)
 
 
-def unique(found: Iterable[Suspicion]) -> list[Suspicion]:
+def unique_suspicions(found: Iterable[Suspicion]) -> list[Suspicion]:
     """Each mode of a member once for the same reason."""
     kept: dict[tuple[str, str, str], Suspicion] = {}
     for one in found:
@@ -310,7 +310,7 @@ def audit_messages(messages: Sequence[Said]) -> list[Suspicion]:
             continue
         signs = [*plain_signs(message.who, message.text), *message_signs(messages, place, task)]
         found += [Suspicion(mode=mode, message=place + 1, who=who, why=why) for mode, who, why in signs]
-    return unique([*found, *end_of(messages)])
+    return unique_suspicions([*found, *ending_suspicions(messages)])
 
 
 def message_signs(messages: Sequence[Said], place: int, task: set[str]) -> Iterator[Sign]:
@@ -347,7 +347,7 @@ def untrue_signs(message: Said, outputs: Sequence[Said]) -> Iterator[Sign]:
         yield "2.6", message.who, f"says '{claim[0]}' after an error"
 
 
-def end_of(messages: Sequence[Said]) -> Iterator[Suspicion]:
+def ending_suspicions(messages: Sequence[Said]) -> Iterator[Suspicion]:
     """How it ended, and what was run before that."""
     last = next((place for place in range(len(messages) - 1, 0, -1) if not messages[place].output), 0)
     if not last:
@@ -399,19 +399,19 @@ def documents_of(text: str) -> Iterator[object]:
 def messages_in(document: object) -> Iterator[Said]:
     if is_list(document):
         for one in document:
-            yield from messages_in(one) if is_object(one) and holds_messages(one) else message_of(one)
+            yield from messages_in(one) if is_object(one) and holds_messages(one) else parse_messages(one)
         return
     if not is_object(document):
         return
     if is_list(steps := document.get("trajectory")):
-        yield from task_of(document)
+        yield from trajectory_task(document)
         for step in steps:
             yield from step_messages(step)
     elif is_list(messages := document.get("messages", document.get("chat_history", document.get("history")))):
         own = "trajectory_format" in document or "exit_status" in str(document.get("info", ""))
         yield from (as_output(one) for one in observed(messages_in(messages), own))
     else:
-        yield from message_of(document)
+        yield from parse_messages(document)
 
 
 def holds_messages(one: Object) -> bool:
@@ -431,7 +431,7 @@ def as_output(one: Said) -> Said:
     return Said(who=one.who, text=one.text, output=True, failed=has_failed(one.text)) if one.output else one
 
 
-def task_of(document: Object) -> Iterator[Said]:
+def trajectory_task(document: Object) -> Iterator[Said]:
     """What a trajectory was about: its history has it, where there is one."""
     history = document.get("history")
     said = list(messages_in(history)) if is_list(history) else []
@@ -446,16 +446,16 @@ def step_messages(step: object) -> Iterator[Said]:
     if not is_object(step):
         return
     words = step.get("response") or f"{step.get('thought', '')}\n{step.get('action', '')}"
-    yield Said(who="agent", text=text_of(words))
-    if observation := text_of(step.get("observation", "")):
+    yield Said(who="agent", text=content_text(words))
+    if observation := content_text(step.get("observation", "")):
         yield Said(who="environment", text=observation, output=True, failed=has_failed(observation))
 
 
-def message_of(one: object) -> Iterator[Said]:
+def parse_messages(one: object) -> Iterator[Said]:
     if not is_object(one):
         return
     role, name = str(one.get("role") or ""), str(one.get("name") or one.get("source") or "")
-    text = text_of(one.get("content"))
+    text = content_text(one.get("content"))
     if role == "system" or not (role or name):
         return
     kind = str(one.get("type") or one.get("message_type") or "")
@@ -464,12 +464,12 @@ def message_of(one: object) -> Iterator[Said]:
         yield Said(who=name or role, text=text, output=output, failed=output and has_failed(text))
 
 
-def text_of(content: object) -> str:
+def content_text(content: object) -> str:
     """The text of a message, of its parts, or of what a tool has answered."""
     if is_list(content):
-        return "\n".join(filter(None, map(text_of, content)))
+        return "\n".join(filter(None, map(content_text, content)))
     if is_object(content):
-        return text_of(content.get("text") or content.get("content") or "")
+        return content_text(content.get("text") or content.get("content") or "")
     return content if isinstance(content, str) else ""
 
 

@@ -26,7 +26,7 @@ class Diagnosis(Value, omit_defaults=False):
 
 async def all_diagnoses() -> list[Diagnosis]:
     home = find_home()
-    return [check_python(), await check_sandbox(), await check_log(home), check_folder(home)]
+    return [check_python(), await check_sandbox(), await check_log(home), diagnose_home(home)]
 
 
 def check_python() -> Diagnosis:
@@ -57,7 +57,7 @@ async def check_log(home: Home) -> Diagnosis:
     return Diagnosis(what="log", well=True, detail=f"{pluralize(count, 'chat')} in {home.database}")
 
 
-def check_folder(home: Home) -> Diagnosis:
+def diagnose_home(home: Home) -> Diagnosis:
     nearest = next(folder for folder in (home.data, *home.data.parents) if folder.exists())
     well = os.access(nearest, os.W_OK)
     detail = f"{home.data}" if well else f"{nearest} is not writable: set SEPTET_HOME to another folder"

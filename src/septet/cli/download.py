@@ -15,7 +15,7 @@ from septet.cli.person import ask_line, at_terminal
 from septet.common.text import format_size, printable
 from septet.common.values import Value
 from septet.errors import NoModel
-from septet.wiring.models import Choice, Models
+from septet.wiring.models import ModelChoice, Models
 
 MENU = """\
 no model was found. What would you like?
@@ -155,7 +155,7 @@ def may_fetch(options: ModelOptions, yes: bool, environment: Mapping[str, str] =
     return options.fetch or (yes and bool(environment.get(QUICKSTART)))
 
 
-async def choose_model(models: Models, offer_embedded: bool, silent: bool) -> Choice | None:
+async def choose_model(models: Models, offer_embedded: bool, silent: bool) -> ModelChoice | None:
     """Ask at a terminal until a model is found; elsewhere raise NoModel."""
     while True:
         try:

@@ -64,13 +64,13 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
 
     from septet.cli.output import print_text, put_exactly
     from septet.evaluation.report import report_text
-    from septet.evaluation.suites import read_suite, sample
+    from septet.evaluation.suites import read_suite, sample_tasks
     from septet.settings.team_files import check_team, load_team
 
-    chosen, loaded = sample(read_suite(suite), tasks, seed), check_team(load_team(team))
+    chosen, loaded = sample_tasks(read_suite(suite), tasks, seed), check_team(load_team(team))
 
     async def work() -> "Report":
-        order = Order(Path(suite).name, chosen, model, loaded, MODES[mode], jobs, out, against, html)
+        order = EvalOrder(Path(suite).name, chosen, model, loaded, MODES[mode], jobs, out, against, html)
         return await measure(order, unsafe_local)
 
     report = anyio.run(work)
@@ -78,7 +78,7 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
     return 0
 
 
-class Order(NamedTuple):
+class EvalOrder(NamedTuple):
     """What is to be measured: tasks, who does them, how, how many at a time, and where the results go."""
 
     suite: str
@@ -92,11 +92,11 @@ class Order(NamedTuple):
     html: Path | None
 
 
-async def measure(order: Order, unsafe_local: bool) -> "Report":
+async def measure(order: EvalOrder, unsafe_local: bool) -> "Report":
     from msgspec.structs import replace
 
     from septet.cli.output import notify
-    from septet.evaluation.report import compare_with, report_html, report_of
+    from septet.evaluation.report import build_eval_report, compare_with, report_html
     from septet.evaluation.runs import Evaluation, Head, ResultFile, cpu_seconds, read_results
     from septet.wiring.session import open_session
 
@@ -109,7 +109,7 @@ async def measure(order: Order, unsafe_local: bool) -> "Report":
         evaluation = Evaluation(session, await session.sandbox(unsafe_local), spec, file)
         await evaluation.run(order.tasks, order.modes, order.jobs, notify)
     results = evaluation.results(order.tasks)
-    report = report_of(head.suite, head.model, head.team, results, cpu_seconds() - before)
+    report = build_eval_report(head.suite, head.model, head.team, results, cpu_seconds() - before)
     report = replace(report, against=compare_with(results, earlier))
     if order.html:
         order.html.write_text(report_html(report, results))

@@ -14,7 +14,7 @@ from septet.cli.options import Amount, Folder, NetworkAccess
 from septet.cli.output import confirm, notify, put_exactly
 from septet.cli.person import at_terminal
 from septet.common.documents import read_text
-from septet.common.languages import runner_of
+from septet.common.languages import run_command_prefix
 from septet.common.notebooks import notebook_cells, split_cells
 from septet.common.text import TerminalDecoder
 from septet.common.values import Value
@@ -23,7 +23,7 @@ from septet.domain.packages import MissingPackages, Policy, wanted_words
 from septet.domain.runs import MEBIBYTE, Job, LimitName, Limits, Mode, Network, RunResult, Screen, Server
 from septet.errors import BadUsage, NeedsPerson
 from septet.team.run_modes import suggest_mode
-from septet.wiring.sandbox import install_missing, run_cells, run_once
+from septet.wiring.sandbox import install_missing_packages, run_cells, run_once
 
 RunMode = Literal["auto", "script", "screen", "server"]
 Stream = Literal["stdout", "stderr"]
@@ -67,7 +67,7 @@ class ExecRequest:
             raise BadUsage("--kernel takes one FILE of cells, and nothing else", "leave out the rest")
 
 
-class Outcome(Value, omit_defaults=False):
+class ExecOutcome(Value, omit_defaults=False):
     """A result as `--json` prints it."""
 
     exit_code: int
@@ -82,10 +82,10 @@ class Outcome(Value, omit_defaults=False):
     sandbox: str
 
 
-class Cells(Outcome, omit_defaults=False):
+class Cells(ExecOutcome, omit_defaults=False):
     """The outcome of all cells together, and of each one."""
 
-    cells: tuple[Outcome, ...] = ()
+    cells: tuple[ExecOutcome, ...] = ()
 
 
 @dataclass
@@ -148,7 +148,7 @@ async def install_packages(request: ExecRequest) -> None:
     if path.suffix not in (".py", ".ipynb"):
         return
     source = "\n".join(cells_in(file_in_folder(request, request.command[0])))
-    done = await install_missing(
+    done = await install_missing_packages(
         str(request.folder),
         {path.name.replace(".ipynb", ".py"): source},
         package_consent(request),
@@ -174,7 +174,7 @@ def package_consent(request: ExecRequest) -> Callable[[MissingPackages], bool]:
 def command_job(job: Job, request: ExecRequest) -> Job:
     """Build the job: a file of a known language is run by its interpreter, anything else as a command."""
     first = request.command[0]
-    runner = runner_of(first)
+    runner = run_command_prefix(first)
     if not runner:
         return replace(job, command=request.command, mode=mode_of(request, ""))
     path = file_in_folder(request, first)
@@ -215,16 +215,16 @@ def report_result(executed: ExecResult, as_json: bool) -> int:
     """Print the result and return the program's exit code; never 0 if a limit stopped it."""
     last = executed.results[-1]
     if as_json:
-        put_exactly(ENCODER.encode(outcome_of(executed)).decode())
+        put_exactly(ENCODER.encode(exec_outcome(executed)).decode())
     elif last.stopped_by:
         notify(f"septet: stopped by the {last.stopped_by} limit")
     return last.exit_code or (1 if last.stopped_by else 0)
 
 
-def outcome_of(executed: ExecResult) -> Outcome:
+def exec_outcome(executed: ExecResult) -> ExecOutcome:
     if not executed.in_cells:
-        return run_outcome(executed.results[0], executed.truncated)
-    parts = tuple(run_outcome(result, executed.truncated) for result in executed.results)
+        return process_outcome(executed.results[0], executed.truncated)
+    parts = tuple(process_outcome(result, executed.truncated) for result in executed.results)
     last = parts[-1]
     return Cells(
         exit_code=last.exit_code,
@@ -241,11 +241,11 @@ def outcome_of(executed: ExecResult) -> Outcome:
     )
 
 
-def run_outcome(result: RunResult, truncated: bool) -> Outcome:
+def process_outcome(result: RunResult, truncated: bool) -> ExecOutcome:
     number = result.exit_code - 128
     signal = number if 0 < number <= MAX_SIGNAL else None
     reason = REASONS[result.stopped_by] if result.stopped_by else "killed" if signal else "exited"
-    return Outcome(
+    return ExecOutcome(
         exit_code=result.exit_code,
         signal=signal,
         reason=reason,

@@ -63,9 +63,9 @@ def check_target(form: str, out: Path | None) -> None:
 
 def write_output(content: bytes, out: Path | None) -> None:
     """Write to the file, or to stdout."""
-    from septet.workspace.delivery import deliver
+    from septet.workspace.delivery import write_file_atomically
 
     if out is not None:
-        deliver(out, content)
+        write_file_atomically(out, content)
     else:
         put_bytes(content)

@@ -20,7 +20,7 @@ def gauntlet(mode: str, jobs: int, as_json: bool) -> int:
 
     from septet.cli.output import print_text, put_exactly
     from septet.common.temporary import temporary_folder
-    from septet.evaluation.gauntlet import Outcome, gauntlet_table, load_suite, run_gauntlet
+    from septet.evaluation.gauntlet import ScenarioOutcome, gauntlet_table, load_suite, run_gauntlet
     from septet.settings.home import Home
     from septet.wiring.session import open_session
 
@@ -29,7 +29,7 @@ def gauntlet(mode: str, jobs: int, as_json: bool) -> int:
     if not chosen:
         raise click.UsageError(f"no team misbehaves as '{mode}'; the modes are 1.1 … 3.3 and impossible")
 
-    async def work() -> list[Outcome]:
+    async def work() -> list[ScenarioOutcome]:
         with temporary_folder("gauntlet") as folder:
             home = Home(data=folder / "home", config=folder / "config", cache=folder / "cache")
             async with open_session(home) as session:

@@ -22,7 +22,7 @@ from septet.cli.watch import run_chat
 from septet.cluster.deployment import is_here
 from septet.cluster.endpoint import (
     ConnectOptions,
-    Endpoint,
+    NatsEndpoint,
     command_line_options,
     endpoint_of,
     host_folder,
@@ -39,7 +39,7 @@ from septet.cluster.hosts import (
     open_host,
     use_server,
 )
-from septet.cluster.status import ChatStatus, HostStatus, host_status
+from septet.cluster.status import ChatStatus, HostStatus, fetch_host_status
 from septet.common.documents import read_text
 from septet.common.text import pluralize, printable
 from septet.domain.presence import Participant
@@ -54,8 +54,8 @@ from septet.wiring.session import with_own_models
 MAX_LINE_LENGTH = 200
 
 
-def show_status(endpoint: Endpoint, as_json: bool) -> int:
-    status = anyio.run(host_status, endpoint)
+def show_status(endpoint: NatsEndpoint, as_json: bool) -> int:
+    status = anyio.run(fetch_host_status, endpoint)
     put_exactly(msgspec.json.encode(status).decode()) if as_json else print_text(
         "\n".join(status_lines(status))
     )
@@ -200,7 +200,7 @@ async def run_until_signal(context: Callable[[], AbstractAsyncContextManager[obj
 
 
 @asynccontextmanager
-async def open_server(plan: ServerConfig) -> AsyncGenerator[Endpoint]:
+async def open_server(plan: ServerConfig) -> AsyncGenerator[NatsEndpoint]:
     async with open_host(plan) as server:
         address, folder = server.address, plan.folder
         (folder / "address").write_text(server.endpoint.address)
@@ -216,7 +216,7 @@ async def open_server(plan: ServerConfig) -> AsyncGenerator[Endpoint]:
 
 @asynccontextmanager
 async def open_foreign_server(
-    endpoint: Endpoint, server: ConnectOptions, options: HostOptions
+    endpoint: NatsEndpoint, server: ConnectOptions, options: HostOptions
 ) -> AsyncGenerator[None]:
     """Set up a server that we did not start, and monitor it."""
     if options.tls != ("", ""):
@@ -307,7 +307,7 @@ async def run_processes(plan: ServerConfig, commands: Sequence[Sequence[str]]) -
         tasks.cancel_scope.cancel()
 
 
-async def keep_running(endpoint: Endpoint, command: Sequence[str]) -> None:
+async def keep_running(endpoint: NatsEndpoint, command: Sequence[str]) -> None:
     """Run a process, restart it whenever it dies, and terminate it when we end."""
     name, *rest = command
     where = ["--nats", endpoint.address] if name == "web" else [endpoint.address]

@@ -364,10 +364,10 @@ def person_agent(consent: Consent, person: "Agent | None", command: str) -> "Age
 
     `command` is what an absent person can type later.
     """
-    from septet.agents.person import agreeing_to_work, always_agree, away
+    from septet.agents.person import absent_person, agreeing_to_work, always_agree
 
     if consent.to_all:
         return always_agree
     if consent.approve == "edits":
-        return agreeing_to_work(person or away(command))
+        return agreeing_to_work(person or absent_person(command))
     return None if consent.approve == "never" else person

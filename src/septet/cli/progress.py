@@ -380,7 +380,7 @@ def tool_line(
         case ToolCalled(by=by, name=name, arguments=arguments):
             return by, f"{name} {arguments if verbose else arguments[:100]}"
         case ToolAnswered(text=text, failed=failed, changes=changes):
-            brief = changed_lines(text, changes) if changes else last_line(text)
+            brief = changed_lines(text, changes) if changes else last_nonempty_line(text)
             brief = text.partition("\n")[0] if event.shown else brief
             shown = text if verbose or (failed and not event.shown) else brief
             return ("septet", f"{'✗ ' if failed else ''}{shown}") if shown else ("", "")
@@ -437,7 +437,7 @@ def run_line(event: RunFinished) -> Words:
     counts = [report.counts] if report and report.cases else []
     made = [change.path for change in result.changes if change.kind != "deleted"]
     facts = [result.ending, f"{result.seconds:.2f} s", *counts, *made]
-    shown = "" if result.succeeded or report else "\n" + last_line(result.stderr or result.stdout)
+    shown = "" if result.succeeded or report else "\n" + last_nonempty_line(result.stderr or result.stdout)
     what = event.title if report else f"{event.title}: {event.command}{MODES[event.mode]}"
     return "runner", f"{what} → {' · '.join(facts)}{shown}"
 
@@ -451,6 +451,6 @@ def changed_lines(diff: str, changes: Sequence[FileChange]) -> str:
     )
 
 
-def last_line(text: str) -> str:
+def last_nonempty_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else ""

@@ -11,7 +11,7 @@ from septet.settings.home import find_home
 from septet.team.questions import place_of_program
 from septet.ways.endings import is_over
 from septet.ways.table import way_of
-from septet.workspace.delivery import deliver
+from septet.workspace.delivery import write_file_atomically
 
 WIDTH = 120
 
@@ -26,7 +26,7 @@ def print_result(state: State, output: OutputOptions, command: str) -> None:
     width = shutil.get_terminal_size((WIDTH, 24)).columns if output.out is None else WIDTH
     text = line if output.json else result_text(state, width)
     if output.out is not None:
-        deliver(output.out, f"{text}\n".encode(errors="backslashreplace"))
+        write_file_atomically(output.out, f"{text}\n".encode(errors="backslashreplace"))
     if output.json or output.out is None:
         put_exactly(text) if output.json else print_text(text)
     if output.json or output.quiet:

@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from nats.js.manager import JetStreamManager
 
 from septet.cluster.client import Connection
-from septet.cluster.endpoint import Endpoint, check_address, secret_of, without_secret
+from septet.cluster.endpoint import NatsEndpoint, check_address, secret_of, without_secret
 from septet.cluster.users import inbox_of
 from septet.errors import BadConfig, Unreachable
 
@@ -36,7 +36,7 @@ MAX_PENDING_BYTES = 64 << 20
 
 @asynccontextmanager
 async def connect_nats(
-    endpoint: Endpoint, timeout: float = 5.0, wait: float = 0.0
+    endpoint: NatsEndpoint, timeout: float = 5.0, wait: float = 0.0
 ) -> AsyncGenerator[Connection]:
     """A client that reconnects forever. Waits up to `wait` seconds for a server that is not up yet.
 
@@ -51,7 +51,7 @@ async def connect_nats(
             await client.close()
 
 
-async def first_connection(endpoint: Endpoint, timeout: float, wait: float) -> Connection:
+async def first_connection(endpoint: NatsEndpoint, timeout: float, wait: float) -> Connection:
     deadline, warned = monotonic() + wait, False
     while True:
         secret = secret_of(endpoint)
@@ -69,7 +69,7 @@ async def first_connection(endpoint: Endpoint, timeout: float, wait: float) -> C
         await anyio.sleep(RETRY_DELAY)
 
 
-async def open_client(endpoint: Endpoint, timeout: float) -> Connection:
+async def open_client(endpoint: NatsEndpoint, timeout: float) -> Connection:
     user, colon, secret = secret_of(endpoint).partition(":")
     over_web = endpoint.address.startswith(("ws:", "wss:"))
     client, faults = Connection(user if colon else ANONYMOUS, over_web), ConnectionErrors()
@@ -104,14 +104,14 @@ async def open_client(endpoint: Endpoint, timeout: float) -> Connection:
     return client
 
 
-async def log_lost(client: Connection, endpoint: Endpoint) -> None:
+async def log_lost(client: Connection, endpoint: NatsEndpoint) -> None:
     if client.is_reconnecting:
         LOG.warning(
             "the connection to %s is lost; retrying until it is back", without_secret(endpoint.address)
         )
 
 
-async def log_reconnected(endpoint: Endpoint) -> None:
+async def log_reconnected(endpoint: NatsEndpoint) -> None:
     LOG.warning("the connection to %s is back", without_secret(endpoint.address))
 
 
@@ -139,7 +139,7 @@ class ConnectionErrors:
             LOG.warning("the server refused: %s", fault)
 
 
-def nats_credentials(client: Connection, endpoint: Endpoint, secret: str) -> dict[str, object]:
+def nats_credentials(client: Connection, endpoint: NatsEndpoint, secret: str) -> dict[str, object]:
     """The client's credentials; the secret is given out on request only, and only over TLS if that is required."""
 
     def give_secret() -> str:
@@ -157,7 +157,7 @@ def is_relevant(record: logging.LogRecord) -> bool:
     return "eof_received" not in record.getMessage()
 
 
-def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
+def tls_context(endpoint: NatsEndpoint) -> ssl.SSLContext:
     logging.getLogger("asyncio").addFilter(is_relevant)
     try:
         context = ssl.create_default_context(cafile=endpoint.certificate or endpoint.ca_file or None)
@@ -172,7 +172,7 @@ def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
     return context
 
 
-async def check_server(client: Client, endpoint: Endpoint) -> None:
+async def check_server(client: Client, endpoint: NatsEndpoint) -> None:
     version, where = client.connected_server_version, without_secret(endpoint.address)
     if (version.major, version.minor) < MIN_SERVER_VERSION:
         raise BadConfig(
@@ -185,7 +185,7 @@ async def check_server(client: Client, endpoint: Endpoint) -> None:
         raise BadConfig(f"the server at {where} has no JetStream", "start it with -js") from error
 
 
-def connection_error(endpoint: Endpoint, faults: list[Exception]) -> BadConfig | Unreachable:
+def connection_error(endpoint: NatsEndpoint, faults: list[Exception]) -> BadConfig | Unreachable:
     """The error by the failures of all attempts: a server may close some connections before its reason arrives."""
     where, text = without_secret(endpoint.address), " ".join(map(str, faults)).lower()
     if "authorization" in text or "authentication" in text:

@@ -26,9 +26,9 @@ from septet.cluster.turns import (
     ORDER_SUBJECT,
     TURN_MESSAGE_DECODER,
     MemberLeft,
-    Order,
     TurnFailed,
     TurnMessage,
+    TurnOrder,
     as_error,
     turn_subject,
 )
@@ -95,7 +95,7 @@ class ChatListener:
         assert state.floor.turn is not None
         name = state.floor.turn.speaker
         role = next((member.role for member in state.team.members if member.name == name), name)
-        order = Order(chat=self._chat, opened=state.floor.turn.opened_at)
+        order = TurnOrder(chat=self._chat, opened=state.floor.turn.opened_at)
         with suppress(nats.errors.Error):
             if self._client.is_connected:
                 reply = turn_subject(self._chat)

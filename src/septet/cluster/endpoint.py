@@ -21,7 +21,7 @@ ADDRESS = re.compile(
 DEFAULT_ADDRESS = "nats://127.0.0.1:4222"
 
 
-class Endpoint(Value):
+class NatsEndpoint(Value):
     """The address and credentials of a server.
 
     `token` is `NAME:SECRET`, or a bare token of another operator's server; it may also be part of the address, or in
@@ -52,12 +52,12 @@ class ConnectOptions(Value):
     store: Path | None = None
 
 
-def endpoint_of(options: ConnectOptions, roles: Sequence[str] = ()) -> Endpoint:
+def endpoint_of(options: ConnectOptions, roles: Sequence[str] = ()) -> NatsEndpoint:
     """The endpoint by the options. On the host's own machine the token is read from its folder, at the time of use."""
     address, token = address_of(options), token_of(options)
     match = ADDRESS.fullmatch(address)
     is_local = not token and match is not None and not match["secret"] and is_loopback(match["host"])
-    return Endpoint(
+    return NatsEndpoint(
         address=address,
         token=token,
         token_file=str(default_token_file(options, roles)) if is_local else "",
@@ -125,7 +125,7 @@ def load_group_chat(config: Path) -> GroupChatFile:
     return group_chat
 
 
-def secret_of(endpoint: Endpoint) -> str:
+def secret_of(endpoint: NatsEndpoint) -> str:
     if endpoint.token:
         return endpoint.token
     if match := SECRET.search(endpoint.address):
@@ -143,7 +143,7 @@ def without_secret(address: str) -> str:
     return SECRET.sub("//", address)
 
 
-def check_address(endpoint: Endpoint) -> None:
+def check_address(endpoint: NatsEndpoint) -> None:
     match = ADDRESS.fullmatch(endpoint.address)
     if not match:
         raise BadConfig(

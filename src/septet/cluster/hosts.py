@@ -7,7 +7,7 @@ from pathlib import Path
 from septet.cluster.blobs import open_nats_blobs
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats, retry_forever
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.presence import create_presence_stream
 from septet.cluster.server import NatsServer, ServerConfig, add_user, remove_user, serve
 from septet.cluster.store import open_nats_store
@@ -30,7 +30,7 @@ async def open_host(config: ServerConfig, replicas: int = 1) -> AsyncGenerator[N
 
 
 @asynccontextmanager
-async def use_server(endpoint: Endpoint, replicas: int) -> AsyncGenerator[str]:
+async def use_server(endpoint: NatsEndpoint, replicas: int) -> AsyncGenerator[str]:
     """Create the streams on an existing server or cluster; yields its version."""
     async with connect_nats(endpoint) as client:
         await create_streams(client, replicas)

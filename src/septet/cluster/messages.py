@@ -123,7 +123,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     chain: tuple[Caller, ...] = ()
 
 
-class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReplyMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """The reply to a request: data, or the type and text of an error."""
 
     data: msgspec.Raw = msgspec.Raw(b"null")
@@ -147,7 +147,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 ENCODER = msgspec.json.Encoder()
 ENVELOPES = msgspec.json.Decoder(Envelope)
-REPLIES = msgspec.json.Decoder(Reply)
+REPLIES = msgspec.json.Decoder(ReplyMessage)
 DEAD_LETTERS = msgspec.json.Decoder(DeadLetter)
 
 

@@ -18,7 +18,7 @@ import anyio
 from anyio.abc import Process
 
 from septet.cluster.connection import MIN_SERVER_VERSION
-from septet.cluster.endpoint import Endpoint
+from septet.cluster.endpoint import NatsEndpoint
 from septet.cluster.users import CONDUCTOR, User, Users, write_private
 from septet.common.hosts import is_loopback
 from septet.common.values import Value
@@ -71,11 +71,11 @@ class NatsServer:
         """Set when a server that died is running again."""
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> NatsEndpoint:
         """The endpoint for clients on this machine: they trust the certificate directly, whatever name is in it."""
         host = "127.0.0.1" if self._config.host in ANY_ADDRESS else self._config.host
         certificate = self._config.certificate
-        return Endpoint(address=self._address(host), token=self.token, certificate=certificate)
+        return NatsEndpoint(address=self._address(host), token=self.token, certificate=certificate)
 
     @property
     def address(self) -> str:
@@ -274,7 +274,7 @@ async def find_binary() -> str:
     """The nats-server on PATH if it is new enough, else that of `septet[cluster]`."""
     own = Path(sysconfig.get_path("scripts")) / "nats-server"
     for binary in (shutil.which("nats-server"), str(own)):
-        if binary and await version_of(binary) >= MIN_SERVER_VERSION:
+        if binary and await server_version(binary) >= MIN_SERVER_VERSION:
             return binary
     raise BadConfig(
         f"there is no nats-server {'.'.join(map(str, MIN_SERVER_VERSION))} or newer here",
@@ -282,7 +282,7 @@ async def find_binary() -> str:
     )
 
 
-async def version_of(binary: str) -> tuple[int, int]:
+async def server_version(binary: str) -> tuple[int, int]:
     try:
         result = await anyio.run_process([binary, "--version"], check=False)
     except OSError:

@@ -10,7 +10,7 @@ from nats.js.manager import JetStreamManager
 from septet.chat.results import status
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats
-from septet.cluster.endpoint import Endpoint, without_secret
+from septet.cluster.endpoint import NatsEndpoint, without_secret
 from septet.cluster.hosts import check_conductor
 from septet.cluster.presence import list_participants
 from septet.cluster.store import open_nats_store
@@ -50,7 +50,7 @@ class HostStatus(Value, omit_defaults=False):
     chats: tuple[ChatStatus, ...]
 
 
-async def host_status(endpoint: Endpoint) -> HostStatus:
+async def fetch_host_status(endpoint: NatsEndpoint) -> HostStatus:
     async with connect_nats(endpoint) as client:
         try:
             return await read_status(client, endpoint)
@@ -60,7 +60,7 @@ async def host_status(endpoint: Endpoint) -> HostStatus:
             raise Unreachable(f"the server at {where} does not answer ({error})", "try again") from error
 
 
-async def read_status(client: Connection, endpoint: Endpoint) -> HostStatus:
+async def read_status(client: Connection, endpoint: NatsEndpoint) -> HostStatus:
     people = await list_participants(client)
     store = await open_nats_store(client)
     heads = await store.chats()

@@ -30,7 +30,7 @@ from septet.cluster.stream import (
     is_message_end,
     is_ours,
     last_seq_of,
-    message_of,
+    message_number,
     pack_events,
     subject_of,
     unpack_events,
@@ -133,7 +133,7 @@ class NatsStore:
 
     async def _append_fenced(self, added: Recorded, after: int, then: Sequel | None) -> list[Recorded]:
         """Append after what was seen. If the server has more, continue if that is only messages of the person."""
-        seen, between = message_of(after), list[StoredMessage]()
+        seen, between = message_number(after), list[StoredMessage]()
         if not is_message_end(after):  # in the middle of a message: its writer has continued in it
             check_fence(added.chat, after - 1, last_seq_of(seen + 1), after)
         # The same id for every attempt: a stored step whose acknowledgement was lost is recognised.
@@ -176,7 +176,7 @@ class NatsStore:
         return [self._note_time(replace(event, seq=seq)) for seq, event in enumerate(events, start=first)]
 
     async def read(self, chat: str, after: int = 0) -> Sequence[Recorded]:
-        events = self._unpack(await self._since(chat, message_of(after)))
+        events = self._unpack(await self._since(chat, message_number(after)))
         return events if is_message_end(after) else [event for event in events if event.seq > after]
 
     async def read_to(self, chat: str, after: int, notice: Msg) -> Sequence[Recorded]:
@@ -184,7 +184,7 @@ class NatsStore:
 
         Each message names the one before it: a few are fetched one by one, which is cheaper than a page.
         """
-        messages, seen = [as_stored(notice)], message_of(after)
+        messages, seen = [as_stored(notice)], message_number(after)
         while (previous := previous_sequence(messages[-1].headers, chat)) > seen and len(
             messages
         ) < MAX_SINGLE_READS:
@@ -220,7 +220,7 @@ class NatsStore:
                 for recorded in await self.read(chat, after):
                     yield recorded
                     after = recorded.seq
-                while (stored := await feed.next(message_of(after))) is not None:
+                while (stored := await feed.next(message_number(after))) is not None:
                     for recorded in self._unpack([stored]):
                         yield recorded
                         after = recorded.seq

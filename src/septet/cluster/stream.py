@@ -32,7 +32,7 @@ def last_seq_of(message: int) -> int:
     return message * EVENTS_PER_MESSAGE
 
 
-def message_of(seq: int) -> int:
+def message_number(seq: int) -> int:
     """The number of the newest message that is complete with the event `seq`."""
     return seq // EVENTS_PER_MESSAGE
 

@@ -33,7 +33,7 @@ from septet.cluster.messages import (
     MessageStream,
     PrefixSubscription,
     Registry,
-    Reply,
+    ReplyMessage,
     Subscription,
     TopicId,
     TypeSubscription,
@@ -46,7 +46,7 @@ from septet.cluster.messages import (
 from septet.common.text import decode_token, encode_token
 from septet.errors import BadUsage, RemoteFailed, Unreachable
 
-Respond = Callable[[Envelope], Awaitable[Reply]]
+Respond = Callable[[Envelope], Awaitable[ReplyMessage]]
 
 
 class TopicClient:
@@ -310,16 +310,16 @@ class AgentInstance:
                     await self._topics.nats.flush()
                 raise
 
-    async def answer(self, envelope: Envelope) -> Reply:
+    async def answer(self, envelope: Envelope) -> ReplyMessage:
         """Handle an envelope; an error becomes the answer."""
         handler = self._handlers.get(envelope.type)
         if handler is None:
-            return Reply(error=UNKNOWN, text=f"{self._agent} has no handler for '{envelope.type}'")
+            return ReplyMessage(error=UNKNOWN, text=f"{self._agent} has no handler for '{envelope.type}'")
         try:
             result = await handler(envelope.data, HandlerContext(self._topics, self._agent, envelope))
-            return Reply(data=msgspec.Raw(ENCODER.encode(result)))
+            return ReplyMessage(data=msgspec.Raw(ENCODER.encode(result)))
         except Exception as error:  # a handler's failure must reach the sender or the dead letters
-            return Reply(error=type(error).__name__, text=str(error)[:2000])
+            return ReplyMessage(error=type(error).__name__, text=str(error)[:2000])
 
     async def _handle(self, message: Msg) -> None:
         envelope = ENVELOPES.decode(message.data)

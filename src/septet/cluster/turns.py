@@ -2,7 +2,7 @@
 
     a turn is opened in the log --> the server notifies one member that serves the speaker's role
     that member stores its events under the log's fence, then opens the next turn: the same loop as on one machine
-    conductor -- Order --> a member that serves the role, if no member took the turn or one fell silent
+    conductor -- TurnOrder --> a member that serves the role, if no member took the turn or one fell silent
     member    -- Heartbeat | TurnFailed | MemberLeft --> the conductor of the chat
 
 These messages are not stored and decide nothing: the log says who has the floor and what happened. A member that takes
@@ -21,7 +21,7 @@ LEASE = 5.0
 """Seconds of silence after which a member counts as dead and its turn goes to another."""
 
 
-class Order(Value):
+class TurnOrder(Value):
     """Asks for a member to take the turn that the event `opened` opened."""
 
     chat: str
@@ -45,7 +45,7 @@ class MemberLeft(Value, tag="left"):
 TurnMessage = Heartbeat | TurnFailed | MemberLeft
 ENCODER = msgspec.json.Encoder()
 TURN_MESSAGE_DECODER: msgspec.json.Decoder[TurnMessage] = msgspec.json.Decoder(TurnMessage)
-ORDER_DECODER = msgspec.json.Decoder(Order)
+ORDER_DECODER = msgspec.json.Decoder(TurnOrder)
 
 
 def turn_subject(chat: str) -> str:

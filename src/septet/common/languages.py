@@ -20,7 +20,7 @@ LANGUAGES: Mapping[str, str] = {
 }
 
 
-def runner_of(path: str, languages: Mapping[str, str] | None = None) -> str:
+def run_command_prefix(path: str, languages: Mapping[str, str] | None = None) -> str:
     """The beginning of the command line that runs the file; empty if its suffix is unknown."""
     name = path.rsplit("/", 1)[-1]
     suffix = f".{name.rpartition('.')[2].lower()}" if "." in name else ""

@@ -39,15 +39,15 @@ def is_question(text: str) -> bool:
 
 def approves(text: str) -> bool:
     """Whether the text only approves, perhaps in several phrases: "Sounds good, save it." Empty text approves too."""
-    return not text.strip() or (asks_nothing(text) and any(map(is_approval, parts_of(text))))
+    return not text.strip() or (asks_nothing(text) and any(map(is_approval, split_clauses(text))))
 
 
 def asks_nothing(text: str) -> bool:
     """Whether the text contains only approval, praise and thanks, and no request."""
-    return all(is_approval(part) or COURTESY.fullmatch(part) for part in parts_of(text))
+    return all(is_approval(part) or COURTESY.fullmatch(part) for part in split_clauses(text))
 
 
-def parts_of(text: str) -> list[str]:
+def split_clauses(text: str) -> list[str]:
     parts = PAUSES.split(text.lower().replace("’", "'"))
     return [" ".join(part.split()) for part in parts if part.strip()]
 

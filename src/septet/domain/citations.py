@@ -45,11 +45,11 @@ class Citations(Value):
 
 def trace_numbers(answer: str, outputs: Iterable[ScriptOutput], given: str = "") -> Citations:
     """Find the source of each number of the answer; numbers in `given` (the question) need none."""
-    known = {value(number) for number in numbers(given)}
+    known = {value(number) for number in separate_numbers(given)}
     printed = list(printed_numbers(outputs))
     sources: dict[Decimal, Source] = {}
     unsourced: dict[Decimal, str] = {}
-    for number in numbers(LIST_NUMBER.sub(" ", answer)):
+    for number in separate_numbers(LIST_NUMBER.sub(" ", answer)):
         wanted = value(number)
         source = next((source for amount, source in printed if amount == wanted), None)
         if source is not None:
@@ -59,7 +59,7 @@ def trace_numbers(answer: str, outputs: Iterable[ScriptOutput], given: str = "")
     return Citations(sources=tuple(sources.values()), without_source=tuple(unsourced.values()))
 
 
-def numbers(text: str) -> list[str]:
+def separate_numbers(text: str) -> list[str]:
     """Return the separate numbers: not labels, nor parts of names, dates, times, paths or versions."""
     return amounts(RANGE.sub(" ", NOT_AMOUNTS.sub(" ", text)))
 

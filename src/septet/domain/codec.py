@@ -74,7 +74,7 @@ DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
 ENCODER = msgspec.json.Encoder()
 
 
-class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EventEnvelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The wire form. `subject` is who acted, if anybody did."""
 
     specversion: str
@@ -88,7 +88,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject: str = ""
 
 
-ENVELOPE_DECODER = msgspec.json.Decoder(Envelope)
+ENVELOPE_DECODER = msgspec.json.Decoder(EventEnvelope)
 
 
 def kind_of(event: Event) -> str:
@@ -134,7 +134,7 @@ def upcast(kind: str, data: bytes, version: int) -> tuple[str, bytes]:
 
 def encode(recorded: Recorded) -> bytes:
     """Encode as one line of JSON, without a line end."""
-    envelope = Envelope(
+    envelope = EventEnvelope(
         specversion="1.0",
         v=FORMAT,
         id=f"{recorded.chat}:{recorded.seq}",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Literal
 
-from septet.common.languages import runner_of
+from septet.common.languages import run_command_prefix
 from septet.common.values import Value
 
 ANY = "*"
@@ -44,7 +44,7 @@ class Layout(Value):
         return not digest or self.replaceable is None or is_expected(self.replaceable, path, digest)
 
 
-class Delta(Value):
+class WorkspaceDelta(Value):
     """The difference between a version and the base, and what earlier runs and versions left behind."""
 
     files: tuple[FileRef, ...] = ()
@@ -65,7 +65,11 @@ def main_of(
     files: Iterable[FileRef], run: str = "", languages: Mapping[str, str] | None = None
 ) -> FileRef | None:
     """Return the file that starts the program: the one that `run` names, main.py, or the first that is no test."""
-    known = [file for file in files if runner_of(file.path, languages) and not file.path.startswith("test_")]
+    known = [
+        file
+        for file in files
+        if run_command_prefix(file.path, languages) and not file.path.startswith("test_")
+    ]
     python = [file for file in known if file.path.endswith(".py")]
     programs = [*python, *(file for file in known if file not in python)]
     named = [file for file in programs if file.path in run.split()]

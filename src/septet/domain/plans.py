@@ -266,16 +266,16 @@ def check_text(check: Check) -> str:
 
 def plan_text(plan: Plan) -> str:
     """Format the plan as it is shown to the person, approved and saved: `parse_plan` returns an equal plan."""
-    return lines_of(plan, [check_text(item.check) for item in plan.items])
+    return format_plan(plan, [check_text(item.check) for item in plan.items])
 
 
 def open_plan_text(plan: Plan) -> str:
     """Format the plan for the coder, without held-back examples."""
     checks = ["held back" if is_held(item.check) else check_text(item.check) for item in plan.items]
-    return lines_of(plan, checks)
+    return format_plan(plan, checks)
 
 
-def lines_of(plan: Plan, checks: Sequence[str]) -> str:
+def format_plan(plan: Plan, checks: Sequence[str]) -> str:
     lines: list[str] = []
     for number, (item, check) in enumerate(zip(plan.items, checks, strict=True), start=1):
         lines += [f"{number}. {item.text}", f"   check: {check}"]

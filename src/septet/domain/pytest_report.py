@@ -137,7 +137,7 @@ Record = ItemCollected | CollectionFailed | PhaseEnded | HookFound | ForeignModu
 RECORD_DECODER = msgspec.json.Decoder(Record)
 
 
-def read_report(data: bytes, nonce: str) -> TestReport:
+def parse_pytest_report(data: bytes, nonce: str) -> TestReport:
     """Build the report from numbered lines; it is incomplete from the first line with a wrong number or nonce."""
     records: list[Record] = []
     for number, line in enumerate(data.split(b"\n")[:-1]):
@@ -147,13 +147,13 @@ def read_report(data: bytes, nonce: str) -> TestReport:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             record = None
         if record is None:
-            return report_of(records, complete=False)
+            return build_test_report(records, complete=False)
         records.append(record)
     ended = bool(records) and isinstance(records[-1], RunEnded) and records[-1].whole
-    return report_of(records, complete=ended and data.endswith(b"\n"))
+    return build_test_report(records, complete=ended and data.endswith(b"\n"))
 
 
-def report_of(records: Iterable[Record], complete: bool) -> TestReport:
+def build_test_report(records: Iterable[Record], complete: bool) -> TestReport:
     """Build the report; every collected test has an outcome, "not run" if nothing else is known."""
     cases: dict[str, list[TestCase]] = {}
     hooks: dict[str, None] = {}

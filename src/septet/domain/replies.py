@@ -223,7 +223,7 @@ def read_files(reply: str, only: str = "", before: Mapping[str, str] | None = No
         if block.unclear
     ]
     blocks = [block for block in blocks if not block.unclear]
-    named = [part for block in blocks if block.path for part in parts_of(block)]
+    named = [part for block in blocks if block.path for part in split_block(block)]
     unnamed = unnamed_code(blocks)
     if not named and not troubles and len(unnamed) == 1 and only and unnamed[0].language in PYTHON:
         named, unnamed = [replace(unnamed[0], path=only)], []
@@ -232,7 +232,7 @@ def read_files(reply: str, only: str = "", before: Mapping[str, str] | None = No
     return unread(reply.splitlines(), whole_files(named, before or {}, troubles))
 
 
-def parts_of(block: Block) -> list[Block]:
+def split_block(block: Block) -> list[Block]:
     """A diff of several files as one block for each."""
     if not is_change(block) or block.symbol:
         return [block]
@@ -316,14 +316,14 @@ def beginnings(lines: Sequence[str]) -> Iterator[str]:
     above = ""
     for line in filter(str.strip, lines):
         opening = OPENING.match(line)
-        if opening and is_named(block_name(opening["info"], (), "")):
+        if opening and has_file_name(block_name(opening["info"], (), "")):
             yield line.strip()
-        elif opening and MARKED.search(above) and is_named(in_heading(above)):
+        elif opening and MARKED.search(above) and has_file_name(in_heading(above)):
             yield above.strip()
         above = line
 
 
-def is_named(name: BlockName) -> bool:
+def has_file_name(name: BlockName) -> bool:
     return bool(name.path or name.unclear)
 
 

@@ -135,7 +135,7 @@ class Job(Value):
         return self.mounted_at or self.workspace
 
 
-def name_of(mode: Mode | None) -> ModeName:
+def mode_name(mode: Mode | None) -> ModeName:
     """Return the mode's name in the log."""
     match mode:
         case Screen():

@@ -56,7 +56,7 @@ class Suite(Value, forbid_unknown_fields=True):
     scenarios: tuple[Scenario, ...]
 
 
-class Outcome(Value, omit_defaults=False):
+class ScenarioOutcome(Value, omit_defaults=False):
     """How a scenario ended, and what the log and a plain round robin say of it."""
 
     scenario: Scenario
@@ -90,7 +90,7 @@ def filled(scenario: Scenario, texts: Mapping[str, str]) -> Scenario:
     return replace(scenario, plan=text(scenario.plan), turns=tuple(turns))
 
 
-def script_of(suite: Suite, scenario: Scenario) -> dict[str, object]:
+def scenario_script(suite: Suite, scenario: Scenario) -> dict[str, object]:
     """The words of all members; who is not in the scenario says what an obedient member says."""
     turns = list(scenario.turns)
     roles = {turn.role for turn in turns}
@@ -107,11 +107,11 @@ def script_of(suite: Suite, scenario: Scenario) -> dict[str, object]:
 
 async def run_scenario(
     session: Session, sandbox: Sandbox, suite: Suite, scenario: Scenario, folder: Path
-) -> Outcome:
+) -> ScenarioOutcome:
     """The scenario as a chat of its own, to its end."""
     script = anyio.Path(folder / "script.json")
     await script.parent.mkdir(parents=True)
-    await script.write_bytes(msgspec.json.encode(script_of(suite, scenario)))
+    await script.write_bytes(msgspec.json.encode(scenario_script(suite, scenario)))
     budget = Budget(rounds=scenario.rounds)
     team = replace(TEAMS[scenario.team], approve="auto", budget=budget, keepsakes=())
     chat = await session.start(suite.goal, with_model(team, f"scripted:{script}"), folder / "work")
@@ -124,8 +124,8 @@ async def run_scenario(
                 said = True
                 await session.append(chat, PersonSpoke(text=scenario.wish))
     except SeptetError as error:
-        return await outcome_of(session, chat, suite, scenario, failure=str(error))
-    return await outcome_of(session, chat, suite, scenario)
+        return await scenario_outcome(session, chat, suite, scenario, failure=str(error))
+    return await scenario_outcome(session, chat, suite, scenario)
 
 
 async def approve(session: Session, chat: str, text: str) -> None:
@@ -137,30 +137,30 @@ async def approve(session: Session, chat: str, text: str) -> None:
     await session.append(chat, PlanApproved(plan=plan_digest(plan)))
 
 
-async def outcome_of(
+async def scenario_outcome(
     session: Session, chat: str, suite: Suite, scenario: Scenario, failure: str = ""
-) -> Outcome:
+) -> ScenarioOutcome:
     log = await session.log(chat)
     state = fold(log)
     ended = ending(state)
-    return Outcome(
+    return ScenarioOutcome(
         scenario=scenario,
         end=ended.reason if ended else "unfinished",
         detail=ended.detail if ended else failure,
-        named=is_named(scenario, log),
+        named=is_detected(scenario, log),
         rounds=state.floor.turn_counts.get("coder", 0),
         plain=plain_end(suite, scenario),
     )
 
 
-def is_named(scenario: Scenario, log: Sequence[Recorded]) -> bool:
+def is_detected(scenario: Scenario, log: Sequence[Recorded]) -> bool:
     """What nobody can do has no mode: the way out, or the check that fails, is what there is to see."""
     return scenario.mode == "impossible" or any(one.mode == scenario.mode for one in audit_log(log))
 
 
 def plain_end(suite: Suite, scenario: Scenario) -> str:
     """The same words in a plain round robin, which a member's word ends and nothing is checked in."""
-    words = script_of(suite, scenario)["turns"]
+    words = scenario_script(suite, scenario)["turns"]
     turns = msgspec.convert(words, list[ScriptTurn])
     roles = list(dict.fromkeys(turn.role for turn in turns))
     for number in range(scenario.rounds):
@@ -173,8 +173,8 @@ def plain_end(suite: Suite, scenario: Scenario) -> str:
 
 async def run_gauntlet(
     session: Session, sandbox: Sandbox, folder: Path, suite: Suite, jobs: int = 1
-) -> list[Outcome]:
-    outcomes: dict[int, Outcome] = {}
+) -> list[ScenarioOutcome]:
+    outcomes: dict[int, ScenarioOutcome] = {}
     limit = anyio.CapacityLimiter(jobs)
 
     async def one(number: int, scenario: Scenario) -> None:
@@ -187,7 +187,7 @@ async def run_gauntlet(
     return [outcomes[number] for number in sorted(outcomes)]
 
 
-def gauntlet_table(outcomes: Sequence[Outcome]) -> str:
+def gauntlet_table(outcomes: Sequence[ScenarioOutcome]) -> str:
     """A line for each team, then the sums."""
     rows = [
         f"{'✓' if one.held else '✗'} {one.scenario.mode:<10} {one.scenario.name:<52} {one.end:<12} {one.plain}"

@@ -157,7 +157,9 @@ def sign_test(one: int, other: int) -> float:
     return min(1.0, 2 * tail / 2**total)
 
 
-def report_of(suite: str, model: str, team: str, results: Sequence[TaskResult], cpu_seconds: float) -> Report:
+def build_eval_report(
+    suite: str, model: str, team: str, results: Sequence[TaskResult], cpu_seconds: float
+) -> Report:
     by_mode = {mode: [one for one in results if one.mode == mode] for mode in MODES}
     return Report(
         suite=suite,

@@ -146,7 +146,7 @@ class Evaluation:
         messages = (Message(role="system", text=SINGLE), asked)
         request = Request(role="coder", step=1, messages=messages, temperature=0.0, max_tokens=LONGEST_ANSWER)
         try:
-            answer = await answer_of(self._session.models.open(coder_model(self._team)), request)
+            answer = await final_answer(self._session.models.open(coder_model(self._team)), request)
         except SeptetError as error:
             return TaskResult(task=task.id, mode="single", passed=False, detail=str(error))
         files, cause = files_in(task, answer.text)
@@ -200,7 +200,7 @@ class Evaluation:
         if not task.files:
             return None
         folder = self._file.path.parent / "folders" / chat
-        await anyio.to_thread.run_sync(write_files, folder, task.files)
+        await anyio.to_thread.run_sync(write_task_files, folder, task.files)
         if task.targets:  # about a repository, as the person has it
             await anyio.to_thread.run_sync(commit_all, folder)
         return folder.absolute()
@@ -219,7 +219,7 @@ class Evaluation:
         return [one for one in self._file.results if one.task in chosen]
 
 
-async def answer_of(model: Model, request: Request) -> Answer:
+async def final_answer(model: Model, request: Request) -> Answer:
     async for piece in model.answer(request):
         if isinstance(piece, Answer):
             return piece
@@ -266,7 +266,7 @@ async def judge(task: EvalTask, files: Mapping[str, str], sandbox: Sandbox) -> t
     if not files:
         return False, "no files"
     with temporary_folder("evaluation") as folder:
-        await anyio.to_thread.run_sync(write_files, folder, {**judged_files(task, files), **task.tests})
+        await anyio.to_thread.run_sync(write_task_files, folder, {**judged_files(task, files), **task.tests})
         limits = Limits(seconds=JUDGE_SECONDS, memory=JUDGE_MEMORY)
         job = Job(command=(*PYTEST, *task.targets), workspace=str(folder), limits=limits, tests=True)
         result = await sandbox.run(job)
@@ -319,7 +319,7 @@ def defines(text: str, name: str) -> bool:
     return name in bound | assigned
 
 
-def write_files(folder: Path, files: Mapping[str, str]) -> None:
+def write_task_files(folder: Path, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         place = folder / path
         place.parent.mkdir(parents=True, exist_ok=True)

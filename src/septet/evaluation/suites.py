@@ -71,13 +71,13 @@ def read_folders(root: Path) -> list[EvalTask]:
     """The tasks of a folder, in whatever layout it has."""
     if (root / "python_programs").is_dir():
         return [*broken_programs(root)]
-    tasks = [task for one in sorted(root.iterdir()) if one.is_dir() for task in read_task(one)]
+    tasks = [task for one in sorted(root.iterdir()) if one.is_dir() for task in read_eval_tasks(one)]
     if not tasks:
         raise BadUsage(f"{root} holds no tasks", "docs/evaluation.md shows the layouts that are read")
     return tasks
 
 
-def read_task(folder: Path) -> Iterator[EvalTask]:
+def read_eval_tasks(folder: Path) -> Iterator[EvalTask]:
     if (folder / "goal.md").is_file():
         yield own_task(folder)
     elif (folder / ".docs" / "instructions.md").is_file():
@@ -222,7 +222,7 @@ def read_lines(text: str, name: str) -> list[EvalTask]:
     tasks: list[EvalTask] = []
     for number, line in enumerate(filter(str.strip, text.splitlines()), start=1):
         try:
-            tasks.append(task_of(msgspec.convert(json.loads(line), Row)))  # EvalPlus writes Infinity
+            tasks.append(task_from_row(msgspec.convert(json.loads(line), Row)))  # EvalPlus writes Infinity
         except (msgspec.MsgspecError, ValueError) as error:
             raise BadUsage(f"{name}, line {number}: {error}", "docs/evaluation.md shows the forms") from error
     if len({one.id for one in tasks}) != len(tasks):
@@ -230,7 +230,7 @@ def read_lines(text: str, name: str) -> list[EvalTask]:
     return tasks
 
 
-def task_of(row: Row) -> EvalTask:
+def task_from_row(row: Row) -> EvalTask:
     """Raises ValueError for a row that has no goal or no tests."""
     goal = row.goal or row.prompt.strip().strip('"').strip() or row.text
     entry = row.entry or row.entry_point
@@ -300,7 +300,7 @@ def compared_with_solution(row: Row, entry: str) -> str:
     )
 
 
-def sample(tasks: Sequence[EvalTask], count: int | None, seed: int) -> list[EvalTask]:
+def sample_tasks(tasks: Sequence[EvalTask], count: int | None, seed: int) -> list[EvalTask]:
     """So many of them, the same ones for the same seed, in their order."""
     if count is None or count >= len(tasks):
         return [*tasks]

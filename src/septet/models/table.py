@@ -20,7 +20,7 @@ from septet.models.providers import (
     replay,
     scripted,
 )
-from septet.models.providers.provider import Endpoint, Provider, ProviderSettings
+from septet.models.providers.provider import ModelEndpoint, Provider, ProviderSettings
 
 PROVIDERS: tuple[Provider, ...] = (
     azure.PROVIDER,
@@ -54,7 +54,7 @@ def find_provider(name: str, added: Sequence[Provider] = ()) -> tuple[Provider, 
     return match
 
 
-def resolve(name: str, settings: ProviderSettings, added: Sequence[Provider] = ()) -> Endpoint:
+def resolve(name: str, settings: ProviderSettings, added: Sequence[Provider] = ()) -> ModelEndpoint:
     """The endpoint of a model. Raises NoModel if a key is missing and BadConfig for an unknown name."""
     provider, model = find_provider(name, added)
     return provider.endpoint(model, settings)

@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from septet.common.temporary import temporary_folder
-from septet.domain.pytest_report import TestReport, read_report
+from septet.domain.pytest_report import TestReport, parse_pytest_report
 from septet.domain.runs import Job, LimitName, Limits
 from septet.errors import SandboxFailed
 from septet.ports import Listener
@@ -64,7 +64,7 @@ class ReportChannel:
         self.writer.close()
 
     def report(self) -> TestReport:
-        return read_report(bytes(self.buffer), self.nonce)
+        return parse_pytest_report(bytes(self.buffer), self.nonce)
 
 
 OpenChannel = Callable[[], AbstractContextManager[ReportChannel]]
@@ -212,11 +212,12 @@ class Capture:
         tail = tail[max(0, len(tail) - self.keep // 2) :]
         left_out = self.total - len(self._head) - len(tail)
         if left_out <= 0:
-            return decode(bytes(self._head) + tail)
-        return f"{decode(_trim_end(self._head))}\n… {left_out} bytes left out …\n{decode(_trim_start(tail))}"
+            return decode_output(bytes(self._head) + tail)
+        head, end = decode_output(_trim_end(self._head)), decode_output(_trim_start(tail))
+        return f"{head}\n… {left_out} bytes left out …\n{end}"
 
 
-def decode(content: bytes) -> str:
+def decode_output(content: bytes) -> str:
     """Decode any bytes: invalid UTF-8 is replaced, NULs become a visible symbol."""
     return content.decode("utf-8", "replace").replace("\0", _NUL_SYMBOL)
 

@@ -77,7 +77,7 @@ def example_driver(call: str) -> str:
     return "\n".join([*head, DRIVER])
 
 
-def outcome_of(stdout: str) -> str:
+def call_outcome(stdout: str) -> str:
     """What came of the call: `=LITERAL`, `!ERROR words`, or nothing where it never returned."""
     lines = [line for line in stdout.splitlines() if line.startswith(MARK)]
     return lines[-1].removeprefix(MARK) if lines else ""
@@ -89,12 +89,12 @@ def is_as_wanted(outcome: str, value: str) -> bool:
     if not outcome.startswith("="):
         return False
     try:
-        return same(ast.literal_eval(outcome[1:]), ast.literal_eval(value))
+        return values_match(ast.literal_eval(outcome[1:]), ast.literal_eval(value))
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return False
 
 
-def same(found: object, wanted: object) -> bool:
+def values_match(found: object, wanted: object) -> bool:
     """Equal as people mean it: 5 is 5.0 and 0.1 + 0.2 is 0.3, but True is not 1 and a list is not a tuple."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
@@ -106,10 +106,10 @@ def same(found: object, wanted: object) -> bool:
         pairs = list(
             zip_longest(cast(Sequence[object], found), cast(Sequence[object], wanted), fillvalue=...)
         )
-        return all(same(one, other) for one, other in pairs)
+        return all(values_match(one, other) for one, other in pairs)
     if isinstance(found, dict):
         left, right = cast(Mapping[object, object], found), cast(Mapping[object, object], wanted)
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+        return left.keys() == right.keys() and all(values_match(left[key], right[key]) for key in left)
     return found == wanted
 
 

@@ -31,7 +31,7 @@ class Outcomes(Value):
         return sum(self.checks)
 
 
-class Choice(Value):
+class ProgramChoice(Value):
     """The place of the chosen program, and what speaks for it."""
 
     place: int
@@ -66,7 +66,7 @@ def behaves_alike(one: Outcomes, other: Outcomes, near: Sequence[bool]) -> bool:
     return bool(telling) and all(a == b for a, b in telling)
 
 
-def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> Choice | None:
+def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> ProgramChoice | None:
     """The program that meets the most examples and, among those, agrees best with the others."""
     if not programs:
         return None
@@ -82,7 +82,7 @@ def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> Choice | None:
     supports = {place: support(place) for place in rivals}
     best = max(rivals, key=lambda place: (supports[place], sum(programs[place].votes), -place))
     chosen = programs[best]
-    return Choice(
+    return ProgramChoice(
         place=best,
         met=all(chosen.checks),
         peers=len(rivals),
@@ -98,8 +98,8 @@ def believed_votes(programs: Sequence[Outcomes], chosen: Outcomes) -> list[int]:
     return [place for place, held in enumerate(chosen.votes) if held and 2 * counts[place] >= len(rivals)]
 
 
-def open_question(
-    calls: Sequence[str], programs: Sequence[Outcomes], choice: Choice, near: Sequence[bool]
+def rival_question(
+    calls: Sequence[str], programs: Sequence[Outcomes], choice: ProgramChoice, near: Sequence[bool]
 ) -> str:
     """The first call on which the chosen program and its strongest rival give different values, in words."""
     mine = programs[choice.place]

@@ -48,10 +48,10 @@ def baseline_report(state: State) -> TestReport:
     run = state.base.baseline if state.base else None
     if run is None:
         return TestReport()
-    report, more = report_of(state, run), run_for(state, "baseline", AFFECTED)
+    report, more = report_from_run(state, run), run_for(state, "baseline", AFFECTED)
     if more is None:
         return report
-    known = {case.id: case for case in (*report.cases, *report_of(state, more).cases)}
+    known = {case.id: case for case in (*report.cases, *report_from_run(state, more).cases)}
     return replace(report, cases=tuple(known.values()))
 
 
@@ -92,7 +92,7 @@ def tests_run(state: State) -> RunFinished | None:
 def raw_tests_of(state: State) -> TestReport:
     """The newest version's test report as it is, whatever was known before."""
     run = tests_run(state)
-    return TestReport() if run is None else report_of(state, run)
+    return TestReport() if run is None else report_from_run(state, run)
 
 
 def tests_of(state: State) -> TestReport:
@@ -112,7 +112,7 @@ def tests_of(state: State) -> TestReport:
     return replace(report, cases=tuple(cases))
 
 
-def report_of(state: State, run: RunFinished) -> TestReport:
+def report_from_run(state: State, run: RunFinished) -> TestReport:
     """Of tests that report nothing, only the exit code is known: they are one test."""
     if tests_command(state) and run.result.tests is None:
         return one_case(run.command, run.result.succeeded, complete=run.result.stopped_by is None)
@@ -130,7 +130,7 @@ def found_tests_of(state: State) -> TestReport | None:
     them: then the newest tests are these.
     """
     run = run_for(state, "tests as found")
-    return None if run is None else report_of(state, run)
+    return None if run is None else report_from_run(state, run)
 
 
 def tests_to_mend(state: State) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ def reports(state: State, tree: Tree) -> Iterator[TestReport]:
     first = {"now": raw_tests_of(state), "found": found_tests_of(state), "base": baseline_report(state)}
     again = (run_for(state, "tests again", f"{tree} {number}") for number in REPEATS)
     yield first[tree] or TestReport()
-    yield from (report_of(state, run) for run in again if run is not None)
+    yield from (report_from_run(state, run) for run in again if run is not None)
 
 
 def new_tests(state: State) -> tuple[str, ...]:
@@ -229,7 +229,9 @@ def needs_base_run(state: State) -> bool:
 def unchanged_by_version(state: State) -> frozenset[str]:
     """New tests that pass without the change too."""
     run = run_for(state, "tests on base")
-    return frozenset(report_of(state, run).passed).intersection(new_tests(state)) if run else frozenset()
+    return (
+        frozenset(report_from_run(state, run).passed).intersection(new_tests(state)) if run else frozenset()
+    )
 
 
 def chosen_tests(state: State, planned: PlannedRun) -> tuple[str, ...]:

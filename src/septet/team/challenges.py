@@ -35,7 +35,7 @@ def read_challenge(state: State, by: str, text: str) -> CheckChallenged | Refusa
     return CheckChallenged(by=by, item=item, reason=said["reason"].strip(), instead=said["instead"] or "")
 
 
-def read_decision(state: State, by: str, text: str) -> ChallengeDecided | None:
+def parse_challenge_decision(state: State, by: str, text: str) -> ChallengeDecided | None:
     """What a reply says to the open challenge; None where it says it with a plan, or not at all."""
     challenge = open_challenge(state)
     said = [one for one in DECISION.finditer(text) if challenge and one["item"].upper() == challenge.item]

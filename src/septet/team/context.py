@@ -152,7 +152,7 @@ def context_of(
         filetree_formatted=tree_text(sorted(sources)) if len(sources) <= MOST_PATHS else map_of(state),
         python_files=tuple(path for path in sorted(sources) if path.endswith(".py")),
         main_success=main.result.succeeded if main else None,
-        main_error=trouble_of(main) if main else None,
+        main_error=run_failure_text(main) if main else None,
         backup=state.work.snapshots[-1].manifest if state.work.snapshots else "",
         project_code=code,
         project_code_formatted=code_text(code_in_prompt(state, code), main, len(code)),
@@ -189,7 +189,7 @@ def suite_of(path: str, sources: Mapping[str, str]) -> str:
     return next((one for one in sorted(sources) if one.rsplit("/", 1)[-1] in wanted), "")
 
 
-def trouble_of(run: RunFinished) -> str | None:
+def run_failure_text(run: RunFinished) -> str | None:
     result = run.result
     if result.succeeded:
         return None
@@ -220,7 +220,7 @@ def code_in_prompt(state: State, code: Sequence[ProjectFile]) -> list[ProjectFil
     """All files of a small project; of a larger one those that the situation is about, as far as there is room."""
     if sum(len(file.content) for file in code) <= MOST_CODE:
         return list(code)
-    named = [file for file in code if is_named(file.rel_path, words_of_situation(state))]
+    named = [file for file in code if is_mentioned(file.rel_path, words_of_situation(state))]
     imported = {module for file in named for module in IMPORT.findall(file.content)}
     ours = {file.path for file in state.work.files} - state.work.person_files
     also = [file for file in code if module_of(file.rel_path) in imported or file.rel_path in ours]
@@ -242,7 +242,7 @@ def words_of_situation(state: State) -> str:
     return "\n".join([state.goal, plan, why, *said, *printed])
 
 
-def is_named(path: str, words: str) -> bool:
+def is_mentioned(path: str, words: str) -> bool:
     """By its path, or as a module."""
     module = module_of(path)
     return path in words or ("." in module and module in words)
@@ -271,7 +271,7 @@ def code_text(code: Sequence[ProjectFile], main: RunFinished | None, count: int)
 def main_text(main: RunFinished) -> str:
     """How the program went: on a screen, as a server or as it is, what it said and what it left."""
     how = {"screen": " on a screen", "server": " as a server"}.get(main.mode, "")
-    ending = trouble_of(main) or f"succeeded\n{head_and_tail(main.result.stdout)}".rstrip()
+    ending = run_failure_text(main) or f"succeeded\n{head_and_tail(main.result.stdout)}".rstrip()
     made = [
         f"{one.path} ({pluralize(one.size, 'byte')})" for one in main.result.changes if one.kind != "deleted"
     ]

@@ -19,7 +19,7 @@ KEPT = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.C
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def parse(source: str) -> ast.Module | None:
+def parse_module(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -32,7 +32,7 @@ def unparse(tree: ast.Module) -> str:
 
 def hollow(source: str) -> str | None:
     """The same module with nothing in it that works; None where nothing can be taken away, or it is no Python."""
-    tree = parse(source)
+    tree = parse_module(source)
     if tree is None:
         return None
     bodies = EmptyBodies()
@@ -90,7 +90,7 @@ def is_kept(statement: ast.stmt) -> bool:
 
 def mutate(source: str, mutation: ast.NodeTransformer) -> str | None:
     """The module with the mutation in each of its functions; in all of it where there are none. None: no change."""
-    tree = parse(source)
+    tree = parse_module(source)
     if tree is None:
         return None
     before = ast.dump(tree)
@@ -145,7 +145,7 @@ def other_results(source: str) -> str | None:
     """Each function gives a test something else than it should: another value, of the same type where that is a plain
     one and never the same twice, and a value where it should raise an exception.
     """
-    tree = parse(source)
+    tree = parse_module(source)
     if tree is None:
         return None
     before = ast.dump(tree)

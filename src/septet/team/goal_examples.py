@@ -118,7 +118,7 @@ def example_of(test: str) -> StatedExample | None:
         if call not in ast.unparse(right):
             return (
                 StatedExample(call=call, left=ast.unparse(left), right=ast.unparse(right))
-                if is_closed(right)
+                if is_self_contained(right)
                 else None
             )
     return StatedExample(call=call, holds=ast.unparse(body))
@@ -128,7 +128,7 @@ def shadowed(body: ast.expr) -> list[ast.Call]:
     """The call in `sum(10, 15) == 6`: a goal may want a function with the name of one of the language's own."""
     left = body.left if isinstance(body, ast.Compare) else body
     named = isinstance(left, ast.Call) and isinstance(left.func, ast.Name)
-    return [left] if isinstance(left, ast.Call) and named and all(map(is_closed, left.args)) else []
+    return [left] if isinstance(left, ast.Call) and named and all(map(is_self_contained, left.args)) else []
 
 
 def is_subject(node: ast.AST) -> bool:
@@ -142,10 +142,10 @@ def is_subject(node: ast.AST) -> bool:
         not isinstance(node.func.value, ast.Name) or node.func.value.id in MODULES
     ):
         return False
-    return all(is_closed(one) for one in (*node.args, *(word.value for word in node.keywords)))
+    return all(is_self_contained(one) for one in (*node.args, *(word.value for word in node.keywords)))
 
 
-def is_closed(node: ast.AST) -> bool:
+def is_self_contained(node: ast.AST) -> bool:
     """An expression of literals and the language's own functions, without names that must be bound first."""
     bound = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     allowed = KNOWN_CALLS | MODULES | {"inf", "nan", "Counter", "Decimal", "Fraction"} | bound
@@ -273,16 +273,16 @@ def given_values(goal: str, place: int) -> tuple[list[str], int]:
         if value is None:
             break
         values.append(value)
-        place = end_of(goal, pair.end(), value)
+        place = literal_end(goal, pair.end(), value)
         joint = JOINT.match(goal, place)
         place = joint.end() if joint else place
     return values, place
 
 
-def end_of(goal: str, start: int, value: str) -> int:
+def literal_end(goal: str, start: int, value: str) -> int:
     """Where the literal with this value ends in the goal."""
     text = longest_prefix(
-        goal[start : start + LONGEST], lambda one: is_literal(one) and literal(one) == value
+        goal[start : start + LONGEST], lambda one: is_literal(one) and canonical_expression(one) == value
     )
     return start + len(text or "")
 
@@ -298,10 +298,10 @@ def literal_at(text: str, sentence: bool = True) -> str | None:
     after = line[len(found) : len(found) + 1]
     if after.isalnum() or after == "_" or GOES_ON.match(line, len(found)):
         return None
-    return literal(found)
+    return canonical_expression(found)
 
 
-def literal(text: str) -> str:
+def canonical_expression(text: str) -> str:
     return ast.unparse(ast.parse(text.strip(), mode="eval"))
 
 
@@ -312,7 +312,7 @@ def is_expression(text: str) -> bool:
 def is_literal(text: str) -> bool:
     body = expression(text)
     bare = isinstance(body, ast.Tuple) and not text.lstrip().startswith("(")
-    return body is not None and is_closed(body) and not bare and not isinstance(body, ast.Name)
+    return body is not None and is_self_contained(body) and not bare and not isinstance(body, ast.Name)
 
 
 def longest_prefix(text: str, accept: Callable[[str], bool]) -> str | None:

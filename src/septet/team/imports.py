@@ -61,7 +61,7 @@ def missing_imports(tree: ast.Module) -> list[str]:
     for name in sorted(unbound & MODULES - HOME.keys()):
         attributes = attributes_of(tree, name)
         own = set(SAME_NAME.get(name, "").split())
-        called = name in called_names(tree)
+        called = name in called_functions(tree)
         is_member = bool(own & attributes) or (called and name in SAME_NAME)
         lines.append(f"from {name} import {name}" if is_member else f"import {name}")
     return lines
@@ -79,7 +79,7 @@ def used_names(tree: ast.AST) -> set[str]:
     }
 
 
-def called_names(tree: ast.AST) -> set[str]:
+def called_functions(tree: ast.AST) -> set[str]:
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return {function.id for function in calls if isinstance(function, ast.Name)}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from septet.domain.events import SnapshotTaken
-from septet.domain.files import Delta, FileRef, Layout, is_expected
+from septet.domain.files import FileRef, Layout, WorkspaceDelta, is_expected
 from septet.domain.state import State
 
 
@@ -28,15 +28,15 @@ def layout_of(state: State, *, sweep: bool = False, mirror: bool = False) -> Lay
     )
 
 
-def delta_of(state: State, *, sweep: bool = False) -> Delta:
+def workspace_delta(state: State, *, sweep: bool = False) -> WorkspaceDelta:
     """The newest version over its base; files of older versions go, and to `sweep`, what their runs left."""
     version = state.work.version
     if version is None:
-        return Delta()
+        return WorkspaceDelta()
     now = {*(file.path for file in version.files), *version.deleted}
     older = {file.path for one in state.work.versions for file in one.files}
     left = {*older, *(state.work.stale_artefacts if sweep else ())}
-    return Delta(files=version.files, deleted=version.deleted, leftovers=tuple(sorted(left - now)))
+    return WorkspaceDelta(files=version.files, deleted=version.deleted, leftovers=tuple(sorted(left - now)))
 
 
 def deleted_after(state: State, files: Iterable[FileRef], gone: Iterable[str] = ()) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def parse_review(text: str, *, again: bool = False) -> ReadReview | Refusal:
     verdict = VERDICT.search(text)
     if verdict is None:
         return Refusal(reason="no verdict; the reply needs a line 'verdict: accept' or 'verdict: revise'")
-    findings = unique([finding_from(match) for match in FINDING.finditer(text)])
+    findings = unique_findings([finding_from(match) for match in FINDING.finditer(text)])
     accept = verdict[1].lower() == "accept"
     if not accept and not findings:
         return Refusal(
@@ -84,7 +84,7 @@ def regression_findings(state: State) -> list[Finding]:
     ]
 
 
-def unique(findings: list[Finding]) -> tuple[Finding, ...]:
+def unique_findings(findings: list[Finding]) -> tuple[Finding, ...]:
     """Each point once, however it is worded; the worst first, a few at most, numbered."""
     kept: list[Finding] = []
     for one in sorted(findings, key=lambda one: SEVERITIES.index(one.severity)):

@@ -37,7 +37,7 @@ def suggest_mode(sources: Mapping[str, str]) -> Mode | None:
     modules = {name for tree in trees for name in imported_modules(tree)}
     if modules & WINDOWS:
         return Screen()
-    calls = {name for tree in trees for name in called_names(tree)}
+    calls = {name for tree in trees for name in called_methods(tree)}
     return Server() if calls & SERVING or ("run" in calls and modules & FRAMEWORKS) else None
 
 
@@ -63,7 +63,7 @@ def imported_modules(tree: ast.Module) -> Iterator[str]:
             yield node.module.partition(".")[0]
 
 
-def called_names(tree: ast.Module) -> Iterator[str]:
+def called_methods(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield node.func.attr

@@ -21,7 +21,7 @@ from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
 from septet.team.evidence import remarks_in_turn, shortcomings
 from septet.team.goal_examples import condition_of, example_of, stated_examples, wanted_names
-from septet.team.reviews import ReadReview, unique
+from septet.team.reviews import ReadReview, unique_findings
 from septet.team.sorting import sorted_files
 
 Schema = dict[str, object]
@@ -87,7 +87,7 @@ def plan_in_form(goal: str, text: str, lenient: bool = False) -> Plan | Refusal:
     Examples that the goal states are checks. What the planner adds are guesses: they prove nothing. A plan without
     any example that a machine can check is taken only if `lenient`.
     """
-    form = read(text, PlanForm)
+    form = decode_reply(text, PlanForm)
     if isinstance(form, Refusal):
         return form
     module = form.file.removesuffix(".py")
@@ -166,7 +166,7 @@ def file_names(state: State) -> tuple[str, str]:
 
 def review_in_form(text: str, code: str) -> ReadReview | Refusal:
     """A finding counts when the line that it is about really stands in the code; without one it is accepted."""
-    form = read(text, ReviewForm)
+    form = decode_reply(text, ReviewForm)
     if isinstance(form, Refusal):
         return form
     lines = {line.strip() for line in code.splitlines()}
@@ -195,13 +195,13 @@ def evident_review(state: State) -> ReviewGiven | None:
         version=version.number,
         tree=version.tree,
         verdict="revise" if troubles else "accept",
-        findings=unique(findings),
+        findings=unique_findings(findings),
         remarks=tuple(remark.text for remark in remarks_in_turn(state)),
         green=not shortcomings(state),
     )
 
 
-def read(text: str, form: type[T]) -> T | Refusal:
+def decode_reply(text: str, form: type[T]) -> T | Refusal:
     try:
         return msgspec.json.decode(text, type=form)
     except msgspec.MsgspecError as error:

@@ -87,7 +87,7 @@ def is_prose(node: ast.stmt) -> bool:
 def parse_forgiving(text: str) -> tuple[list[tuple[ast.stmt, str]], list[str]]:
     """Statements with their text. What is no Python is dropped piece by piece, never the whole block."""
     for source in readings(text):
-        body = parse(source)
+        body = parse_statements(source)
         if body is not None:
             return list(with_text(source, body)), []
     return pieces(textwrap.dedent(text.translate(CHARACTERS)))
@@ -102,7 +102,7 @@ def readings(text: str) -> Iterator[str]:
         yield "\n".join(PROMPT.sub("", line) for line in lines)
 
 
-def parse(source: str) -> list[ast.stmt] | None:
+def parse_statements(source: str) -> list[ast.stmt] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -120,12 +120,12 @@ def pieces(source: str) -> tuple[list[tuple[ast.stmt, str]], list[str]]:
     while place < len(chunks):
         for end in range(place + 1, min(len(chunks), place + LONGEST_MERGE) + 1):
             text = "\n".join(chunks[place:end])
-            if (body := parse(text)) is not None:
+            if (body := parse_statements(text)) is not None:
                 found += with_text(text, body)
                 place = end
                 break
         else:
-            kept, rest = shorten(chunks[place])
+            kept, rest = trim_truncated(chunks[place])
             found += kept
             lost.append(rest)
             place += 1
@@ -143,13 +143,13 @@ def chunks_of(source: str) -> list[str]:
     return chunks
 
 
-def shorten(chunk: str) -> tuple[list[tuple[ast.stmt, str]], str]:
+def trim_truncated(chunk: str) -> tuple[list[tuple[ast.stmt, str]], str]:
     """A test that was cut off keeps its whole lines; any other definition that was cut off is lost."""
     lines = chunk.split("\n")
     if lines[0].startswith(("def test", "async def test", "class Test")):
         for end in range(len(lines) - 1, 1, -1):
             text = "\n".join(lines[:end])
-            if (body := parse(text)) is not None:
+            if (body := parse_statements(text)) is not None:
                 return list(with_text(text, body)), "\n".join(lines[end:])
     inner = textwrap.dedent("\n".join(lines[1:]))
     if DEFINES.search(inner) and not lines[0].startswith(("def ", "class ", "async ", "@")):
@@ -163,9 +163,9 @@ def with_text(source: str, body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt,
     lines = source.split("\n")
     done = 0
     for place, node in enumerate(body):
-        first = first_line(node)
+        first = first_line_number(node)
         last = node.end_lineno or first
-        following = first_line(body[place + 1]) if place + 1 < len(body) else last + 1
+        following = first_line_number(body[place + 1]) if place + 1 < len(body) else last + 1
         if first <= done or following <= last:
             done = last
             yield node, ast.unparse(node)
@@ -175,7 +175,7 @@ def with_text(source: str, body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt,
         yield node, "\n".join([*comments, *lines[first - 1 : last]])
 
 
-def first_line(node: ast.stmt) -> int:
+def first_line_number(node: ast.stmt) -> int:
     marks = node.decorator_list if isinstance(node, Definition) else []
     return min([node.lineno, *(mark.lineno for mark in marks)])
 
@@ -254,7 +254,7 @@ def cause_of_loss(lost: Sequence[str], otherwise: Cause) -> Cause:
 
 def cause_of(code: str, wanted: Sequence[str], lost: Sequence[str]) -> Cause:
     """Why this is not the module that was wanted."""
-    body = parse(code) or []
+    body = parse_statements(code) or []
     if not body or (wanted and not any(isinstance(node, Definition | ast.Assign) for node in body)):
         return cause_of_loss(lost, "no definition")
     if set(wanted) <= bound_names(ast.Module(body=body, type_ignores=[])):
@@ -292,11 +292,13 @@ def sort_statements(statements: Sequence[Statement], wanted: frozenset[str], mod
     guarded: list[Statement] = []
     for one in statements:
         if is_main_guard(one.node):
-            inside = [(kind_of(part.node, wanted, own, defined), part) for part in guarded_statements(one)]
+            inside = [
+                (statement_kind(part.node, wanted, own, defined), part) for part in guarded_statements(one)
+            ]
             sorted_["assert"] += [part for kind, part in inside if kind == "assert"]
             guarded += [part for kind, part in inside if kind in ("module", "action")]
         else:
-            sorted_[kind_of(one.node, wanted, own, defined)].append(one)
+            sorted_[statement_kind(one.node, wanted, own, defined)].append(one)
     kept, actions = keep_needed(sorted_["module"], sorted_["action"])
     return Parts(
         module=tuple(one for one in statements if one in kept),
@@ -312,7 +314,7 @@ def is_main_guard(node: ast.stmt) -> bool:
 
 def guarded_statements(guard: Statement) -> list[Statement]:
     """The statements under `if __name__ == "__main__":`, each by itself and still indented."""
-    (node,) = parse(guard.text) or [guard.node]
+    (node,) = parse_statements(guard.text) or [guard.node]
     body = node.body if isinstance(node, ast.If) else []
     found = [Statement(node=one, text=text, block=guard.block) for one, text in with_text(guard.text, body)]
     return [one if is_indented(one) else indent(one) for one in found]
@@ -328,7 +330,7 @@ def indent(one: Statement) -> Statement:
     return Statement(node=one.node, text=text, block=one.block)
 
 
-def kind_of(node: ast.stmt, wanted: frozenset[str], own: frozenset[str], defined: set[str]) -> Kind:
+def statement_kind(node: ast.stmt, wanted: frozenset[str], own: frozenset[str], defined: set[str]) -> Kind:
     match node:
         case ast.Assert():
             return "assert"
@@ -387,12 +389,15 @@ def keep_needed(
 
 def module_text(parts: Parts, wanted: Sequence[str]) -> str:
     body = "\n\n\n".join(groups(parts.module))
-    tree = ast.Module(body=parse(body) or [], type_ignores=[])
+    tree = ast.Module(body=parse_statements(body) or [], type_ignores=[])
     guard = "\n".join(["if __name__ == '__main__':", *(one.text for one in parts.actions)])
     text = "\n\n\n".join(filter(None, [body, alias_for(tree, wanted), guard if parts.actions else ""]))
     if not text.strip():
         return ""
-    return with_imports(text, missing_imports(ast.Module(body=parse(text) or [], type_ignores=[]))) + "\n"
+    return (
+        with_imports(text, missing_imports(ast.Module(body=parse_statements(text) or [], type_ignores=[])))
+        + "\n"
+    )
 
 
 def groups(statements: Sequence[Statement]) -> list[str]:
@@ -463,7 +468,7 @@ def test_module(module: str, texts: Sequence[str], asserts: Sequence[str]) -> st
         return ""
     stated = [f"def test_stated_{number}():\n    {one}" for number, one in enumerate(asserts, start=1)]
     body = "\n\n\n".join([*texts, *stated])
-    tree = ast.Module(body=parse(body) or [], type_ignores=[])
+    tree = ast.Module(body=parse_statements(body) or [], type_ignores=[])
     private = sorted(
         name for name in used_names(tree) - bound_names(tree) if name.startswith("_") and name[1:2] != "_"
     )

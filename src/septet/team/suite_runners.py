@@ -148,7 +148,7 @@ RUNNERS = (
 )
 
 
-def runner_of(command: str, script: str) -> TestRunner | None:
+def find_suite_runner(command: str, script: str) -> TestRunner | None:
     """The runner that a command calls, or the project's `test` script where that is what the command calls."""
     text = script if is_npm(command) else command
     plain = "" if SHELL.search(text) else text.strip()
@@ -161,16 +161,16 @@ def is_npm(command: str) -> bool:
 
 def reporting_command(command: str, script: str) -> str:
     """The command in the form that makes its runner report; as it is where nobody knows how."""
-    runner = runner_of(command, script)
+    runner = find_suite_runner(command, script)
     if runner is None:
         return command
     form = runner.npm if is_npm(command) else runner.command
     return form.format(command, options=f"'{NODE_OPTIONS}'") if form else command
 
 
-def read_report(command: str, script: str, output: str, folder: str) -> TestReport | None:
+def parse_suite_output(command: str, script: str, output: str, folder: str) -> TestReport | None:
     """What became of each test; nothing where the output does not say so. `folder` is where it ran."""
-    runner = runner_of(command, script)
+    runner = find_suite_runner(command, script)
     try:
         cases = tuple(runner.read(output, folder)) if runner else ()
     except (msgspec.MsgspecError, ValueError):

@@ -52,7 +52,7 @@ def delete_file(context: Context, path: Path) -> Effect:
     """Delete a file; the one that starts the program stays."""
     if path in (context.run.split() or [MAIN]):
         return Refusal(reason=f"{path} is the program itself and cannot be deleted")
-    return context.without_file(path) if context.file(path) is not None else no_such_file(context, path)
+    return context.without_file(path) if context.file(path) is not None else missing_file(context, path)
 
 
 def insert_code(context: Context, path: Path, line: Line, code: Code) -> Effect:
@@ -78,12 +78,12 @@ def edit_text(context: Context, path: Path, old: str, new: str) -> Effect:
 def edit_file_change(context: Context, path: str, edit: Callable[[str], str | Refusal]) -> Effect:
     text = context.file(path)
     if text is None:
-        return no_such_file(context, path)
+        return missing_file(context, path)
     after = edit(text)
     return after if isinstance(after, Refusal) else context.with_file(path, after)
 
 
-def no_such_file(context: Context, path: str) -> Refusal:
+def missing_file(context: Context, path: str) -> Refusal:
     return Refusal(reason=f"there is no '{path}'; the files are {', '.join(context.filetree) or 'none yet'}")
 
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 from septet.common.text import join_words, pluralize
 from septet.common.values import Value
 from septet.domain.plans import Refusal
-from septet.tools.reading import FilePath, no_such_file
+from septet.tools.reading import FilePath, unreadable_file
 from septet.tools.registry import Tool, ToolContext, ToolResult, tool_of_function
 from septet.workspace.edits import diff_text, replace_text
 from septet.workspace.files import path_problem
@@ -39,7 +39,7 @@ def edit(
     for number, one in enumerate(edits, start=1):
         text = after.get(one.path, context.texts.get(one.path))
         if text is None:
-            return no_such_file(context, one.path)
+            return unreadable_file(context, one.path)
         changed = replaced(text, one)
         if isinstance(changed, Refusal):
             place = f"edit {number} of {len(edits)}, {one.path}" if len(edits) > 1 else one.path
@@ -94,7 +94,7 @@ def delete(
     """Delete files of the workspace. If one of them is not there, none is deleted."""
     missing = [path for path in paths if path not in context.texts]
     if missing:
-        return no_such_file(context, missing[0])
+        return unreadable_file(context, missing[0])
     for path in paths:
         context.write(path, None)
     return ToolResult(text=f"deleted: {names(paths)}", summary=f"delete {names(paths)}")

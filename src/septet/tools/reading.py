@@ -40,7 +40,7 @@ def list_files(
     pattern: Annotated[str, Meta(description="Only paths like this, e.g. *.py")] = "",
 ) -> ToolResult | Refusal:
     """List the files of the workspace; a folder with many files is told by how many it holds."""
-    paths = [path for path in paths_in(context, folder) if not pattern or matches(path, pattern)]
+    paths = [path for path in paths_in(context, folder) if not pattern or matches_glob(path, pattern)]
     if not paths:
         return Refusal(reason=f"no file in '{folder or '.'}'" + (f" is like '{pattern}'" if pattern else ""))
     shown = paths if len(paths) <= MOST_LISTED else grouped(paths, folder)[:MOST_LISTED]
@@ -60,7 +60,7 @@ def folder_path(folder: str) -> str:
     return "" if path == "." else path
 
 
-def matches(path: str, pattern: str) -> bool:
+def matches_glob(path: str, pattern: str) -> bool:
     return fnmatch(path, pattern) or fnmatch(path.rsplit("/", 1)[-1], pattern)
 
 
@@ -84,7 +84,7 @@ async def search(
     files: Annotated[str, Meta(description="Only in paths like this, e.g. *.py")] = "",
 ) -> ToolResult | Refusal:
     """Search the workspace's text files. Each match comes as path:line: text."""
-    paths = {path for path in paths_in(context, folder) if not files or matches(path, files)}
+    paths = {path for path in paths_in(context, folder) if not files or matches_glob(path, files)}
     found = await in_thread(lambda: matching_lines(context.root, pattern, folder, sorted(paths)))
     if isinstance(found, Refusal):
         return found
@@ -161,19 +161,19 @@ def outline(context: ToolContext, path: FolderPath = "") -> ToolResult | Refusal
     """The definitions of a file with their lines, or those of every file in a folder."""
     paths = paths_in(context, path)
     if not paths:
-        return no_such_file(context, path)
+        return unreadable_file(context, path)
     whole = len(paths) == 1
     lines: list[str] = []
     for one in paths:
         if len(lines) > MOST_OUTLINED:
             lines.append("… and more: outline a folder or a file of it")
             break
-        found = list(definitions(one, context.texts.get(one) or "", nested=whole))
+        found = list(outline_lines(one, context.texts.get(one) or "", nested=whole))
         lines += [one, *(f"  {line}" for line in found)] if found else []
     return ToolResult(text="\n".join(lines) or "no definitions", summary=f"outline {path or '.'}")
 
 
-def definitions(path: str, text: str, *, nested: bool) -> Iterator[str]:
+def outline_lines(path: str, text: str, *, nested: bool) -> Iterator[str]:
     """Line, kind and name of what a file defines; methods too where `nested`."""
     if path.endswith((".py", ".pyi")):
         try:
@@ -217,7 +217,7 @@ def read(
     """Read a text file, or some of its lines. Each line comes with its number and a tab before it."""
     text = context.texts.get(path)
     if text is None:
-        return no_such_file(context, path)
+        return unreadable_file(context, path)
     lines = text.removesuffix("\n").split("\n") if text else []
     if lines and start > len(lines):
         return Refusal(reason=f"'{path}' has {pluralize(len(lines), 'line')}")
@@ -244,7 +244,7 @@ def numbered(lines: list[str], start: int, end: int) -> Iterator[str]:
         yield told
 
 
-def no_such_file(context: ToolContext, path: str) -> Refusal:
+def unreadable_file(context: ToolContext, path: str) -> Refusal:
     """Why a file cannot be read, with names that are near."""
     if context.exists(path):
         return Refusal(

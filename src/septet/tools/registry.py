@@ -325,13 +325,13 @@ def tool_of(made: object, repeatable: bool = True, roles: Iterable[str] = ()) ->
         return tool_of_function(made, repeatable, roles)
     from pydantic import BaseModel
 
-    name = name_of(made)
+    name = tool_name(made)
     if isinstance(made, type) and issubclass(made, BaseModel):
         return tool_of_model(made, repeatable, roles)
     raise BadConfig(f"{name!r} is no tool", "write a function, or derive it from pydantic.BaseModel")
 
 
-def name_of(made: object) -> str:
+def tool_name(made: object) -> str:
     return str(getattr(made, "__name__", made))
 
 
@@ -340,6 +340,6 @@ def known_tools(builtin: Iterable[Tool] = ()) -> dict[str, Tool]:
     found = {one.name: one for one in builtin}
     for group in GROUPS:
         for loaded in plugins(group):
-            name = name_of(loaded)
+            name = tool_name(loaded)
             found[name] = REGISTERED.get(name) or tool_of(loaded)
     return {**found, **REGISTERED}

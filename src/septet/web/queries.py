@@ -17,7 +17,7 @@ from septet.errors import BadUsage, LogDamaged, NoModel
 from septet.ports import Blobs
 from septet.ways.endings import is_finished
 from septet.web.app_state import AppState
-from septet.web.requests import NotFound, json_response, parse_number
+from septet.web.requests import NotFound, json_response, parse_whole_number
 
 
 class Queries:
@@ -34,7 +34,7 @@ class Queries:
     async def events(self, request: Request) -> Response:
         """The events after a sequence number, one per line, as `--json` prints them."""
         state = await self.app.chats.state(request.path_params["chat"])
-        after = parse_number(request.query_params.get("after", "0"), "after")
+        after = parse_whole_number(request.query_params.get("after", "0"), "after")
         log = await self.app.session.store.read(state.chat, after)
         lines = (encode(recorded) + b"\n" for recorded in log)
         return StreamingResponse(lines, media_type="application/x-ndjson")

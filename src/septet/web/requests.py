@@ -190,7 +190,7 @@ async def decode_body(request: Request, decoder: msgspec.json.Decoder[T]) -> T:
         raise BadUsage(f"the request is not valid ({error})", "see docs/web.md for its form") from error
 
 
-def parse_number(text: str, name: str) -> int:
+def parse_whole_number(text: str, name: str) -> int:
     """Parse a number in a URL; at most 12 digits."""
     if not text.isascii() or not text.isdigit() or len(text) > 12:
         raise BadUsage(f"'{name}' is '{text[:40]}', which is not a whole number", "use a whole number")

@@ -140,7 +140,7 @@ async def serve_web(
         )
     if not (ASSETS / "index.html").exists():
         raise BadUsage("the page is not built", "run npm ci && npm run build in web/")
-    with open_listener(address) as listener:
+    with open_listening_socket(address) as listener:
         async with opening() as session:
             return await serve_session(session, listener, address, model, open_browser)
 
@@ -193,7 +193,7 @@ async def serve_until_signal(server: uvicorn.Server, listener: socket.socket) ->
     return 0 if caught and caught[0] == signal.SIGINT else 128 + (caught[0] if caught else 1)
 
 
-def open_listener(address: Address) -> socket.socket:
+def open_listening_socket(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -19,7 +19,7 @@ from septet.web.channels import (
     ready_frame,
     status_frame,
 )
-from septet.web.requests import parse_number
+from septet.web.requests import parse_whole_number
 
 TOO_SLOW = 4429
 CHAT_NOT_FOUND = 4404
@@ -29,7 +29,7 @@ async def serve_socket(socket: WebSocket, app: AppState) -> None:
     """Send the list of chats, and one chat if the URL names one (`?chat=NAME&after=SEQ`)."""
     chat = socket.query_params.get("chat", "")
     try:
-        after = parse_number(socket.query_params.get("after", "0"), "after")
+        after = parse_whole_number(socket.query_params.get("after", "0"), "after")
         state = await app.chats.state(chat) if chat else None
     except SeptetError as error:
         await socket.accept()

@@ -23,7 +23,7 @@ from septet.domain.packages import Policy
 from septet.domain.runs import Network
 from septet.domain.teams import Budget, TeamSpec
 from septet.errors import BadUsage
-from septet.models.providers.provider import Connections, Endpoint, Provider
+from septet.models.providers.provider import Connections, ModelEndpoint, Provider
 from septet.ports import Agent, BusMessage, Model, Sandbox
 from septet.settings.group_chats import without_models
 from septet.settings.home import find_home
@@ -42,7 +42,7 @@ Item = Recorded | Live | Question
 """What a run yields: a stored event, a piece of text while it is generated, a question to answer."""
 
 
-class Options(TypedDict, total=False):
+class TeamOptions(TypedDict, total=False):
     """What a team can be loaded with; see `Team.load`."""
 
     model: str | Model
@@ -175,7 +175,7 @@ class Team:
         print(team.result.status, team.result.evidence, team.result.cost)
     """
 
-    def __init__(self, spec: TeamSpec, options: Options) -> None:
+    def __init__(self, spec: TeamSpec, options: TeamOptions) -> None:
         self.spec = spec
         self._options = options
         self._opened = AsyncExitStack()
@@ -183,7 +183,7 @@ class Team:
         self._result: Result | None = None
 
     @classmethod
-    def load(cls, team: str = "iterate", **options: Unpack[Options]) -> Self:
+    def load(cls, team: str = "iterate", **options: Unpack[TeamOptions]) -> Self:
         """A built-in team or a team.yaml.
 
         `model` is a name, or any object with an async generator method `answer(request)`. `ask` is awaited with each
@@ -204,7 +204,7 @@ class Team:
         return cls(with_model(with_choices(loaded, options), model), options)
 
     @classmethod
-    def run_sync(cls, goal: str, team: str = "iterate", **options: Unpack[Options]) -> Result:
+    def run_sync(cls, goal: str, team: str = "iterate", **options: Unpack[TeamOptions]) -> Result:
         """Build the goal and wait for the result, in a program without an event loop."""
         try:
             asyncio.get_running_loop()
@@ -213,7 +213,7 @@ class Team:
         raise BadUsage("an event loop is running already", "await team.start(goal) instead")
 
     @classmethod
-    async def _run_alone(cls, goal: str, team: str, options: Options) -> Result:
+    async def _run_alone(cls, goal: str, team: str, options: TeamOptions) -> Result:
         async with cls.load(team, **options) as loaded:
             return await loaded.start(goal)
 
@@ -326,7 +326,7 @@ def from_json(line: str | bytes) -> Recorded:
     return decode(line)
 
 
-def check_options(options: Options) -> None:
+def check_options(options: TeamOptions) -> None:
     ask = options.get("ask")
     if (
         ask is not None
@@ -341,7 +341,7 @@ def check_options(options: Options) -> None:
         )
 
 
-def with_choices(team: TeamSpec, options: Options) -> TeamSpec:
+def with_choices(team: TeamSpec, options: TeamOptions) -> TeamSpec:
     """The team with the options that replace what it says."""
     budget = options.get("budget")
     if isinstance(budget, Budget):
@@ -369,7 +369,7 @@ def given_name(model: Model) -> str:
 def provider_of(model: Model) -> Provider:
     """The object as a provider of one model. What it costs only its answers can say."""
 
-    def open_given(endpoint: Endpoint, connections: Connections) -> Model:
+    def open_given(endpoint: ModelEndpoint, connections: Connections) -> Model:
         return model
 
     return Provider(name_pattern=f"{GIVEN}NAME", about="a model object of your program", open=open_given)

@@ -13,7 +13,7 @@ from septet.cluster.bus import NatsBus
 from septet.cluster.client import Connection
 from septet.cluster.connection import connect_nats, retry_forever
 from septet.cluster.deployment import ClusterConductor, RemoteSandbox
-from septet.cluster.endpoint import Endpoint, without_secret
+from septet.cluster.endpoint import NatsEndpoint, without_secret
 from septet.cluster.hosts import check_conductor, check_roles
 from septet.cluster.member import CastMembers, Member, take_turns
 from septet.cluster.presence import announce_presence
@@ -29,12 +29,12 @@ from septet.runtime.conductor import Agents
 from septet.settings.home import find_home
 from septet.team.floor import Floor
 from septet.ways.table import floor_for
-from septet.wiring.models import Models, absolute_name, adapt_to_model
+from septet.wiring.models import Models, absolute_model_name, adapt_to_model
 from septet.wiring.session import OWN_MODEL, Session, agent
 
 
 @asynccontextmanager
-async def open_shared(endpoint: Endpoint, wait: float) -> AsyncGenerator[tuple[Session, Connection]]:
+async def open_shared(endpoint: NatsEndpoint, wait: float) -> AsyncGenerator[tuple[Session, Connection]]:
     """A session on a server's log; the server may take `wait` seconds to come up."""
     home = find_home()
     async with connect_nats(endpoint, wait=wait) as client:
@@ -46,7 +46,7 @@ async def open_shared(endpoint: Endpoint, wait: float) -> AsyncGenerator[tuple[S
 
 @asynccontextmanager
 async def open_cluster(
-    endpoint: Endpoint, team: TeamSpec | None = None, wait: float = 30.0, how: str = ""
+    endpoint: NatsEndpoint, team: TeamSpec | None = None, wait: float = 30.0, how: str = ""
 ) -> AsyncGenerator[Session]:
     """The session of one who conducts chats with members elsewhere, by default with that team.
 
@@ -80,7 +80,7 @@ async def open_cluster(
 class Membership(Value):
     """What one who joins brings along. `model` is what it thinks with where a team leaves that to it."""
 
-    endpoint: Endpoint
+    endpoint: NatsEndpoint
     roles: tuple[str, ...]
     name: str
     model: str = ""
@@ -119,7 +119,7 @@ def check_rights(client: Connection, joining: Membership) -> None:
 async def own_model(models: Models, name: str) -> tuple[str, ...]:
     """What a member thinks with where it may choose; nothing where there is nothing."""
     try:
-        return (absolute_name(name or (await models.choose()).name),)
+        return (absolute_model_name(name or (await models.choose()).name),)
     except NoModel:
         return ()
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from septet.agents.protection import apply_move, merge_edits
-from septet.agents.runner import RunContext, try_version
+from septet.agents.runner import RunContext, rehearse_version
 from septet.common.temporary import temporary_folder
 from septet.domain.base import DeliveredFile, FileState
 from septet.domain.events import BaseMoved, ChatContinued, Delivered, DeliveryStarted, VersionWritten
@@ -23,12 +23,12 @@ from septet.wiring.scratches import move_base
 from septet.workspace.base import look_through
 from septet.workspace.delivery import (
     Contents,
-    Wish,
+    PlannedChange,
     commit_to_branch,
-    deliver,
     diff_of,
     hand_over,
     plan_handover,
+    write_file_atomically,
 )
 from septet.workspace.files import Workspace, in_thread, path_and_parents
 from septet.workspace.git import repository_of
@@ -55,7 +55,7 @@ class Delivery:
     def patch_name(self) -> str:
         return f"septet-{self.state.chat}.patch"
 
-    async def wishes(self) -> list[Wish]:
+    async def wishes(self) -> list[PlannedChange]:
         """The version's files that differ from the base, and those that runs created and somebody wants."""
         version = self.state.work.version
         made = await self._made()
@@ -72,7 +72,7 @@ class Delivery:
         }
         wanted = {**after, **{path: FileState(path=path) for path in gone}}
         changed = {path: one for path, one in wanted.items() if one.sha256 != base[path].sha256}
-        return [Wish(base=base[path], after=changed[path]) for path in sorted(changed)]
+        return [PlannedChange(base=base[path], after=changed[path]) for path in sorted(changed)]
 
     def _base(self, path: str) -> FileState:
         state = file_state(self.scratch.base.root, path)
@@ -183,7 +183,9 @@ class Delivery:
             scratch.setup = self.scratch.setup
             await in_thread(lambda: (scratch.copy_base(), scratch.rebuild()))
             context = RunContext(scratch, sandbox, self.blobs, MemoryBus())
-            return tuple(shortcomings(without_base_repeats(await try_version(self.state, version, context))))
+            return tuple(
+                shortcomings(without_base_repeats(await rehearse_version(self.state, version, context)))
+            )
 
     async def undo(self, record: Record) -> Delivered:
         """Take the newest delivery back, as far as nobody has changed the same places since."""
@@ -194,7 +196,7 @@ class Delivery:
         for one in done.files:
             await self._recall(one.before, one.after)
         wishes = [
-            Wish(base=one.after, after=one.before, base_after=one.base_before)
+            PlannedChange(base=one.after, after=one.before, base_after=one.base_before)
             for one in done.files
             if one.how != "conflict"
         ]
@@ -213,7 +215,7 @@ class Delivery:
             await self._recall(one.before, one.after)
         return await self._write(started, record)
 
-    async def _plan(self, wishes: list[Wish]) -> list[DeliveredFile]:
+    async def _plan(self, wishes: list[PlannedChange]) -> list[DeliveredFile]:
         return await in_thread(lambda: plan_handover(self.folder, wishes, self.contents))
 
     async def _carry_out(self, started: DeliveryStarted, record: Record) -> Delivered:
@@ -250,7 +252,7 @@ class Delivery:
         bases = {one.path: self._base(one.path) for one in conflicts}
         text = diff_of([(bases[one.path], one.after) for one in conflicts], self.contents)
         path = self.folder / self.patch_name
-        await in_thread(lambda: deliver(path, text.encode()))
+        await in_thread(lambda: write_file_atomically(path, text.encode()))
         return str(path)
 
 
@@ -262,7 +264,7 @@ def without_base_repeats(state: State) -> State:
     return replace(state, work=replace(state.work, runs=tuple(runs)))
 
 
-def check_paths(only: Collection[str], wishes: Sequence[Wish]) -> None:
+def check_paths(only: Collection[str], wishes: Sequence[PlannedChange]) -> None:
     known = [wish.after.path for wish in wishes]
     for path in only:
         if path not in known:

@@ -22,7 +22,7 @@ from septet.models.local.catalogue import CATALOGUE
 from septet.models.local.discovery import ServerModels, find_servers, known_servers
 from septet.models.local.download import PUBLIC_INDEX, ModelStore
 from septet.models.local.embedded import EmbeddedModels, check_runtime, has_runtime
-from septet.models.providers.provider import Choice, Connections, Provider, ProviderSettings
+from septet.models.providers.provider import Connections, ModelChoice, Provider, ProviderSettings
 from septet.models.table import PROVIDERS, find_provider, installed_providers
 from septet.models.wrappers.pricing import has_price, unknown_price
 from septet.models.wrappers.recording import DebugTap, Recording, RecordingFile, RequestListener
@@ -38,35 +38,35 @@ def choose_model_name(
     providers: Sequence[Provider],
     servers: Sequence[ServerModels] = (),
     downloaded: Sequence[str] = (),
-) -> Choice | None:
+) -> ModelChoice | None:
     """A model of a provider with a key, else of a local server, else a downloaded embedded model."""
     return by_provider(settings, providers) or by_server(servers) or by_download(downloaded)
 
 
-def by_provider(settings: ProviderSettings, providers: Sequence[Provider]) -> Choice | None:
+def by_provider(settings: ProviderSettings, providers: Sequence[Provider]) -> ModelChoice | None:
     choices = (provider.default(settings) for provider in providers)
     return next((choice for choice in choices if choice is not None), None)
 
 
-def by_server(servers: Sequence[ServerModels]) -> Choice | None:
+def by_server(servers: Sequence[ServerModels]) -> ModelChoice | None:
     if not servers:
         return None
     first = servers[0]
     model = next((model for model in first.models if "cod" in model.lower()), first.models[0])
     why = f"{first.server.label} runs here and has {pluralize(len(first.models), 'model')}"
-    return Choice(name=first.server.name(model), reason=why)
+    return ModelChoice(name=first.server.name(model), reason=why)
 
 
-def by_download(downloaded: Sequence[str]) -> Choice | None:
+def by_download(downloaded: Sequence[str]) -> ModelChoice | None:
     if not downloaded:
         return None
-    return Choice(
+    return ModelChoice(
         name=f"local/{downloaded[0]}", reason="it is downloaded, and no key and no server was found"
     )
 
 
-def choose_download(name: str) -> Choice:
-    return Choice(
+def choose_download(name: str) -> ModelChoice:
+    return ModelChoice(
         name=f"local/{name}", reason="no key and no server was found; it is downloaded once and runs here"
     )
 
@@ -92,7 +92,7 @@ class Overview(Value, omit_defaults=False):
 
     models: tuple[ModelEntry, ...]
     keys: tuple[str, ...]
-    chosen: Choice | None
+    chosen: ModelChoice | None
 
     def lines(self) -> list[str]:
         known = [
@@ -231,7 +231,7 @@ class Models:
         """The model servers of this machine."""
         return await find_servers(self._http, known_servers(self._settings()))
 
-    async def choose(self, offer_embedded: bool = False) -> Choice:
+    async def choose(self, offer_embedded: bool = False) -> ModelChoice:
         """The model to use when nobody named one, and why. Raises NoModel where there is nothing.
 
         `offer_embedded` lets an embedded model be chosen that has yet to be downloaded.
@@ -285,7 +285,7 @@ def max_answer_bytes(environment: Mapping[str, str]) -> int:
     return int(given) << 20
 
 
-def absolute_name(name: str) -> str:
+def absolute_model_name(name: str) -> str:
     """A name that means the same from any folder and after any restart: it goes into the log."""
     try:
         provider, model = find_provider(name)

@@ -77,12 +77,12 @@ def essence(event: Event) -> Event:
         case ModelAnswered(answer=answer):
             return replace(event, prompt="", answer=replace(answer, seconds=0.0))
         case RunFinished(result=result):
-            return replace(event, result=outcome_of(result))
+            return replace(event, result=comparable_result(result))
         case _:
             return event
 
 
-def outcome_of(result: RunResult) -> RunResult:
+def comparable_result(result: RunResult) -> RunResult:
     tests = result.tests and TestReport(cases=tuple(replace(one, seconds=0.0) for one in result.tests.cases))
     changes = tuple(replace(one, sha256="", size=0) for one in result.changes)
     return RunResult(exit_code=result.exit_code, stopped_by=result.stopped_by, changes=changes, tests=tests)

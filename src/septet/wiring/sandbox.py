@@ -77,7 +77,7 @@ def rung_of(sandbox: Sandbox) -> Sandbox:
     return sandbox.rung if isinstance(sandbox, JobRunner) else sandbox
 
 
-async def install_missing(
+async def install_missing_packages(
     workspace: str, sources: Mapping[str, str], agree: Callable[[MissingPackages], bool], unsafe: bool = False
 ) -> Installation | None:
     """Install what the sources lack, if it is agreed to; None where there is nothing to do."""

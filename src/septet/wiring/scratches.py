@@ -6,7 +6,7 @@ from septet.domain.state import State
 from septet.errors import LogDamaged
 from septet.ports import Blobs
 from septet.settings.home import Home
-from septet.team.layouts import delta_of
+from septet.team.layouts import workspace_delta
 from septet.workspace.base import base_content, changed_entries, read_manifest
 from septet.workspace.files import in_thread
 from septet.workspace.scratch import Scratch
@@ -25,7 +25,7 @@ async def open_scratch(home: Home, state: State, blobs: Blobs) -> Scratch | None
         if sha256
     }
     contents = {path: await content(sha256, blobs) for path, sha256 in made.items()}
-    delta = delta_of(state)
+    delta = workspace_delta(state)
     files = {file.path: await blobs.get(file.sha256) for file in delta.files}
 
     def work() -> None:

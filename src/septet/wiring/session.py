@@ -12,7 +12,13 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from septet.agents.budget_guard import with_deadline, within_budgets
-from septet.agents.person import AnsweredElsewhere, agreeing_to_plans, always_agree, away, with_chat_released
+from septet.agents.person import (
+    AnsweredElsewhere,
+    absent_person,
+    agreeing_to_plans,
+    always_agree,
+    with_chat_released,
+)
 from septet.chat.artefact_files import ArtefactFiles
 from septet.chat.example_sources import from_chat
 from septet.chat.names import checked_name, find_name, new_names
@@ -52,7 +58,7 @@ from septet.ways.table import TEAMS, floor_for, thinkers, way_of
 from septet.ways.way import MemberContext
 from septet.wiring.delivery import Delivery, deliver_to_branch, reopen_if_broken
 from septet.wiring.mcp import McpServers
-from septet.wiring.models import Models, absolute_name, adapt_to_model
+from septet.wiring.models import Models, absolute_model_name, adapt_to_model
 from septet.wiring.scratches import move_base, open_scratch, scratch_of
 from septet.workspace.base import survey_base
 from septet.workspace.facts_file import Memory
@@ -402,7 +408,7 @@ class Session:
         asked = (
             with_chat_released(person, self.acquire, self.deployment.locks.release)
             if person
-            else away(self.command(state.chat))
+            else absent_person(self.command(state.chat))
         )
         return agreeing_to_plans(asked) if team.approve == "auto" else asked
 
@@ -488,7 +494,7 @@ def with_model(team: TeamSpec, model: str) -> TeamSpec:
     """The team as it goes into the log: members that think and have no model of their own get this one."""
     chosen = {
         member.name: adapt_to_model(
-            replace(member, model=tuple(map(absolute_name, member.model or (model,))))
+            replace(member, model=tuple(map(absolute_model_name, member.model or (model,))))
         )
         for member in thinkers(team)
     }

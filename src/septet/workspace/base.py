@@ -213,11 +213,11 @@ def entry_of(folder: Path, path: str, oid: str = "") -> BaseEntry:
         raise FileNotFoundError(path)
     kind = "program" if status.st_mode & stat.S_IXUSR else "file"
     if not digest and status.st_size <= MAX_FILE_BYTES:
-        digest = file_digest(place)
+        digest = workspace_file_digest(place)
     return BaseEntry(path=path, kind=kind, size=status.st_size, digest=digest)
 
 
-def file_digest(place: str) -> str:
+def workspace_file_digest(place: str) -> str:
     handle = os.open(place, FILE_FLAGS)
     with os.fdopen(handle, "rb", buffering=0) as file:
         digest = sha256()

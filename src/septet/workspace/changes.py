@@ -56,19 +56,19 @@ def pipe_through(command: list[str], source: str) -> str:
 def faithful(before: str, after: str) -> str:
     """The new text only where its syntax tree is the old one, imports aside."""
     try:
-        return after if shape(before) == shape(after) else before
+        return after if split_imports(before) == split_imports(after) else before
     except (SyntaxError, ValueError, RecursionError):
         return before
 
 
-def shape(source: str) -> tuple[list[str], list[str]]:
+def split_imports(source: str) -> tuple[list[str], list[str]]:
     """Every imported name, sorted, and everything else in order."""
     tree = ast.parse(source)
     others = [ast.dump(node) for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
-    return sorted(set(imported_names(tree))), others
+    return sorted(set(import_aliases(tree))), others
 
 
-def imported_names(tree: ast.AST) -> list[str]:
+def import_aliases(tree: ast.AST) -> list[str]:
     """Every imported name on its own, so that joining and splitting import lines makes no difference."""
     found: list[str] = []
     for node in ast.walk(tree):

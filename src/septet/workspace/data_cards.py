@@ -64,15 +64,15 @@ def card(path: Path, size: int, dictionary: Mapping[str, str]) -> str:
         }
         try:
             with duckdb.connect(":memory:", config=settings) as connection:
-                return text_of(path, size, kind, reader, connection, dictionary)
+                return card_text(path, size, kind, reader, connection, dictionary)
         except duckdb.Error as error:
             raise BadUsage(
-                f"the data file {path} is no good {kind} ({first_line(error)})",
+                f"the data file {path} is no good {kind} ({first_error_line(error)})",
                 "check it; text must be UTF-8",
             ) from error
 
 
-def text_of(
+def card_text(
     path: Path,
     size: int,
     kind: str,
@@ -121,7 +121,7 @@ def read_dictionary(path: Path | None) -> dict[str, str]:
     return {match["name"].lower(): match["text"].strip(" \"'") for match in found}
 
 
-def first_line(error: Exception) -> str:
+def first_error_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0][:200]
 
 

@@ -120,7 +120,7 @@ Contents = dict[str, bytes]
 """By their sha256."""
 
 
-class Wish(Value):
+class PlannedChange(Value):
     """What a file shall become, and what it was when that was decided.
 
     `base_after` is what the base's file becomes, where that is something else.
@@ -131,17 +131,17 @@ class Wish(Value):
     base_after: FileState | None = None
 
 
-def plan_handover(folder: Path, wishes: Iterable[Wish], contents: Contents) -> list[DeliveredFile]:
+def plan_handover(folder: Path, wishes: Iterable[PlannedChange], contents: Contents) -> list[DeliveredFile]:
     """What each file is and shall be. Merged contents, and those that will be replaced, are added to `contents`."""
-    found = (plan_file(folder, wish, contents) for wish in wishes)
+    found = (plan_delivery(folder, wish, contents) for wish in wishes)
     return [one for one in found if one is not None]
 
 
-def plan_file(folder: Path, wish: Wish, contents: Contents) -> DeliveredFile | None:
+def plan_delivery(folder: Path, wish: PlannedChange, contents: Contents) -> DeliveredFile | None:
     """Nothing for a file that is right already."""
     path, after = wish.after.path, wish.after
     now = file_state(folder, path)
-    if same(now, after) or same(wish.base, after):
+    if same_content(now, after) or same_content(wish.base, after):
         return None
     conflict = DeliveredFile(path=path, before=now, after=after, how="conflict")
     current = content_of(folder, now)
@@ -151,7 +151,7 @@ def plan_file(folder: Path, wish: Wish, contents: Contents) -> DeliveredFile | N
     if blocked or marked or (current is not None and is_secret(path, current)):
         return conflict
     contents.update({now.sha256: current} if current is not None else {})
-    if same(now, wish.base):
+    if same_content(now, wish.base):
         kept = replace(after, kind=now.kind) if now.sha256 and after.sha256 and now.kind != "link" else after
         return DeliveredFile(path=path, before=now, after=kept, base_after=wish.base_after)
     merged = merge_states(wish.base, now, after, contents)
@@ -167,7 +167,7 @@ def plan_file(folder: Path, wish: Wish, contents: Contents) -> DeliveredFile | N
     )
 
 
-def same(one: FileState, other: FileState) -> bool:
+def same_content(one: FileState, other: FileState) -> bool:
     """The same content, as a file or as a link."""
     return one.sha256 == other.sha256 and (one.kind == "link") == (other.kind == "link")
 
@@ -186,14 +186,16 @@ def merge_states(base: FileState, now: FileState, after: FileState, contents: Co
 
 def hand_over(folder: Path, one: DeliveredFile, contents: Contents) -> DeliveredFile:
     """Write one file, in one move. Who is interrupted does it again; an edit made since the plan is merged or stays."""
-    if one.how == "conflict" or same(file_state(folder, one.path), one.after):
+    if one.how == "conflict" or same_content(file_state(folder, one.path), one.after):
         return one
-    again = plan_file(folder, Wish(base=one.before, after=one.after, base_after=one.base_after), contents)
+    again = plan_delivery(
+        folder, PlannedChange(base=one.before, after=one.after, base_after=one.base_after), contents
+    )
     if again is None or again.how == "conflict":
         return one if again is None else again
     make_folder(folder)
     put_state(Workspace(folder), again.after, contents.get(again.after.sha256, b""))
-    if same(again.before, one.before):
+    if same_content(again.before, one.before):
         return replace(one, after=again.after)
     return replace(again, base_before=one.base_before or one.before)
 
@@ -233,7 +235,7 @@ def check_destination(path: Path) -> None:
         ) from error
 
 
-def deliver(path: Path, content: bytes) -> None:
+def write_file_atomically(path: Path, content: bytes) -> None:
     """Replace the file in one move; what is no plain file (a pipe, a device) is written to."""
     check_destination(path)
     try:

@@ -82,14 +82,14 @@ def nearest(text: str, old: str) -> str:
 
 def diff_text(path: str, old: str | None, new: str | None) -> str:
     """A unified diff; None is a file that does not exist."""
-    before = lines_of(old)
-    after = lines_of(new)
+    before = diff_lines(old)
+    after = diff_lines(new)
     left = "/dev/null" if old is None else f"a/{path}"
     right = "/dev/null" if new is None else f"b/{path}"
     return "".join(unified_diff(before, after, left, right))
 
 
-def lines_of(text: str | None) -> list[str]:
+def diff_lines(text: str | None) -> list[str]:
     return [
         line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
         for line in split_lines(text or "")

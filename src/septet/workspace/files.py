@@ -84,7 +84,7 @@ class Workspace:
 
     async def check(self) -> None:
         """Say now why the folder could not be used later; nothing is made yet."""
-        await in_thread(lambda: check_folder(self.root))
+        await in_thread(lambda: check_workspace_folder(self.root))
 
     async def write_layout(self, layout: Layout, blobs: Blobs) -> None:
         """Put the layout's files there and take away what may go. What the person put there stays as it is."""
@@ -312,7 +312,7 @@ def relative_parts(path: str) -> list[str]:
 
 def make_folder(root: Path) -> None:
     make_root_accessible(root)
-    check_folder(root)
+    check_workspace_folder(root)
     root.mkdir(parents=True, exist_ok=True)
 
 
@@ -322,7 +322,7 @@ def refuse_system_folder(folder: Path) -> None:
         raise BadUsage(f"{folder} is too wide for a workspace", "name a folder of its own for this work")
 
 
-def check_folder(root: Path) -> None:
+def check_workspace_folder(root: Path) -> None:
     try:
         nearest = next(folder for folder in (root, *root.parents) if folder.exists())
         refuse_system_folder(root.resolve())

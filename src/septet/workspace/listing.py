@@ -44,10 +44,10 @@ def guess_ignored(folder: Path) -> list[str]:
         rules = [
             line.strip().strip("/") for line in text.splitlines() if line.strip()[:1] not in ("", "#", "!")
         ]
-    return [path for path in below(folder) if any(matches(path, rule) for rule in rules)]
+    return [path for path in below(folder) if any(matches_ignore_rule(path, rule) for rule in rules)]
 
 
-def matches(path: str, rule: str) -> bool:
+def matches_ignore_rule(path: str, rule: str) -> bool:
     return fnmatch(path, rule) or any(fnmatch(part, rule) for part in path.split("/"))
 
 

@@ -21,7 +21,7 @@ LARGEST_PROGRAM = 4 << 20
 def modules_under_test(root: Path, tests: Iterable[str]) -> dict[str, str]:
     """The program that these tests import, all of it where they import none: they may start it as a command."""
     paths = [path for path in files_below(root) if path.endswith(".py") and not belongs_to_tests(path)]
-    wanted = {name.partition(".")[0] for text in tests for name in imported_names(text)}
+    wanted = {name.partition(".")[0] for text in tests for name in possible_imports(text)}
     named = [path for path in paths if module_name(root, path).partition(".")[0] in wanted]
     return dict(bounded_texts(root, named or paths))
 
@@ -36,17 +36,17 @@ def bounded_texts(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, str]]
         yield path, text
 
 
-def imported_names(text: str, package: str = "") -> set[str]:
+def possible_imports(text: str, package: str = "") -> set[str]:
     """What a module may load, by the look of its lines: a file that cannot be parsed has imports too."""
     names: set[str] = set()
     for origin, members, modules in IMPORT.findall(text):
-        home = absolute_name(origin, package)
+        home = resolve_relative_import(origin, package)
         names |= {home, *(f"{home}.{member}" for member in NAME.findall(members))} if origin else set()
         names |= set(NAME.findall(modules))
     return {name.strip(".") for name in names} - {""}
 
 
-def absolute_name(name: str, package: str) -> str:
+def resolve_relative_import(name: str, package: str) -> str:
     """`.x` in the package `a.b` is `a.b.x`, `..x` is `a.x`."""
     inner = name.lstrip(".")
     if not (dots := len(name) - len(inner)):
@@ -83,7 +83,7 @@ def importers(root: Path, names: Mapping[str, str]) -> dict[str, set[str]]:
     modules, users = set(names.values()), defaultdict[str, set[str]](set)
     for path, name in names.items():
         package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
-        for imported in imported_names(project_text(root, path), package):
+        for imported in possible_imports(project_text(root, path), package):
             parts = imported.split(".")
             for used in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):
                 if used in modules and used != name:

@@ -66,10 +66,10 @@ def map_text(entries: Sequence[BaseEntry]) -> str:
     spoken = Counter(name for one in entries if (name := language(one.path)))
     named = ", ".join(f"{name} {count}" for name, count in spoken.most_common(MOST_LANGUAGES))
     lines = [f"{head}: {named}" if named else head, *folder_lines(entries, "", 2)]
-    return bounded(lines, LONGEST_MAP)
+    return join_within(lines, LONGEST_MAP)
 
 
-def bounded(lines: Iterable[str], longest: int) -> str:
+def join_within(lines: Iterable[str], longest: int) -> str:
     kept: list[str] = []
     room = longest
     for line in lines:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from septet.common.secrets import is_secret_name
 from septet.domain.base import EntryKind, FileState, Manifest
-from septet.domain.files import Delta
+from septet.domain.files import WorkspaceDelta
 from septet.workspace.base import list_base, looks_secret
 from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder, path_and_parents
 from septet.workspace.git import git_folders, open_git, repository_of
@@ -275,7 +275,7 @@ class Scratch:
             one for one in inner if not path_and_parents(one) & CACHES and not looks_secret(self.origin, one)
         )
 
-    def show(self, delta: Delta, contents: Mapping[str, bytes]) -> None:
+    def show(self, delta: WorkspaceDelta, contents: Mapping[str, bytes]) -> None:
         """The base with the delta over it; what programs did to other files of the base is put right."""
         make_folder(self.work.root)
         self.reset(delta.paths)

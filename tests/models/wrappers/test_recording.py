@@ -14,7 +14,7 @@ from septet.settings.home import Home
 from septet.stores.memory import MemoryStore
 from septet.testing.replies import Reply, in_order
 from septet.testing.server import serve_mock
-from septet.wiring.models import Models, absolute_name
+from septet.wiring.models import Models, absolute_model_name
 
 pytestmark = pytest.mark.anyio
 
@@ -82,7 +82,9 @@ async def test_the_name_says_whether_the_timing_is_kept(tmp_path: Path, ending: 
     tape = tmp_path / "chat.jsonl"
     await recorded_answer(tape, Answer(text="one two", seconds=0.01))
     async with Models(home(tmp_path), {}) as models:
-        deltas, answer = await ask(models.open([absolute_name(f"replay:{tape}{ending}")]), question("go"))
+        deltas, answer = await ask(
+            models.open([absolute_model_name(f"replay:{tape}{ending}")]), question("go")
+        )
     assert answer.text == "one two"
     assert len(deltas) == (2 if ending.endswith("original") else 1)
 

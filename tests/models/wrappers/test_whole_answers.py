@@ -16,7 +16,7 @@ from septet.models.wrappers.continuation import (
     MAX_PARTS,
     Continuation,
     ThoughtStream,
-    join_lines,
+    join_continuation,
     split_thoughts,
 )
 from septet.models.wrappers.retry import RetryPolicy
@@ -138,7 +138,7 @@ def test_parts_join_to_what_was_meant(lines: list[str], at: int) -> None:
     whole = "\n".join(lines)
     before, after = "\n".join(lines[:at]), "\n".join(lines[at:])
     if lines[:at] and lines[at:] and lines[at - 1] != lines[at]:
-        assert join_lines(before + "\n", after) == whole
+        assert join_continuation(before + "\n", after) == whole
 
 
 async def test_a_call_that_was_cut_is_asked_for_in_smaller_steps(opened: Open, wire: HttpClient) -> None:

@@ -23,7 +23,7 @@ from septet.models.faults import (
 from septet.models.http import HttpClient
 from septet.models.providers.provider import (
     Connections,
-    Endpoint,
+    ModelEndpoint,
     PriceListEntry,
     Provider,
     ProviderSettings,
@@ -331,18 +331,18 @@ ADDRESS = "https://api.anthropic.com"
 DEFAULT_MODEL = "claude-sonnet-4-5"
 
 
-def open_anthropic(endpoint: Endpoint, connections: Connections) -> AnthropicModel:
+def open_anthropic(endpoint: ModelEndpoint, connections: Connections) -> AnthropicModel:
     credentials = header("x-api-key", endpoint.key)
     url = f"{endpoint.url}/v1/messages"
     return AnthropicModel(url, endpoint.model, credentials, connections.http, connections.load_image)
 
 
-def anthropic_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+def anthropic_endpoint(model: str, settings: ProviderSettings) -> ModelEndpoint:
     key = PROVIDER.key(settings)
     if not key:
         raise PROVIDER.missing_key_error()
     url = settings.variable("ANTHROPIC_BASE_URL", ADDRESS)
-    return Endpoint(url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
+    return ModelEndpoint(url=url.rstrip("/").removesuffix("/v1"), model=model, key=key)
 
 
 PROVIDER = Provider(

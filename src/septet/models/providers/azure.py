@@ -10,9 +10,9 @@ from septet.models.credentials import Credentials, Token, bearer, header, refres
 from septet.models.faults import AccessDenied
 from septet.models.providers.openai import OpenAIModel
 from septet.models.providers.provider import (
-    Choice,
     Connections,
-    Endpoint,
+    ModelChoice,
+    ModelEndpoint,
     PriceListEntry,
     Provider,
     ProviderSettings,
@@ -55,20 +55,20 @@ async def identity_token() -> Token:
     return token.token, float(token.expires_on)
 
 
-def open_azure(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
+def open_azure(endpoint: ModelEndpoint, connections: Connections) -> OpenAIModel:
     address = azure_address(endpoint.url, endpoint.model, endpoint.version or API_VERSION)
     credentials = azure_credentials(endpoint.key, endpoint.token)
     return OpenAIModel(address, endpoint.model, credentials, connections.http, connections.load_image)
 
 
-def azure_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+def azure_endpoint(model: str, settings: ProviderSettings) -> ModelEndpoint:
     url = settings.variable("AZURE_OPENAI_ENDPOINT")
     if not url:
         raise NoModel(
             "the address of your Azure OpenAI resource is not known",
             "set AZURE_OPENAI_ENDPOINT to https://NAME.openai.azure.com",
         )
-    return Endpoint(
+    return ModelEndpoint(
         url=url.rstrip("/"),
         model=model,
         key=PROVIDER.key(settings),
@@ -77,11 +77,11 @@ def azure_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
     )
 
 
-def default_deployment(settings: ProviderSettings) -> Choice | None:
+def default_deployment(settings: ProviderSettings) -> ModelChoice | None:
     deployment = settings.variable("AZURE_OPENAI_DEPLOYMENT")
     if not deployment or not settings.variable("AZURE_OPENAI_ENDPOINT"):
         return None
-    return Choice(
+    return ModelChoice(
         name=f"azure/{deployment}", reason="AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_DEPLOYMENT are set"
     )
 

@@ -22,7 +22,7 @@ from septet.models.faults import (
 from septet.models.http import HttpClient
 from septet.models.providers.provider import (
     Connections,
-    Endpoint,
+    ModelEndpoint,
     PriceListEntry,
     Provider,
     ProviderSettings,
@@ -286,10 +286,10 @@ def is_strict(schema: object) -> bool:
     if not isinstance(schema, dict):
         return True
     fields = msgspec.convert(schema, dict[str, object])
-    return is_closed(fields) and all(is_strict(part) for part in fields.values())
+    return is_strict_schema(fields) and all(is_strict(part) for part in fields.values())
 
 
-def is_closed(fields: dict[str, object]) -> bool:
+def is_strict_schema(fields: dict[str, object]) -> bool:
     if fields.get("type") != "object":
         return True
     properties = msgspec.convert(fields.get("properties", {}), dict[str, object])
@@ -375,17 +375,17 @@ ADDRESS = "https://api.openai.com/v1"
 DEFAULT_MODEL = "gpt-5-mini"
 
 
-def open_openai(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
+def open_openai(endpoint: ModelEndpoint, connections: Connections) -> OpenAIModel:
     url = f"{endpoint.url}/chat/completions"
     return OpenAIModel(url, endpoint.model, bearer(endpoint.key), connections.http, connections.load_image)
 
 
-def openai_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
+def openai_endpoint(model: str, settings: ProviderSettings) -> ModelEndpoint:
     """A key is required only at OpenAI's own address."""
     url, key = settings.variable("OPENAI_BASE_URL", ADDRESS), PROVIDER.key(settings)
     if not key and url == ADDRESS:
         raise PROVIDER.missing_key_error()
-    return Endpoint(url=url.rstrip("/"), model=model, key=key)
+    return ModelEndpoint(url=url.rstrip("/"), model=model, key=key)
 
 
 PROVIDER = Provider(

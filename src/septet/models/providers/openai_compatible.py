@@ -9,7 +9,7 @@ from septet.models.providers.openai import CACHE_KEY, OpenAIModel
 from septet.models.providers.provider import (
     Billing,
     Connections,
-    Endpoint,
+    ModelEndpoint,
     Provider,
     ProviderSettings,
     Variable,
@@ -19,7 +19,7 @@ from septet.models.providers.provider import (
 OLLAMA_ADDRESS = "http://127.0.0.1:11434"
 
 
-def open_compatible(endpoint: Endpoint, connections: Connections) -> OpenAIModel:
+def open_compatible(endpoint: ModelEndpoint, connections: Connections) -> OpenAIModel:
     """These servers find a cached prefix without a key, and may reject OpenAI's own parameter for it."""
     url, key = f"{endpoint.url}/chat/completions", bearer(endpoint.key)
     quirks = frozenset({CACHE_KEY})
@@ -34,18 +34,18 @@ def ollama_address(settings: ProviderSettings) -> str:
     return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{parts.port or 11434}"
 
 
-def ollama_endpoint(model: str, settings: ProviderSettings) -> Endpoint:
-    return Endpoint(url=f"{ollama_address(settings)}/v1", model=model)
+def ollama_endpoint(model: str, settings: ProviderSettings) -> ModelEndpoint:
+    return ModelEndpoint(url=f"{ollama_address(settings)}/v1", model=model)
 
 
-def url_endpoint(name: str, settings: ProviderSettings) -> Endpoint:
+def url_endpoint(name: str, settings: ProviderSettings) -> ModelEndpoint:
     url, _, model = name.partition("#")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not model:
         raise BadConfig(
             f"'url:{name[:80]}' is not the address of a model", "write url:http://HOST:PORT/v1#NAME"
         )
-    return Endpoint(url=url.rstrip("/"), model=model, key=URL.key(settings))
+    return ModelEndpoint(url=url.rstrip("/"), model=model, key=URL.key(settings))
 
 
 def url_billing(name: str) -> Billing:

@@ -17,7 +17,7 @@ from septet.models.http import HttpClient
 from septet.ports import Model
 
 
-class Endpoint(Value):
+class ModelEndpoint(Value):
     """The address and credentials of a model; `url` is the root of the service, or empty if there is none."""
 
     model: str
@@ -47,7 +47,7 @@ class Connections:
     demos: Path = Path("demos")
 
 
-class Choice(Value):
+class ModelChoice(Value):
     """The full name of a model and the reason for its choice."""
 
     name: str
@@ -74,12 +74,12 @@ class Variable(Value):
     secret: bool = False
 
 
-def endpoint_by_name(model: str, settings: ProviderSettings) -> Endpoint:
+def endpoint_by_name(model: str, settings: ProviderSettings) -> ModelEndpoint:
     """An endpoint that needs nothing but the model's name."""
-    return Endpoint(model=model)
+    return ModelEndpoint(model=model)
 
 
-def no_default(settings: ProviderSettings) -> Choice | None:
+def no_default(settings: ProviderSettings) -> ModelChoice | None:
     return None
 
 
@@ -108,11 +108,11 @@ class Provider:
 
     name_pattern: str
     about: str
-    open: Callable[[Endpoint, Connections], Model]
-    endpoint: Callable[[str, ProviderSettings], Endpoint] = endpoint_by_name
+    open: Callable[[ModelEndpoint, Connections], Model]
+    endpoint: Callable[[str, ProviderSettings], ModelEndpoint] = endpoint_by_name
     key_variable: str | None = None
     variables: tuple[Variable, ...] = ()
-    default: Callable[[ProviderSettings], Choice | None] = no_default
+    default: Callable[[ProviderSettings], ModelChoice | None] = no_default
     billing: Callable[[str], Billing] = unknown_billing
     absolute: Callable[[str], str] = same_name
     default_model: str | None = None
@@ -147,10 +147,10 @@ class Provider:
             f"set {self.key_variable} or run: septet keys set {self.name}",
         )
 
-    def default_with_key(self, model: str, settings: ProviderSettings) -> Choice | None:
+    def default_with_key(self, model: str, settings: ProviderSettings) -> ModelChoice | None:
         """This model, if a key for the provider is known."""
         if not self.key(settings) or self.key_variable is None:
             return None
         is_set = bool(settings.variable(self.key_variable))
         why = f"{self.key_variable} is set" if is_set else f"a key for {self.name} is stored"
-        return Choice(name=f"{self.prefix}{model}", reason=why)
+        return ModelChoice(name=f"{self.prefix}{model}", reason=why)

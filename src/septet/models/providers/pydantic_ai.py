@@ -1,7 +1,7 @@
 """`pydantic-ai:PROVIDER:NAME`: any provider that the optional library pydantic-ai supports."""
 
 from septet.errors import NoModel
-from septet.models.providers.provider import Billing, Connections, Endpoint, PriceListEntry, Provider
+from septet.models.providers.provider import Billing, Connections, ModelEndpoint, PriceListEntry, Provider
 from septet.ports import Model
 
 FREE_PROVIDERS = ("local", "ollama")
@@ -15,7 +15,7 @@ PRICE_LISTS = {
 """Providers whose names in the price lists differ from those in the library."""
 
 
-def open_by_library(endpoint: Endpoint, connections: Connections) -> Model:
+def open_by_library(endpoint: ModelEndpoint, connections: Connections) -> Model:
     try:
         from septet.models.providers.pydantic_ai_model import open_pydantic_ai
     except ImportError as error:

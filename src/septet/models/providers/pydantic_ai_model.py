@@ -247,7 +247,7 @@ def settings(request: Request, read_timeout: float) -> ModelSettings:
     return chosen
 
 
-def delta_of(event: ModelResponseStreamEvent) -> Delta | None:
+def to_delta(event: ModelResponseStreamEvent) -> Delta | None:
     """The text or reasoning that an event adds; None if it adds none."""
     match event:
         case PartStartEvent(part=TextPart(content=text)) if text:
@@ -262,7 +262,7 @@ def delta_of(event: ModelResponseStreamEvent) -> Delta | None:
             return None
 
 
-def answer_of(response: ModelResponse, seconds: float) -> Answer:
+def to_answer(response: ModelResponse, seconds: float) -> Answer:
     """The complete answer. Raises a fault if it is not valid."""
     if response.finish_reason is None or response.state != "complete":
         raise InvalidAnswer("the stream ended without a finish reason")
@@ -324,7 +324,7 @@ class PydanticAIModel:
             ) as stream:
                 events, size = aiter(stream), 0
                 while (event := await self._next(events)) is not None:
-                    delta = delta_of(event) or Delta()
+                    delta = to_delta(event) or Delta()
                     size += len(delta.text) + len(delta.reasoning)
                     if size > self._http.max_answer_bytes:
                         raise answer_too_large(self._http.max_answer_bytes)
@@ -332,7 +332,7 @@ class PydanticAIModel:
             whole = stream.get()
             if isinstance(self._inner, OpenAIChatModel) and not has_finish_reason(whole):
                 raise InvalidAnswer("the stream ended without a finish reason")
-            yield answer_of(whole, time.monotonic() - started)
+            yield to_answer(whole, time.monotonic() - started)
 
     async def _next(self, events: AsyncIterator[ModelResponseStreamEvent]) -> ModelResponseStreamEvent | None:
         with anyio.move_on_after(self._read_timeout):

@@ -13,7 +13,7 @@ from septet.common.documents import read_document
 from septet.common.values import Value
 from septet.domain.messages import Answer, Delta, Request, ToolCall
 from septet.errors import BadConfig
-from septet.models.providers.provider import Connections, Endpoint, Provider, free
+from septet.models.providers.provider import Connections, ModelEndpoint, Provider, free
 
 PIECES = re.compile(r"\S+\s*|\s+")
 
@@ -133,7 +133,7 @@ def load_script(path: Path) -> Script:
 DEMO = "demo/"
 
 
-def open_script(endpoint: Endpoint, connections: Connections) -> ScriptedModel:
+def open_script(endpoint: ModelEndpoint, connections: Connections) -> ScriptedModel:
     rest = endpoint.model
     path = connections.demos / f"{rest.removeprefix(DEMO)}.yaml" if rest.startswith(DEMO) else Path(rest)
     return ScriptedModel(load_script(path), path.name.removesuffix(".yaml"))

@@ -24,7 +24,7 @@ class ContextLimit:
     async def answer(self, request: Request) -> AsyncGenerator[Item, None]:
         shown = ShownDeltas()
         for share in (1.0, *SHARES):
-            smaller = shorten(request, share)
+            smaller = shorten_request(request, share)
             try:
                 async with open_answer(self._model, smaller) as items:
                     async for item in items:
@@ -39,7 +39,7 @@ class ContextLimit:
                 yield delta
 
 
-def shorten(request: Request, share: float) -> Request:
+def shorten_request(request: Request, share: float) -> Request:
     """The request cut to a share of its length: first older messages are dropped, then the middle of long texts.
 
     The system prompt stays whole, and so does the end of the newest message.

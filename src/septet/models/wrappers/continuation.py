@@ -166,12 +166,12 @@ def join_answers(before: Answer | None, new: Answer) -> Answer:
     """The answer so far and the next part as one answer, with the usage of both."""
     if before is None:
         return new
-    text = join_lines(before.text, new.text)
+    text = join_continuation(before.text, new.text)
     reasoning = "\n".join(filter(None, [before.reasoning, new.reasoning]))
     return add_usage(before, replace(new, text=text, reasoning=reasoning))
 
 
-def join_lines(before: str, after: str) -> str:
+def join_continuation(before: str, after: str) -> str:
     """Join two texts, without the lines that the second repeats and without a fence that opens the block again."""
     if not before.endswith("\n"):
         return before + after

@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.05
 _SIZE = "1024x768x24"
 
 
-class Screen:
+class XvfbDisplay:
     """The X server Xvfb, which keeps its display in a file."""
 
     def __init__(self, folder: str) -> None:
@@ -123,7 +123,7 @@ def png(dump: bytes) -> bytes:
 
 
 def watch(
-    screen: Screen, program: "subprocess.Popen[bytes]", seconds: float, settled: float, needed: bool
+    screen: XvfbDisplay, program: "subprocess.Popen[bytes]", seconds: float, settled: float, needed: bool
 ) -> tuple[bytes, bool]:
     """The last non-empty display before the end, and whether there was one."""
     empty = last = screen.picture()
@@ -149,7 +149,7 @@ def shell_code(code: int) -> int:
 def main() -> int:
     picture, seconds, settled, needed, *command = sys.argv[1:]
     try:
-        screen = Screen(tempfile.mkdtemp())
+        screen = XvfbDisplay(tempfile.mkdtemp())
     except OSError as error:
         sys.stderr.write(f"no screen in this sandbox: {error}\n" if needed == "needed" else "")
         return 1 if needed == "needed" else shell_code(subprocess.call(command, close_fds=False))

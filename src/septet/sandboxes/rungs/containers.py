@@ -40,7 +40,7 @@ Rule = dict[str, object]
 
 
 @cache
-def profile() -> str:
+def seccomp_profile() -> str:
     """The filter as JSON. Calls that are not named are allowed: programs have no capabilities and cannot gain any."""
     rules = [
         _rule([*seccomp.REFUSED], _EPERM),
@@ -268,7 +268,7 @@ def _call_engine(
 def _profile_file() -> Path:
     """The path of a file with the profile; removed when this process ends."""
     path = process_folder("calls") / "calls.json"
-    path.write_text(profile())
+    path.write_text(seccomp_profile())
     return path
 
 

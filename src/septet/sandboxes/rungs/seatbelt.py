@@ -45,7 +45,7 @@ class Seatbelt:
         return await execute_job(job, view.check_workspace(job.workspace), self.rung, _launch, listen)
 
 
-def profile(readable: Iterable[str], writable: Iterable[str], protected: Iterable[str] = ()) -> str:
+def seatbelt_profile(readable: Iterable[str], writable: Iterable[str], protected: Iterable[str] = ()) -> str:
     """A profile that allows reading and writing these paths, except writing to protected ones, and nothing else."""
     read = "".join(f"(allow file-read* (subpath {_quote(path)}))\n" for path in readable)
     write = "".join(f"(allow file-read* file-write* (subpath {_quote(path)}))\n" for path in writable)
@@ -66,7 +66,7 @@ async def _launch(
         home = str(folder.resolve())  # profiles need real paths, and on macOS this path contains a link
         readable = [*_SYSTEM, *map(str, view.readable_paths(job.readable))]
         protected = [str(mount.path) for mount in view.repository_mounts(workspace)]
-        rules = profile(readable, [str(workspace), home], protected)
+        rules = seatbelt_profile(readable, [str(workspace), home], protected)
         program = shell_command(ulimit_script(job.limits), job.command)
         command = reaper_command([_PROGRAM, "-p", rules, *program])
         variables = environment(job.environment, home, home)

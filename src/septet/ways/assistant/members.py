@@ -137,7 +137,7 @@ def assistant_agent(member: RoleSpec, model: Model, run_context: RunContext, too
             )
             state = await record(said)
         if said.answer.calls:
-            await carry_out_calls(state, record, said, run_context, tools)
+            await run_assistant_calls(state, record, said, run_context, tools)
             return None
         if answered_already(state):
             return None
@@ -200,7 +200,7 @@ def end_of_turn(state: State, name: str, text: str, references: References) -> E
     return ReplyRefused(role=name, reason=given.reason) if isinstance(given, Refusal) else given
 
 
-async def carry_out_calls(
+async def run_assistant_calls(
     state: State, record: Record, said: ModelAnswered, run_context: RunContext, tools: Toolbox
 ) -> None:
     """Every call of the answer: intent, deed, result, version. A message that was sent stays open."""

@@ -32,7 +32,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
 from septet.ports import Agent, Blobs, Bus, BusMessage, Model, Record
-from septet.team.agreement import Choice, Outcomes, believed_votes, choose, open_question
+from septet.team.agreement import Outcomes, ProgramChoice, believed_votes, choose, rival_question
 from septet.team.budgets import expected_spending, overdrawn, spent_before
 from septet.team.evidence import shortcomings
 from septet.team.goal_examples import StatedExample, example_of, stated_examples
@@ -66,7 +66,7 @@ class CandidatePool:
         self._outcomes: list[Outcomes] = []
         self._questions = Questions()
         self._probes: list[Probe] = []
-        self._choice: Choice | None = None
+        self._choice: ProgramChoice | None = None
         self._fresh = False
         self._drawn = 0
         self._refused = "no candidate could be read"
@@ -164,7 +164,7 @@ class CandidatePool:
             confirmation=confirmation,
         )
 
-    def _test_text(self, choice: Choice) -> str:
+    def _test_text(self, choice: ProgramChoice) -> str:
         """Stated examples and the votes that most programs meet; else the chosen reply's own tests."""
         votes = believed_votes(self._outcomes, self._outcomes[choice.place])
         examples = [*self._stated, *(self._questions.votes[place] for place in votes)]
@@ -172,14 +172,14 @@ class CandidatePool:
             return self._readings[choice.place].tests
         return test_module(self._module, (), [test_statement(one) for one in examples])
 
-    def _confirmation(self, choice: Choice) -> Confirmation | None:
+    def _confirmation(self, choice: ProgramChoice) -> Confirmation | None:
         if not choice.met:
             return None
         if self.is_believed:
             detail = f"{choice.alike} candidates behave alike on {pluralize(len(self._probes), 'call')}"
             return Confirmation(verdict="agreed", detail=detail)
         near = [one.near for one in self._probes]
-        question = open_question([one.call for one in self._probes], self._outcomes, choice, near)
+        question = rival_question([one.call for one in self._probes], self._outcomes, choice, near)
         return Confirmation(verdict="contradicted" if question else "unconfirmed", detail=question)
 
 
@@ -259,7 +259,7 @@ class Trials(Value):
     observe: Observe
 
 
-class Trial(Value):
+class CheckedCandidate(Value):
     """A candidate and what still speaks against it: nothing, for one that is green."""
 
     version: VersionWritten
@@ -317,7 +317,7 @@ class Draw:
         self._endless: set[int] = set()
         """Programs that did not end with their own tests: they would not with others'."""
         self._refused: Refusal | None = None
-        self._best: Trial | None = None
+        self._best: CheckedCandidate | None = None
         self._troubles: dict[str, tuple[str, ...]] = {}
         self.count = 0
 
@@ -361,7 +361,7 @@ class Draw:
                 self._endless.add(program)
         label, troubles = pair_label(program, tests), self._troubles[version.tree]
         if self._best is None or len(troubles) < len(self._best.troubles):
-            self._best = Trial(version=version, troubles=troubles, label=label)
+            self._best = CheckedCandidate(version=version, troubles=troubles, label=label)
 
     def reason(self, speaker: str) -> DecisionRecorded | None:
         """Why the best of them is taken."""

@@ -87,7 +87,7 @@ Tests that the coder is yet to write prove nothing here: every requirement needs
 
 
 def planner_sections(state: State, sources: Sources) -> list[str]:
-    parts = [f"# Goal\n{state.goal}", *check_section(), *base_sections(state)]
+    parts = [f"# Goal\n{state.goal}", *check_kinds_section(), *base_sections(state)]
     if state.base is not None and state.base.survey.tests:
         parts.append(MENDING.rstrip())
     if state.team.strict:
@@ -100,7 +100,7 @@ def planner_sections(state: State, sources: Sources) -> list[str]:
     return parts + remarks(state, "# The person wants it changed")
 
 
-def check_section() -> list[str]:
+def check_kinds_section() -> list[str]:
     """The kinds of check that the program or an installed package has added."""
     forms = [f"- {kind.form}" for kind in custom_checks().values()]
     return ["\n".join(["# Further kinds of check", *forms])] if forms else []

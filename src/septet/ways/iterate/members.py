@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from septet.agents.plan_probe import with_runnable_checks
 from septet.agents.protection import refuse_overwrite, with_folder_protection
-from septet.agents.runner import RunContext, runner_agent, try_version
+from septet.agents.runner import RunContext, rehearse_version, runner_agent
 from septet.agents.trials import Questions, try_programs
 from septet.domain.events import Event, ExampleGiven, PlanProposed, VersionWritten
 from septet.domain.state import State
@@ -106,7 +106,7 @@ def trials(context: MemberContext) -> Trials:
 
     async def rehearse(state: State, version: VersionWritten) -> State:
         with context.scratch_context() as run_context:
-            return await try_version(state, version, run_context)
+            return await rehearse_version(state, version, run_context)
 
     async def observe(state: State, programs: Sequence[str], questions: Questions) -> list[Outcomes]:
         with context.scratch_context() as run_context:

@@ -14,10 +14,10 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model, Record
-from septet.team.challenges import amendment_refusal, read_challenge, read_decision
+from septet.team.challenges import amendment_refusal, parse_challenge_decision, read_challenge
 from septet.team.evidence import remarks_in_turn, rests_on_own_tests, shortcomings
 from septet.team.layouts import deleted_after
-from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique
+from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique_findings
 from septet.team.small_form import evident_review, files_in_form, in_form, plan_in_form, review_in_form
 from septet.ways.iterate.briefing import briefing
 
@@ -49,7 +49,7 @@ def role_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
 
 async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal:
-    if decision := read_decision(state, "planner", text):
+    if decision := parse_challenge_decision(state, "planner", text):
         return decision
     again = state.talk.refused_reply is not None
     plan = plan_in_form(state.goal, text, lenient=again) if in_form(text) else parse_plan(text)
@@ -116,7 +116,7 @@ async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
         version=state.work.version.number,
         tree=state.work.version.tree,
         verdict=verdict,
-        findings=unique([*review.findings, *regression_findings(state)]),
+        findings=unique_findings([*review.findings, *regression_findings(state)]),
         overruled=overruled,
         remarks=tuple(remark.text for remark in remarks_in_turn(state)),
         green=not shortcomings(state),

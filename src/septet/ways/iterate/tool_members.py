@@ -212,10 +212,10 @@ def shown_files(state: State) -> Iterator[FileRef]:
 async def write_edits(state: State, text: str, run_context: RunContext) -> Event | Refusal:
     """The version that a turn comes to: what its calls changed, and whole files that the last words hold."""
     edited = with_edits(state)
-    if edited is state and not names_files(text) and (said := read_challenge(state, "coder", text)):
+    if edited is state and not contains_files(text) and (said := read_challenge(state, "coder", text)):
         return said
     changes: tuple[FileChange, ...] = ()
-    if names_files(text) or (edited is state and "```" in text):
+    if contains_files(text) or (edited is state and "```" in text):
         sent = await files_sent(edited, text, run_context.blobs, parses=True)
         if isinstance(sent, Refusal):
             return sent
@@ -226,15 +226,15 @@ async def write_edits(state: State, text: str, run_context: RunContext) -> Event
                 reason=f"{', '.join(new)}: there already, and not read by you; read it, or use edit"
             )
         changes = await file_changes({file.path: file.text for file in sent}, known, run_context.blobs)
-    return version_of(state, text, next_version(edited, changes, ""))
+    return finish_version(state, text, next_version(edited, changes, ""))
 
 
-def names_files(text: str) -> bool:
+def contains_files(text: str) -> bool:
     blocks = code_blocks(text)
     return isinstance(blocks, Refusal) or any(block.path for block in blocks)
 
 
-def version_of(state: State, text: str, version: VersionWritten) -> VersionWritten | Refusal:
+def finish_version(state: State, text: str, version: VersionWritten) -> VersionWritten | Refusal:
     """What still lacks is asked for once; a coder that changes nothing again has said so."""
     answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, text)
     before = state.work.version

@@ -26,7 +26,7 @@ from septet.ways.prompts import prompt_text
 LONGEST = 160
 
 
-def definitions(sources: Iterable[str]) -> list[str]:
+def merge_definitions(sources: Iterable[str]) -> list[str]:
     """Functions, classes and constants of all sources, in order; the newest of a name counts."""
     found: dict[str, str] = {}
     for source in sources:
@@ -34,13 +34,13 @@ def definitions(sources: Iterable[str]) -> list[str]:
             tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        for name, text in definitions_in(tree):
+        for name, text in module_definitions(tree):
             found.pop(name, None)
             found[name] = text[:LONGEST]
     return list(found.values())
 
 
-def definitions_in(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def module_definitions(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in tree.body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -81,7 +81,7 @@ def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Mes
         f"# Task\n{state.goal}",
         *environment_section(state),
         *conversation_lines(state),
-        *check_section(state),
+        *task_checks_section(state),
         *found_section(state, sources),
         *example_section(state),
     ]
@@ -97,7 +97,7 @@ def is_control(said: Spoken) -> bool:
     return isinstance(said, RunFinished) and said.purpose in CONTROLS
 
 
-def check_section(state: State) -> list[str]:
+def task_checks_section(state: State) -> list[str]:
     """What became of the checks that the manager's task names."""
     lines = [
         f"- {line.item.id} {check_text(line.item.check)}: {'met' if line.is_met else 'NOT met'}, {line.detail}"
@@ -140,7 +140,7 @@ def omitted_summary(messages: list[Spoken]) -> str:
         code_blocks(one.answer.text) for one in messages if is_plan(one) and isinstance(one, ModelAnswered)
     ]
     code = [block.text for blocks in said if not isinstance(blocks, Refusal) for block in blocks]
-    known = definitions(code)[-MOST_DEFINITIONS:]
+    known = merge_definitions(code)[-MOST_DEFINITIONS:]
     lines = [
         f"… {pluralize(len(messages), 'message')} left out; what ran well in them:",
         *bullet_lines(dict.fromkeys(done)),

@@ -16,7 +16,7 @@ from septet.agents.runner import (
     set_up,
     waits,
 )
-from septet.common.languages import runner_of
+from septet.common.languages import run_command_prefix
 from septet.domain.events import (
     Event,
     PlanProposed,
@@ -30,7 +30,7 @@ from septet.domain.files import main_of, tree_of
 from septet.domain.messages import Message
 from septet.domain.plans import Plan, Refusal, TestsPass
 from septet.domain.replies import holds_blocks
-from septet.domain.runs import Cell, Mode, PlannedRun, name_of
+from septet.domain.runs import Cell, Mode, PlannedRun, mode_name
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model, Record
@@ -40,7 +40,7 @@ from septet.team.layouts import deleted_after
 from septet.team.run_modes import mode_of_run
 from septet.ways.iterate.members import member as team_member
 from septet.ways.pair.briefing import FORGET, pair_briefing
-from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager, read_task
+from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager, parse_task_checks
 from septet.ways.way import MemberContext
 
 MayEnd = Callable[[State], bool]
@@ -70,14 +70,14 @@ def manager_event(
     legal = choices(edges, member.name, state)
     read = parse_manager(text, legal)
     if isinstance(read, Terminated) and not may_end(state):
-        read = Refusal(reason=f"{trouble_of(state)}, so the task is not resolved")
+        read = Refusal(reason=f"{first_failure(state)}, so the task is not resolved")
     if isinstance(read, NextSpeaker):
         return SpeakerChosen(speaker=read.speaker)
     repaired = state.talk.refusal_of(member.name) is not None
     return SpeakerChosen(speaker=legal[0], fallback=True) if isinstance(read, Refusal) and repaired else read
 
 
-def trouble_of(state: State) -> str:
+def first_failure(state: State) -> str:
     unmet = [f"{line.item.id} is not met ({line.detail})" for line in report(state) if not line.is_met]
     return unmet[0] if unmet and state.work.evidence else "the newest run did not succeed"
 
@@ -87,7 +87,7 @@ def task_agent(member: RoleSpec, model: Model, run_context: RunContext) -> Agent
 
     async def settle(state: State, text: str) -> Event | Refusal:
         begins = state.plan.current is None and not state.work.versions
-        task = read_task(text) if begins else None
+        task = parse_task_checks(text) if begins else None
         if isinstance(task, Plan):
             return PlanProposed(plan=task, by="manager")
         repaired = state.talk.refusal_of(member.name) is not None
@@ -142,7 +142,7 @@ def running_newest(member: RoleSpec, run_context: RunContext) -> Agent:
         if waits(state):
             return None
         main = main_of(version.files, languages=state.team.languages)
-        runner = runner_of(main.path, state.team.languages) if main else ""
+        runner = run_command_prefix(main.path, state.team.languages) if main else ""
         mode = (
             await cell_of(state, run_context.blobs) if cells else await usual_mode(state, run_context.blobs)
         )
@@ -151,7 +151,7 @@ def running_newest(member: RoleSpec, run_context: RunContext) -> Agent:
             purpose="run",
             command=f"{runner} {shlex.quote(main.path)}" if main else "true",
             tree=version.tree,
-            mode=name_of(mode),
+            mode=mode_name(mode),
         )
         state = await record(started)
         ran = await run_context.run(state, member.name, started, mode)

@@ -45,7 +45,7 @@ def meets_task(state: State) -> bool:
     return bool(lines) and all(line.is_met for line in lines)
 
 
-def read_task(text: str) -> Plan | Refusal | None:
+def parse_task_checks(text: str) -> Plan | Refusal | None:
     """The checks of the manager's task, `check: …` on a line each; None where it names none."""
     checks = [found["check"] for found in map(CHECK.match, text.splitlines()) if found and found["check"]]
     read = [parse_check(one) for one in checks]
