@@ -9,7 +9,7 @@ from agents.honest_programs import HONEST
 from sampling import sampled
 
 from septet.domain.plans import CommandSucceeds, ExampleHolds, Plan, Requirement, TestsPass
-from septet.team.evidence import report, shortcomings
+from septet.team.evidence import evidence_report, shortcomings
 
 pytestmark = pytest.mark.anyio
 TESTED = Requirement(id="P1", text="add gives the sum", check=TestsPass(target="test_add.py::test_sum"))
@@ -71,7 +71,7 @@ async def test_examples_are_compared_outside_and_what_is_held_back_finds_special
     tmp_path: Path, cache: Path, source: str, met: list[str]
 ) -> None:
     state = await examine(tmp_path, cache, {"add.py": source}, EXAMPLES)
-    assert [line.item.id for line in report(state) if line.is_met] == met
+    assert [line.item.id for line in evidence_report(state) if line.is_met] == met
     assert (shortcomings(state) == []) == (len(met) == 2)
     assert "17" not in " ".join(one.detail for one in state.work.evidence.values())
 
@@ -103,7 +103,7 @@ async def test_a_check_tells_the_next_one_nothing(tmp_path: Path, cache: Path, m
     items = (Requirement(id="P1", text="a", check=first), Requirement(id="P2", text="b", check=second))
     source = COUNTS.replace("{make}", make).replace("seen.exists()", "seen.is_symlink() or seen.exists()")
     state = await examine(tmp_path, cache, {"add.py": source}, Plan(items=items))
-    assert [line.item.id for line in report(state) if line.is_met] == ["P1"]
+    assert [line.item.id for line in evidence_report(state) if line.is_met] == ["P1"]
 
 
 async def test_what_the_plans_run_made_is_there_for_every_check_and_what_checks_made_at_the_end(
@@ -125,5 +125,5 @@ else:
     second = CommandSucceeds(command="python add.py two.txt", prints="5")
     items = (Requirement(id="P1", text="a", check=first), Requirement(id="P2", text="b", check=second))
     state = await examine(tmp_path, cache, {"add.py": source}, Plan(items=items, run="python add.py"))
-    assert [line.item.id for line in report(state) if line.is_met] == ["P1", "P2"]
+    assert [line.item.id for line in evidence_report(state) if line.is_met] == ["P1", "P2"]
     assert {path.name for path in (tmp_path / "work").glob("*.txt")} == {"data.txt", "one.txt", "two.txt"}

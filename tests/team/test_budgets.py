@@ -19,7 +19,13 @@ from septet.domain.messages import Answer, Message, Purse, Request, Usage, estim
 from septet.domain.runs import RunResult
 from septet.domain.state import State
 from septet.domain.teams import Allowance, Budget, RoleSpec
-from septet.team.budgets import expected_spending, overdrawn, purse_for, usual_spending, within_budget
+from septet.team.budgets import (
+    cost_limit_for,
+    exceeded_budget,
+    expected_spending,
+    usual_spending,
+    within_budget,
+)
 from septet.team.floor import End, Move, Speak
 from septet.ways.round_robin.policy import round_robin
 
@@ -83,13 +89,13 @@ def answered(role: str, tokens: int) -> ModelAnswered:
 def test_a_member_has_a_budget_of_its_own(limits: dict[str, float]) -> None:
     free = Budget(rounds=None)
     within = own(answered("coder", 100), answered("editor", 900), answered("coder", 100), **limits)
-    assert overdrawn(within, free, "coder") == ""
+    assert exceeded_budget(within, free, "coder") == ""
     spent_most = own(answered("coder", 100), answered("coder", 140), **limits)
-    assert "budget is too small for its next turn" in overdrawn(spent_most, free, "coder")
-    assert overdrawn(spent_most, free, "editor") == ""
+    assert "budget is too small for its next turn" in exceeded_budget(spent_most, free, "coder")
+    assert exceeded_budget(spent_most, free, "editor") == ""
     spent_all = own(answered("coder", 300), **limits)
-    assert overdrawn(spent_all, free, "coder").startswith("the coder's ")
-    assert overdrawn(spent_all, free, "coder").endswith(" is used up")
+    assert exceeded_budget(spent_all, free, "coder").startswith("the coder's ")
+    assert exceeded_budget(spent_all, free, "coder").endswith(" is used up")
 
 
 def test_the_time_of_programs_is_the_members_who_ran_them() -> None:
@@ -97,15 +103,17 @@ def test_the_time_of_programs_is_the_members_who_ran_them() -> None:
         id="1", purpose="run", command="x", result=RunResult(exit_code=0, seconds=40.0), tree="t"
     )
     state = own(TurnOpened(speaker="coder"), ran, seconds=30.0)
-    assert overdrawn(state, Budget(), "coder") == "the coder's time budget of 30 s is used up"
+    assert exceeded_budget(state, Budget(), "coder") == "the coder's time budget of 30 s is used up"
 
 
 def test_a_chat_that_is_opened_again_gives_a_member_as_much_again() -> None:
     used_up = [answered("coder", 300), ChatEnded(reason="bound", detail="x")]
     again = own(*used_up, ChatContinued(budget=Budget(rounds=None)), tokens=300)
-    assert overdrawn(again, Budget(rounds=None), "coder") == ""
+    assert exceeded_budget(again, Budget(rounds=None), "coder") == ""
     further = own(*used_up, ChatContinued(budget=Budget(rounds=None)), answered("coder", 300), tokens=300)
-    assert overdrawn(further, Budget(rounds=None), "coder") == "the coder's token budget of 300 is used up"
+    assert (
+        exceeded_budget(further, Budget(rounds=None), "coder") == "the coder's token budget of 300 is used up"
+    )
 
 
 def request(text: str, longest: int | None = None) -> Request:
@@ -119,7 +127,7 @@ def test_a_first_answer_is_asked_for_exactly_where_its_estimate_fits(
     state = own() if whole else own(tokens=limit)
     budget = Budget(rounds=None, tokens=limit if whole else None)
     asked = request(text, longest)
-    why = overdrawn(state, budget, "coder", expected_spending(state, "coder", asked))
+    why = exceeded_budget(state, budget, "coder", expected_spending(state, "coder", asked))
     assert (why == "") == (estimate_usage(asked).total <= limit)
     if why:
         whose = "the" if whole else "the coder's"
@@ -146,9 +154,9 @@ def test_a_chat_that_ran_short_ends_with_the_reason_and_can_be_opened_again() ->
 
 def test_a_first_answer_may_cost_what_the_narrower_budget_has_left() -> None:
     spent_by_another = answered("editor", 40)
-    assert purse_for(own(spent_by_another), "coder") is None
+    assert cost_limit_for(own(spent_by_another), "coder") is None
     narrow = own(spent_by_another, cost=0.25)
-    assert purse_for(narrow, "coder") == Purse(remaining=0.25, limit="the coder's cost budget of $0.25")
+    assert cost_limit_for(narrow, "coder") == Purse(remaining=0.25, limit="the coder's cost budget of $0.25")
     whole = replace(narrow, budget=Budget(cost=0.5))
-    assert purse_for(whole, "coder") == Purse(remaining=0.5 - 0.4, limit="the cost budget of $0.5")
-    assert purse_for(own(answered("coder", 1), cost=0.25), "coder") is None
+    assert cost_limit_for(whole, "coder") == Purse(remaining=0.5 - 0.4, limit="the cost budget of $0.5")
+    assert cost_limit_for(own(answered("coder", 1), cost=0.25), "coder") is None

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from septet.team.controls import Constants, Operators, changed_program, hollow, mutate, other_results
+from septet.team.controls import (
+    Constants,
+    Operators,
+    empty_functions,
+    mutate,
+    other_results,
+    transformed_sources,
+)
 
 
 def names(source: str) -> set[str]:
@@ -18,7 +25,7 @@ def test_functions_keep_their_signatures_and_lose_their_bodies() -> None:
     source = (
         '"""Adds."""\nLIMIT = 3\n\n\ndef add(a: int, b: int = 2) -> int:\n    """Sum."""\n    return a + b\n'
     )
-    left = hollow(source)
+    left = empty_functions(source)
     assert left is not None
     assert names(left) == names(source)
     space: dict[str, object] = {}
@@ -32,7 +39,7 @@ def test_methods_and_coroutines_and_generators_stay_what_they_are() -> None:
         "def numbers():\n    def inner():\n        yield 1\n    yield from inner()\n"
         "def outer():\n    def inner():\n        yield 1\n    return list(inner())\n"
     )
-    left = hollow(source)
+    left = empty_functions(source)
     assert left is not None
     tree = ast.parse(left)
     assert "async def get(self):\n        pass" in left
@@ -49,7 +56,7 @@ def execed(source: str) -> dict[str, object]:
 
 
 def test_a_flat_script_loses_its_statements_but_not_its_imports_and_constants() -> None:
-    left = hollow(
+    left = empty_functions(
         "import sys\nNAME = 'x'\nprint(f'hello {NAME}', file=sys.stdout)\nfor i in range(3):\n    print(i)\n"
     )
     assert left == "import sys\nNAME = 'x'\n"
@@ -57,7 +64,7 @@ def test_a_flat_script_loses_its_statements_but_not_its_imports_and_constants() 
 
 @pytest.mark.parametrize("source", ["", "X = 1\n", "def f(:\n", "def later():\n    ...\n"])
 def test_where_nothing_can_be_taken_away_there_is_no_hollow_program(source: str) -> None:
-    assert hollow(source) is None
+    assert empty_functions(source) is None
 
 
 def test_results_are_others_of_their_type_and_never_the_same_twice_but_only_for_tests(
@@ -124,4 +131,4 @@ def test_where_nothing_changes_there_is_no_mutant() -> None:
     source = "def f(a):\n    a.go()\n"
     assert other_results("X = 1\n") is None
     assert mutate(source, Operators()) is None
-    assert changed_program({"a.py": source, "b.txt": "x"}, "hollow") == {"a.py": "def f(a):\n    pass\n"}
+    assert transformed_sources({"a.py": source, "b.txt": "x"}, "hollow") == {"a.py": "def f(a):\n    pass\n"}

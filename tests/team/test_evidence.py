@@ -22,10 +22,10 @@ from septet.domain.plans import CommandSucceeds, Requirement, plan_digest
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec
 from septet.team.context import context_of
-from septet.team.evidence import is_done, report, run_tests, shortcomings
+from septet.team.evidence import evidence_report, is_done, run_tests, shortcomings
 from septet.team.floor import End, Move, Speak
-from septet.team.reviews import ReadReview, judge_review
-from septet.team.small_form import evident_review
+from septet.team.reviews import ParsedReview, judge_review
+from septet.team.small_form import review_from_evidence
 from septet.ways.autocoder.members import act_prompt
 from septet.ways.iterate.briefing import briefing
 from septet.ways.table import TEAMS, floor_for
@@ -47,7 +47,7 @@ def told(role: str, events: list[Event]) -> str:
 
 
 def wish_line(state: State) -> tuple[str, str, bool, str]:
-    line = report(state)[-1]
+    line = evidence_report(state)[-1]
     return line.item.id, line.item.text, line.is_met, line.detail
 
 
@@ -101,7 +101,7 @@ CONSULTED = [*DONE[: -len(reviewed(1, accept=True))], TurnOpened(speaker="proxy"
 
 def test_feedback_at_a_review_prevents_done_and_reaches_the_coder() -> None:
     events = [*CONSULTED, PersonSpoke(text="the hand is too thin"), TurnOpened(speaker="reviewer")]
-    for verdict in (ReadReview(verdict="accept", findings=()), ReadReview(verdict="revise", findings=())):
+    for verdict in (ParsedReview(verdict="accept", findings=()), ParsedReview(verdict="revise", findings=())):
         counts, why = judge_review(chat(events), verdict)
         assert counts == "revise"
         assert "W1 is not met" in why or verdict.verdict == "revise"
@@ -114,7 +114,7 @@ def test_feedback_at_a_review_prevents_done_and_reaches_the_coder() -> None:
 
 def test_a_review_by_evidence_alone_does_not_drop_the_persons_words() -> None:
     events = [*CONSULTED, PersonSpoke(text="the hand is too thin"), TurnOpened(speaker="reviewer")]
-    review = evident_review(chat(events))
+    review = review_from_evidence(chat(events))
     assert review is not None
     assert (review.verdict, review.remarks) == ("revise", ("the hand is too thin",))
 
@@ -124,8 +124,8 @@ def test_candidates_that_agree_do_not_judge_a_wish() -> None:
     assert isinstance(written, VersionWritten)
     agreed = replace(written, confirmation=Confirmation(verdict="agreed"))
     after = [*begun, agreed, *ran(2, "b", green=True), TurnOpened(speaker="reviewer")]
-    assert evident_review(chat([*DONE, *after])) is not None
-    assert evident_review(chat([*RESUMED, *after])) is None
+    assert review_from_evidence(chat([*DONE, *after])) is not None
+    assert review_from_evidence(chat([*RESUMED, *after])) is None
 
 
 def test_words_during_the_coders_turn_wait_for_the_next_version() -> None:
@@ -151,7 +151,7 @@ def test_thanks_and_praise_ask_for_nothing(words: str) -> None:
 
 def test_the_table_says_who_wrote_what_shows_each_requirement() -> None:
     state = chat([*planned(), *version(1, "a"), *ran(1, "a", green=True)])
-    assert [(line.item.id, line.author, line.own_tests) for line in report(state)] == [
+    assert [(line.item.id, line.author, line.own_tests) for line in evidence_report(state)] == [
         ("P1", "coder", True),
         ("P2", "planner", False),
     ]
@@ -168,7 +168,7 @@ def test_a_check_that_the_person_wrote_stays_the_persons_in_the_planners_next_pl
     state = chat(
         [STARTED, PlanProposed(plan=PLAN), PlanProposed(plan=mine, by="person"), PlanProposed(plan=more)]
     )
-    assert [line.author for line in report(state)][1:] == ["person", "planner"]
+    assert [line.author for line in evidence_report(state)][1:] == ["person", "planner"]
 
 
 @pytest.mark.parametrize(
@@ -189,9 +189,9 @@ def test_tests_that_the_person_wrote_by_hand_are_the_persons() -> None:
     by_hand = VersionWritten(number=2, files=files, tree=tree_of(files), found=True)
     after = (FileRef(path="add.py", sha256="b", size=9), files[1])
     events = [*planned(), *version(1, "a"), by_hand]
-    assert report(chat(events))[0].author == "person"
+    assert evidence_report(chat(events))[0].author == "person"
     kept = VersionWritten(number=3, files=after, tree=tree_of(after))
-    assert report(chat([*events, TurnOpened(speaker="coder"), kept]))[0].author == "person"
+    assert evidence_report(chat([*events, TurnOpened(speaker="coder"), kept]))[0].author == "person"
 
 
 def test_a_strict_team_takes_nothing_as_met_by_the_coders_own_tests_alone() -> None:
@@ -218,5 +218,5 @@ def test_a_wish_becomes_a_requirement_whose_check_has_to_pass_before_done() -> N
     approved = [*amended, TurnOpened(speaker="proxy"), PlanApproved(plan=plan_digest(longer))]
     assert next_after(approved) == Speak(speaker="runner")
     state = chat(approved)
-    assert [line.detail for line in report(state)][2:] == ["not checked", "not accepted"]
+    assert [line.detail for line in evidence_report(state)][2:] == ["not checked", "not accepted"]
     assert not is_done(chat([*approved, *reviewed(2, accept=True)]))

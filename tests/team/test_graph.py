@@ -20,7 +20,7 @@ from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
 from septet.domain.teams import Budget, Edge, RoleSpec, TeamSpec
 from septet.team.floor import End, Speak
-from septet.team.graph import candidates, choices, edges_of
+from septet.team.graph import candidates, edges_of, speaker_choices
 from septet.ways.pair.briefing import LONGEST_TALK, conversation_lines
 from septet.ways.pair.policy import PAIR, NextSpeaker, parse_manager
 from septet.ways.table import TEAMS, floor_for
@@ -175,10 +175,14 @@ def test_in_a_team_of_ones_own_only_who_may_follow_does(events: list[Event], spe
 
 def test_a_manager_chooses_among_those_who_may_follow_and_else_among_all() -> None:
     paths = edges_of(CLUB)
-    assert choices(paths, "Boss", chat([started(CLUB), *spoke("Ann", "Boss")])) == ["Bob", "Carl"]
+    assert speaker_choices(paths, "Boss", chat([started(CLUB), *spoke("Ann", "Boss")])) == ["Bob", "Carl"]
     refused = [*spoke("Ann", "Boss"), ReplyRefused(role="Boss", reason="no"), TurnOpened(speaker="Boss")]
-    assert choices(paths, "Boss", chat([started(CLUB), *refused])) == ["Bob", "Carl"]
-    assert choices(paths, "Boss", chat([started(CLUB), *spoke("Carl", "Boss")])) == ["Ann", "Bob", "Carl"]
+    assert speaker_choices(paths, "Boss", chat([started(CLUB), *refused])) == ["Bob", "Carl"]
+    assert speaker_choices(paths, "Boss", chat([started(CLUB), *spoke("Carl", "Boss")])) == [
+        "Ann",
+        "Bob",
+        "Carl",
+    ]
 
 
 @pytest.mark.parametrize(

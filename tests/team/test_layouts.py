@@ -8,7 +8,7 @@ from septet.domain.events import Event, RunFinished, TurnOpened, VersionWritten
 from septet.domain.files import FileChange, FileRef, tree_of
 from septet.domain.runs import RunResult
 from septet.domain.state import State
-from septet.team.layouts import is_foreign, is_made, layout_of
+from septet.team.layouts import is_foreign, is_made_by_run, layout_of
 
 
 def digest(text: str) -> str:
@@ -45,9 +45,9 @@ def test_only_what_runs_created_is_swept() -> None:
     )
     assert layout_of(state, sweep=True).removable == {"out.txt": (digest("p"),), "folder": ("",)}
     assert layout_of(state).removable == {}
-    assert is_made(state, "out.txt", digest("p"))
-    assert not is_made(state, "out.txt", digest("the person's"))
-    assert not is_made(state, "data.db", digest("d"))
+    assert is_made_by_run(state, "out.txt", digest("p"))
+    assert not is_made_by_run(state, "out.txt", digest("the person's"))
+    assert not is_made_by_run(state, "data.db", digest("d"))
 
 
 def test_what_a_run_deletes_is_no_longer_its_own() -> None:

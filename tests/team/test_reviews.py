@@ -6,7 +6,7 @@ from team.states import chat, planned, ran, version
 from septet.domain.events import Event, ReviewGiven
 from septet.domain.plans import Refusal
 from septet.domain.reviews import Finding, FindingAnswer, Verdict
-from septet.team.reviews import ReadReview, answers_to, judge_review, parse_review, review_text
+from septet.team.reviews import ParsedReview, answers_to, judge_review, parse_review, review_text
 
 
 def test_findings_carry_item_severity_and_evidence() -> None:
@@ -82,7 +82,7 @@ def test_the_form_that_is_printed_is_read() -> None:
         Finding(id="F3", text="blue is asked for", item="W1", severity="nice", evidence="add.py:7"),
     )
     given = ReviewGiven(version=1, tree="", verdict="revise", findings=findings)
-    assert parse_review(review_text(given)) == ReadReview(verdict="revise", findings=findings)
+    assert parse_review(review_text(given)) == ParsedReview(verdict="revise", findings=findings)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ GREEN = [*planned(), *version(1, "a"), *ran(1, "a", green=True)]
 RED = [*planned(), *version(1, "a"), *ran(1, "a", green=False)]
 
 
-def read(verdict: Verdict, *findings: Finding) -> ReadReview:
-    return ReadReview(verdict=verdict, findings=findings)
+def read(verdict: Verdict, *findings: Finding) -> ParsedReview:
+    return ParsedReview(verdict=verdict, findings=findings)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def read(verdict: Verdict, *findings: Finding) -> ReadReview:
     ],
 )
 def test_the_verdict_that_counts_follows_the_evidence(
-    events: list[Event], given: ReadReview, counts: str
+    events: list[Event], given: ParsedReview, counts: str
 ) -> None:
     verdict, overruled = judge_review(chat(events), given)
     assert verdict == counts

@@ -10,11 +10,11 @@ from septet.domain.events import Confirmation, VersionWritten
 from septet.domain.plans import CommandSucceeds, Plan, Refusal, TestsPass, parse_plan, plan_text
 from septet.team.small_form import (
     SCHEMAS,
-    evident_review,
     file_names,
     is_checkable,
-    plan_in_form,
-    review_in_form,
+    parse_small_plan,
+    parse_small_review,
+    review_from_evidence,
 )
 
 GOAL = "write double(n)\n with tests"
@@ -22,7 +22,7 @@ GOAL = "write double(n)\n with tests"
 
 def plan(*examples: str, kind: str = "function", goal: str = GOAL) -> Plan:
     text = msgspec.json.encode({"file": "double.py", "kind": kind, "examples": examples}).decode()
-    found = plan_in_form(goal, text, lenient=True)
+    found = parse_small_plan(goal, text, lenient=True)
     assert isinstance(found, Plan)
     return found
 
@@ -82,16 +82,16 @@ def test_what_a_machine_cannot_check_is_no_example(example: str) -> None:
 
 def test_a_plan_without_one_good_example_is_asked_for_once_more() -> None:
     text = '{"file": "total.py", "kind": "function", "examples": ["total(\'data.csv\') == 3"]}'
-    assert isinstance(plan_in_form("goal", text), Refusal)
-    assert isinstance(plan_in_form("goal", text, lenient=True), Plan)
-    assert isinstance(plan_in_form("goal", text.replace("data.csv", "1,2")), Plan)
-    assert isinstance(plan_in_form("goal", '{"file": "x.py", "kind": "program", "examples": []}'), Plan)
+    assert isinstance(parse_small_plan("goal", text), Refusal)
+    assert isinstance(parse_small_plan("goal", text, lenient=True), Plan)
+    assert isinstance(parse_small_plan("goal", text.replace("data.csv", "1,2")), Plan)
+    assert isinstance(parse_small_plan("goal", '{"file": "x.py", "kind": "program", "examples": []}'), Plan)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"file": 1}', '{"kind": "function"}'])
 def test_what_is_not_the_form_is_refused_with_a_reason(text: str) -> None:
-    assert isinstance(plan_in_form("goal", text), Refusal)
-    assert isinstance(review_in_form(text, ""), Refusal)
+    assert isinstance(parse_small_plan("goal", text), Refusal)
+    assert isinstance(parse_small_review(text, ""), Refusal)
 
 
 @given(example=st.text(max_size=40))
@@ -117,7 +117,7 @@ def test_a_finding_counts_only_about_a_line_that_exists(
     line: str, text: str, verdict: str, expected: str
 ) -> None:
     reply = msgspec.json.encode({"line": line, "text": text, "verdict": verdict}).decode()
-    review = review_in_form(reply, "def f():\n    return 1\n")
+    review = parse_small_review(reply, "def f():\n    return 1\n")
     assert not isinstance(review, Refusal)
     assert review.verdict == expected
 
@@ -141,7 +141,7 @@ def test_evidence_that_speaks_for_itself_is_the_review(
         else event
         for event in version(1, "a")
     ]
-    review = evident_review(chat([*planned(), *written, *ran(1, "a", green=green)]))
+    review = review_from_evidence(chat([*planned(), *written, *ran(1, "a", green=green)]))
     assert (review.verdict if review else None) == verdict
 
 

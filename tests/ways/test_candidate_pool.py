@@ -33,7 +33,7 @@ from septet.sandboxes.rungs.unsafe import UnsafeLocal
 from septet.stores.memory import MemoryBlobs
 from septet.team.agreement import Outcomes
 from septet.team.goal_examples import stated_examples
-from septet.team.small_form import plan_in_form
+from septet.team.small_form import parse_small_plan
 from septet.ways.iterate.best_of_n import MOST_DRAWS, Trials, best_of_n_agent
 
 pytestmark = pytest.mark.anyio
@@ -73,7 +73,7 @@ class Replies:
 
 def began(*guesses: str, goal: str = GOAL) -> State:
     form = f'{{"file": "double.py", "kind": "function", "examples": {list(guesses)!r}}}'.replace("'", '"')
-    plan = plan_in_form(goal, form, lenient=True)
+    plan = parse_small_plan(goal, form, lenient=True)
     assert isinstance(plan, Plan)
     return told([], plan, goal)
 

@@ -11,8 +11,8 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import ModelFailed, Overdrawn
 from septet.ports import Bus, Model
-from septet.team.budgets import expected_spending, overdrawn, purse_for, spent_before
-from septet.team.small_form import LONGEST_REPLY, SCHEMAS
+from septet.team.budgets import cost_limit_for, exceeded_budget, expected_spending, spent_before
+from septet.team.small_form import MAX_REPLY_TOKENS, SCHEMAS
 
 ENCODER = msgspec.json.Encoder()
 
@@ -41,7 +41,9 @@ async def ask_model(
 ) -> ModelAnswered:
     """The member's next answer, ready to be recorded. Raises Overdrawn where a budget would not do for it."""
     request = request_of(member, state, messages, tools)
-    if why := overdrawn(state, state.budget, member.name, expected_spending(state, member.name, request)):
+    if why := exceeded_budget(
+        state, state.budget, member.name, expected_spending(state, member.name, request)
+    ):
         raise Overdrawn(why)
     topic = live_topic(state.chat)
     async for piece in model.answer(request):
@@ -63,9 +65,9 @@ def request_of(
         tools=tools,
         schema=SCHEMAS.get(member.role) if small and not tools else None,
         temperature=member.temperature,
-        max_tokens=member.max_tokens or (LONGEST_REPLY if small else None),
+        max_tokens=member.max_tokens or (MAX_REPLY_TOKENS if small else None),
         timeout=member.timeout,
-        purse=purse_for(state, member.name),
+        purse=cost_limit_for(state, member.name),
         price=state.budget.price,
         thread=f"{state.chat}.{member.name}",
     )

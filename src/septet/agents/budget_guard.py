@@ -9,7 +9,7 @@ from septet.domain.events import BudgetReached, Event
 from septet.domain.state import State
 from septet.errors import ModelFailed, Overdrawn
 from septet.ports import Agent, Record
-from septet.team.budgets import time_for
+from septet.team.budgets import time_limit_for
 
 
 def with_deadline(agent: Agent, name: str) -> Agent:
@@ -19,7 +19,7 @@ def with_deadline(agent: Agent, name: str) -> Agent:
     """
 
     async def turn(state: State, record: Record) -> Event | None:
-        left = time_for(state, name)
+        left = time_limit_for(state, name)
         if left is None:
             return await agent(state, record)
         end = anyio.current_time() + left.remaining

@@ -11,7 +11,7 @@ from septet.domain.runs import HOLLOW, ControlName
 from septet.domain.state import State
 from septet.ports import Blobs
 from septet.team.baseline import touches_tests
-from septet.team.controls import MUTANTS, changed_program
+from septet.team.controls import MUTANTS, transformed_sources
 from septet.workspace.files import Workspace, in_thread
 from septet.workspace.modules import modules_under_test
 from septet.workspace.scratch import Scratch
@@ -19,14 +19,14 @@ from septet.workspace.scratch import Scratch
 
 def possible_controls(program: Mapping[str, str]) -> list[ControlName]:
     """Those that change something in the program."""
-    return [one for one in (HOLLOW, *MUTANTS) if changed_program(program, one)]
+    return [one for one in (HOLLOW, *MUTANTS) if transformed_sources(program, one)]
 
 
 async def program_of(state: State, blobs: Blobs, scratch: Scratch | None) -> dict[str, str]:
     """What controls change: the version's program, or what its tests use of the base where it holds only tests."""
     texts = await sources(state, blobs)
     program = {path: text for path, text in texts.items() if not is_test(path)}
-    if scratch is None or not touches_tests(state) or changed_program(program, HOLLOW):
+    if scratch is None or not touches_tests(state) or transformed_sources(program, HOLLOW):
         return program
     tests = [text for path, text in texts.items() if is_test(path) and path.endswith(".py")]
     return await in_thread(lambda: modules_under_test(scratch.base.root, tests))
@@ -42,7 +42,7 @@ async def control_folder(
         if scratch is not None:
             await in_thread(lambda: scratch.fill(folder))
         files = state.work.version.files if state.work.version else ()
-        program = changed_program(await program_of(state, blobs, scratch), control)
+        program = transformed_sources(await program_of(state, blobs, scratch), control)
         kept = tuple(file for file in files if is_test(file.path) or (program and file.path not in program))
         await workspace.write_layout(Layout(files=kept), blobs)
         await in_thread(lambda: [workspace.create(path, text.encode()) for path, text in program.items()])

@@ -55,9 +55,9 @@ from septet.team.baseline import (
     AFFECTED,
     WHOLE_SUITE,
     chosen_tests,
+    files_that_finish,
     has_baseline,
     is_long,
-    known_to_end,
     needs_base_run,
     open_repeats,
     run_for,
@@ -66,7 +66,7 @@ from septet.team.baseline import (
 )
 from septet.team.controls import MUTANTS, REACHED, only_reached
 from septet.team.evidence import control_of_tests, needs_found_tests, needs_mutant, open_runs, test_problems
-from septet.team.layouts import first_of, layout_of, workspace_delta
+from septet.team.layouts import first_snapshot, layout_of, workspace_delta
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.team.suite_runners import parse_suite_output, reporting_command, script_of_package
 from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
@@ -289,7 +289,7 @@ class RunContext:
         """What nobody reads: git ignores it, or did when the chat began."""
         if self.scratch is not None:
             return await in_thread(self.scratch.hidden)
-        return await hidden_in(self.workspace, first_of(state), self.blobs)
+        return await hidden_in(self.workspace, first_snapshot(state), self.blobs)
 
     async def keep_changes(self, changes: tuple[FileChange, ...], hidden: set[str]) -> tuple[FileChange, ...]:
         """Made files outlive their workspace as blobs, as far as there is room for them.
@@ -518,7 +518,7 @@ async def tests_for(state: State, run_context: RunContext, planned: PlannedRun) 
         lambda: affected_tests(scratch.work.root, files_below(scratch.base.root), changed)
     )
     there = [one for one in named if ".py" in one and not any(covers(file, one) for file in found)]
-    return (*found, *there) or known_to_end(state)
+    return (*found, *there) or files_that_finish(state)
 
 
 def command_for(state: State, planned: PlannedRun) -> str:

@@ -26,7 +26,7 @@ from septet.domain.state import State
 from septet.ports import Record
 from septet.team.briefing import run_section
 from septet.team.context import Context, context_of
-from septet.team.evidence import report, shortcomings
+from septet.team.evidence import evidence_report, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.run_modes import mode_of_run
 from septet.tools.registry import ToolResult
@@ -181,7 +181,8 @@ def with_open_checks(state: State) -> State:
 def checked(state: State) -> ToolResult:
     """What the checks say, and what the runs that failed have printed."""
     lines = [
-        f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}" for line in report(state)
+        f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}"
+        for line in evidence_report(state)
     ]
     troubles = shortcomings(state)
     failed = [

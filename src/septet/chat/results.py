@@ -12,7 +12,7 @@ from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.baseline import suite_notes
 from septet.team.budgets import allowance, own_spending
-from septet.team.evidence import EvidenceLine, control_result, report, shortcomings, tests_outcome
+from septet.team.evidence import EvidenceLine, control_result, evidence_report, shortcomings, tests_outcome
 from septet.team.questions import Question, question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
@@ -114,7 +114,7 @@ def result_of(state: State) -> Result:
             author=line.author,
             own_tests=line.own_tests,
         )
-        for line in report(state)
+        for line in evidence_report(state)
     )
     return Result(
         chat=state.chat,
@@ -235,7 +235,7 @@ def ending_text(state: State, ended: ChatEnded) -> str:
 
 def report_table(state: State, width: int = 120) -> str:
     """Requirement → check → evidence, for the newest version, in columns that fit the width."""
-    lines = report(state)
+    lines = evidence_report(state)
     if not lines or state.work.version is None:
         return ""
     rows = [TABLE_HEADER, *(report_row(line, state.work.version.number) for line in lines)]

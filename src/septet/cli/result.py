@@ -8,7 +8,7 @@ from septet.cli.output import notify, print_text, put_exactly
 from septet.domain.codec import ENCODER
 from septet.domain.state import State
 from septet.settings.home import find_home
-from septet.team.questions import place_of_program
+from septet.team.questions import program_location
 from septet.ways.endings import is_over
 from septet.ways.table import way_of
 from septet.workspace.delivery import write_file_atomically
@@ -43,7 +43,7 @@ def result_text(state: State, width: int) -> str:
     """Return what the chat was for: the plan, the answer, the last message of a talk, or the report."""
     way = way_of(state.team)
     own_text = way.result_text(state)
-    program = place_of_program(state) if state.work.versions else ""
+    program = program_location(state) if state.work.versions else ""
     if way.is_talk:
         parts = [own_text or status(state), program]
     elif own_text:

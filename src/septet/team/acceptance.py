@@ -1,7 +1,7 @@
-"""Examples as data: the program is called in the sandbox, what comes of it is compared outside. Pure.
+"""Checks of examples: a driver calls the program in the sandbox, and the result is compared outside. Pure.
 
-Only plain values come out, spelled as Python literals by code of ours: no `__eq__`, no `__repr__` and no patched
-`assert` of the program has a say, and the value that is wanted is not there to be found.
+The driver prints plain values as Python literals, so that no `__eq__`, `__repr__` or patched `assert` of the program
+can influence the comparison, and the expected value is not in the sandbox.
 """
 
 import ast
@@ -13,8 +13,8 @@ from typing import cast
 from septet.common.text import cut_middle
 from septet.domain.plans import RAISES
 
-MARK = "septet-example:"
-SHOWN = 120
+OUTCOME_MARK = "septet-example:"
+MAX_SHOWN_OUTCOME = 120
 
 
 DRIVER = """\
@@ -60,27 +60,27 @@ sys.stdout.flush()
 write(("\\n" + MARK + outcome.replace("\\n", "\\\\n") + "\\n").encode("utf-8", "backslashreplace"))
 sys.__stdout__.flush()
 """
-"""Makes a call and prints what came of it on a line of its own."""
+"""The source of the driver: makes a call and prints its outcome on a separate line."""
 
 
 def example_driver(call: str) -> str:
-    """A program that makes the call and prints what came of it on a line of its own."""
+    """The source of a program that makes the call and prints its outcome on a separate line."""
     tree = ast.parse(call, mode="eval").body
-    assert isinstance(tree, ast.Call), "a plan is read with that checked"
+    assert isinstance(tree, ast.Call), "the plan parser accepts only calls"
     named = ", ".join(f"{one.arg!r}: {ast.unparse(one.value)}" for one in tree.keywords)
     head = [
         f"PATH = {ast.unparse(tree.func).split('.')!r}",
         f"ARGUMENTS = {ast.unparse(ast.Tuple([*tree.args], ast.Load()))}",
         f"NAMED = {{{named}}}",
-        f"MARK = {MARK!r}",
+        f"MARK = {OUTCOME_MARK!r}",
     ]
     return "\n".join([*head, DRIVER])
 
 
 def call_outcome(stdout: str) -> str:
-    """What came of the call: `=LITERAL`, `!ERROR words`, or nothing where it never returned."""
-    lines = [line for line in stdout.splitlines() if line.startswith(MARK)]
-    return lines[-1].removeprefix(MARK) if lines else ""
+    """Find the outcome in the driver's output: `=LITERAL`, `!ERROR message`, or empty if the call never returned."""
+    lines = [line for line in stdout.splitlines() if line.startswith(OUTCOME_MARK)]
+    return lines[-1].removeprefix(OUTCOME_MARK) if lines else ""
 
 
 def is_as_wanted(outcome: str, value: str) -> bool:
@@ -95,7 +95,7 @@ def is_as_wanted(outcome: str, value: str) -> bool:
 
 
 def values_match(found: object, wanted: object) -> bool:
-    """Equal as people mean it: 5 is 5.0 and 0.1 + 0.2 is 0.3, but True is not 1 and a list is not a tuple."""
+    """Whether values are equal as people mean it: 5 is 5.0, 0.1 + 0.2 is 0.3, but True is not 1, nor a list a tuple."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, int | float) and isinstance(wanted, int | float):
@@ -116,5 +116,5 @@ def values_match(found: object, wanted: object) -> bool:
 def outcome_text(outcome: str) -> str:
     if not outcome:
         return "does not return"
-    words = cut_middle(outcome[1:], SHOWN)
+    words = cut_middle(outcome[1:], MAX_SHOWN_OUTCOME)
     return f"gives {words}" if outcome.startswith("=") else f"raises {words}"

@@ -1,8 +1,8 @@
-"""Which of several programs: those that meet the goal's examples, then those that agree with most others. Pure.
+"""Chooses one of several programs: it meets the goal's examples and agrees with most of the others. Pure.
 
-Evidence is ordered. Examples that the goal states are trusted and come first; then agreement with the other programs
-on more inputs, near the examples before far from them; then votes: examples that a model invented, which rank
-programs and veto none. The first of equals wins.
+Evidence has an order. Examples that the goal states come first; then agreement with the other programs on more
+inputs, where inputs near the examples count more; then votes: examples that a model invented, which rank programs
+but exclude none. The first of equals wins.
 """
 
 from collections.abc import Sequence
@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from septet.common.values import Value
 
 FAR_WEIGHT = 0.25
-"""What agreement on a far input counts, against 1 on a near one: right programs may differ there."""
-LONGEST_OUTCOME = 120
+"""The weight of agreement on a far input; it is 1 on a near one. Correct programs may differ on far inputs."""
+MAX_OUTCOME_LENGTH = 120
 
 
 class Outcomes(Value):
-    """What a program did: which stated examples and votes it meets, and what came of each probe.
+    """The behaviour of a program: which stated examples and votes it meets, and the outcome of each probe.
 
-    An outcome is `v:` and a value in normal form, `e:` and an error's type, or `t:` where the time was up.
+    An outcome is `v:` and a value in normal form, `e:` and an error's type, or `t:` after a timeout.
     """
 
     checks: tuple[bool, ...] = ()
     votes: tuple[bool, ...] = ()
     probes: tuple[str, ...] = ()
     got: tuple[str, ...] = ()
-    """What came instead where a stated example is not met."""
+    """The actual results of stated examples that are not met."""
 
     @property
     def met(self) -> int:
@@ -32,17 +32,17 @@ class Outcomes(Value):
 
 
 class ProgramChoice(Value):
-    """The place of the chosen program, and what speaks for it."""
+    """The index of the chosen program, and the evidence for it."""
 
     place: int
     met: bool
     """Whether it meets every stated example."""
     peers: int
-    """How many programs were compared, itself among them: those that meet as many examples."""
+    """How many programs meet as many examples, this one included: those that were compared."""
     alike: int
-    """How many of them, itself among them, behave like it on every near probe."""
+    """How many of these, this one included, behave the same on every near probe."""
     support: float
-    """How far the others agree with it, over all probes: 0 to 1."""
+    """The mean agreement with the others over all probes: 0 to 1."""
 
 
 def is_value(outcome: str) -> bool:
@@ -50,7 +50,7 @@ def is_value(outcome: str) -> bool:
 
 
 def agreement(one: Outcomes, other: Outcomes, weights: Sequence[float]) -> float:
-    """The weighted share of probes on which both return the same, of those on which one returns something."""
+    """The weighted share of equal values, among the probes for which at least one program returns a value."""
     total = same = 0.0
     for mine, theirs, weight in zip(one.probes, other.probes, weights, strict=True):
         if is_value(mine) or is_value(theirs):
@@ -60,14 +60,14 @@ def agreement(one: Outcomes, other: Outcomes, weights: Sequence[float]) -> float
 
 
 def behaves_alike(one: Outcomes, other: Outcomes, near: Sequence[bool]) -> bool:
-    """No near probe tells them apart, and there is one that could."""
+    """Whether at least one near probe gives a value, and none gives different outcomes."""
     pairs = [(a, b) for a, b, close in zip(one.probes, other.probes, near, strict=True) if close]
     telling = [(a, b) for a, b in pairs if is_value(a) or is_value(b)]
     return bool(telling) and all(a == b for a, b in telling)
 
 
 def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> ProgramChoice | None:
-    """The program that meets the most examples and, among those, agrees best with the others."""
+    """Choose the program that meets the most examples and, of those, agrees best with the others."""
     if not programs:
         return None
     most = max(one.met for one in programs)
@@ -92,7 +92,7 @@ def choose(programs: Sequence[Outcomes], near: Sequence[bool]) -> ProgramChoice 
 
 
 def believed_votes(programs: Sequence[Outcomes], chosen: Outcomes) -> list[int]:
-    """The votes that the chosen program meets and at least half of the others that meet as many examples."""
+    """The votes met by the chosen program and by at least half of the others that meet as many examples."""
     rivals = [one for one in programs if one.met == chosen.met]
     counts = [sum(one.votes[place] for one in rivals) for place in range(len(chosen.votes))]
     return [place for place, held in enumerate(chosen.votes) if held and 2 * counts[place] >= len(rivals)]
@@ -101,7 +101,7 @@ def believed_votes(programs: Sequence[Outcomes], chosen: Outcomes) -> list[int]:
 def rival_question(
     calls: Sequence[str], programs: Sequence[Outcomes], choice: ProgramChoice, near: Sequence[bool]
 ) -> str:
-    """The first call on which the chosen program and its strongest rival give different values, in words."""
+    """Describe the first call for which the chosen program and its strongest rival return different values."""
     mine = programs[choice.place]
     others = [one for one in programs if one.met == mine.met and not behaves_alike(mine, one, near)]
     if not others:
@@ -109,6 +109,6 @@ def rival_question(
     rival = max(others, key=lambda one: sum(behaves_alike(one, other, near) for other in others))
     for call, here, there in zip(calls, mine.probes, rival.probes, strict=True):
         if here != there and is_value(here) and is_value(there):
-            values = (one.removeprefix("v:")[:LONGEST_OUTCOME] for one in (here, there))
+            values = (one.removeprefix("v:")[:MAX_OUTCOME_LENGTH] for one in (here, there))
             return "{} gives {} here and {} elsewhere".format(call, *values)
     return ""

@@ -1,4 +1,4 @@
-"""The project's own tests before and after: what was red on the base, what is new, and what is unstable."""
+"""Compares test results of a version with the base: what failed before, what is new, and what is unstable."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,22 +15,22 @@ from septet.domain.runs import PlannedRun, Purpose
 from septet.domain.state import State
 
 Tree = Literal["now", "found", "base"]
-"""Where tests are repeated: the newest version, the same with the tests as they were found, the untouched base."""
+"""The tree that tests run on: the newest version, the same with the original tests, or the untouched base."""
 REPEATS = ("1", "2")
-MOST_REPEATED = 20
-"""More tests than that do not become red by chance."""
-LONG_SUITE = 30.0
-"""Seconds from which a suite is not run as a whole without need."""
-MOST_NAMED = 10
+MAX_REPEATED_TESTS = 20
+"""If more tests than that fail, chance is no explanation."""
+LONG_SUITE_SECONDS = 30.0
+"""A suite that takes longer runs as a whole only if needed."""
+MAX_LISTED_TESTS = 10
 TEST_ID = re.compile(r"[\w./-]+\.py(?:::\w+)*(?:\[[^]\s]*])?")
 MENDING_WORDS = frozenset(
     """a again all and are bug broken code does error errors fail failed failing fails fix for get green has have in is
     it its make mend must now of pass passes passing please program red repair should so still test tests that the
     them then they this to which with work works""".split()  # a list reads worse
 )
-"""A goal of nothing but these and tests says no more than that the tests must pass."""
+"""A goal of only these words and test names asks for no more than that the tests pass."""
 AFFECTED = "affected"
-"""What a run is about that is confined to tests which the version may affect, and to those that the plan names."""
+"""`about` of a run that is limited to the tests that the version may affect and those that the plan names."""
 WHOLE_SUITE = PlannedRun(purpose="tests")
 
 
@@ -44,7 +44,7 @@ def has_baseline(state: State) -> bool:
 
 
 def baseline_report(state: State) -> TestReport:
-    """What became of the tests of the untouched base; of a suite that takes too long, as far as they were run."""
+    """The test report of the untouched base; of a long suite, the part that was run."""
     run = state.base.baseline if state.base else None
     if run is None:
         return TestReport()
@@ -56,21 +56,21 @@ def baseline_report(state: State) -> TestReport:
 
 
 def is_long(state: State) -> bool:
-    """Whether the suite takes so long that only the affected tests run while there is work to do."""
+    """Whether the suite takes so long that only the affected tests run after each version."""
     baseline = state.base.baseline if state.base else None
     if baseline is None or tests_command(state):
         return False
-    return baseline.result.seconds > LONG_SUITE or is_endless(state)
+    return baseline.result.seconds > LONG_SUITE_SECONDS or is_endless(state)
 
 
 def is_endless(state: State) -> bool:
-    """Whether the suite did not come to its end in the time that it may take."""
+    """Whether the suite exceeded its time limit on the base."""
     baseline = state.base.baseline if state.base else None
     return baseline is not None and not tests_command(state) and baseline.result.stopped_by in ("time", "cpu")
 
 
 def suite_runs(state: State) -> list[PlannedRun]:
-    """A long suite runs as a whole only after the tests that the version may affect have passed."""
+    """The runs of the suite: a long one runs as a whole only after the affected tests have passed."""
     if not is_long(state):
         return [WHOLE_SUITE]
     affected = run_for(state, "tests", AFFECTED)
@@ -90,15 +90,15 @@ def tests_run(state: State) -> RunFinished | None:
 
 
 def raw_tests_of(state: State) -> TestReport:
-    """The newest version's test report as it is, whatever was known before."""
+    """The newest version's test report, not compared with the base."""
     run = tests_run(state)
     return TestReport() if run is None else report_from_run(state, run)
 
 
 def tests_of(state: State) -> TestReport:
-    """The newest version's test report; empty where there was none.
+    """The newest version's test report, compared with the base; empty if there was no run.
 
-    What failed on the base already is expected to, and what passes only now and then is unstable.
+    Tests that failed on the base count as xfailed, tests that pass only sometimes as unstable.
     """
     report, failed = raw_tests_of(state), frozenset(baseline_report(state).failed)
     unstable = unstable_tests(state)
@@ -113,28 +113,26 @@ def tests_of(state: State) -> TestReport:
 
 
 def report_from_run(state: State, run: RunFinished) -> TestReport:
-    """Of tests that report nothing, only the exit code is known: they are one test."""
+    """The report of a run; without one, the exit code counts as the outcome of a single test."""
     if tests_command(state) and run.result.tests is None:
         return one_case(run.command, run.result.succeeded, complete=run.result.stopped_by is None)
     return run.result.report
 
 
 def tests_command(state: State) -> str:
-    """How tests are run where it is not by pytest: as the team says, or as the project does."""
+    """The team's or the project's test command; empty for pytest."""
     found = state.base.survey.tests if state.base else ""
     return state.team.tests or ("" if "pytest" in found else found)
 
 
 def found_tests_of(state: State) -> TestReport | None:
-    """What became of the project's own tests, as they were found, over the newest program; None where nobody touched
-    them: then the newest tests are these.
-    """
+    """The report of the original tests with the newest program; None if the team did not change the tests."""
     run = run_for(state, "tests as found")
     return None if run is None else report_from_run(state, run)
 
 
 def tests_to_mend(state: State) -> tuple[str, ...]:
-    """The tests that the goal names, where it wants no more than that they pass (`tests/test_a.py fails, fix it`)."""
+    """The tests that the goal names, if it asks only that they pass (`tests/test_a.py fails, fix it`)."""
     if state.base is None or not state.base.survey.tests or tests_command(state):
         return ()
     tests = tuple(dict.fromkeys(TEST_ID.findall(state.goal)))
@@ -144,7 +142,7 @@ def tests_to_mend(state: State) -> tuple[str, ...]:
 
 
 def mending_plan(tests: Iterable[str]) -> Plan:
-    """What nobody needs to think about; that nothing else breaks is demanded anyway."""
+    """A plan that asks for these tests to pass, made without a model; that nothing else breaks is always required."""
     items = [
         Requirement(id=f"P{number}", text=f"{test} passes", check=Mends(target=test))
         for number, test in enumerate(tests, start=1)
@@ -153,7 +151,7 @@ def mending_plan(tests: Iterable[str]) -> Plan:
 
 
 def touches_tests(state: State) -> bool:
-    """Whether the newest version has changed anything that may decide what becomes of the tests."""
+    """Whether the newest version changed a file that may affect the outcome of tests."""
     version = state.work.version
     return version is not None and any(
         map(belongs_to_tests, (*(file.path for file in version.files), *version.deleted))
@@ -161,20 +159,20 @@ def touches_tests(state: State) -> bool:
 
 
 def newly_red(state: State, tree: Tree) -> tuple[str, ...]:
-    """Tests that passed on the base and fail there now, unless they are so many that chance explains nothing."""
+    """Tests that passed on the base and fail on the tree; empty if too many fail for chance to explain it."""
     if tree == "base":
         red = (*newly_red(state, "now"), *newly_red(state, "found"))
     else:
         report = (raw_tests_of(state) if tree == "now" else found_tests_of(state)) or TestReport()
         passed = frozenset(baseline_report(state).passed)
         red = tuple(test for test in report.failed if test in passed) if report.trustworthy else ()
-    return tuple(dict.fromkeys(red)) if len(red) <= MOST_REPEATED else ()
+    return tuple(dict.fromkeys(red)) if len(red) <= MAX_REPEATED_TESTS else ()
 
 
 def open_repeats(state: State) -> list[PlannedRun]:
-    """Tests that are newly red run twice more on each tree. A suite that cannot be run in parts must be short."""
+    """Runs that repeat newly red tests twice on each tree; none for a long suite that cannot run in parts."""
     baseline = state.base.baseline if state.base else None
-    if baseline is None or (tests_command(state) and baseline.result.seconds > LONG_SUITE):
+    if baseline is None or (tests_command(state) and baseline.result.seconds > LONG_SUITE_SECONDS):
         return []
     return [
         PlannedRun(purpose="tests again", about=f"{tree} {number}")
@@ -186,21 +184,23 @@ def open_repeats(state: State) -> list[PlannedRun]:
 
 
 def unstable_tests(state: State) -> frozenset[str]:
-    """Newly red tests that passed and failed on the same tree."""
+    """Newly red tests that both passed and failed on the same tree."""
     return frozenset(
         test
         for tree in get_args(Tree)
         for test in newly_red(state, tree)
-        if len({case == "passed" for case in outcomes(state, tree, test)}) > 1
+        if len({case == "passed" for case in repeated_outcomes(state, tree, test)}) > 1
     )
 
 
-def outcomes(state: State, tree: Tree, test: str) -> list[Outcome]:
-    """What became of one test each time that it ran on a tree."""
-    return [case.outcome for report in reports(state, tree) for case in report.cases if case.id == test]
+def repeated_outcomes(state: State, tree: Tree, test: str) -> list[Outcome]:
+    """The outcomes of one test in all its runs on a tree."""
+    return [
+        case.outcome for report in repeated_reports(state, tree) for case in report.cases if case.id == test
+    ]
 
 
-def reports(state: State, tree: Tree) -> Iterator[TestReport]:
+def repeated_reports(state: State, tree: Tree) -> Iterator[TestReport]:
     first = {"now": raw_tests_of(state), "found": found_tests_of(state), "base": baseline_report(state)}
     again = (run_for(state, "tests again", f"{tree} {number}") for number in REPEATS)
     yield first[tree] or TestReport()
@@ -208,7 +208,7 @@ def reports(state: State, tree: Tree) -> Iterator[TestReport]:
 
 
 def new_tests(state: State) -> tuple[str, ...]:
-    """Tests that pass now and that the base does not have. Of a suite that is known by its exit code, all of it."""
+    """Tests that pass now and that the base does not have; of a suite that has only an exit code, all of it."""
     run, passed = tests_run(state), raw_tests_of(state).passed
     if run is not None and run.result.tests is None:
         return passed if touches_tests(state) else ()
@@ -217,7 +217,7 @@ def new_tests(state: State) -> tuple[str, ...]:
 
 
 def needs_base_run(state: State) -> bool:
-    """New tests run over the base's program too: those that pass there show nothing that has changed."""
+    """Whether new tests must run on the base's program too: those that pass there do not show the change."""
     return (
         has_baseline(state)
         and touches_tests(state)
@@ -227,7 +227,7 @@ def needs_base_run(state: State) -> bool:
 
 
 def unchanged_by_version(state: State) -> frozenset[str]:
-    """New tests that pass without the change too."""
+    """New tests that pass on the base's program too."""
     run = run_for(state, "tests on base")
     return (
         frozenset(report_from_run(state, run).passed).intersection(new_tests(state)) if run else frozenset()
@@ -235,7 +235,7 @@ def unchanged_by_version(state: State) -> frozenset[str]:
 
 
 def chosen_tests(state: State, planned: PlannedRun) -> tuple[str, ...]:
-    """What a run of tests is confined to; nothing where it is all of them. A whole file can always be collected."""
+    """The tests that a run is limited to; empty if it runs all of them."""
     affected = run_for(state, "tests", AFFECTED)
     chosen = affected.only if affected and is_long(state) else ()
     match planned.purpose:
@@ -244,9 +244,9 @@ def chosen_tests(state: State, planned: PlannedRun) -> tuple[str, ...]:
         case "tests again":
             return newly_red(state, next(tree for tree in get_args(Tree) if planned.about.startswith(tree)))
         case "tests on base":
-            return files_of(new_tests(state))
+            return files_of_tests(new_tests(state))
         case "tests as found" | "baseline":
-            base = files_of(case.id for case in baseline_report(state).cases)
+            base = files_of_tests(case.id for case in baseline_report(state).cases)
             return tuple(one for one in chosen if one.partition("::")[0] in base)
         case "tests alone":
             return chosen
@@ -254,19 +254,19 @@ def chosen_tests(state: State, planned: PlannedRun) -> tuple[str, ...]:
             return ()
 
 
-def files_of(tests: Iterable[str]) -> tuple[str, ...]:
+def files_of_tests(tests: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
-def known_to_end(state: State) -> tuple[str, ...]:
-    """Files of a suite without an end whose tests all came to theirs: what to run where nothing is affected."""
+def files_that_finish(state: State) -> tuple[str, ...]:
+    """Files of a suite that timed out whose own tests all finished: they run if no test is affected."""
     cases = baseline_report(state).cases if is_endless(state) else ()
-    waiting = files_of(case.id for case in cases if case.outcome == "not run")
-    return tuple(one for one in files_of(case.id for case in cases) if one not in waiting)
+    waiting = files_of_tests(case.id for case in cases if case.outcome == "not run")
+    return tuple(one for one in files_of_tests(case.id for case in cases) if one not in waiting)
 
 
 def passed_before(state: State, run: RunFinished | None) -> list[str]:
-    """Tests that passed on the base, as far as the run was to hold them."""
+    """Tests that passed on the base and that the run should include."""
     only = run.only if run else ()
     passed = baseline_report(state).passed
     return [test for test in passed if not only or any(covers(one, test) for one in only)]
@@ -279,7 +279,7 @@ def lost_tests(state: State) -> list[str]:
 
 
 def broken_tests(state: State) -> list[str]:
-    """Tests that passed on the base and fail as they were found. Those that the plan names may change."""
+    """Original tests that passed on the base and fail now, except those that the plan names, which may change."""
     found = found_tests_of(state)
     if found is None:
         return []
@@ -291,7 +291,7 @@ def broken_tests(state: State) -> list[str]:
 
 
 def suite_notes(state: State) -> list[str]:
-    """What the report says of the project's tests beside the requirements."""
+    """Notes about the project's tests for the final report."""
     run = tests_run(state)
     if not has_baseline(state) or run is None:
         return []
@@ -300,22 +300,22 @@ def suite_notes(state: State) -> list[str]:
     same = unchanged_by_version(state)
     return [
         *(unstable_note(state, test) for test in sorted(unstable_tests(state))),
-        *([f"failed before too: {named(failed)}"] if failed else []),
-        *([f"passes without the change too: {named(sorted(same))}"] if same else []),
+        *([f"failed before too: {list_tests(failed)}"] if failed else []),
+        *([f"passes without the change too: {list_tests(sorted(same))}"] if same else []),
         *([part_note(state, run)] if run.only else []),
     ]
 
 
 def part_note(state: State, run: RunFinished) -> str:
-    """That not all tests have been run, and why."""
+    """Say that only a part of the suite was run, and why."""
     cause = "did not end in its time" if is_endless(state) else "takes long"
-    return f"only a part of the suite was run, as it {cause} on the base: {named(run.only)}"
+    return f"only a part of the suite was run, as it {cause} on the base: {list_tests(run.only)}"
 
 
 def unstable_note(state: State, test: str) -> str:
-    """How often it passed where; `passed 1 of 3 times now, 3 of 3 on the base`."""
+    """Say how often the test passed on each tree: `passed 1 of 3 times now, 3 of 3 on the base`."""
     words = {"now": "now", "found": "as it was found", "base": "on the base"}
-    seen = {tree: outcomes(state, tree, test) for tree in get_args(Tree)}
+    seen = {tree: repeated_outcomes(state, tree, test) for tree in get_args(Tree)}
     parts = [
         f"{found.count('passed')} of {pluralize(len(found), 'time')} {words[tree]}"
         for tree, found in seen.items()
@@ -324,7 +324,7 @@ def unstable_note(state: State, test: str) -> str:
     return f"{test} is unstable and counts for nothing: it passed {join_words(parts)}"
 
 
-def named(tests: Iterable[str]) -> str:
+def list_tests(tests: Iterable[str]) -> str:
     found = list(tests)
-    more = [pluralize(len(found) - MOST_NAMED, "other test")] if len(found) > MOST_NAMED else []
-    return join_words([*found[:MOST_NAMED], *more])
+    more = [pluralize(len(found) - MAX_LISTED_TESTS, "other test")] if len(found) > MAX_LISTED_TESTS else []
+    return join_words([*found[:MAX_LISTED_TESTS], *more])

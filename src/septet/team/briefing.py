@@ -1,4 +1,4 @@
-"""What members of every way are told, section by section: wishes, remarks, runs, examples, and where programs run."""
+"""Prompt sections that several ways share: wishes, remarks, runs, examples, and the environment of programs."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,8 +9,8 @@ from septet.domain.plans import Wish
 from septet.domain.state import State
 from septet.team.evidence import remarks_in_turn
 
-SHOWN_OUTPUT = 6_000
-"""Characters of each stream that a member is shown; the end, where errors stand, is never cut away."""
+MAX_SHOWN_OUTPUT = 6_000
+"""Characters of each stream in a prompt; the end, where errors are, is never cut."""
 
 
 Sources = Mapping[str, str]
@@ -18,7 +18,7 @@ Sources = Mapping[str, str]
 
 
 def example_section(state: State) -> list[str]:
-    """What the exemplar said to the failure that is open now."""
+    """The exemplar's example for the current failure."""
     given = state.work.example
     if given is None or given.failure != state.work.failure:
         return []
@@ -29,25 +29,25 @@ def example_section(state: State) -> list[str]:
 
 
 def wishes_section(state: State) -> list[str]:
-    """What the person has asked for since the plan was approved, word for word."""
-    lines = [f"- {wish.id}{'' if wish.version else ' (new)'}: {wish.text}" for wish in heard_wishes(state)]
+    """The person's wishes since the plan was approved, word for word."""
+    lines = [f"- {wish.id}{'' if wish.version else ' (new)'}: {wish.text}" for wish in wishes_in_turn(state)]
     return ["\n".join(["# What the person asked for since", *lines])] if lines else []
 
 
-def heard_wishes(state: State) -> tuple[Wish, ...]:
-    """The wishes that a member knows in this turn."""
+def wishes_in_turn(state: State) -> tuple[Wish, ...]:
+    """The wishes that the person sent before this turn began."""
     opened = state.floor.turn.opened_at if state.floor.turn else state.seq + 1
     return tuple(wish for wish in state.plan.wishes if wish.said < opened)
 
 
-def found_section(state: State, sources: Sources) -> list[str]:
-    """For members who know the code from the talk: the files that the person has changed since."""
+def edited_files_section(state: State, sources: Sources) -> list[str]:
+    """The files that the person changed by hand, for members who know the code from the conversation."""
     paths = changed_by_hand(state)
     return ["\n\n".join(["# The person changed this by hand", *file_blocks(sources, paths)])] if paths else []
 
 
 def changed_by_hand(state: State) -> list[str]:
-    """What the newest version has from the person."""
+    """Paths of the newest version's files that the person changed by hand."""
     if state.work.version is None or not state.work.version.found:
         return []
     before = {
@@ -61,31 +61,31 @@ def file_blocks(sources: Sources, paths: Iterable[str]) -> list[str]:
     return [f"```python {path}\n{sources.get(path, '')}```" for path in paths]
 
 
-PASSED = re.compile(r"^PASSED .*\n", re.MULTILINE)
-"""Tests that pass are counted in the last line; a list of hundreds would only hide those that fail."""
+PASSED_LINE = re.compile(r"^PASSED .*\n", re.MULTILINE)
+"""Lines of passing tests are left out: pytest's last line counts them, and hundreds would hide the failures."""
 
 
 def run_section(run: RunFinished) -> str:
     result = run.result
     ending = f"stopped: {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
-    streams = [("stdout", PASSED.sub("", result.stdout)), ("stderr", result.stderr)]
+    streams = [("stdout", PASSED_LINE.sub("", result.stdout)), ("stderr", result.stderr)]
     shown = [f"{name}:\n{head_and_tail(text)}" for name, text in streams if text.strip()]
     return "\n".join([f"## {run.title}: `{run.command}` → {ending}", *shown])
 
 
-def head_and_tail(text: str, limit: int = SHOWN_OUTPUT) -> str:
-    """Head and tail; twice as much tail as head, because errors stand at the end."""
+def head_and_tail(text: str, limit: int = MAX_SHOWN_OUTPUT) -> str:
+    """Cut the middle of a long text; the tail is twice as long as the head, because errors are at the end."""
     return cut_middle(text, limit)
 
 
-def remarks(state: State, title: str) -> list[str]:
-    """What else the person said before this turn began: a wish has its own place."""
+def remarks_section(state: State, title: str) -> list[str]:
+    """The person's messages before this turn began, except wishes, which have their own section."""
     wishes = {wish.text for wish in state.plan.wishes}
     said = [remark for remark in remarks_in_turn(state) if remark.text not in wishes]
     return ["\n".join([title, *(remark.text for remark in said)])] if said else []
 
 
-INSTALLED = {
+PACKAGE_SENTENCES = {
     "ask": "Packages of the public index may be imported: what is missing is installed if the person agrees.",
     "auto": "Packages of the public index may be imported: what is missing is installed before the run.",
 }
@@ -105,9 +105,10 @@ def base_sections(state: State) -> list[str]:
 
 
 def environment_section(state: State, *, can_ask: bool = True) -> list[str]:
-    """A section, or nothing where there is neither network nor a way to install packages.
+    """Describe network and package installation; empty if programs have neither.
 
-    Who works in the middle of a call cannot wait for the person: there, packages that are asked for are no use.
+    A member that works within a tool call cannot wait for the person: without `can_ask`, packages that need approval
+    are not mentioned.
     """
     lines = [*network_lines(state), *package_lines(state, can_ask)]
     return ["\n".join(["# Where programs run, beyond what is said above", *lines])] if lines else []
@@ -123,4 +124,4 @@ def network_lines(state: State) -> list[str]:
 
 def package_lines(state: State, can_ask: bool) -> list[str]:
     policy = "off" if state.team.packages == "ask" and not can_ask else state.team.packages
-    return [INSTALLED[policy]] if policy in INSTALLED else []
+    return [PACKAGE_SENTENCES[policy]] if policy in PACKAGE_SENTENCES else []

@@ -1,4 +1,4 @@
-"""Budgets of a chat and of its members: no answer is asked for that would exceed one. Pure."""
+"""Budgets of a chat and of its members: no model is asked for an answer that would exceed one. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import Literal
@@ -8,7 +8,7 @@ from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, Budget
 from septet.team.floor import End, Floor, Move
 
-Kind = Literal["token", "cost", "time"]
+BudgetKind = Literal["token", "cost", "time"]
 
 
 def within_budget(budget: Budget, floor: Floor) -> Floor:
@@ -20,14 +20,14 @@ def within_budget(budget: Budget, floor: Floor) -> Floor:
         move = floor(state)
         if isinstance(move, End):
             return move
-        why = overdrawn(state, budget, move.speaker)
+        why = exceeded_budget(state, budget, move.speaker)
         return End(reason="bound", detail=why) if why else move
 
     return next_move
 
 
-def overdrawn(state: State, budget: Budget, speaker: str, more: Spending | None = None) -> str:
-    """Why that speaker may not be asked for one more answer, by default a usual one; nothing where it may."""
+def exceeded_budget(state: State, budget: Budget, speaker: str, more: Spending | None = None) -> str:
+    """Say which budget one more answer of the speaker would exceed, by default a usual one; empty if none."""
     whole, own = whole_allowance(budget), allowance(state, speaker)
     if whole == own == Allowance():
         return ""
@@ -43,14 +43,14 @@ def overdrawn(state: State, budget: Budget, speaker: str, more: Spending | None 
 
 
 def expected_spending(state: State, speaker: str, request: Request) -> Spending:
-    """What the answer to that request will take: a usual one, or by the request itself where it is the first."""
+    """Estimate the spending of the next answer: by earlier answers, or by the request if it is the first."""
     if spent_before(state, speaker).answers:
         return usual_spending(state, speaker)
     return Spending(answers=1, usage=estimate_usage(request))
 
 
-def purse_for(state: State, speaker: str) -> Purse | None:
-    """What a first answer may cost, for whoever knows the model's price; later ones are taken to be usual."""
+def cost_limit_for(state: State, speaker: str) -> Purse | None:
+    """The cost limit of a first answer, which only the model's price can check; later ones are estimated as usual."""
     if spent_before(state, speaker).answers:
         return None
     left = [
@@ -60,8 +60,8 @@ def purse_for(state: State, speaker: str) -> Purse | None:
     return min(purses(left, "cost"), key=lambda purse: purse.remaining, default=None)
 
 
-def time_for(state: State, speaker: str) -> Purse | None:
-    """How many seconds the speaker's turn may take, whatever it waits for; None where nothing bounds them."""
+def time_limit_for(state: State, speaker: str) -> Purse | None:
+    """The time limit of the speaker's turn in seconds, including waiting; None if there is no limit."""
     left = [
         ("the", state.budget.seconds, state.spending.seconds),
         (f"the {speaker}'s", allowance(state, speaker).seconds, own_spending(state, speaker).seconds),
@@ -69,17 +69,17 @@ def time_for(state: State, speaker: str) -> Purse | None:
     return min(purses(left, "time"), key=lambda purse: purse.remaining, default=None)
 
 
-def purses(left: Iterable[tuple[str, float | None, float]], kind: Kind) -> Iterator[Purse]:
-    """What is left of limits, each with whose it is, how much it is and how much of it is used."""
+def purses(left: Iterable[tuple[str, float | None, float]], kind: BudgetKind) -> Iterator[Purse]:
+    """The remaining amount of each limit; `left` has whose it is, the limit and the used amount."""
     for whose, limit, used in left:
         if limit is not None:
             yield Purse(remaining=limit - used, limit=f"{whose} {kind} budget of {amount_text(limit, kind)}")
 
 
 def limit_reached(limits: Allowance, used: Spending, more: Spending, names: tuple[str, str]) -> str:
-    """Which limit is reached, or would be by `more`; `names` say whose limit and whose turn it is."""
+    """Say which limit is reached, or would be by `more`; `names` are the owners of the limit and of the turn."""
     whose, turn = names
-    measured: list[tuple[float | None, float, float, Kind]] = [
+    measured: list[tuple[float | None, float, float, BudgetKind]] = [
         (limits.tokens, used.usage.total, more.usage.total, "token"),
         (limits.cost, used.cost, more.cost, "cost"),
         (limits.seconds, used.seconds, more.seconds, "time"),
@@ -95,7 +95,7 @@ def limit_reached(limits: Allowance, used: Spending, more: Spending, names: tupl
     return ""
 
 
-def amount_text(amount: float, kind: Kind) -> str:
+def amount_text(amount: float, kind: BudgetKind) -> str:
     match kind:
         case "token":
             return f"{amount:,.0f}"
@@ -110,13 +110,13 @@ def whole_allowance(budget: Budget) -> Allowance:
 
 
 def allowance(state: State, speaker: str) -> Allowance:
-    """The member's own budget; unbounded for who is none."""
+    """The member's own budget; unlimited if the speaker is not a member."""
     found = (one.budget for one in state.team.members if speaker in (one.name, one.role))
     return next(found, Allowance())
 
 
 def own_spending(state: State, speaker: str) -> Spending:
-    """What a member has used of its own budget: an opened chat gives it as much again."""
+    """What a member has used of its own budget; reopening the chat renews the budget."""
     whole, before = spent_before(state, speaker), state.spending.at_opening.get(speaker, Spending())
     return Spending(
         usage=Usage(
@@ -133,9 +133,9 @@ def spent_before(state: State, speaker: str) -> Spending:
 
 
 def usual_spending(state: State, speaker: str) -> Spending:
-    """What one more answer of that speaker costs: like its newest or like the average, whichever is more.
+    """Estimate one more answer of the speaker: its newest or its average, whichever is more.
 
-    Nothing is usual about a first one.
+    Zero if the speaker has not answered yet.
     """
     past, newest = spent_before(state, speaker), state.spending.latest_answers.get(speaker, Spending())
     if not past.answers:

@@ -1,4 +1,4 @@
-"""A way out of a wrong check: the coder challenges it, the planner or the person decides, and both views are kept."""
+"""Challenges of wrong checks: the coder challenges a check, the planner or the person decides."""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from septet.domain.events import ChallengeDecided, CheckChallenged
 from septet.domain.plans import Challenge, Judged, Plan, Refusal, Requirement, Wish, check_text, is_held
 from septet.domain.state import State
-from septet.team.evidence import author_of, report
+from septet.team.evidence import author_of, evidence_report
 from septet.team.floor import End, Floor, Move, Speak
 
 CHALLENGE = re.compile(
@@ -18,12 +18,12 @@ DECISION = re.compile(
     r"^\W*(?P<item>P\d+)\W+check (?P<word>stands|(?:is )?wrong)\b\W*(?:because\b\W*)?(?P<reason>.*?)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
-OWNERS = ("person", "repository")
-"""Whose checks no planner changes unless the person agrees."""
+PROTECTED_AUTHORS = ("person", "repository")
+"""Authors whose checks the planner may not change unless the person agrees."""
 
 
 def read_challenge(state: State, by: str, text: str) -> CheckChallenged | Refusal | None:
-    """The challenge in a reply without files: one a turn, about a requirement of the plan, with a reason."""
+    """Parse the challenge in a reply without files: one per turn, about a requirement of the plan, with a reason."""
     said = CHALLENGE.search(text)
     if said is None:
         return None
@@ -36,7 +36,7 @@ def read_challenge(state: State, by: str, text: str) -> CheckChallenged | Refusa
 
 
 def parse_challenge_decision(state: State, by: str, text: str) -> ChallengeDecided | None:
-    """What a reply says to the open challenge; None where it says it with a plan, or not at all."""
+    """Parse the planner's decision about the open challenge; None if the reply is a plan, or does not decide."""
     challenge = open_challenge(state)
     said = [one for one in DECISION.finditer(text) if challenge and one["item"].upper() == challenge.item]
     if challenge is None or not said:
@@ -46,23 +46,27 @@ def parse_challenge_decision(state: State, by: str, text: str) -> ChallengeDecid
 
 
 def amendment_refusal(state: State, plan: Plan) -> Refusal | None:
-    """Why this plan cannot take the place of the approved one."""
+    """Why this plan cannot replace the approved one; None if it can."""
     if not state.plan.approved:
         return None
-    why = weakened(state, plan) if state.team.approve == "auto" else ""
+    why = weakened_check(state, plan) if state.team.approve == "auto" else ""
     return Refusal(reason=why) if why else None
 
 
-def checks_of(items: Iterable[Requirement]) -> set[str]:
+def check_texts(items: Iterable[Requirement]) -> set[str]:
     return {check_text(item.check) for item in items}
 
 
-def weakened(state: State, plan: Plan) -> str:
-    """Nobody looks at it: an approved check may only be changed where it was challenged, and never another's."""
-    challenge, after = open_challenge(state), checks_of(plan.items)
+def weakened_check(state: State, plan: Plan) -> str:
+    """Say which approved check the plan weakens, since nobody reviews it: only a challenged check may change."""
+    challenge, after = open_challenge(state), check_texts(plan.items)
     lost = [item for item in state.plan.items if check_text(item.check) not in after]
     for item in lost:
-        if challenge is None or challenge.item != item.id or author_of(state, item.check) in OWNERS:
+        if (
+            challenge is None
+            or challenge.item != item.id
+            or author_of(state, item.check) in PROTECTED_AUTHORS
+        ):
             return f"{item.id}: '{check_text(item.check)}' was approved; leave it as it is"
     machine = [item for item in plan.items if not isinstance(item.check, Judged)]
     kept = [item for item in state.plan.items if not isinstance(item.check, Judged)]
@@ -70,9 +74,9 @@ def weakened(state: State, plan: Plan) -> str:
 
 
 def unplanned_wishes(state: State) -> list[Wish]:
-    """What the person has asked for since, and the planner has not looked at: no check may show it.
+    """Wishes with a version that the planner has not seen: the plan may need a check for them.
 
-    It looks once there is a version for it. A planner with short forms cannot say it.
+    Empty for a planner that uses the short form, which cannot express it.
     """
     planner = state.team.member("planner")
     if planner is None or planner.form == "small":
@@ -85,13 +89,13 @@ def open_challenge(state: State) -> Challenge | None:
 
 
 def unresolved(state: State) -> list[Challenge]:
-    """Challenges of requirements that the newest version does not meet, whatever was said to them."""
-    met = {line.item.id for line in report(state) if line.is_met}
+    """Challenges of requirements that the newest version does not meet, whether decided or not."""
+    met = {line.item.id for line in evidence_report(state) if line.is_met}
     return [one for one in state.plan.challenges if one.item not in met]
 
 
-def views(state: State, challenges: list[Challenge]) -> str:
-    """What was said on both sides."""
+def challenge_texts(state: State, challenges: list[Challenge]) -> str:
+    """Both views of each challenge, one line per challenge."""
     checks = {
         item.id: "held back" if is_held(item.check) else check_text(item.check) for item in state.plan.items
     }
@@ -108,35 +112,35 @@ def views(state: State, challenges: list[Challenge]) -> str:
 
 
 def with_challenges(floor: Floor) -> Floor:
-    """The planner decides about a challenged check; what stays open is the end, before any other that is no success."""
+    """Let the planner decide about a challenged check; end as challenged instead of any other end without success."""
 
     def next_move(state: State) -> Move:
         if challenge := open_challenge(state):
-            if challenge.times > 1:  # who says the same after it was decided wants the person
-                return End(reason="challenged", detail=views(state, [challenge]))
+            if challenge.times > 1:  # a challenge repeated after the decision is for the person
+                return End(reason="challenged", detail=challenge_texts(state, [challenge]))
             return Speak(speaker="planner")
         if agreed := [one for one in unresolved(state) if one.stands is False]:
-            return End(reason="challenged", detail=views(state, agreed))
+            return End(reason="challenged", detail=challenge_texts(state, agreed))
         move = floor(state)
         failed = isinstance(move, End) and move.reason in ("bound", "no_progress", "error")
         if failed and (still := unresolved(state)):
-            return End(reason="challenged", detail=views(state, still))
+            return End(reason="challenged", detail=challenge_texts(state, still))
         return move
 
     return next_move
 
 
 def challenge_section(state: State) -> list[str]:
-    """What the planner has to decide."""
+    """Ask the planner to decide about the open challenge."""
     challenge = open_challenge(state)
     if challenge is None:
         return []
     form = f"`{challenge.item}: check stands, because …` or `{challenge.item}: check wrong, because …`"
     ask = f"Reply with {form}, or with the whole plan in which that check is another one. The goal decides."
-    return [f"# The coder says that a check is wrong\n{views(state, [challenge])}\n{ask}"]
+    return [f"# The coder says that a check is wrong\n{challenge_texts(state, [challenge])}\n{ask}"]
 
 
-def decided_section(state: State) -> list[str]:
-    """What the coder is told of its challenges."""
+def challenge_decisions_section(state: State) -> list[str]:
+    """The decisions about the coder's challenges."""
     said = [one for one in state.plan.challenges if one.stands is not None]
-    return [f"# Checks that you challenged\n{views(state, said)}"] if said else []
+    return [f"# Checks that you challenged\n{challenge_texts(state, said)}"] if said else []

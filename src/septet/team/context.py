@@ -1,8 +1,8 @@
-"""The autocoder's context object: documented keys, projected from the state, and prompts filled with them.
+"""The autocoder's context object: documented keys computed from the state, and templates filled with them.
 
 initial    epoch, name, goal, project_dir, project_path
-reasoned   … and what a reasoning step saw: the tree, the code, validation, tests, the run of main
-acting     … and what can be done about it
+reasoned   … and the results of a reasoning step: the tree, the code, validation, tests, the run of main
+acting     … and the available actions
 """
 
 import re
@@ -42,16 +42,16 @@ ALIASES = {
     "file_tree": "filetree",
     "code": "project_code_formatted",
 }
-MOST_CODE = 160_000
+MAX_CODE_LENGTH = 160_000
 """Characters of code in a prompt."""
-MOST_PATHS = 1_000
+MAX_PATHS = 1_000
 """Paths in a prompt."""
 IMPORT = re.compile(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
-PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
 class ProjectFile(Value, omit_defaults=False):
-    """A file of the project and what is known of it; None where a question does not arise."""
+    """A file of the project with validation and test results; None if a result does not apply."""
 
     rel_path: str
     file_path: str
@@ -69,7 +69,7 @@ class ActionOffer(Value, omit_defaults=False):
 
 
 class Context(Value, omit_defaults=False):
-    """Everything that an action may look at; what it gives back differs in `project_code` alone."""
+    """The input of an action. The context that it returns may differ in `project_code` only."""
 
     epoch: int
     name: str
@@ -90,7 +90,7 @@ class Context(Value, omit_defaults=False):
     available_action_names: tuple[str, ...] = ()
     action_name: str = ""
     run: str = ""
-    """The command that starts the program; none of the documented keys."""
+    """The command that starts the program; not one of the documented keys."""
 
     def __getitem__(self, key: str) -> object:
         name = ALIASES.get(key, key)
@@ -99,11 +99,11 @@ class Context(Value, omit_defaults=False):
         return getattr(self, name)
 
     def at(self, stage: str = "acting") -> dict[str, object]:
-        """The keys of a stage, ready to be written as JSON."""
+        """The keys of a stage as JSON-compatible values."""
         return {key: msgspec.to_builtins(self[key]) for key in STAGES[stage]}
 
     def file(self, path: str) -> str | None:
-        """The text of a file; None where there is none."""
+        """The text of a file; None if it does not exist."""
         return next((file.content for file in self.project_code if file.rel_path == path), None)
 
     def with_file(self, path: str, text: str) -> "Context":
@@ -119,7 +119,7 @@ class Context(Value, omit_defaults=False):
 
 
 def compose_prompt(template: str, context: Context | Mapping[str, object]) -> str:
-    """The template with every {{key}} filled from the context; a key that is not there is an error."""
+    """Fill every {{key}} of the template from the context. Raises BadUsage for an unknown key."""
 
     def fill(found: re.Match[str]) -> str:
         key = found[1]
@@ -131,13 +131,13 @@ def compose_prompt(template: str, context: Context | Mapping[str, object]) -> st
             ) from None
         return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
-    return PLACE.sub(fill, template)
+    return PLACEHOLDER.sub(fill, template)
 
 
 def context_of(
     state: State, sources: Mapping[str, str], faults: Mapping[str, str], offers: Sequence[ActionOffer] = ()
 ) -> Context:
-    """The state as the context object; `faults` says what is wrong with which file."""
+    """Build the context object from the state; `faults` has the validation error of each invalid file."""
     code = tuple(project_file(state, path, sources, faults) for path in sorted(sources))
     main = next((run for run in reversed(state.work.runs) if run.purpose == "run"), None)
     return Context(
@@ -149,7 +149,7 @@ def context_of(
         reasoning=f"{state.work.diagnosis.what}: {state.work.diagnosis.why}" if state.work.diagnosis else "",
         file_count=len(sources),
         filetree=tuple(sorted(sources)),
-        filetree_formatted=tree_text(sorted(sources)) if len(sources) <= MOST_PATHS else map_of(state),
+        filetree_formatted=tree_text(sorted(sources)) if len(sources) <= MAX_PATHS else folder_map(state),
         python_files=tuple(path for path in sorted(sources) if path.endswith(".py")),
         main_success=main.result.succeeded if main else None,
         main_error=run_failure_text(main) if main else None,
@@ -166,7 +166,7 @@ def project_file(
     state: State, path: str, sources: Mapping[str, str], faults: Mapping[str, str]
 ) -> ProjectFile:
     tests = next((run for run in state.work.runs if run.purpose == "tests"), None)
-    suite = path if is_test(path) else suite_of(path, sources)
+    suite = path if is_test(path) else test_file_of(path, sources)
     report = tests.result.report.about(suite) if tests and suite else None
     judged = report is not None and bool(report.passed or report.failed)
     failed = report.failed if report else ()
@@ -182,8 +182,8 @@ def project_file(
     )
 
 
-def suite_of(path: str, sources: Mapping[str, str]) -> str:
-    """The file that tests this one, by name."""
+def test_file_of(path: str, sources: Mapping[str, str]) -> str:
+    """The test file of a source file, found by name."""
     stem = path.rsplit("/", 1)[-1].removesuffix(".py")
     wanted = {f"test_{stem}.py", f"{stem}_test.py"}
     return next((one for one in sorted(sources) if one.rsplit("/", 1)[-1] in wanted), "")
@@ -197,7 +197,7 @@ def run_failure_text(run: RunFinished) -> str | None:
 
 
 def tree_text(paths: Sequence[str]) -> str:
-    """The tree, indented; folders end with a slash."""
+    """Format paths as an indented tree; folders end with a slash."""
     lines: list[str] = []
     seen: set[str] = set()
     for path in paths:
@@ -211,28 +211,28 @@ def tree_text(paths: Sequence[str]) -> str:
     return "\n".join(lines) or "(no files)"
 
 
-def map_of(state: State) -> str:
-    """Of so many files two levels only."""
+def folder_map(state: State) -> str:
+    """The folder tree with two levels, for a project with too many files to list."""
     return state.base.survey.map if state.base else "(too many files to be listed)"
 
 
 def code_in_prompt(state: State, code: Sequence[ProjectFile]) -> list[ProjectFile]:
-    """All files of a small project; of a larger one those that the situation is about, as far as there is room."""
-    if sum(len(file.content) for file in code) <= MOST_CODE:
+    """Select the files for the prompt: all of a small project; else the relevant ones, up to MAX_CODE_LENGTH."""
+    if sum(len(file.content) for file in code) <= MAX_CODE_LENGTH:
         return list(code)
-    named = [file for file in code if is_mentioned(file.rel_path, words_of_situation(state))]
+    named = [file for file in code if is_mentioned(file.rel_path, situation_text(state))]
     imported = {module for file in named for module in IMPORT.findall(file.content)}
     ours = {file.path for file in state.work.files} - state.work.person_files
     also = [file for file in code if module_of(file.rel_path) in imported or file.rel_path in ours]
     chosen: dict[str, ProjectFile] = {}
     for file in [*named, *also]:
-        if sum(len(one.content) for one in chosen.values()) + len(file.content) <= MOST_CODE:
+        if sum(len(one.content) for one in chosen.values()) + len(file.content) <= MAX_CODE_LENGTH:
             chosen[file.rel_path] = file
     return [chosen[path] for path in sorted(chosen)]
 
 
-def words_of_situation(state: State) -> str:
-    """What is wanted, what is wrong, and what the tests that fail have printed."""
+def situation_text(state: State) -> str:
+    """The goal, plan, diagnosis, messages and failing output as one text, to find which files they mention."""
     plan = plan_text(state.plan.current) if state.plan.current else ""
     why = state.work.diagnosis.why if state.work.diagnosis else ""
     failing = [run.result for run in state.work.runs if not run.result.succeeded]
@@ -243,13 +243,13 @@ def words_of_situation(state: State) -> str:
 
 
 def is_mentioned(path: str, words: str) -> bool:
-    """By its path, or as a module."""
+    """Whether the text names the file by its path or as a module."""
     module = module_of(path)
     return path in words or ("." in module and module in words)
 
 
 def module_of(path: str) -> str:
-    """What `path` is imported as; a name with a slash is no module's."""
+    """The module name of a Python file; any other path is returned as it is."""
     if not path.endswith(".py"):
         return path
     inner = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__")
@@ -257,7 +257,7 @@ def module_of(path: str) -> str:
 
 
 def code_text(code: Sequence[ProjectFile], main: RunFinished | None, count: int) -> str:
-    """Files with numbered lines and what is known of them, for a prompt; of `count` files these are shown."""
+    """Format files for a prompt with line numbers and results; `count` is the number of files in the project."""
     parts = [file_text(file) for file in code] or ["(no files)" if not count else "(none is shown)"]
     if len(code) < count:
         parts.append(
@@ -269,7 +269,7 @@ def code_text(code: Sequence[ProjectFile], main: RunFinished | None, count: int)
 
 
 def main_text(main: RunFinished) -> str:
-    """How the program went: on a screen, as a server or as it is, what it said and what it left."""
+    """Describe the run of the program: its mode, its output and the files that it left."""
     how = {"screen": " on a screen", "server": " as a server"}.get(main.mode, "")
     ending = run_failure_text(main) or f"succeeded\n{head_and_tail(main.result.stdout)}".rstrip()
     made = [

@@ -1,9 +1,9 @@
-"""Controls: a version's program changed so that a check which means something must fail on it.
+"""Controls: mutation testing of checks. A check that is worth something fails on a changed program.
 
-The hollow program keeps its signatures and loses what works in it. Mutants change every function at once: what it
-returns to a test, what it computes with, its constants. A check that passes on the hollow program, or on every mutant,
-says nothing about the program. Changing all functions at once takes a few runs however large the program is, and code
-that no test reaches makes no difference.
+The hollow program keeps its signatures, with empty functions. Mutants change every function at once: what it
+returns to a test, its operators, its constants. A check that passes on the hollow program, or on every mutant,
+proves nothing. Changing all functions at once takes a few runs, however large the program is, and code that no test
+reaches makes no difference.
 """
 
 import ast
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from septet.domain.pytest_report import TestReport
 from septet.domain.runs import ControlName
 
-KEPT = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-"""What a flat script keeps: without these its lines could not even be looked for."""
+KEPT_STATEMENTS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+"""Statements that a script without functions keeps, so that it can still be imported."""
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -30,8 +30,8 @@ def unparse(tree: ast.Module) -> str:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def hollow(source: str) -> str | None:
-    """The same module with nothing in it that works; None where nothing can be taken away, or it is no Python."""
+def empty_functions(source: str) -> str | None:
+    """Empty all functions, or remove a script's statements; None if that changes nothing, or it is not Python."""
     tree = parse_module(source)
     if tree is None:
         return None
@@ -46,7 +46,7 @@ def hollow(source: str) -> str | None:
 
 
 class EmptyBodies(ast.NodeTransformer):
-    """Empties functions, and counts those that held something. What runs on import stays as it is."""
+    """Empties functions, and counts those that were not empty before. Module-level code is not changed."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -66,14 +66,14 @@ class EmptyBodies(ast.NodeTransformer):
 
 
 def is_idle(statement: ast.stmt) -> bool:
-    """`pass`, a docstring, `...`."""
+    """Whether the statement is `pass`, a docstring or `...`."""
     if isinstance(statement, ast.Pass):
         return True
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def is_generator(node: ast.AST) -> bool:
-    """Whether it yields by itself: a function within that does is another one."""
+    """Whether the function itself yields; nested functions do not count."""
     return any(
         isinstance(child, ast.Yield | ast.YieldFrom)
         or (not isinstance(child, (*FUNCTIONS, ast.Lambda)) and is_generator(child))
@@ -82,14 +82,14 @@ def is_generator(node: ast.AST) -> bool:
 
 
 def is_kept(statement: ast.stmt) -> bool:
-    """Definitions and plain constants stay: taking them away would only break the imports of a test."""
+    """Whether to keep the statement: without definitions and constants, only the imports of a test would fail."""
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         return isinstance(statement.value, ast.Constant)
-    return isinstance(statement, KEPT) or is_idle(statement)
+    return isinstance(statement, KEPT_STATEMENTS) or is_idle(statement)
 
 
 def mutate(source: str, mutation: ast.NodeTransformer) -> str | None:
-    """The module with the mutation in each of its functions; in all of it where there are none. None: no change."""
+    """Apply the mutation to each function, or to the whole module if it has none; None if nothing changes."""
     tree = parse_module(source)
     if tree is None:
         return None
@@ -142,8 +142,8 @@ def {CHANGE}(value, calls=[0]):
 
 
 def other_results(source: str) -> str | None:
-    """Each function gives a test something else than it should: another value, of the same type where that is a plain
-    one and never the same twice, and a value where it should raise an exception.
+    """Make each function return another value to a test: of the same type if it is a builtin one, and never the same
+    value twice; also instead of raising an exception.
     """
     tree = parse_module(source)
     if tree is None:
@@ -158,7 +158,7 @@ def other_results(source: str) -> str | None:
 
 
 def only_reached(tests: TestReport, reached: str) -> TestReport:
-    """The report of a run with other results: tests that never got one were not run in the sense of the control."""
+    """Mark tests that called no changed function as not run, since the control says nothing about them."""
     names = set(reached.splitlines())
     cases = [one if one.id in names else replace(one, outcome="not run") for one in tests.cases]
     return replace(tests, cases=tuple(cases))
@@ -188,7 +188,7 @@ class OtherResults(ast.NodeTransformer):
 
 
 def is_head(statement: ast.stmt) -> bool:
-    """What has to come first in a module: its docstring and imports from the future."""
+    """Whether the statement must come first in a module: its docstring, or an import from `__future__`."""
     return is_idle(statement) or (isinstance(statement, ast.ImportFrom) and statement.module == "__future__")
 
 
@@ -218,7 +218,7 @@ OPERATORS: Mapping[type[ast.AST], type[ast.AST]] = {
 
 
 class Mutation(ast.NodeTransformer):
-    """Changes what is computed, not what is declared: signatures, decorators and annotations stay."""
+    """Changes function bodies; signatures, decorators and annotations are not changed."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.body = [self.visit(one) for one in node.body]
@@ -241,7 +241,7 @@ class Mutation(ast.NodeTransformer):
 
 
 class Operators(Mutation):
-    """Operators for their opposites, branches the other way."""
+    """Replaces operators by their opposites, and inverts conditions."""
 
     def visit(self, node: ast.AST) -> ast.AST:
         opposite = OPERATORS.get(type(node))
@@ -255,7 +255,7 @@ class Operators(Mutation):
 
 
 class Constants(Mutation):
-    """Constants for others of their type."""
+    """Replaces constants by others of the same type."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         match node.value:
@@ -272,18 +272,18 @@ class Constants(Mutation):
 
 
 MUTANTS: tuple[ControlName, ...] = ("results", "operators", "constants")
-"""In the order in which they are tried: the first is the one that most tests notice."""
+"""In the order in which they run: most tests detect the first."""
 
-CHANGES: Mapping[ControlName, Callable[[str], str | None]] = {
-    "hollow": hollow,
+TRANSFORMATIONS: Mapping[ControlName, Callable[[str], str | None]] = {
+    "hollow": empty_functions,
     "results": other_results,
     "operators": lambda source: mutate(source, Operators()),
     "constants": lambda source: mutate(source, Constants()),
 }
 
 
-def changed_program(sources: Mapping[str, str], control: ControlName) -> dict[str, str]:
-    """The Python files that the control changes, as they become."""
-    change = CHANGES[control]
+def transformed_sources(sources: Mapping[str, str], control: ControlName) -> dict[str, str]:
+    """The Python files that the control changes, with their new text."""
+    change = TRANSFORMATIONS[control]
     found = {path: change(text) for path, text in sources.items() if path.endswith(".py")}
     return {path: text for path, text in found.items() if text is not None}

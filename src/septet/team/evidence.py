@@ -1,4 +1,4 @@
-"""Done is decided by evidence about the newest version, not by what a model claims."""
+"""Decides by evidence whether the newest version is done: which runs are needed, and what they prove. Pure."""
 
 from typing import Literal
 
@@ -44,19 +44,19 @@ FOREIGN_REMEDY = "install it with pip install -e, or name its folder as pythonpa
 
 
 class EvidenceLine(Value):
-    """A row of the final report: requirement, check, what shows it, on which version."""
+    """A row of the final report: a requirement, whether it is met, and the evidence."""
 
     item: Requirement
     is_met: bool
     detail: str
     author: Author = "planner"
-    """Who wrote what shows it: the check, or the tests that it names."""
+    """Who wrote the check, or the tests that it runs."""
     own_tests: bool = False
-    """Nothing but tests of the coder's own shows the requirement."""
+    """Whether only the coder's own tests check the requirement."""
 
 
 def planned_runs(state: State) -> list[PlannedRun]:
-    """What has to be run for the newest version: the program, its tests, the checks that are runs of their own."""
+    """All runs that the newest version needs: the program, its tests, and checks that run something."""
     plan = state.plan.current or Plan(items=())
     commands = [
         item.id for item in plan.items if isinstance(item.check, CommandSucceeds | ExampleHolds | Serves)
@@ -71,12 +71,12 @@ def planned_runs(state: State) -> list[PlannedRun]:
 
 
 def open_runs(state: State) -> list[PlannedRun]:
-    """Those of them that have not been run yet."""
+    """The planned runs that have not been made yet."""
     return [one for one in planned_runs(state) if run_for(state, one.purpose, one.about) is None]
 
 
 def is_examined(state: State) -> bool:
-    """Everything that can be checked without a judgement has been."""
+    """Whether every check that needs no judgement has evidence."""
     items = state.plan.items
     return not open_runs(state) and all(
         item.id in state.work.evidence for item in items if not isinstance(item.check, Judged)
@@ -84,14 +84,14 @@ def is_examined(state: State) -> bool:
 
 
 def needs_found_tests(state: State) -> bool:
-    """The team's tests may pass because it has changed or patched them: the project's are run as they were."""
+    """Whether the original tests must be run, because the team changed tests: its own may pass for that reason."""
     if not has_baseline(state) or test_problems(state):
         return False
     return touches_tests(state) and run_for(state, "tests as found") is None
 
 
 def tests_outcome(result: RunResult) -> ControlOutcome:
-    """What became of the tests without the program. A run that was stopped has not failed: nobody knows."""
+    """The outcome of tests without a working program; "unknown" if the run was stopped."""
     if result.tests is None:
         return "unknown" if result.stopped_by else "pass" if result.succeeded else "fail"
     if result.tests.failed:
@@ -102,20 +102,20 @@ def tests_outcome(result: RunResult) -> ControlOutcome:
 
 
 def control_of_tests(state: State) -> RunFinished | None:
-    """The newest version's tests over a hollow program, or over none at all."""
+    """The run of the newest version's tests on a hollow program, or without the program."""
     return run_for(state, "tests alone", HOLLOW) or run_for(state, "tests alone")
 
 
 def control_result(run: RunFinished) -> ControlOutcome:
-    """Whether a run without a working program passes. One over a hollow program that had to be stopped does not:
-    loops that wait for what a function returns may never end.
+    """The outcome of a control run. On a hollow program a stopped run counts as failed: a loop that waits for what a
+    function returns may never end.
     """
     hollow = bool(run.about)
     return "fail" if hollow and not run.result.succeeded else tests_outcome(run.result)
 
 
 def doubts(state: State) -> list[str]:
-    """Why tests that pass prove nothing."""
+    """Reasons why the passing tests prove nothing."""
     if (
         state.work.version is not None
         and not state.existing
@@ -133,8 +133,8 @@ def doubts(state: State) -> list[str]:
 
 
 def control_doubts(state: State, target: str) -> list[str]:
-    """Why tests of one requirement prove nothing, although others fail as they should."""
-    passed = survived(state, target)
+    """Reasons why the tests at the target prove nothing, even if other tests do."""
+    passed = surviving_controls(state, target)
     if HOLLOW in passed:
         return ["they pass with functions that do nothing, so they prove nothing"]
     mutants = tried_mutants(state)
@@ -143,8 +143,8 @@ def control_doubts(state: State, target: str) -> list[str]:
     return []
 
 
-def survived(state: State, target: str) -> set[str]:
-    """The controls in which the tests at the target passed, as if the program did not matter."""
+def surviving_controls(state: State, target: str) -> set[str]:
+    """The controls on which the tests at the target still passed."""
     controls = [run for run in state.work.runs if run.purpose == "tests alone" and run.about]
     return {run.about for run in controls if passes_as_before(state, run, target)}
 
@@ -162,32 +162,32 @@ def tried_mutants(state: State) -> set[str]:
 
 
 def test_targets(state: State) -> list[str]:
-    """What the plan's requirements name as their tests; all of them where none does."""
+    """The tests that the plan's requirements name; "" for all tests if none does."""
     items = state.plan.items
     return [item.check.target for item in items if isinstance(item.check, TestsPass)] or [""]
 
 
 def needs_mutant(state: State) -> bool:
-    """While tests of some requirement have survived every mutant so far, another one is tried."""
+    """Whether to try another mutant: the tests of some requirement passed on every mutant so far."""
     tried = tried_mutants(state)
-    return any(tried <= survived(state, target) for target in test_targets(state))
+    return any(tried <= surviving_controls(state, target) for target in test_targets(state))
 
 
 def unknown_reason(result: RunResult) -> str:
     if result.stopped_by:
         return f"the run was {result.ending}"
-    return "the run ended before all outcomes were told"
+    return "the run ended before all outcomes were reported"
 
 
 def incomplete_reason(tests: TestReport, run: RunFinished) -> str:
-    """Why a report is no evidence, whatever it says."""
+    """Why a test report is no evidence; empty if it is."""
     if not tests.complete:
         return f"unknown, {unknown_reason(run.result)}"
     return f"unknown, {tests.hooks[0]} decides how tests are run" if tests.hooks else ""
 
 
 def foreign_text(tests: TestReport) -> str:
-    """What was tested in place of the workspace, and what helps."""
+    """Say which foreign package the tests imported instead of the workspace's, and how to fix it."""
     return f"{tests.foreign[0]} and not from the workspace ({FOREIGN_REMEDY})"
 
 
@@ -195,8 +195,8 @@ def is_accepted(state: State) -> bool:
     return state.work.review is not None and state.work.review.verdict == "accept"
 
 
-def report(state: State) -> list[EvidenceLine]:
-    """Requirement → check → evidence, for the newest version."""
+def evidence_report(state: State) -> list[EvidenceLine]:
+    """One line per requirement and wish, with the evidence for the newest version."""
     items = state.plan.items
     return [
         *(evidence_line(state, item) for item in items),
@@ -231,7 +231,7 @@ def evidence_line(state: State, item: Requirement) -> EvidenceLine:
 
 
 def author_of(state: State, check: Check) -> Author:
-    """Who wrote what decides: the check itself or, where it runs tests, these."""
+    """The author of the check or, if it runs tests, of the tests."""
     if isinstance(check, Judged):
         return check.by
     if isinstance(check, Mends):
@@ -244,7 +244,7 @@ def author_of(state: State, check: Check) -> Author:
 
 
 def run_tests(command: str) -> str | None:
-    """The tests that a command runs: a file of them, or all; None where it runs the program."""
+    """The tests that a command runs: a file, or "" for all; None if it runs the program."""
     words = command.split()
     files = [word for word in words if is_test(word.partition("::")[0]) and "." in word]
     if files:
@@ -253,8 +253,8 @@ def run_tests(command: str) -> str | None:
 
 
 def tests_author(state: State, target: str) -> Author:
-    """The repository, where the tests are as they were found; the person, who wrote them by hand; else the coder."""
-    written = {file.path: file.sha256 for file in state.work.files if concerns(target, file.path)}
+    """The author of the tests: the repository if they are unchanged, the person if edited by hand, else the coder."""
+    written = {file.path: file.sha256 for file in state.work.files if covers_file(target, file.path)}
     found = found_tests_of(state)
     kept = found is not None and bool(found.about(target).cases) and not found.about(target).failed
     if state.base is not None and state.base.survey.kind != "empty" and (kept or not written):
@@ -264,23 +264,23 @@ def tests_author(state: State, target: str) -> Author:
     return "person" if written and written.items() <= theirs else "coder"
 
 
-def concerns(target: str, path: str) -> bool:
-    """Whether the file holds tests at the target; nothing means all tests."""
+def covers_file(target: str, path: str) -> bool:
+    """Whether the file has tests at the target; an empty target means all tests."""
     where = target.partition("::")[0].rstrip("/")
     return is_test(path) and (where in ("", ".", path) or path.startswith(f"{where}/"))
 
 
 def rests_on_own_tests(state: State, item: Requirement) -> bool:
-    """Whether nothing but tests of the coder shows it: a requirement may have further checks, of others."""
+    """Whether only the coder's own tests check the requirement, and no check of another author does."""
     checks = [one.check for one in state.plan.items if one.text == item.text]
     return all(author_of(state, one) == "coder" for one in checks)
 
 
 def shortcomings(state: State) -> list[str]:
-    """Why the newest version is not done, as far as evidence goes; empty when it is green."""
+    """Reasons from evidence why the newest version is not done; empty if it is green."""
     if state.work.version is None:
         return ["no version exists"]
-    return [*run_problems(state), *test_problems(state), *unmet(state)]
+    return [*run_problems(state), *test_problems(state), *unmet_requirements(state)]
 
 
 def run_problems(state: State) -> list[str]:
@@ -315,7 +315,7 @@ def test_problems(state: State) -> list[str]:
 
 
 def baseline_problems(state: State) -> list[str]:
-    """What has become worse with tests that passed on the base."""
+    """Problems with tests that passed on the base."""
     if lost := lost_tests(state):
         return [
             f"{pluralize(len(lost), 'test')} that passed before {'is' if len(lost) == 1 else 'are'} gone ({lost[0]})"
@@ -327,39 +327,39 @@ def baseline_problems(state: State) -> list[str]:
 
 
 def has_examples(state: State) -> bool:
-    """Whether the plan says by examples what the program must do: tests of the coder's own are welcome, not needed."""
+    """Whether the plan has examples as checks: then tests by the coder are not required."""
     checks = [item.check for item in state.plan.items]
     return any(isinstance(one, ExampleHolds) for one in checks) and not any(
         isinstance(one, TestsPass | Mends) for one in checks
     )
 
 
-def unmet(state: State) -> list[str]:
-    """Judgements come last, but a wish that no version was written for cannot even be judged."""
+def unmet_requirements(state: State) -> list[str]:
+    """Unmet requirements without those that the reviewer judges, but with wishes that have no version yet."""
     untried = {wish.id for wish in state.plan.wishes if not wish.version}
     lines = [
         line
-        for line in report(state)
+        for line in evidence_report(state)
         if not line.is_met and (line.item.id in untried or not isinstance(line.item.check, Judged))
     ]
     return [f"{line.item.id} is not met ({line.detail})" for line in lines]
 
 
 def regressions(state: State) -> list[EvidenceLine]:
-    """Requirements that the newest version does not meet although an earlier one did."""
+    """Requirements that an earlier version met and the newest does not."""
     failed = {item for item, one in state.work.evidence.items() if not one.passed}
-    return [one for one in report(state) if one.item.id in failed & state.plan.met_before.keys()]
+    return [one for one in evidence_report(state) if one.item.id in failed & state.plan.met_before.keys()]
 
 
 def is_done(state: State) -> bool:
-    """All items met, tests pass, the run exits 0 and the reviewer accepts, all for the newest version.
+    """Whether all requirements are met, tests pass, the run exits with 0 and the reviewer accepts the newest version.
 
-    What the person has said since comes first.
+    Not done if the person has sent a message since.
     """
     green = state.plan.approved and is_examined(state) and is_accepted(state) and not shortcomings(state)
     return green and not state.talk.remarks
 
 
 def remarks_in_turn(state: State) -> tuple[PersonSpoke, ...]:
-    """The remarks that a member knows in this turn."""
+    """The person's remarks before this turn began."""
     return state.talk.remarks[: state.floor.turn.remarks_at_opening] if state.floor.turn else ()

@@ -22,7 +22,7 @@ Move = Speak | End
 
 
 def step(state: State, move: Move) -> TurnOpened | ChatEnded:
-    """The event that makes the move."""
+    """The event that records the move."""
     if isinstance(move, End):
         return ChatEnded(reason=move.reason, detail=move.detail, by=state.floor.speaker)
     name = move.speaker
@@ -33,19 +33,19 @@ def step(state: State, move: Move) -> TurnOpened | ChatEnded:
 Floor = Callable[[State], Move]
 
 
-HELPED = 2
-"""How many more tries the same code or failure gets: with an example, and with a stronger model."""
+EXTRA_TRIES = 2
+"""Extra tries after the same code or failure: one with an example, one with a stronger model."""
 
 
 def rounds_of(state: State, member: str = "") -> int:
-    """Turns of the member, or of everybody; a turn whose reply could not be used is no round."""
+    """Count the turns of the member, or of all members; turns whose reply was refused do not count."""
     if member:
         return state.floor.turn_counts.get(member, 0) - state.floor.refused_turn_counts.get(member, 0)
     return sum(state.floor.turn_counts.values()) - sum(state.floor.refused_turn_counts.values())
 
 
 def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
-    """End as done as soon as the evidence says so."""
+    """End as done as soon as `done` says so."""
 
     def next_move(state: State) -> Move:
         return End(reason="done", detail="every check passed") if done(state) else floor(state)
@@ -54,7 +54,7 @@ def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
 
 
 def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
-    """End before one round more than `turns`: of anybody, or of the speaker `of`."""
+    """End when `turns` rounds are used up: rounds of all members, or of the speaker `of`."""
 
     def next_move(state: State) -> Move:
         move = floor(state)
@@ -69,7 +69,7 @@ def at_most(turns: int | None, floor: Floor, of: str = "") -> Floor:
 
 
 def unless_refused(times: int, floor: Floor) -> Floor:
-    """End when a member's replies could not be used so many times in a row."""
+    """End when so many replies in a row were refused."""
 
     def next_move(state: State) -> Move:
         refused = state.talk.refused_reply
@@ -84,21 +84,21 @@ def unless_refused(times: int, floor: Floor) -> Floor:
     return next_move
 
 
-def tries(state: State) -> int:
-    """How many versions in a row were the same code, or failed in the same way."""
+def repeated_tries(state: State) -> int:
+    """Count the newest versions in a row that are the same code, or fail in the same way."""
     work = state.work
     return max(work.same_failures if work.failure else 0, work.unchanged_versions + 1)
 
 
 def unless_stuck(times: int, floor: Floor) -> Floor:
-    """End when the same code or the same failure comes again and again, in spite of all help."""
+    """End when the same code or the same failure is repeated `times` and two extra times with help."""
 
     def next_move(state: State) -> Move:
         work = state.work
-        if tries(state) < times + HELPED:
+        if repeated_tries(state) < times + EXTRA_TRIES:
             return floor(state)
-        if work.unchanged_versions + 1 == tries(state):
-            detail = f"the same code came {pluralize(tries(state), 'time')} in a row"
+        if work.unchanged_versions + 1 == repeated_tries(state):
+            detail = f"the same code came {pluralize(repeated_tries(state), 'time')} in a row"
         else:
             detail = f"the same failure came {pluralize(work.same_failures, 'time')} in a row: {work.failure}"
         return End(reason="no_progress", detail=detail)
@@ -107,18 +107,18 @@ def unless_stuck(times: int, floor: Floor) -> Floor:
 
 
 def with_help(times: int, floor: Floor) -> Floor:
-    """Before the coder tries the same again: the exemplar at the `times`-th time, the person two later."""
+    """Give the floor to the exemplar after `times` repetitions by the coder, and to the person after two more."""
 
     def next_move(state: State) -> Move:
         move = floor(state)
         speaker = None if isinstance(move, End) else state.team.member_named(move.speaker)
-        if speaker is None or not speaker.writes_code or tries(state) < times:
+        if speaker is None or not speaker.writes_code or repeated_tries(state) < times:
             return move
         known = state.work.example is not None and state.work.example.failure == state.work.failure
         if state.work.failure and not known and state.team.member("exemplar"):
             return Speak(speaker="exemplar")
         asked = state.floor.versions_at_consultation == len(state.work.versions)
-        at_a_loss = tries(state) >= times + HELPED and state.team.approve == "ask"
+        at_a_loss = repeated_tries(state) >= times + EXTRA_TRIES and state.team.approve == "ask"
         return (
             Speak(speaker=state.team.person)
             if at_a_loss and not asked and state.team.member("proxy")
@@ -129,7 +129,7 @@ def with_help(times: int, floor: Floor) -> Floor:
 
 
 def unless_never_pleased(times: int, floor: Floor) -> Floor:
-    """End when the reviewer wants more and more of what passes every check."""
+    """End when the reviewer rejected so many versions in a row that passed every check."""
 
     def next_move(state: State) -> Move:
         if state.work.green_rejections < times:
@@ -143,7 +143,7 @@ def unless_never_pleased(times: int, floor: Floor) -> Floor:
 
 
 def until_accepted(floor: Floor) -> Floor:
-    """End when the person takes the work as it is."""
+    """End when the person accepts the work as it is."""
 
     def next_move(state: State) -> Move:
         return End(reason="accepted", detail="as it is") if state.work.accepted else floor(state)
@@ -152,7 +152,7 @@ def until_accepted(floor: Floor) -> Floor:
 
 
 def with_package_approval(floor: Floor) -> Floor:
-    """Ask the person about packages before anything goes on."""
+    """Give the floor to the person first if packages wait for approval."""
 
     def next_move(state: State) -> Move:
         waiting = state.team.packages == "ask" and bool(state.work.provisions.to_ask)
@@ -162,7 +162,7 @@ def with_package_approval(floor: Floor) -> Floor:
 
 
 def unless_stopped(floor: Floor) -> Floor:
-    """End when the person said so."""
+    """End when the person asked for it."""
 
     def next_move(state: State) -> Move:
         return End(reason="stopped", detail="stopped by the person") if state.stop_requested else floor(state)

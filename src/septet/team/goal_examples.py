@@ -1,7 +1,7 @@
-"""Examples that a goal states, read by a program: asserts, doctests, `f(2) -> 4`, "f(2) returns 4". Pure.
+"""Finds the examples that a goal states: asserts, doctests, `f(2) -> 4`, "f(2) returns 4". Pure.
 
-What the goal states is trusted; nothing here guesses. An example is a call with literal arguments and what is said
-of its result.
+What the goal states is trusted; nothing here guesses. An example is a call with literal arguments and a statement
+about its result.
 """
 
 import ast
@@ -17,13 +17,13 @@ Scalar: TypeAlias = bool | int | float | complex | str | bytes | None
 Datum: TypeAlias = (
     "Scalar | list[Datum] | tuple[Datum, ...] | set[Datum] | frozenset[Datum] | dict[Datum, Datum]"
 )
-"""What a literal can stand for."""
+"""The types of values that a literal can have."""
 BUILDERS: dict[str, type] = {"set": set, "tuple": tuple, "list": list, "dict": dict, "frozenset": frozenset}
 KNOWN_CALLS = frozenset(
     """abs all any bool complex dict float frozenset int isclose isinstance len list max min range repr round set
     sorted str sum tuple type""".split()  # a list reads worse
 )
-"""Functions of the language: what a goal wants to be written is none of these."""
+"""Builtin functions: a goal does not ask for one of these."""
 
 RELATION = re.compile(
     r"""\s*`?\s*(?:,?\s*(?:the\s+)?(?:result|output|answer|value)\s+(?:is|would\s+be|should\s+be|must\s+be)
@@ -37,22 +37,22 @@ RAISES = re.compile(
     r"\s*`?\s*(?:should\s+|must\s+|will\s+)?(?:raises?|throws?)\s+(?:an?\s+)?`?([A-Z]\w*(?:Error|Exception))"
 )
 CALL_START = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(")
-GIVEN = re.compile(r"\b(?:for|if|when|given|input:?)\s+`?(?=\w+\s*=)", re.IGNORECASE)
+INPUT_START = re.compile(r"\b(?:for|if|when|given|input:?)\s+`?(?=\w+\s*=)", re.IGNORECASE)
 OUTPUT = re.compile(
     r"\s*[,:;.]?\s*`?\s*(?:then\s+)?(?:the\s+)?(?:output|result|answer|function|you|it)?\s*"
     r"(?:should\s+|must\s+|would\s+|will\s+)?(?:returns?|be|is|gives?|outputs?)?\s*:?\s*`?\s*(?:the\s+)?",
     re.IGNORECASE,
 )
 ASSIGNED = re.compile(r"(\w+)\s*=\s*")
-JOINT = re.compile(r"\s*(?:,|and|,\s*and)\s*(?=\w+\s*=)")
-GOES_ON = re.compile(r"\s*(?:[*+/%]\s*\w|-\s*(?:\d|\w\b)|,\s*[-\d'\"\[({])")
-"""What follows makes more of a literal than itself: `4 * x`, `1, 2`."""
-LONGEST = 2000
-"""Characters of one literal: an example is short."""
+SEPARATOR = re.compile(r"\s*(?:,|and|,\s*and)\s*(?=\w+\s*=)")
+CONTINUATION = re.compile(r"\s*(?:[*+/%]\s*\w|-\s*(?:\d|\w\b)|,\s*[-\d'\"\[({])")
+"""Text after a literal that makes it part of a longer expression: `4 * x`, `1, 2`."""
+MAX_LITERAL_LENGTH = 2000
+"""Characters of one literal."""
 
 
 class StatedExample(Value):
-    """A call and what is stated of it: `left` and `right` are equal, or `holds` is true, or `raises` is raised."""
+    """A call with a statement about it: `left` equals `right`, or `holds` is true, or the call raises `raises`."""
 
     call: str
     left: str = ""
@@ -71,7 +71,7 @@ class StatedExample(Value):
 
 
 def stated_examples(goal: str) -> list[StatedExample]:
-    """All examples that the goal states, each once, in the order of their forms: the surest form first."""
+    """All examples that the goal states, without duplicates, the most reliable forms first."""
     found = [*from_asserts(goal), *from_doctests(goal), *from_prose(goal), *from_assignments(goal)]
     unique: dict[str, StatedExample] = {}
     for one in found:
@@ -80,7 +80,7 @@ def stated_examples(goal: str) -> list[StatedExample]:
 
 
 def condition_of(example: StatedExample) -> str:
-    """What must hold, as an expression; a decimal fraction need not be met to its last digit."""
+    """The condition of an example as an expression; a float is compared with a tolerance."""
     body = expression(example.right) if example.right else None
     if isinstance(body, ast.Constant) and isinstance(body.value, float):
         return f"abs({example.left} - {example.right}) <= 1e-6 * max(1, abs({example.right}))"
@@ -92,22 +92,22 @@ def same_call(call: str) -> str:
 
 
 def wanted_names(goal: str) -> list[str]:
-    """The functions that the goal wants for certain: those its examples call, else the last that it defines."""
+    """The functions that the goal asks for: those that its examples call, else the last that it defines."""
     called = dict.fromkeys(one.function for one in stated_examples(goal) if "." not in one.function)
-    return list(called) or defined_in(goal)
+    return list(called) or defined_functions(goal)
 
 
-def defined_in(goal: str) -> list[str]:
+def defined_functions(goal: str) -> list[str]:
     found = re.findall(r"^\s*(?:async\s+)?def\s+(\w+)\s*\(", goal, re.MULTILINE)
     return found[-1:]
 
 
 def example_of(test: str) -> StatedExample | None:
-    """The example in a condition like `f(2) == 4`, `set(f(x)) == {1}`, `not f(3)`, `isclose(f(1), 0.5)`."""
+    """Parse an example from a condition like `f(2) == 4`, `set(f(x)) == {1}`, `not f(3)`, `isclose(f(1), 0.5)`."""
     body = expression(test)
     if body is None:
         return None
-    calls = [node for node in ast.walk(body) if is_subject(node)] or shadowed(body)
+    calls = [node for node in ast.walk(body) if is_subject(node)] or shadowed_builtin(body)
     if not calls or len({ast.unparse(call) for call in calls}) != 1:
         return None
     call = ast.unparse(calls[0])
@@ -124,15 +124,15 @@ def example_of(test: str) -> StatedExample | None:
     return StatedExample(call=call, holds=ast.unparse(body))
 
 
-def shadowed(body: ast.expr) -> list[ast.Call]:
-    """The call in `sum(10, 15) == 6`: a goal may want a function with the name of one of the language's own."""
+def shadowed_builtin(body: ast.expr) -> list[ast.Call]:
+    """The call in `sum(10, 15) == 6`: a goal may ask for a function with the name of a builtin."""
     left = body.left if isinstance(body, ast.Compare) else body
     named = isinstance(left, ast.Call) and isinstance(left.func, ast.Name)
     return [left] if isinstance(left, ast.Call) and named and all(map(is_self_contained, left.args)) else []
 
 
 def is_subject(node: ast.AST) -> bool:
-    """A call of something that is not the language's own, with arguments that need nothing else."""
+    """Whether the node calls something that is not a builtin, with self-contained arguments."""
     if not isinstance(node, ast.Call):
         return False
     name = ast.unparse(node.func)
@@ -146,7 +146,7 @@ def is_subject(node: ast.AST) -> bool:
 
 
 def is_self_contained(node: ast.AST) -> bool:
-    """An expression of literals and the language's own functions, without names that must be bound first."""
+    """Whether the expression uses only literals and builtins, and no names that must be bound first."""
     bound = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     allowed = KNOWN_CALLS | MODULES | {"inf", "nan", "Counter", "Decimal", "Fraction"} | bound
     names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
@@ -163,16 +163,16 @@ def expression(text: str) -> ast.expr | None:
 
 
 def from_asserts(goal: str) -> Iterator[StatedExample]:
-    """`assert …` statements, over as many lines as their brackets need."""
+    """Examples in `assert …` statements, which may span lines within brackets."""
     for match in re.finditer(r"(?:^|[\s`])assert\s+", goal):
         test = longest_prefix(goal[match.end() :], is_expression)
-        found = example_of(condition(test)) if test else None
+        found = example_of(assert_condition(test)) if test else None
         if found:
             yield found
 
 
-def condition(test: str) -> str:
-    """An assert's condition without its message."""
+def assert_condition(test: str) -> str:
+    """The condition of an assert without its message."""
     body = expression(test)
     if isinstance(body, ast.Tuple) and body.elts:
         return ast.unparse(body.elts[0])
@@ -180,7 +180,7 @@ def condition(test: str) -> str:
 
 
 def from_doctests(goal: str) -> Iterator[StatedExample]:
-    """`>>> f(2)` and the lines below it."""
+    """Examples in doctests: `>>> f(2)` and the lines below it."""
     lines = goal.split("\n")
     for place, line in enumerate(lines):
         source = line.strip().removeprefix(">>>").strip()
@@ -190,7 +190,7 @@ def from_doctests(goal: str) -> Iterator[StatedExample]:
         more = list(takewhile_prefix(rest, "..."))
         source = "\n".join([source, *(one.strip()[3:] for one in more)])
         shown = list(shown_lines(rest[len(more) :]))
-        yield from of_session(source, "\n".join(shown))
+        yield from from_session(source, "\n".join(shown))
 
 
 def takewhile_prefix(lines: Sequence[str], prefix: str) -> Iterator[str]:
@@ -208,7 +208,7 @@ def shown_lines(lines: Sequence[str]) -> Iterator[str]:
         yield text
 
 
-def of_session(source: str, shown: str) -> Iterator[StatedExample]:
+def from_session(source: str, shown: str) -> Iterator[StatedExample]:
     body = expression(source)
     if body is None or not shown:
         return
@@ -226,15 +226,15 @@ def of_session(source: str, shown: str) -> Iterator[StatedExample]:
 
 
 def from_prose(goal: str) -> Iterator[StatedExample]:
-    """A call with literal arguments, a word or sign for equality, and a literal."""
+    """Examples in prose: a call with literal arguments, a word or sign for equality, and a literal."""
     for match in CALL_START.finditer(goal):
-        if match[1] in KNOWN_CALLS or preceded(goal, match.start()):
+        if match[1] in KNOWN_CALLS or is_read_elsewhere(goal, match.start()):
             continue
-        end = closing(goal, match.end() - 1)
+        end = closing_bracket(goal, match.end() - 1)
         call = expression(goal[match.start() : end]) if end else None
         if end is None or call is None or not is_subject(call):
             continue
-        rest = goal[end : end + LONGEST]
+        rest = goal[end : end + MAX_LITERAL_LENGTH]
         raised = RAISES.match(rest)
         if raised:
             yield StatedExample(call=ast.unparse(call), raises=raised[1])
@@ -245,50 +245,51 @@ def from_prose(goal: str) -> Iterator[StatedExample]:
             yield StatedExample(call=ast.unparse(call), left=ast.unparse(call), right=value)
 
 
-def preceded(goal: str, start: int) -> bool:
-    """Whether the call stands in an assert or a doctest, which are read by themselves, or in a definition."""
+def is_read_elsewhere(goal: str, start: int) -> bool:
+    """Whether the call is in an assert or a doctest, which other functions read, or in a definition."""
     line = goal[goal.rfind("\n", 0, start) + 1 : start]
     return bool(re.search(r"\bassert\b|>>>|\bdef\s*$|\bclass\s*$", line))
 
 
 def from_assignments(goal: str) -> Iterator[StatedExample]:
-    """`Input: nums = [2, 7], target = 9` with `Output: [0, 1]`, where the goal names one function."""
-    names = defined_in(goal)
+    """Examples like `Input: nums = [2, 7], target = 9` and `Output: [0, 1]`, if the goal defines one function."""
+    names = defined_functions(goal)
     if len(names) != 1:
         return
-    for match in GIVEN.finditer(goal):
+    for match in INPUT_START.finditer(goal):
         values, place = given_values(goal, match.end())
         said = OUTPUT.match(goal, place)
-        result = literal_at(goal[said.end() : said.end() + LONGEST]) if values and said else None
+        result = literal_at(goal[said.end() : said.end() + MAX_LITERAL_LENGTH]) if values and said else None
         if result is not None and said and said[0].strip(" ,.`:\n"):
             call = f"{names[0]}({', '.join(values)})"
             yield StatedExample(call=call, left=call, right=result)
 
 
 def given_values(goal: str, place: int) -> tuple[list[str], int]:
-    """The literals in `nums = [2, 7], target = 9`, and where they end."""
+    """The literals in `nums = [2, 7], target = 9`, and the position of their end."""
     values: list[str] = []
     while (pair := ASSIGNED.match(goal, place)) is not None:
-        value = literal_at(goal[pair.end() : pair.end() + LONGEST], sentence=False)
+        value = literal_at(goal[pair.end() : pair.end() + MAX_LITERAL_LENGTH], sentence=False)
         if value is None:
             break
         values.append(value)
         place = literal_end(goal, pair.end(), value)
-        joint = JOINT.match(goal, place)
+        joint = SEPARATOR.match(goal, place)
         place = joint.end() if joint else place
     return values, place
 
 
 def literal_end(goal: str, start: int, value: str) -> int:
-    """Where the literal with this value ends in the goal."""
+    """The position in the goal where the literal with this value ends."""
     text = longest_prefix(
-        goal[start : start + LONGEST], lambda one: is_literal(one) and canonical_expression(one) == value
+        goal[start : start + MAX_LITERAL_LENGTH],
+        lambda one: is_literal(one) and canonical_expression(one) == value,
     )
     return start + len(text or "")
 
 
 def literal_at(text: str, sentence: bool = True) -> str | None:
-    """The literal at the start of a text, as Python writes it; a full stop at its end is the sentence's."""
+    """The literal at the start of a text in canonical form; a full stop at its end belongs to the sentence."""
     line = text.lstrip(" \t`")
     found = longest_prefix(line, is_literal)
     if found is None:
@@ -296,7 +297,7 @@ def literal_at(text: str, sentence: bool = True) -> str | None:
     if sentence and re.fullmatch(r"-?\d+\.", found):
         found = found[:-1]
     after = line[len(found) : len(found) + 1]
-    if after.isalnum() or after == "_" or GOES_ON.match(line, len(found)):
+    if after.isalnum() or after == "_" or CONTINUATION.match(line, len(found)):
         return None
     return canonical_expression(found)
 
@@ -316,17 +317,17 @@ def is_literal(text: str) -> bool:
 
 
 def longest_prefix(text: str, accept: Callable[[str], bool]) -> str | None:
-    """The longest prefix at a token's end that is accepted, within its line or the lines its brackets need."""
+    """The longest accepted prefix that ends with a token, within its line or the lines that its brackets span."""
     best: str | None = None
-    for end in ends_of(text[:LONGEST]):
+    for end in ends_of(text[:MAX_LITERAL_LENGTH]):
         if accept(text[:end]):
             best = text[:end]
     return best
 
 
 def ends_of(text: str) -> Iterator[int]:
-    """The places where a token may end; the first line only, unless a bracket or a text is still open."""
-    for place, depth in scan(text):
+    """The positions where a token may end, in the first line or until all brackets and quotes are closed."""
+    for place, depth in scan_brackets(text):
         if depth < 0 or (depth == 0 and text[place - 1] == "\n"):
             yield place - 1
             return
@@ -335,8 +336,8 @@ def ends_of(text: str) -> Iterator[int]:
     yield len(text)
 
 
-def scan(text: str) -> Iterator[tuple[int, int]]:
-    """The place behind each character and how many brackets are open there; a quoted text counts as one."""
+def scan_brackets(text: str) -> Iterator[tuple[int, int]]:
+    """The position after each character and the bracket depth there; a quoted text counts as one character."""
     depth, quote, place = 0, "", 0
     while place < len(text):
         char = text[place]
@@ -357,14 +358,14 @@ def token_ends(text: str, place: int) -> bool:
     return not (before.isalnum() and (after.isalnum() or after == "_")) and not before.isspace()
 
 
-def closing(text: str, opening: int) -> int | None:
-    """The place behind the bracket that closes the one at `opening`."""
-    places = scan(text[opening : opening + LONGEST])
+def closing_bracket(text: str, opening: int) -> int | None:
+    """The position after the bracket that closes the one at `opening`."""
+    places = scan_brackets(text[opening : opening + MAX_LITERAL_LENGTH])
     return next((opening + place for place, depth in places if depth == 0), None)
 
 
 def literal_arguments(call: str) -> list[Datum] | None:
-    """The values of a call's positional arguments; None where one is no plain literal."""
+    """The values of a call's positional arguments; None if one is not a plain literal."""
     body = expression(call)
     if not isinstance(body, ast.Call) or body.keywords:
         return None

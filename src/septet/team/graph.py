@@ -1,4 +1,4 @@
-"""A floor as a graph: who may follow whom, and when. One candidate needs no model; of more the manager chooses."""
+"""A floor policy as a graph of who may follow whom, and when. If several may speak, the manager chooses."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,13 +12,13 @@ Edges = Mapping[str, tuple[Edge, ...]]
 START = ""
 
 
-def unrun(state: State) -> bool:
-    """The coder has sent code that nobody has run."""
+def has_unrun_code(state: State) -> bool:
+    """Whether the newest version has not been run yet."""
     return state.work.version is not None and not state.work.runs
 
 
 def newest_run_failed(state: State) -> bool:
-    """The newest code did not run well, or fails a check that was named for it."""
+    """Whether the newest version's last run failed, or a check of the task did."""
     runs = [run for run in state.work.runs if run.purpose not in CONTROLS]
     unmet = any(not found.passed for found in state.work.evidence.values())
     return bool(runs) and (not runs[-1].result.succeeded or unmet)
@@ -26,25 +26,25 @@ def newest_run_failed(state: State) -> bool:
 
 GUARDS: Mapping[str, Guard] = {
     "always": lambda _: True,
-    "unrun": unrun,
-    "nothing to run": lambda state: not unrun(state),
+    "unrun": has_unrun_code,
+    "nothing to run": lambda state: not has_unrun_code(state),
     "failed": newest_run_failed,
     "succeeded": lambda state: bool(state.work.runs) and not newest_run_failed(state),
 }
 
 
 def speakers_of(team: TeamSpec) -> list[RoleSpec]:
-    """Everybody but the person, who may say something at any time and is never asked."""
+    """All members but the person, who may speak at any time and never gets the floor."""
     return [member for member in team.members if not member.stands_for_person]
 
 
 def is_graph(team: TeamSpec) -> bool:
-    """Whether somebody decides who speaks next: a manager, or what a team says of who may follow whom."""
+    """Whether the team has a manager, or says which member may follow which."""
     return team.member("manager") is not None or any(member.next for member in team.members)
 
 
 def edges_of(team: TeamSpec) -> Edges:
-    """Who may follow whom. Unless the team says it: the manager, after whom anybody may; else the next in order."""
+    """Who may follow whom: as the team says; else the manager, whom anybody may follow; else the next in order."""
     names, manager = [member.name for member in speakers_of(team)], team.member("manager")
     edges: dict[str, tuple[Edge, ...]] = {START: (Edge(to=names[0]),)}
     for place, member in enumerate(speakers_of(team)):
@@ -59,22 +59,22 @@ def edges_of(team: TeamSpec) -> Edges:
 
 
 def candidates(edges: Edges, state: State, after: str | None = None) -> list[str]:
-    """Who may speak now, or after that member, in the order of the graph."""
+    """The members that may speak now, or after the member `after`, in the order of the graph."""
     last = after if after is not None else state.floor.turn.speaker if state.floor.turn else START
     return list(dict.fromkeys(edge.to for edge in edges.get(last, ()) if GUARDS[edge.when](state)))
 
 
-def choices(edges: Edges, chooser: str, state: State) -> list[str]:
-    """Whom the chooser may give the floor: the several that may follow who spoke before it, else its own edges."""
+def speaker_choices(edges: Edges, chooser: str, state: State) -> list[str]:
+    """The members that the chooser may select: those that may follow the previous speaker, or its own edges."""
     others = [name for name in candidates(edges, state, state.floor.previous_speaker) if name != chooser]
     contested = len(candidates(edges, state, state.floor.previous_speaker)) > 1 and bool(others)
     return others if contested else candidates(edges, state, chooser)
 
 
 def graph(edges: Edges, chooser: str) -> Floor:
-    """The only candidate, or the chosen one; the chooser is asked where there are several, or else the first speaks.
+    """Give the floor to the only candidate; of several, the chooser selects one, or the first speaks if nobody chooses.
 
-    Who could not be understood speaks again before anybody else.
+    A member whose reply was refused speaks again first.
     """
 
     def floor(state: State) -> Move:
@@ -83,7 +83,7 @@ def graph(edges: Edges, chooser: str) -> Floor:
             return End(reason="claimed", detail=state.floor.termination.summary)
         if state.talk.refused_reply is not None and state.floor.turn is not None:
             return Speak(speaker=last)
-        legal = choices(edges, chooser, state) if last == chooser else candidates(edges, state)
+        legal = speaker_choices(edges, chooser, state) if last == chooser else candidates(edges, state)
         if not legal:
             return End(reason="no_progress", detail="nobody may speak next")
         if len(legal) == 1 or state.floor.chosen_speaker in legal:

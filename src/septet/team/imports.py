@@ -1,4 +1,4 @@
-"""Imports that a reply forgot: names of the standard library that are used and bound nowhere. Pure."""
+"""Finds imports that a reply forgot: names of the standard library that are used but not bound. Pure."""
 
 import ast
 import builtins
@@ -35,9 +35,9 @@ MEMBERS = {
     "string": "ascii_letters ascii_lowercase ascii_uppercase digits punctuation",
     "contextlib": "contextmanager suppress",
 }
-"""Members that are named without their module often enough, and mean only one thing."""
+"""Members that are often used without their module, and whose names are not ambiguous."""
 
-HOME = {name: module for module, names in MEMBERS.items() for name in names.split()}
+MODULE_OF_MEMBER = {name: module for module, names in MEMBERS.items() for name in names.split()}
 MODULES = frozenset(
     """abc argparse array asyncio base64 bisect calendar cmath collections contextlib copy csv ctypes dataclasses
     datetime decimal enum fractions functools hashlib heapq html inspect io itertools json logging math numbers
@@ -51,14 +51,16 @@ SAME_NAME = {
     "time": "",
     "copy": "",
 }
-"""Modules with a member of their own name: which attributes are the member's."""
+"""Modules with a member of the same name, and the attributes that show that the member is meant."""
 
 
 def missing_imports(tree: ast.Module) -> list[str]:
-    """The import lines that bind what the module uses and does not bind."""
+    """The import lines for names that the module uses but does not bind."""
     unbound = used_names(tree) - bound_names(tree) - BUILTINS
-    lines = [f"from {HOME[name]} import {name}" for name in sorted(unbound) if name in HOME]
-    for name in sorted(unbound & MODULES - HOME.keys()):
+    lines = [
+        f"from {MODULE_OF_MEMBER[name]} import {name}" for name in sorted(unbound) if name in MODULE_OF_MEMBER
+    ]
+    for name in sorted(unbound & MODULES - MODULE_OF_MEMBER.keys()):
         attributes = attributes_of(tree, name)
         own = set(SAME_NAME.get(name, "").split())
         called = name in called_functions(tree)
@@ -68,7 +70,7 @@ def missing_imports(tree: ast.Module) -> list[str]:
 
 
 def free_names(node: ast.AST) -> set[str]:
-    """The names that a statement needs from elsewhere; roughly, since its scopes are not told apart."""
+    """The names that a statement uses but does not bind; approximate, because scopes are not distinguished."""
     declared = {name for one in ast.walk(node) if isinstance(one, ast.Global) for name in one.names}
     return used_names(node) - bound_names(node) | declared
 
@@ -90,7 +92,7 @@ def attributes_of(tree: ast.AST, name: str) -> set[str]:
 
 
 def bound_names(tree: ast.AST) -> set[str]:
-    """Every name that is bound in any scope: a name bound somewhere else is not ours to import."""
+    """Every name that is bound in any scope: such a name is never imported."""
     return {name for node in ast.walk(tree) for name in binds(node)}
 
 

@@ -1,4 +1,4 @@
-"""What the workspace shall look like for the newest version, and which paths are the team's to write."""
+"""Decides which files the workspace must hold for the newest version, and which paths the team may write."""
 
 from collections.abc import Iterable
 
@@ -8,9 +8,9 @@ from septet.domain.state import State
 
 
 def layout_of(state: State, *, sweep: bool = False, mirror: bool = False) -> Layout:
-    """The newest version without files of older ones and, to `sweep`, without what their runs have created.
+    """The newest version without files of older versions and, if `sweep`, without what their runs created.
 
-    A mirror is nobody's folder but Septet's: it may be behind, and everything in it may be replaced.
+    A `mirror` is a folder of Septet's own: it may be out of date, and everything in it may be replaced.
     """
     version = state.work.version
     if version is None:
@@ -29,7 +29,7 @@ def layout_of(state: State, *, sweep: bool = False, mirror: bool = False) -> Lay
 
 
 def workspace_delta(state: State, *, sweep: bool = False) -> WorkspaceDelta:
-    """The newest version over its base; files of older versions go, and to `sweep`, what their runs left."""
+    """The newest version's changes to the base, without files of older versions and, if `sweep`, of their runs."""
     version = state.work.version
     if version is None:
         return WorkspaceDelta()
@@ -40,7 +40,7 @@ def workspace_delta(state: State, *, sweep: bool = False) -> WorkspaceDelta:
 
 
 def deleted_after(state: State, files: Iterable[FileRef], gone: Iterable[str] = ()) -> tuple[str, ...]:
-    """What a version of these files takes away from its base; without a base, what is not there is not listed."""
+    """The paths that a version with these files deletes from its base; empty if there is no base."""
     if state.base is None:
         return ()
     before = state.work.version.deleted if state.work.version else ()
@@ -48,7 +48,7 @@ def deleted_after(state: State, files: Iterable[FileRef], gone: Iterable[str] = 
 
 
 def deleted_by_team(state: State) -> dict[str, str]:
-    """Files that the team has deleted. What the person took away, and may have put back, is the person's."""
+    """Files that the team deleted, with their digests. Files that the person deleted are not listed."""
     gone: dict[str, str] = {}
     before: dict[str, str] = {}
     for version in state.work.versions:
@@ -59,17 +59,17 @@ def deleted_by_team(state: State) -> dict[str, str]:
     return gone
 
 
-def first_of(state: State) -> SnapshotTaken | None:
+def first_snapshot(state: State) -> SnapshotTaken | None:
     return state.work.snapshots[0] if state.work.snapshots else None
 
 
-def is_made(state: State, path: str, digest: str) -> bool:
-    """Whether a run created what stands there."""
+def is_made_by_run(state: State, path: str, digest: str) -> bool:
+    """Whether a run created the content at the path."""
     created = path in state.work.created_paths and state.work.artefacts.get(path, "") in ("", digest)
     return created or state.work.stale_artefacts.get(path) in ("", digest)
 
 
 def is_foreign(state: State, path: str, digest: str) -> bool:
-    """Whether what stands there is the person's, and not what the team expects."""
-    known = is_expected(state.work.expected_digests, path, digest) or is_made(state, path, digest)
+    """Whether the content at the path is the person's: the team does not expect it and no run created it."""
+    known = is_expected(state.work.expected_digests, path, digest) or is_made_by_run(state, path, digest)
     return bool(digest) and not known

@@ -1,4 +1,4 @@
-"""What a team asks its person, and what the person's words mean as an answer. Pure."""
+"""The questions that a team asks the person, and the events that the person's answers become. Pure."""
 
 from typing import Literal
 
@@ -20,20 +20,20 @@ from septet.domain.packages import wanted_words
 from septet.domain.plans import Plan, parse_plan, plan_digest, plan_text
 from septet.domain.state import State
 
-FREELY = {"c", "continue"}
-STOPS = {"q", "quit", "stop"}
-REFUSALS = {"n", "no", "never", "don't"}
+CONTINUE_WORDS = {"c", "continue"}
+STOP_WORDS = {"q", "quit", "stop"}
+REFUSAL_WORDS = {"n", "no", "never", "don't"}
 
 
 class Question(Value):
-    """What the team wants to know from the person."""
+    """A question of the team to the person."""
 
     kind: Literal["plan", "step", "review", "packages"]
     text: str
 
 
 def question(state: State) -> Question | None:
-    """What is open right now; None when the person has said enough for the team to go on."""
+    """The question that is open now; None if the team can go on without an answer."""
     if state.team.packages == "ask" and (asked := state.work.provisions.to_ask):
         return Question(kind="packages", text=f"install {wanted_words(asked)}?")
     if state.plan.current is not None and not state.plan.approved:
@@ -49,19 +49,19 @@ def question(state: State) -> Question | None:
         and turn.speaker == state.team.person
         and not turn.closed
     ):
-        return Question(kind="review", text=place_of_program(state))
+        return Question(kind="review", text=program_location(state))
     return None
 
 
-def place_of_program(state: State) -> str:
-    """Where the person finds what the team has made: a copy of the person's folder is not to be looked for."""
+def program_location(state: State) -> str:
+    """Say where the program is, or which commands show it if the team works in a copy of the person's folder."""
     if state.base is None or state.base.deliveries:
         return f"the program is in {state.workspace}"
     return f"septet try {state.chat} runs the program, septet diff {state.chat} shows what it changes"
 
 
 def read_answer(state: State, asked: Question | None, text: str) -> tuple[Event, ...]:
-    """The person's words as events: facts to know for good, and whatever else was said."""
+    """Turn the person's message into events: facts to remember, and an answer or a remark."""
     change, rest = change_in(text), without_facts(text)
     facts = (FactsChanged(by="person", change=change),) if change else ()
     if facts and not rest:
@@ -70,18 +70,18 @@ def read_answer(state: State, asked: Question | None, text: str) -> tuple[Event,
 
 
 def answer_event(state: State, asked: Question, text: str) -> Event:
-    """An approval, a go, a stop, a plan of the person's own, or what somebody must hear."""
+    """Turn an answer into an approval, a granted step, a stop, a plan by the person, or a message to the team."""
     words = text.strip().lower().rstrip(".!")
-    if words in STOPS:
+    if words in STOP_WORDS:
         return StopRequested()
-    if asked.kind == "packages" and (approves(text) or words in {*REFUSALS, "always"}):
+    if asked.kind == "packages" and (approves(text) or words in {*REFUSAL_WORDS, "always"}):
         names = tuple(sorted(state.work.provisions.to_ask.names))
-        return PackagesDecided(names=names, allowed=words not in REFUSALS, always=words == "always")
+        return PackagesDecided(names=names, allowed=words not in REFUSAL_WORDS, always=words == "always")
     if asked.kind == "plan" and approves(text) and state.plan.current is not None:
         return PlanApproved(plan=plan_digest(state.plan.current))
     if asked.kind == "review" and accepts(text):
         return WorkAccepted()
-    if asked.kind != "plan" and (approves(text) or words in {*FREELY, "step"}):
-        return StepGranted(freely=asked.kind == "step" and words in FREELY)
+    if asked.kind != "plan" and (approves(text) or words in {*CONTINUE_WORDS, "step"}):
+        return StepGranted(freely=asked.kind == "step" and words in CONTINUE_WORDS)
     plan = parse_plan(text) if asked.kind == "plan" and "check:" in text else None
     return PlanProposed(plan=plan, by="person") if isinstance(plan, Plan) else PersonSpoke(text=text.strip())

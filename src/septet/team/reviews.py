@@ -1,4 +1,4 @@
-"""Reviews that help: findings with evidence, each once, the worst first; a verdict that evidence can overrule."""
+"""Parses reviews into findings, without duplicates and the worst first, and a verdict that evidence can overrule."""
 
 import re
 
@@ -8,39 +8,39 @@ from septet.domain.plans import Refusal
 from septet.domain.reviews import Finding, FindingAnswer, Severity, Verdict
 from septet.domain.state import State
 from septet.team.baseline import tests_of
-from septet.team.evidence import regressions, report, shortcomings
+from septet.team.evidence import evidence_report, regressions, shortcomings
 
 VERDICT = re.compile(r"^\W*verdict\W+(accept|revise)", re.IGNORECASE | re.MULTILINE)
-MARK = r"(?:F\d+\b[ \t:.*`]*)?\[(?:must|should|nice)\]"
+SEVERITY_MARK = r"(?:F\d+\b[ \t:.*`]*)?\[(?:must|should|nice)\]"
 FINDING = re.compile(
-    rf"""^(?P<indent>[ \t]*)(?:[-*+•]|\d+[.)])[ \t]*[*`]*(?={MARK})[^\[]*\[(?P<severity>\w+)\][ \t*`:]*
+    rf"""^(?P<indent>[ \t]*)(?:[-*+•]|\d+[.)])[ \t]*[*`]*(?={SEVERITY_MARK})[^\[]*\[(?P<severity>\w+)\][ \t*`:]*
     (?P<item>[PW]\d+)?[ \t*`]*(?:\((?P<evidence>[^)\n]*)\))?[ \t*`]*[:–—-]?[ \t*]*
-    (?P<text>\S.*(?:\n(?P=indent)[ \t]+(?!(?:[-*+•]|\d+[.)])[ \t]*[*`]*{MARK}).+)*)$""",
+    (?P<text>\S.*(?:\n(?P=indent)[ \t]+(?!(?:[-*+•]|\d+[.)])[ \t]*[*`]*{SEVERITY_MARK}).+)*)$""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-"""A bullet with a severity, as it is asked for and as `review_text` prints it; the text may go on in further lines."""
+"""A bullet with a severity, as the prompt asks for it and `review_text` prints it; the text may span several lines."""
 ANSWER = re.compile(
     r"^\W*(?P<finding>F\d+)\W+(?P<answer>fixed|refused)\b\W*(?P<reason>.*)$", re.IGNORECASE | re.MULTILINE
 )
-MOST_FINDINGS = 5
-ALIKE = 0.5
+MAX_FINDINGS = 5
+SIMILARITY = 0.5
 SEVERITIES: tuple[Severity, ...] = ("must", "should", "nice")
-EMPTY_WORDS = frozenset(
+STOP_WORDS = frozenset(
     """a an and are as at be been but by can could does for from has have here if in instead into is it its must
     not of on or please should so still than that the their then there these this those to too very was when
     which while will with would you your code function line""".split()  # a list reads worse
 )
 
 
-class ReadReview(Value):
+class ParsedReview(Value):
     verdict: Verdict
     findings: tuple[Finding, ...]
 
 
-def parse_review(text: str, *, again: bool = False) -> ReadReview | Refusal:
-    """A verdict is needed; findings without the right form are not counted.
+def parse_review(text: str, *, again: bool = False) -> ParsedReview | Refusal:
+    """Parse a review. A verdict is required; malformed findings are ignored.
 
-    Who accepts and demands something is asked which of both is meant; who does so `again` means the demand.
+    'accept' beside a [must] is refused once; if the reviewer does it `again`, it counts as 'revise'.
     """
     verdict = VERDICT.search(text)
     if verdict is None:
@@ -56,7 +56,7 @@ def parse_review(text: str, *, again: bool = False) -> ReadReview | Refusal:
         return Refusal(
             reason="'verdict: accept' beside a [must]: revise if it must be done, or accept and make it a [should]"
         )
-    return ReadReview(verdict="accept" if accept and not demands else "revise", findings=findings)
+    return ParsedReview(verdict="accept" if accept and not demands else "revise", findings=findings)
 
 
 def finding_from(match: re.Match[str]) -> Finding:
@@ -70,7 +70,7 @@ def finding_from(match: re.Match[str]) -> Finding:
 
 
 def regression_findings(state: State) -> list[Finding]:
-    """What the reviewer may overlook: a requirement that an earlier version met, and this one does not."""
+    """Findings for requirements that an earlier version met and the newest does not: the reviewer may miss them."""
     met = state.plan.met_before
     return [
         Finding(
@@ -85,42 +85,42 @@ def regression_findings(state: State) -> list[Finding]:
 
 
 def unique_findings(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Each point once, however it is worded; the worst first, a few at most, numbered."""
+    """Drop findings that make the same point, sort the worst first, keep a few and number them."""
     kept: list[Finding] = []
     for one in sorted(findings, key=lambda one: SEVERITIES.index(one.severity)):
         if not any(same_point(one, other) for other in kept):
             kept.append(one)
     return tuple(
         Finding(id=f"F{number}", text=one.text, item=one.item, severity=one.severity, evidence=one.evidence)
-        for number, one in enumerate(kept[:MOST_FINDINGS], start=1)
+        for number, one in enumerate(kept[:MAX_FINDINGS], start=1)
     )
 
 
 def same_point(one: Finding, other: Finding) -> bool:
-    """About the same requirement and in much the same words."""
+    """Whether both findings are about the same requirement and share most words."""
     if one.item != other.item:
         return False
     mine, theirs = stems(one.text), stems(other.text)
     smaller = min(len(mine), len(theirs))
-    return bool(smaller) and len(mine & theirs) / smaller >= ALIKE
+    return bool(smaller) and len(mine & theirs) / smaller >= SIMILARITY
 
 
 def stems(text: str) -> set[str]:
-    """The words that say something, without their endings."""
-    words = set(re.findall(r"[a-z0-9_]+", text.lower())) - EMPTY_WORDS
+    """Words without stop words and without common endings."""
+    words = set(re.findall(r"[a-z0-9_]+", text.lower())) - STOP_WORDS
     return {re.sub(r"(?:ing|ed|es|s|ly)$", "", word) if len(word) > 4 else word for word in words}
 
 
 def has_evidence(found: Finding, state: State) -> bool:
-    """Its evidence is there: a file of the version, a test that fails, a requirement that is not met."""
+    """Whether the finding names a file of the version, a failing test or an unmet requirement."""
     files = {file.path for file in state.work.files}
-    failing = {*tests_of(state).failed, *(line.item.id for line in report(state) if not line.is_met)}
+    failing = {*tests_of(state).failed, *(line.item.id for line in evidence_report(state) if not line.is_met)}
     named = re.split(r"[\s,;]+", found.evidence)
     return any(word.split(":")[0] in files or word in failing for word in named if word)
 
 
-def judge_review(state: State, read: ReadReview) -> tuple[Verdict, str]:
-    """The verdict that counts, and why it is another than the reviewer's where it is."""
+def judge_review(state: State, read: ParsedReview) -> tuple[Verdict, str]:
+    """The verdict that counts, and the reason if it overrules the reviewer's."""
     red = shortcomings(state)
     if read.verdict == "accept":
         return ("revise", f"accepted although {'; '.join(red)}") if red else ("accept", "")
@@ -130,7 +130,7 @@ def judge_review(state: State, read: ReadReview) -> tuple[Verdict, str]:
 
 
 def answers_to(review: ReviewGiven | None, text: str) -> tuple[FindingAnswer, ...]:
-    """What the coder's reply says to each finding of the review."""
+    """Parse the coder's answer to each finding of the review."""
     said = {match["finding"].upper(): match for match in ANSWER.finditer(text)}
     answers: list[FindingAnswer] = []
     for one in review.findings if review else ():
@@ -144,7 +144,7 @@ def answers_to(review: ReviewGiven | None, text: str) -> tuple[FindingAnswer, ..
 
 
 def review_text(review: ReviewGiven) -> str:
-    """A review as members and people read it."""
+    """Format a review for members and people."""
     lines = [f"verdict: {review.verdict}"]
     if review.overruled:
         lines.append(f"overruled: {review.overruled}")

@@ -1,4 +1,4 @@
-"""How a program is run: as it is, on a screen, as a server. Named by plan or team, or seen in the code. Pure."""
+"""Decides how a program is run: as it is, on a screen or as a server, by the plan, the team or the code. Pure."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -8,17 +8,17 @@ from septet.domain.plans import Serves, ShowsWindow
 from septet.domain.runs import Mode, Screen, Server
 from septet.domain.state import State
 
-WINDOWS = {
+GUI_LIBRARIES = {
     *("tkinter", "turtle", "pygame", "pyglet", "arcade", "kivy", "wx", "gi", "customtkinter", "ursina"),
     *("PyQt5", "PyQt6", "PySide2", "PySide6", "dearpygui", "pyray"),
 }
-FRAMEWORKS = {"flask", "uvicorn", "bottle", "quart", "sanic", "aiohttp", "cherrypy", "hypercorn"}
-SERVING = {"serve_forever", "run_app"}
-"""Calls that do not come back: a server's last word."""
+WEB_FRAMEWORKS = {"flask", "uvicorn", "bottle", "quart", "sanic", "aiohttp", "cherrypy", "hypercorn"}
+SERVER_CALLS = {"serve_forever", "run_app"}
+"""Calls that do not return, because they serve requests."""
 
 
 def mode_of_run(state: State, sources: Mapping[str, str]) -> Mode | None:
-    """For the program itself. What plan or team say is needed; what the code only suggests is not."""
+    """Choose the mode of the program's run. It is `needed` if plan or team name it, not if the code suggests it."""
     named = state.team.run
     checks = [item.check for item in state.plan.items]
     if named == "screen" or (named == "auto" and any(isinstance(one, ShowsWindow) for one in checks)):
@@ -30,21 +30,21 @@ def mode_of_run(state: State, sources: Mapping[str, str]) -> Mode | None:
 
 
 def suggest_mode(sources: Mapping[str, str]) -> Mode | None:
-    """What the program's own files (path → text) look like."""
+    """Guess the mode from the program's own files (path → text)."""
     trees = [
         tree for path, text in sources.items() if not is_test(path) and (tree := parse_source(path, text))
     ]
     modules = {name for tree in trees for name in imported_modules(tree)}
-    if modules & WINDOWS:
+    if modules & GUI_LIBRARIES:
         return Screen()
     calls = {name for tree in trees for name in called_methods(tree)}
-    return Server() if calls & SERVING or ("run" in calls and modules & FRAMEWORKS) else None
+    return Server() if calls & SERVER_CALLS or ("run" in calls and modules & WEB_FRAMEWORKS) else None
 
 
 def mode_of_tests(sources: Mapping[str, str]) -> Mode | None:
-    """Tests of windows need a screen too, and run to their end."""
+    """Choose the mode of a test run: tests of windows need a screen, and run to their end."""
     trees = [tree for path, text in sources.items() if (tree := parse_source(path, text))]
-    windows = WINDOWS & {name for tree in trees for name in imported_modules(tree)}
+    windows = GUI_LIBRARIES & {name for tree in trees for name in imported_modules(tree)}
     return Screen(picture="") if windows else None
 
 

@@ -1,7 +1,7 @@
-"""How small models are briefed and read: short heads, JSON schemas, code sorted by a program.
+"""Prompts and parsers for small models: short prompts, JSON schemas, code that a program sorts into files.
 
-A small model is helped, not trusted: it is told little, byte-stable at the head of every request, and what it
-says about the goal becomes a check that a machine can do.
+A small model gets a short prompt whose beginning is the same bytes in every request, and is not trusted: what it says
+about the goal becomes a check that a machine can do.
 """
 
 import ast
@@ -21,7 +21,7 @@ from septet.domain.reviews import Finding, Verdict
 from septet.domain.state import State
 from septet.team.evidence import remarks_in_turn, shortcomings
 from septet.team.goal_examples import condition_of, example_of, stated_examples, wanted_names
-from septet.team.reviews import ReadReview, unique_findings
+from septet.team.reviews import ParsedReview, unique_findings
 from septet.team.sorting import sorted_files
 
 Schema = dict[str, object]
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 FILE_NAME = re.compile(r"[\w./-]+\.[a-z]{2,4}")
 
-LONGEST_REPLY = 500
-"""Tokens: a small model that has lost its way goes on for ever."""
+MAX_REPLY_TOKENS = 500
+"""A small model may repeat itself without end."""
 
-MOST_CHECKS = 6
-"""Stated examples that are checks of their own; the tests hold all of them."""
+MAX_EXAMPLE_CHECKS = 6
+"""Stated examples that become separate checks; the tests contain all of them."""
 
 UNCHECKABLE = """\
 none of the examples can be checked; write calls with literal arguments and their literal result, like
@@ -61,7 +61,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "reviewer": object_schema({"line": TEXT, "text": TEXT, "verdict": {"enum": ["accept", "revise"]}}),
 }
-"""Code is no good inside of JSON: small models lose their way among the escapes."""
+"""The coder has no schema: small models make mistakes with code escaped in JSON."""
 
 
 class PlanForm(Value):
@@ -76,22 +76,22 @@ class ReviewForm(Value):
     verdict: Verdict
 
 
-def in_form(text: str) -> bool:
-    """Whether a reply is meant as JSON, whoever asked for it."""
+def is_json_reply(text: str) -> bool:
+    """Whether a reply is meant as JSON."""
     return text.lstrip().startswith("{")
 
 
-def plan_in_form(goal: str, text: str, lenient: bool = False) -> Plan | Refusal:
-    """The goal itself is the first requirement, word for word: a small planner cannot lose any of it.
+def parse_small_plan(goal: str, text: str, lenient: bool = False) -> Plan | Refusal:
+    """Build the plan from a planner's JSON. The goal, word for word, is the first requirement, so nothing is lost.
 
-    Examples that the goal states are checks. What the planner adds are guesses: they prove nothing. A plan without
-    any example that a machine can check is taken only if `lenient`.
+    Examples that the goal states are checks. Examples that the planner adds are guesses and prove nothing. A plan
+    without any example that a machine can check is accepted only if `lenient`.
     """
     form = decode_reply(text, PlanForm)
     if isinstance(form, Refusal):
         return form
     module = form.file.removesuffix(".py")
-    stated = [one for one in stated_examples(goal) if not one.raises][:MOST_CHECKS]
+    stated = [one for one in stated_examples(goal) if not one.raises][:MAX_EXAMPLE_CHECKS]
     said = [one.strip().removeprefix("assert ") for one in form.examples]
     known = {one.call for one in stated}
     guesses = [one for one in dict.fromkeys(said) if is_checkable(one) and call_of(one) not in known]
@@ -102,7 +102,7 @@ def plan_in_form(goal: str, text: str, lenient: bool = False) -> Plan | Refusal:
     plan = Plan(items=(whole,), run=run, guesses=tuple(guesses))
     for one in stated:
         item = Requirement(
-            id=f"P{len(plan.items) + 1}", text=str(one), check=check_of(module, condition_of(one))
+            id=f"P{len(plan.items) + 1}", text=str(one), check=example_check(module, condition_of(one))
         )
         longer = replace(plan, items=(*plan.items, item))
         plan = longer if parse_plan(plan_text(longer)) == longer else plan
@@ -115,7 +115,7 @@ def call_of(example: str) -> str:
 
 
 def functions_of(state: State) -> list[str]:
-    """The functions that are wanted: those that the goal names for certain, else the one that most guesses call."""
+    """The functions to write: those that the goal names, else the one that most guesses call."""
     guesses = [
         found.function
         for one in (state.plan.current.guesses if state.plan.current else ())
@@ -125,12 +125,12 @@ def functions_of(state: State) -> list[str]:
 
 
 def wants_function(state: State) -> bool:
-    """Whether candidates can be compared by calls: the goal is about a function, not a program to start."""
+    """Whether candidates can be compared by calls: the goal asks for a function, not for a program to start."""
     return bool(functions_of(state)) and not (state.plan.current and state.plan.current.run)
 
 
 def is_checkable(example: str) -> bool:
-    """`call == literal` on one line, about nothing that would have to exist first, like a file."""
+    """Whether the example is `call == literal` on one line and needs nothing else, such as a file."""
     try:
         body = ast.parse(example, mode="eval").body
         if not isinstance(body, ast.Compare) or not isinstance(body.ops[0], ast.Eq) or "\n" in example:
@@ -144,18 +144,18 @@ def is_checkable(example: str) -> bool:
     return not any(isinstance(text, str) and FILE_NAME.fullmatch(text) for text in texts)
 
 
-def check_of(module: str, example: str) -> CommandSucceeds:
+def example_check(module: str, example: str) -> CommandSucceeds:
     return CommandSucceeds(command=f"python -c {shlex.quote(f'from {module} import *; assert {example}')}")
 
 
-def files_in_form(state: State, text: str) -> tuple[CodeFile, ...] | Refusal:
+def parse_small_files(state: State, text: str) -> tuple[CodeFile, ...] | Refusal:
     stated = stated_examples(state.goal)
     wanted = functions_of(state) if wants_function(state) else ()
     return sorted_files(text, *file_names(state), wanted, stated)
 
 
 def file_names(state: State) -> tuple[str, str]:
-    """The module and its tests, as the plan's checks name them."""
+    """The names of the module and of its test file, from the plan's checks."""
     items = state.plan.items
     targets = [item.check.target for item in items if isinstance(item.check, TestsPass)]
     tests = targets[0].partition("::")[0] if targets else "test_main.py"
@@ -164,23 +164,23 @@ def file_names(state: State) -> tuple[str, str]:
     return (program if not folder or folder == "tests" else f"{folder}/{program}"), tests
 
 
-def review_in_form(text: str, code: str) -> ReadReview | Refusal:
-    """A finding counts when the line that it is about really stands in the code; without one it is accepted."""
+def parse_small_review(text: str, code: str) -> ParsedReview | Refusal:
+    """Parse a review in JSON. A finding counts only if the line that it quotes is in the code; without one: accept."""
     form = decode_reply(text, ReviewForm)
     if isinstance(form, Refusal):
         return form
     lines = {line.strip() for line in code.splitlines()}
     line = form.line.strip()
     if form.verdict == "accept" or not form.text.strip() or line not in lines - {""}:
-        return ReadReview(verdict="accept", findings=())
+        return ParsedReview(verdict="accept", findings=())
     finding = Finding(id="F1", text=form.text.strip(), item="P1", severity="must", evidence=line)
-    return ReadReview(verdict="revise", findings=(finding,))
+    return ParsedReview(verdict="revise", findings=(finding,))
 
 
-def evident_review(state: State) -> ReviewGiven | None:
-    """Where evidence speaks for itself it is the review: a small model could only say it worse.
+def review_from_evidence(state: State) -> ReviewGiven | None:
+    """Build the review from evidence alone if that decides; None if a model must review.
 
-    Failing checks and doubts speak against a version, two candidates that behave alike speak for it.
+    Failing checks and doubts reject a version, two candidates that behave alike accept it.
     """
     version = state.work.version
     if version is None:

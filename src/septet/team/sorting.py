@@ -1,8 +1,8 @@
-"""From any reply to a module and its tests: definitions are sorted from calls, asserts become tests. Pure.
+"""Sorts the code of any reply into a module and its tests. Pure.
 
-A statement stays in the module if it defines something, or binds a name that a definition uses. What checks goes
-to the tests. What merely acts (prints, demonstrations, `main()`) is put under `if __name__ == "__main__":`, so that
-the module can be imported and a program still be started. Imports that were forgotten are added.
+Statements that define something, or bind a name that a definition uses, go to the module. Asserts and tests go to
+the tests. Other calls (prints, demonstrations, `main()`) go under `if __name__ == "__main__":`, so that the module
+can be imported and the program still be started. Missing imports are added.
 """
 
 import ast
@@ -28,12 +28,12 @@ DEFINES = re.compile(r"^(?:def|class|import|from) ", re.MULTILINE)
 CHARACTERS = str.maketrans(
     {"“": '"', "”": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u200b": "", "\ufeff": "", "\t": "    "}  # noqa: RUF001  # what replies hold
 )
-LONGEST_MERGE = 40
-"""Chunks: a text in triple quotes may hold so many lines that look like statements of their own."""
+MAX_MERGED_CHUNKS = 40
+"""A text in triple quotes may contain many lines that look like separate statements."""
 
 
 class Statement(Value):
-    """One statement at the top level of a reply, with the comments above it, and which block it stands in."""
+    """A top-level statement of a reply, with the comments above it and the number of its block."""
 
     node: ast.stmt
     text: str
@@ -41,9 +41,9 @@ class Statement(Value):
 
 
 def statements_of(reply: str) -> tuple[list[Statement], list[str]]:
-    """The statements of a reply's Python blocks in order, and the parts that are no Python.
+    """The statements of a reply's Python blocks in order, and the parts that are not Python.
 
-    Where the blocks hold none, the reply as a whole may: its only fence can be the closing one.
+    If the blocks have none, the whole reply is tried: its only fence may be the closing one.
     """
     blocks = forgiving_blocks(reply)
     found = statements_in([block for block in blocks if block.language in LANGUAGES] or blocks)
@@ -63,9 +63,9 @@ def statements_in(blocks: Sequence[Block]) -> tuple[list[Statement], list[str]]:
 
 
 def forgiving_blocks(reply: str) -> list[Block]:
-    """The fenced blocks of a reply; one that never closes is one too.
+    """The fenced blocks of a reply, including one that is never closed.
 
-    What never closes may have been cut off: a last assert could say anything, so it is left out.
+    A block that is never closed may be truncated, so an assert at its end is dropped.
     """
     blocks = code_blocks(reply)
     if isinstance(blocks, Refusal):
@@ -77,7 +77,7 @@ def forgiving_blocks(reply: str) -> list[Block]:
 
 
 def is_prose(node: ast.stmt) -> bool:
-    """A line of words that happens to be Python, like `Sure` or `Example: usage`."""
+    """Whether the statement is prose that happens to be valid Python, like `Sure` or `Example: usage`."""
     if isinstance(node, ast.AnnAssign):
         named = isinstance(node.annotation, ast.Name) and not node.annotation.id[:1].islower()
         return node.value is None and named
@@ -85,15 +85,15 @@ def is_prose(node: ast.stmt) -> bool:
 
 
 def parse_forgiving(text: str) -> tuple[list[tuple[ast.stmt, str]], list[str]]:
-    """Statements with their text. What is no Python is dropped piece by piece, never the whole block."""
-    for source in readings(text):
+    """Parse statements with their text. Only the pieces that are not Python are dropped, not the whole block."""
+    for source in cleaned_texts(text):
         body = parse_statements(source)
         if body is not None:
             return list(with_text(source, body)), []
-    return pieces(textwrap.dedent(text.translate(CHARACTERS)))
+    return parse_pieces(textwrap.dedent(text.translate(CHARACTERS)))
 
 
-def readings(text: str) -> Iterator[str]:
+def cleaned_texts(text: str) -> Iterator[str]:
     yield text
     yield textwrap.dedent(text)
     yield textwrap.dedent(text.translate(CHARACTERS))
@@ -111,14 +111,14 @@ def parse_statements(source: str) -> list[ast.stmt] | None:
         return None
 
 
-def pieces(source: str) -> tuple[list[tuple[ast.stmt, str]], list[str]]:
-    """Statement by statement: a statement that does not parse alone may need the lines that follow."""
+def parse_pieces(source: str) -> tuple[list[tuple[ast.stmt, str]], list[str]]:
+    """Parse chunk by chunk; a chunk that does not parse alone is tried with the chunks that follow."""
     chunks = chunks_of(source)
     found: list[tuple[ast.stmt, str]] = []
     lost: list[str] = []
     place = 0
     while place < len(chunks):
-        for end in range(place + 1, min(len(chunks), place + LONGEST_MERGE) + 1):
+        for end in range(place + 1, min(len(chunks), place + MAX_MERGED_CHUNKS) + 1):
             text = "\n".join(chunks[place:end])
             if (body := parse_statements(text)) is not None:
                 found += with_text(text, body)
@@ -133,7 +133,7 @@ def pieces(source: str) -> tuple[list[tuple[ast.stmt, str]], list[str]]:
 
 
 def chunks_of(source: str) -> list[str]:
-    """Lines that begin a statement, each with the lines that can only continue it."""
+    """Split the source into chunks: a line that may begin a statement, and the lines that continue it."""
     chunks: list[str] = []
     for line in source.split("\n"):
         if chunks and CONTINUES.match(line):
@@ -144,7 +144,7 @@ def chunks_of(source: str) -> list[str]:
 
 
 def trim_truncated(chunk: str) -> tuple[list[tuple[ast.stmt, str]], str]:
-    """A test that was cut off keeps its whole lines; any other definition that was cut off is lost."""
+    """Keep the complete lines of a truncated test; any other truncated definition is lost."""
     lines = chunk.split("\n")
     if lines[0].startswith(("def test", "async def test", "class Test")):
         for end in range(len(lines) - 1, 1, -1):
@@ -153,13 +153,13 @@ def trim_truncated(chunk: str) -> tuple[list[tuple[ast.stmt, str]], str]:
                 return list(with_text(text, body)), "\n".join(lines[end:])
     inner = textwrap.dedent("\n".join(lines[1:]))
     if DEFINES.search(inner) and not lines[0].startswith(("def ", "class ", "async ", "@")):
-        found, lost = pieces(inner)
+        found, lost = parse_pieces(inner)
         return found, "\n".join([lines[0], *lost])
     return [], chunk
 
 
 def with_text(source: str, body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
-    """Each statement with its lines and the comments above it; those that share a line are written anew."""
+    """Each statement with its lines and the comments above it; statements that share a line are unparsed."""
     lines = source.split("\n")
     done = 0
     for place, node in enumerate(body):
@@ -182,12 +182,12 @@ def first_line_number(node: ast.stmt) -> int:
 
 Cause = Literal["", "empty", "no code", "not Python", "no definition", "wrong name"]
 Kind = Literal["module", "test", "assert", "action", "drop"]
-KNOWN = {*sys.stdlib_module_names, "pytest", "__future__"}
+KNOWN_MODULES = {*sys.stdlib_module_names, "pytest", "__future__"}
 TEST_LIBRARIES = frozenset({"pytest", "unittest", "doctest"})
-OWN_NAMES = frozenset(
+OWN_MODULE_NAMES = frozenset(
     {"solution", "main", "your_module", "my_module", "module", "your_module_name", "__main__"}
 )
-"""What small models call the module that they have just written."""
+"""Module names that small models use for the module that they have just written."""
 REASONS: dict[Cause, str] = {
     "empty": "the reply is empty",
     "no code": "the module did not come; send it in one code block",
@@ -196,8 +196,8 @@ REASONS: dict[Cause, str] = {
 }
 
 
-class Reading(Value):
-    """What a reply holds. `cause` says why it has no module, and is empty where it has one."""
+class SortedReply(Value):
+    """The module and tests of a reply. `cause` says why it has no module; it is empty if it has one."""
 
     module: str = ""
     tests: str = ""
@@ -206,12 +206,12 @@ class Reading(Value):
     cause: Cause = ""
 
 
-class Parts(Value):
-    """The statements of a reply by what becomes of them."""
+class SortedStatements(Value):
+    """The statements of a reply by their destination."""
 
     module: tuple[Statement, ...] = ()
     actions: tuple[Statement, ...] = ()
-    """What is only done when the module is started; what stood under the guard before is indented."""
+    """Statements that run only if the module is started; those that were under the main guard are indented."""
     tests: tuple[Statement, ...] = ()
     asserts: tuple[Statement, ...] = ()
 
@@ -219,7 +219,7 @@ class Parts(Value):
 def sorted_files(
     reply: str, program: str, tests: str, wanted: Sequence[str] = (), stated: Sequence[StatedExample] = ()
 ) -> tuple[CodeFile, ...] | Refusal:
-    """The module and its tests. Where no tests came, the examples that the goal has `stated` are the tests."""
+    """The files of the module and its tests. If the reply has no tests, the examples `stated` by the goal are used."""
     module = program.rsplit("/", 1)[-1].removesuffix(".py")
     reading = read_reply(reply, wanted, module)
     if reading.cause:
@@ -231,19 +231,19 @@ def sorted_files(
     return (CodeFile(path=program, text=reading.module), CodeFile(path=tests, text=checks))
 
 
-def read_reply(reply: str, wanted: Sequence[str] = (), module: str = "") -> Reading:
+def read_reply(reply: str, wanted: Sequence[str] = (), module: str = "") -> SortedReply:
     """Read a reply that should define the `wanted` names in a module of that name."""
     if not reply.strip():
-        return Reading(cause="empty")
+        return SortedReply(cause="empty")
     statements, lost = statements_of(reply)
     statements = without_copies(statements)
     if not statements:
-        return Reading(cause=cause_of_loss(lost, "no code"))
+        return SortedReply(cause=cause_of_loss(lost, "no code"))
     parts = sort_statements(statements, frozenset(wanted), module)
     code = module_text(parts, wanted)
     cause = cause_of(code, wanted, lost)
     asserts = tuple(dict.fromkeys(conditions(one.node for one in (*parts.asserts, *parts.tests))))
-    return Reading(
+    return SortedReply(
         module="" if cause else code, tests=tests_text(parts, module), asserts=asserts, cause=cause
     )
 
@@ -253,7 +253,7 @@ def cause_of_loss(lost: Sequence[str], otherwise: Cause) -> Cause:
 
 
 def cause_of(code: str, wanted: Sequence[str], lost: Sequence[str]) -> Cause:
-    """Why this is not the module that was wanted."""
+    """Why the code is not the wanted module; empty if it is."""
     body = parse_statements(code) or []
     if not body or (wanted and not any(isinstance(node, Definition | ast.Assign) for node in body)):
         return cause_of_loss(lost, "no definition")
@@ -264,7 +264,7 @@ def cause_of(code: str, wanted: Sequence[str], lost: Sequence[str]) -> Cause:
 
 
 def without_copies(statements: Sequence[Statement]) -> list[Statement]:
-    """A definition that a later block repeats counts once: the first one that does something."""
+    """Drop repeated definitions: the first one that is not hollow counts."""
     kept: dict[str, Statement] = {}
     result: list[Statement] = []
     for one in statements:
@@ -280,14 +280,14 @@ def without_copies(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def is_hollow(node: ast.stmt) -> bool:
-    """A body of `pass`, `...`, a docstring or `raise NotImplementedError`."""
+    """Whether the body is only `pass`, `...`, a docstring or `raise NotImplementedError`."""
     body = node.body if isinstance(node, Definition) else []
     return all(is_idle(one) or isinstance(one, ast.Raise) for one in body)
 
 
-def sort_statements(statements: Sequence[Statement], wanted: frozenset[str], module: str) -> Parts:
+def sort_statements(statements: Sequence[Statement], wanted: frozenset[str], module: str) -> SortedStatements:
     defined = {one.node.name for one in statements if isinstance(one.node, Definition)}
-    own = OWN_NAMES | {module, *wanted}
+    own = OWN_MODULE_NAMES | {module, *wanted}
     sorted_: dict[Kind, list[Statement]] = {"module": [], "test": [], "assert": [], "action": [], "drop": []}
     guarded: list[Statement] = []
     for one in statements:
@@ -300,7 +300,7 @@ def sort_statements(statements: Sequence[Statement], wanted: frozenset[str], mod
         else:
             sorted_[statement_kind(one.node, wanted, own, defined)].append(one)
     kept, actions = keep_needed(sorted_["module"], sorted_["action"])
-    return Parts(
+    return SortedStatements(
         module=tuple(one for one in statements if one in kept),
         actions=(*(indent(one) for one in actions), *guarded),
         tests=tuple(sorted_["test"]),
@@ -313,7 +313,7 @@ def is_main_guard(node: ast.stmt) -> bool:
 
 
 def guarded_statements(guard: Statement) -> list[Statement]:
-    """The statements under `if __name__ == "__main__":`, each by itself and still indented."""
+    """The statements under `if __name__ == "__main__":`, separate and still indented."""
     (node,) = parse_statements(guard.text) or [guard.node]
     body = node.body if isinstance(node, ast.If) else []
     found = [Statement(node=one, text=text, block=guard.block) for one, text in with_text(guard.text, body)]
@@ -325,7 +325,7 @@ def is_indented(one: Statement) -> bool:
 
 
 def indent(one: Statement) -> Statement:
-    """One level deeper; written anew, because texts over several lines must not change."""
+    """Indent a statement by one level; it is unparsed, because multi-line strings must not change."""
     text = textwrap.indent(ast.unparse(one.node), "    ")
     return Statement(node=one.node, text=text, block=one.block)
 
@@ -340,7 +340,11 @@ def statement_kind(node: ast.stmt, wanted: frozenset[str], own: frozenset[str], 
             return kind_of_import({alias.name.partition(".")[0] for alias in names}, own)
         case ast.ImportFrom(module=source, names=names):
             root = (source or ".").partition(".")[0]
-            written_here = root not in KNOWN and {alias.name for alias in names} <= {"*", *defined, *wanted}
+            written_here = root not in KNOWN_MODULES and {alias.name for alias in names} <= {
+                "*",
+                *defined,
+                *wanted,
+            }
             return "drop" if written_here else kind_of_import({root}, own)
         case ast.Expr(value=ast.Constant()):
             return "drop"
@@ -356,14 +360,14 @@ def is_test_name(name: str) -> bool:
 
 
 def kind_of_import(roots: set[str], own: frozenset[str]) -> Kind:
-    """A module that imports itself loses that line; a test library belongs to the tests."""
+    """Drop an import of the module itself; an import of a test library goes to the tests."""
     if roots & TEST_LIBRARIES:
         return "test"
-    return "drop" if roots & (own | {""}) - KNOWN else "module"
+    return "drop" if roots & (own | {""}) - KNOWN_MODULES else "module"
 
 
 def runs_tests(node: ast.stmt, wanted: frozenset[str]) -> bool:
-    """`test_f()`, `pytest.main()`, `unittest.main()`: the runner runs the tests."""
+    """Whether the statement runs tests (`test_f()`, `pytest.main()`, `unittest.main()`), which the runner does."""
     calls = [ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
     return any(
         name.partition(".")[0] in TEST_LIBRARIES or (is_test_name(name) and name not in wanted)
@@ -374,7 +378,7 @@ def runs_tests(node: ast.stmt, wanted: frozenset[str]) -> bool:
 def keep_needed(
     module: Sequence[Statement], actions: Sequence[Statement]
 ) -> tuple[list[Statement], list[Statement]]:
-    """Actions that bind what a definition uses belong to the module, and what those use in turn."""
+    """Move actions that bind a name used by the module into the module, and what these use in turn."""
     kept, left = [*module], [*actions]
     if not any(isinstance(one.node, Definition) for one in kept):
         return [*kept, *left], []
@@ -387,8 +391,8 @@ def keep_needed(
         kept += needed
 
 
-def module_text(parts: Parts, wanted: Sequence[str]) -> str:
-    body = "\n\n\n".join(groups(parts.module))
+def module_text(parts: SortedStatements, wanted: Sequence[str]) -> str:
+    body = "\n\n\n".join(statement_groups(parts.module))
     tree = ast.Module(body=parse_statements(body) or [], type_ignores=[])
     guard = "\n".join(["if __name__ == '__main__':", *(one.text for one in parts.actions)])
     text = "\n\n\n".join(filter(None, [body, alias_for(tree, wanted), guard if parts.actions else ""]))
@@ -400,8 +404,8 @@ def module_text(parts: Parts, wanted: Sequence[str]) -> str:
     )
 
 
-def groups(statements: Sequence[Statement]) -> list[str]:
-    """Texts; neighbouring lines that define nothing stand together."""
+def statement_groups(statements: Sequence[Statement]) -> list[str]:
+    """The texts of statements; neighbouring statements that define nothing are joined."""
     found: list[str] = []
     joins = False
     for one in statements:
@@ -415,7 +419,7 @@ def groups(statements: Sequence[Statement]) -> list[str]:
 
 
 def with_imports(text: str, lines: Sequence[str]) -> str:
-    """Imports go to the top, but after those from `__future__`."""
+    """Insert import lines at the top, after imports from `__future__`."""
     if not lines:
         return text
     head = [line for line in text.split("\n") if line.startswith("from __future__")]
@@ -425,7 +429,10 @@ def with_imports(text: str, lines: Sequence[str]) -> str:
 
 
 def alias_for(tree: ast.Module, wanted: Sequence[str]) -> str:
-    """A name for what came under another one: another spelling, a method of the only class, the only function."""
+    """An assignment that gives the wanted name to what the reply named otherwise; empty if nothing fits.
+
+    It may be another spelling, a method of the only class, or the only function.
+    """
     top = {name for node in tree.body for name in top_names(node)}
     lacking = [name for name in wanted if name not in top]
     if len(lacking) != 1:
@@ -445,8 +452,8 @@ def top_names(node: ast.stmt) -> set[str]:
     return {node.name} if isinstance(node, Definition) else bound_names(node)
 
 
-def tests_text(parts: Parts, module: str) -> str:
-    """The tests as pytest wants them; names that bare asserts need are bound before them."""
+def tests_text(parts: SortedStatements, module: str) -> str:
+    """The test file; statements that bind names for bare asserts come before them."""
     checks = [ast.unparse(one.node) for one in parts.asserts]
     used = set[str]().union(*(used_names(one.node) for one in parts.asserts))
     needed = [
@@ -463,7 +470,7 @@ def tests_text(parts: Parts, module: str) -> str:
 
 
 def test_module(module: str, texts: Sequence[str], asserts: Sequence[str]) -> str:
-    """A test file about the module: texts as they are, and a test for each assert."""
+    """A test file for the module: the texts unchanged, and a test function for each assert."""
     if not texts and not asserts:
         return ""
     stated = [f"def test_stated_{number}():\n    {one}" for number, one in enumerate(asserts, start=1)]

@@ -1,6 +1,6 @@
-"""Test runners of other languages: how each is asked for a report of every test, and how that is read.
+"""Test runners of other languages: the command that makes each report every test, and the parser of its report.
 
-A command that is none of these, or whose output holds no report, is known by its exit code alone.
+Of any other command, and of output without a report, only the exit code counts.
 """
 
 import json
@@ -37,8 +37,8 @@ export default async function* (source) {
 """Node's own reporters do not say which file a test is in."""
 REPORTER_URL = f"data:text/javascript,{quote(' '.join(map(str.strip, REPORTER.splitlines())), safe='')}"
 NODE_OPTIONS = f"--test-reporter={REPORTER_URL} --test-reporter-destination=stdout"
-SHELL = re.compile(r"[&|;<>$`\n]")
-"""Signs of a command that is more than one call."""
+SHELL_SYNTAX = re.compile(r"[&|;<>$`\n]")
+"""Characters of a shell command that is more than one plain call."""
 NODE_LINE = re.compile(r'^(passed|failed|skipped) (".*")$', re.MULTILINE)
 CARGO_LINE = re.compile(
     r"^ +Running (?:unittests )?(?P<file>\S+) \(|^ +(?P<doc>Doc-tests) |^(?P<ended>test result:)"
@@ -53,7 +53,7 @@ OUTCOMES: dict[str, Outcome] = {
     "fail": "failed",
     "FAILED": "failed",
 }
-"""What is none of these was skipped."""
+"""Any other word means skipped."""
 
 
 class JestCase(Value, rename="camel"):
@@ -79,7 +79,7 @@ class GoEvent(Value, rename="pascal"):
 
 
 class TestRunner(NamedTuple):
-    """`command` is what the runner is called by, `{}`, in the form that makes it report."""
+    """`name` matches a command that calls the runner; `command` and `npm` are templates that add the report options."""
 
     __test__ = False
 
@@ -95,7 +95,7 @@ def node_cases(output: str, folder: str) -> Iterator[TestCase]:
 
 
 def jest_cases(output: str, folder: str) -> Iterator[TestCase]:
-    """Jest and Vitest print the same report as one line among others."""
+    """Jest and Vitest print the same JSON report on one line of their output."""
     decoder = msgspec.json.Decoder(JestReport)
     lines = [line for line in output.splitlines() if line.startswith("{")]
     for file in decoder.decode(lines[-1]).test_results if lines else ():
@@ -119,7 +119,7 @@ def go_cases(output: str, folder: str) -> Iterator[TestCase]:
 
 
 def cargo_cases(output: str, folder: str) -> Iterator[TestCase]:
-    """Test lines count only as far as the runner announced them: a failed test's own output comes after these."""
+    """Read as many test lines as the runner announced: what follows may be the output of a failed test."""
     path, room = "", 0
     for found in CARGO_LINE.finditer(output):
         path = found["file"] or found["doc"] or path
@@ -149,9 +149,9 @@ RUNNERS = (
 
 
 def find_suite_runner(command: str, script: str) -> TestRunner | None:
-    """The runner that a command calls, or the project's `test` script where that is what the command calls."""
+    """Find the runner that the command calls, or for `npm test` the one that the project's `test` script calls."""
     text = script if is_npm(command) else command
-    plain = "" if SHELL.search(text) else text.strip()
+    plain = "" if SHELL_SYNTAX.search(text) else text.strip()
     return next((one for one in RUNNERS if one.name.match(plain)), None)
 
 
@@ -160,7 +160,7 @@ def is_npm(command: str) -> bool:
 
 
 def reporting_command(command: str, script: str) -> str:
-    """The command in the form that makes its runner report; as it is where nobody knows how."""
+    """Add the options that make the runner report; a command of an unknown runner is not changed."""
     runner = find_suite_runner(command, script)
     if runner is None:
         return command
@@ -169,7 +169,7 @@ def reporting_command(command: str, script: str) -> str:
 
 
 def parse_suite_output(command: str, script: str, output: str, folder: str) -> TestReport | None:
-    """What became of each test; nothing where the output does not say so. `folder` is where it ran."""
+    """Read the outcome of each test; None if the output has no report. `folder` is the one that the command ran in."""
     runner = find_suite_runner(command, script)
     try:
         cases = tuple(runner.read(output, folder)) if runner else ()
@@ -179,7 +179,7 @@ def parse_suite_output(command: str, script: str, output: str, folder: str) -> T
 
 
 def script_of_package(package: bytes | None) -> str:
-    """What `npm test` calls, by the project's package.json."""
+    """The command of `npm test` in the project's package.json."""
     try:
         return str(json.loads(package or b"{}").get("scripts", {}).get("test", ""))
     except (ValueError, AttributeError):

@@ -41,7 +41,7 @@ from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
 from septet.team.budgets import allowance, own_spending, whole_allowance
-from septet.team.evidence import EvidenceLine, report
+from septet.team.evidence import EvidenceLine, evidence_report
 from septet.team.questions import Question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import rounds_used
@@ -284,7 +284,7 @@ def capitalised(text: str) -> str:
 def plan_view(state: State) -> PlanView | None:
     if state.plan.current is None:
         return None
-    lines = [requirement_view(state, line) for line in report(state)]
+    lines = [requirement_view(state, line) for line in evidence_report(state)]
     planned = len(state.plan.current.items)
     return PlanView(
         text=plan_text(state.plan.current),

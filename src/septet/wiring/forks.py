@@ -24,7 +24,7 @@ from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.errors import BadUsage
 from septet.runtime.log import Log
-from septet.team.layouts import first_of, layout_of
+from septet.team.layouts import first_snapshot, layout_of
 from septet.wiring.session import Session
 from septet.workspace.files import Workspace, in_thread, make_folder
 from septet.workspace.snapshots import Snapshot, hidden_in, recall, restore_snapshot, take_snapshot
@@ -119,7 +119,7 @@ async def bring_back(session: Session, state: State, version: VersionWritten, wh
             await log.record(event)
         return
     workspace = Workspace(Path(state.workspace))
-    hidden = await hidden_in(workspace, first_of(state), session.blobs)
+    hidden = await hidden_in(workspace, first_snapshot(state), session.blobs)
     count = len(state.work.snapshots) + 1
     kept, now = await take_snapshot(workspace, hidden, session.blobs, count, f"before v{version.number}")
     log = Log(session.store, state)

@@ -15,7 +15,7 @@ from septet.errors import BadUsage
 from septet.ports import ChatCatalog
 from septet.settings.home import Home
 from septet.stores.blobs import addresses_in_log, delete_unused_blobs
-from septet.team.layouts import first_of
+from septet.team.layouts import first_snapshot
 from septet.wiring.forks import bring_back, layout_at
 from septet.wiring.session import Session
 from septet.workspace.files import Workspace
@@ -40,7 +40,7 @@ async def restore_workspace(session: Session, chat: str, point: str) -> RestoreR
     workspace = Workspace(Path(state.workspace))
     manifest = snapshot_named(state, point) if SNAPSHOT.fullmatch(point) else None
     version = version_named(state, point) if manifest is None else None
-    hidden = await hidden_in(workspace, first_of(state), session.blobs)
+    hidden = await hidden_in(workspace, first_snapshot(state), session.blobs)
     number = len(state.work.snapshots) + 1
     saved, now = await take_snapshot(workspace, hidden, session.blobs, number, f"before {point}")
     await session.store.append(chat, saved, after=None)

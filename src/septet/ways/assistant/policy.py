@@ -19,7 +19,7 @@ from septet.domain.messages import Message
 from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.team.briefing import Sources, base_sections, environment_section, found_section
+from septet.team.briefing import Sources, base_sections, environment_section, edited_files_section
 from septet.team.floor import End, Floor, Move, Speak, at_most
 
 SEND = "SendMessage"
@@ -173,7 +173,7 @@ def assistant_briefing(
     project = project_sections(member, state)
     head = "\n\n".join(filter(None, [part, member.instructions, *project, *around, *cards]))
     messages = (Message(role="system", text=head), *member_thread(state, member.name))
-    if member.role != "proxy" and (found := found_section(state, sources)):
+    if member.role != "proxy" and (found := edited_files_section(state, sources)):
         messages = (*messages, Message(role="user", text="\n".join(found)))
     if refused := state.talk.refusal_of(member.name):
         reason = f"Your last reply could not be used: {refused.reason}"

@@ -36,9 +36,9 @@ from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Model, Record
-from septet.team.briefing import environment_section, remarks, wishes_section
+from septet.team.briefing import environment_section, remarks_section, wishes_section
 from septet.team.context import ActionOffer, Context, compose_prompt, context_of
-from septet.team.layouts import is_foreign, is_made
+from septet.team.layouts import is_foreign, is_made_by_run
 from septet.team.reviews import review_text
 from septet.tools.actions import file_actions
 from septet.tools.registry import Toolbox, known_tools, read_arguments
@@ -78,7 +78,7 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
         parts.append("# What was done so far\n" + "\n".join(notes[-TOLD_STEPS:]))
     if state.work.review is not None:
         parts.append(f"# Review\n{review_text(state.work.review)}")
-    parts += wishes_section(state) + remarks(state, "# The person says")
+    parts += wishes_section(state) + remarks_section(state, "# The person says")
     if refused := state.talk.refusal_of(member.name):
         parts.append(f"# Your last action could not be done\n{refused.reason}")
     head = "\n".join(
@@ -256,7 +256,7 @@ async def project_found(state: State, run_context: RunContext) -> VersionWritten
     for path, entry in there.items():
         if path in ours and not is_foreign(state, path, entry.sha256):
             files.append(ours[path])
-        elif not is_made(state, path, entry.sha256) and await is_text_file(entry, run_context):
+        elif not is_made_by_run(state, path, entry.sha256) and await is_text_file(entry, run_context):
             files.append(FileRef(path=path, sha256=entry.sha256, size=entry.size))
     return version_from_folder(state, files)
 

@@ -8,7 +8,7 @@ from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
 from septet.team.briefing import run_section
 from septet.team.floor import End, Floor, Move, Speak, at_most, rounds_of, unless_stuck
-from septet.team.graph import choices, edges_of, graph, is_graph, speakers_of
+from septet.team.graph import edges_of, graph, is_graph, speaker_choices, speakers_of
 from septet.ways.prompts import prompt_text
 
 LONGEST_TALK = 60_000
@@ -77,7 +77,7 @@ def management(member: RoleSpec, state: State) -> str:
     """What a manager must know to give the floor."""
     members = [one for one in speakers_of(state.team) if one.name != member.name]
     lines = [f"- {one.name}, the {one.role}{member_description(one)}" for one in members]
-    names = ", ".join(choices(edges_of(state.team), member.name, state))
+    names = ", ".join(speaker_choices(edges_of(state.team), member.name, state))
     return prompt_text("septet.ways.group_chat", "manager").format(members="\n".join(lines), names=names)
 
 

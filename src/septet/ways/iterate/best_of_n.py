@@ -33,12 +33,12 @@ from septet.domain.teams import RoleSpec
 from septet.errors import SeptetError
 from septet.ports import Agent, Blobs, Bus, BusMessage, Model, Record
 from septet.team.agreement import Outcomes, ProgramChoice, believed_votes, choose, rival_question
-from septet.team.budgets import expected_spending, overdrawn, spent_before
+from septet.team.budgets import exceeded_budget, expected_spending, spent_before
 from septet.team.evidence import shortcomings
 from septet.team.goal_examples import StatedExample, example_of, stated_examples
 from septet.team.reviews import answers_to
 from septet.team.small_form import file_names, functions_of, wants_function
-from septet.team.sorting import REASONS, Reading, read_reply, test_module, test_statement
+from septet.team.sorting import REASONS, SortedReply, read_reply, test_module, test_statement
 from septet.ways.iterate.briefing import briefing
 from septet.ways.iterate.replies import write_version
 
@@ -62,7 +62,7 @@ class CandidatePool:
         self._module = self._program.rsplit("/", 1)[-1].removesuffix(".py")
         self._wanted = functions_of(state)
         self._stated = tuple(stated_examples(state.goal))
-        self._readings: list[Reading] = []
+        self._readings: list[SortedReply] = []
         self._outcomes: list[Outcomes] = []
         self._questions = Questions()
         self._probes: list[Probe] = []
@@ -277,7 +277,7 @@ def best_of_n_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, tria
         messages = briefing(member, state, await sources(state, blobs))
         await draw.add(state.floor.turn.answers, blobs)
         while count := draw.next_draws(member):
-            if draw.count and overdrawn(state, state.budget, member.name):
+            if draw.count and exceeded_budget(state, state.budget, member.name):
                 break
             askers = in_moods(member, spent_before(state, member.name).answers, count)
             said = await ask_together(askers, model, bus, state, messages)

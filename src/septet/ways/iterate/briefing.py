@@ -18,13 +18,13 @@ from septet.team.briefing import (
     environment_section,
     example_section,
     file_blocks,
-    heard_wishes,
-    remarks,
+    remarks_section,
     run_section,
+    wishes_in_turn,
     wishes_section,
 )
-from septet.team.challenges import challenge_section, decided_section, unplanned_wishes
-from septet.team.evidence import report
+from septet.team.challenges import challenge_decisions_section, challenge_section, unplanned_wishes
+from septet.team.evidence import evidence_report
 from septet.team.reviews import review_text
 from septet.team.small_form import file_names, functions_of
 from septet.ways.prompts import prompt_text
@@ -97,7 +97,7 @@ def planner_sections(state: State, sources: Sources) -> list[str]:
     parts += challenge_section(state) + wishes_section(state)
     if unplanned_wishes(state):
         parts.append(AMEND)
-    return parts + remarks(state, "# The person wants it changed")
+    return parts + remarks_section(state, "# The person wants it changed")
 
 
 def check_kinds_section() -> list[str]:
@@ -107,7 +107,12 @@ def check_kinds_section() -> list[str]:
 
 
 def coder_sections(state: State, sources: Sources) -> list[str]:
-    parts = [goal_section(state), plan_section(state), *wishes_section(state), *decided_section(state)]
+    parts = [
+        goal_section(state),
+        plan_section(state),
+        *wishes_section(state),
+        *challenge_decisions_section(state),
+    ]
     if state.work.version is not None:
         parts += [
             code_section(state, sources),
@@ -115,13 +120,13 @@ def coder_sections(state: State, sources: Sources) -> list[str]:
             runs_section(state),
             *example_section(state),
         ]
-    return parts + remarks(state, "# The person says")
+    return parts + remarks_section(state, "# The person says")
 
 
 def reviewer_sections(state: State, sources: Sources) -> list[str]:
     asked = [goal_section(state), plan_section(state), *wishes_section(state)]
     parts = [*asked, code_section(state, sources), *answer_section(state), runs_section(state)]
-    return parts + remarks(state, "# The person tried it and says")
+    return parts + remarks_section(state, "# The person tried it and says")
 
 
 def pictures(state: State) -> dict[str, str]:
@@ -158,13 +163,13 @@ def small_coder_sections(state: State, sources: Sources) -> list[str]:
     """A small model writes better code anew than it mends its own: it is told what failed, briefly."""
     parts = [small_goal(state)]
     if state.work.version is not None:
-        failed = [f"- {line.item.text}: {line.detail}" for line in report(state) if not line.is_met]
+        failed = [f"- {line.item.text}: {line.detail}" for line in evidence_report(state) if not line.is_met]
         confirmed = state.work.version.confirmation
         if failed:
             parts.append("\n".join(["# What failed last time; do it differently", *failed]))
         elif confirmed is not None and confirmed.verdict == "contradicted":
             parts.append(f"# Two programs disagreed last time; do what the goal says\n- {confirmed.detail}")
-    return parts + remarks(state, "# The person says")
+    return parts + remarks_section(state, "# The person says")
 
 
 def small_reviewer_sections(state: State, sources: Sources) -> list[str]:
@@ -180,7 +185,7 @@ def small_goal(state: State) -> str:
     more = [
         item.text for item in items if item.text not in (flat, state.goal) and item.text not in state.goal
     ]
-    wishes = (wish.text for wish in heard_wishes(state))
+    wishes = (wish.text for wish in wishes_in_turn(state))
     named = [f"The function is called {name}." for name in functions_of(state) if name not in state.goal]
     return "\n".join(["# Goal", state.goal, *more, *named, *wishes])
 
@@ -227,6 +232,7 @@ def runs_section(state: State) -> str:
 def check_lines(state: State) -> str:
     """The requirements, and what is to be known about the project's own tests."""
     lines = [
-        f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}" for line in report(state)
+        f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}"
+        for line in evidence_report(state)
     ]
     return "\n".join([*lines, *(f"- {note}" for note in suite_notes(state))])

@@ -15,7 +15,7 @@ from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Examples, Record
 from septet.team.agreement import Outcomes
 from septet.team.baseline import mending_plan, tests_to_mend
-from septet.team.floor import tries
+from septet.team.floor import repeated_tries
 from septet.ways.iterate.best_of_n import Trials, best_of_n_agent
 from septet.ways.iterate.replies import role_agent
 from septet.ways.iterate.tool_members import tool_role_agent
@@ -135,6 +135,6 @@ def with_stronger_model(usual: Agent, stronger: Agent, after: int) -> Agent:
     """The usual member until the same code or failure has come `after` times, then a stronger one in its place."""
 
     async def turn(state: State, record: Record) -> Event | None:
-        return await (stronger if tries(state) > after else usual)(state, record)
+        return await (stronger if repeated_tries(state) > after else usual)(state, record)
 
     return turn

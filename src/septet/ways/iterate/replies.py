@@ -18,7 +18,13 @@ from septet.team.challenges import amendment_refusal, parse_challenge_decision, 
 from septet.team.evidence import remarks_in_turn, rests_on_own_tests, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique_findings
-from septet.team.small_form import evident_review, files_in_form, in_form, plan_in_form, review_in_form
+from septet.team.small_form import (
+    is_json_reply,
+    parse_small_files,
+    parse_small_plan,
+    parse_small_review,
+    review_from_evidence,
+)
 from septet.ways.iterate.briefing import briefing
 
 Interpret = Callable[[State, str, Blobs], Awaitable[Event | Refusal]]
@@ -41,7 +47,9 @@ def role_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
     async def turn(state: State, record: Record) -> Event | None:
         small = member.form == "small" and member.role == "reviewer"
         evident = (
-            evident_review(state) if small and state.floor.turn and not state.floor.turn.closed else None
+            review_from_evidence(state)
+            if small and state.floor.turn and not state.floor.turn.closed
+            else None
         )
         return evident or await usual(state, record)
 
@@ -52,7 +60,7 @@ async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal
     if decision := parse_challenge_decision(state, "planner", text):
         return decision
     again = state.talk.refused_reply is not None
-    plan = plan_in_form(state.goal, text, lenient=again) if in_form(text) else parse_plan(text)
+    plan = parse_small_plan(state.goal, text, lenient=again) if is_json_reply(text) else parse_plan(text)
     if isinstance(plan, Refusal):
         return plan
     return strict_refusal(state, plan) or amendment_refusal(state, plan) or PlanProposed(plan=plan)
@@ -75,7 +83,11 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
     before = {file.path: file for file in state.work.files}
     small = is_small_member(state, "coder")
     refused = state.talk.refused_reply
-    sent = files_in_form(state, text) if small else await files_sent(state, text, blobs, refused, parses=True)
+    sent = (
+        parse_small_files(state, text)
+        if small
+        else await files_sent(state, text, blobs, refused, parses=True)
+    )
     if isinstance(sent, Refusal):
         return read_challenge(state, "coder", text) or sent
     answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, text)
@@ -97,7 +109,12 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
 def unanswered_refusal(state: State, text: str, answers: tuple[FindingAnswer, ...]) -> Refusal | None:
     """Findings that the coder says nothing to are asked about once; who replies by a form cannot say it."""
     silent = [one.finding for one in answers if one.answer == "unanswered"]
-    if not silent or in_form(text) or is_small_member(state, "coder") or state.talk.refused_reply is not None:
+    if (
+        not silent
+        or is_json_reply(text)
+        or is_small_member(state, "coder")
+        or state.talk.refused_reply is not None
+    ):
         return None
     lines = f"'{silent[0]}: fixed, …' or '{silent[0]}: refused, because …'"
     return Refusal(reason=f"no answer to {', '.join(silent)}; before the files, write {lines} for each")
@@ -107,7 +124,7 @@ async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     """The runner's facts win over the reviewer's opinion, and that is recorded."""
     code = "\n".join((await sources(state, blobs)).values())
     again = state.talk.refused_reply is not None
-    review = review_in_form(text, code) if in_form(text) else parse_review(text, again=again)
+    review = parse_small_review(text, code) if is_json_reply(text) else parse_review(text, again=again)
     if isinstance(review, Refusal):
         return review
     assert state.work.version is not None, "the floor gives the reviewer a version to look at"

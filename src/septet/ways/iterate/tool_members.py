@@ -24,11 +24,11 @@ from septet.team.briefing import (
     environment_section,
     example_section,
     file_blocks,
-    remarks,
+    remarks_section,
     run_section,
     wishes_section,
 )
-from septet.team.challenges import decided_section, read_challenge
+from septet.team.challenges import challenge_decisions_section, read_challenge
 from septet.team.reviews import answers_to
 from septet.tools.editing import editing_tools
 from septet.tools.reading import reading_tools
@@ -77,7 +77,7 @@ def tool_sections(
 
 def coder_news(state: State, sources: Sources, *, first: bool) -> list[str]:
     parts = [goal_section(state), plan_section(state), *wishes_section(state), *base_sections(state)]
-    parts += decided_section(state)
+    parts += challenge_decisions_section(state)
     if state.work.version is not None:
         review = [review_section(state)] if state.work.reviews else []
         parts += [
@@ -86,13 +86,13 @@ def coder_news(state: State, sources: Sources, *, first: bool) -> list[str]:
             failures_section(state),
             *example_section(state),
         ]
-    return parts + remarks(state, "# The person says")
+    return parts + remarks_section(state, "# The person says")
 
 
 def reviewer_news(state: State, sources: Sources, before: Sources) -> list[str]:
     asked = [goal_section(state), plan_section(state), *wishes_section(state), *base_sections(state)]
     parts = [*asked, changes_section(state, sources, before), *answer_section(state), seen_section(state)]
-    return parts + remarks(state, "# The person tried it and says")
+    return parts + remarks_section(state, "# The person tried it and says")
 
 
 def files_section(state: State, sources: Sources, *, first: bool) -> list[str]:

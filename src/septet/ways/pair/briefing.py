@@ -19,8 +19,14 @@ from septet.domain.replies import code_blocks
 from septet.domain.runs import CONTROLS
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.team.briefing import Sources, environment_section, example_section, found_section, run_section
-from septet.team.evidence import report
+from septet.team.briefing import (
+    Sources,
+    edited_files_section,
+    environment_section,
+    example_section,
+    run_section,
+)
+from septet.team.evidence import evidence_report
 from septet.ways.prompts import prompt_text
 
 LONGEST = 160
@@ -82,7 +88,7 @@ def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Mes
         *environment_section(state),
         *conversation_lines(state),
         *task_checks_section(state),
-        *found_section(state, sources),
+        *edited_files_section(state, sources),
         *example_section(state),
     ]
     if refused := state.talk.refusal_of(member.name):
@@ -101,7 +107,7 @@ def task_checks_section(state: State) -> list[str]:
     """What became of the checks that the manager's task names."""
     lines = [
         f"- {line.item.id} {check_text(line.item.check)}: {'met' if line.is_met else 'NOT met'}, {line.detail}"
-        for line in report(state)
+        for line in evidence_report(state)
     ]
     return ["\n".join(["# The checks of the task", *lines])] if state.work.evidence else []
 

@@ -34,8 +34,8 @@ from septet.domain.runs import Cell, Mode, PlannedRun, mode_name
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model, Record
-from septet.team.evidence import open_runs, report
-from septet.team.graph import Edges, choices, newest_run_failed
+from septet.team.evidence import evidence_report, open_runs
+from septet.team.graph import Edges, newest_run_failed, speaker_choices
 from septet.team.layouts import deleted_after
 from septet.team.run_modes import mode_of_run
 from septet.ways.iterate.members import member as team_member
@@ -67,7 +67,7 @@ def pair_brief(member: RoleSpec, blobs: Blobs) -> Brief:
 def manager_event(
     member: RoleSpec, state: State, text: str, edges: Edges, may_end: MayEnd
 ) -> Event | Refusal:
-    legal = choices(edges, member.name, state)
+    legal = speaker_choices(edges, member.name, state)
     read = parse_manager(text, legal)
     if isinstance(read, Terminated) and not may_end(state):
         read = Refusal(reason=f"{first_failure(state)}, so the task is not resolved")
@@ -78,7 +78,9 @@ def manager_event(
 
 
 def first_failure(state: State) -> str:
-    unmet = [f"{line.item.id} is not met ({line.detail})" for line in report(state) if not line.is_met]
+    unmet = [
+        f"{line.item.id} is not met ({line.detail})" for line in evidence_report(state) if not line.is_met
+    ]
     return unmet[0] if unmet and state.work.evidence else "the newest run did not succeed"
 
 
