@@ -19,7 +19,7 @@ from septet.domain.messages import Message
 from septet.domain.plans import Refusal
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.team.briefing import Sources, base_sections, environment_section, edited_files_section
+from septet.team.briefing import Sources, base_sections, edited_files_section, environment_section
 from septet.team.floor import End, Floor, Move, Speak, at_most
 
 SEND = "SendMessage"
