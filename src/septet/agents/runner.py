@@ -30,7 +30,7 @@ from septet.domain.events import (
     VersionWritten,
 )
 from septet.domain.facts import fact_named
-from septet.domain.files import Delta, FileChange, is_test
+from septet.domain.files import FileChange, WorkspaceDelta, is_test
 from septet.domain.packages import Installation, MissingPackages
 from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Mends, Serves, TestsPass
 from septet.domain.pytest_report import PYTEST, covers
