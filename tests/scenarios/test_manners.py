@@ -117,3 +117,25 @@ async def test_an_impatient_model_gets_there_at_once(tmp_path: Path, form: str) 
     events, seen = await play(tmp_path, IMPATIENT, form)
     assert [event.reason for event in events if isinstance(event, ChatEnded)] == ["done"]
     assert len(seen) == 3
+
+
+FINDINGS = "verdict: revise\n- [must] P1 (count.py:2): a hyphen\n- [should] P1 (count.py:1): a longer name"
+
+
+@pytest.mark.parametrize("form", ["text", "tools"])
+async def test_answers_to_findings_that_come_in_two_replies_both_count(tmp_path: Path, form: str) -> None:
+    second = DIFF.partition("```")[1] + DIFF.partition("```")[2] if form == "tools" else ""
+    forgetful = {
+        **IMPATIENT,
+        "coder": [
+            *IMPATIENT["coder"],
+            Reply(text=DIFF),
+            Reply(text=f"F2: refused, because it is clear\n\n{second}"),
+        ],
+        "reviewer": [Reply(text=FINDINGS), *IMPATIENT["reviewer"]],
+    }
+    events, _ = await play(tmp_path, forgetful, form)
+    assert [event.reason for event in events if isinstance(event, ChatEnded)] == ["done"]
+    newest = [event for event in events if isinstance(event, VersionWritten)][-1]
+    assert [(one.finding, one.answer) for one in newest.answers] == [("F1", "fixed"), ("F2", "refused")]
+    assert 'replace("-", " ")' in (tmp_path / "work/count.py").read_text()

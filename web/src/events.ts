@@ -583,8 +583,9 @@ export interface RunOutcome {
 }
 
 export interface Question {
-  kind: 'packages' | 'plan' | 'review' | 'step';
+  kind: 'ask' | 'packages' | 'plan' | 'review' | 'step';
   text: string;
+  call?: string;
 }
 
 export interface RequirementView {

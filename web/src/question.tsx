@@ -67,6 +67,8 @@ function ask({ kind, text }: Question) {
       return <Step />;
     case 'plan':
       return <Plan />;
+    case 'ask':
+      return <Asks text={text} />;
     default:
       return kind satisfies never;
   }
@@ -89,6 +91,14 @@ function Button({
 }
 
 const stop = () => void act('stop');
+
+function Asks({ text }: { text: string }) {
+  return (
+    <p>
+      <b>{visible(text)}</b> Write your answer below.
+    </p>
+  );
+}
 
 function Packages({ text }: { text: string }) {
   const say = (word: string) => () => void act('say', { text: word });

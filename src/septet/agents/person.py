@@ -12,8 +12,9 @@ from septet.domain.plans import plan_digest
 from septet.domain.state import State
 from septet.errors import NeedsPerson
 from septet.ports import Agent, Record
-from septet.team.questions import Question, question, read_answer
+from septet.team.questions import Question, ask_answer, question, read_answer
 
+AGREEMENTS = {"packages": "yes", "ask": "YOUR ANSWER"}
 Ask = Callable[[Question], Awaitable[str]]
 
 
@@ -59,6 +60,8 @@ async def always_agree(state: State, record: Record) -> Event | None:
     if asked.kind == "packages":
         names = tuple(sorted(state.work.provisions.to_ask.names))
         return PackagesDecided(names=names, allowed=True, by="flag")
+    if asked.kind == "ask":
+        return ask_answer(asked, "")
     return StepGranted()
 
 
@@ -67,7 +70,7 @@ def agreeing_to_work(person: Agent) -> Agent:
 
     async def turn(state: State, record: Record) -> Event | None:
         asked = question(state)
-        here = asked is not None and asked.kind == "packages"
+        here = asked is not None and asked.kind in ("packages", "ask")
         return await (person if here else always_agree)(state, record)
 
     return turn
@@ -78,7 +81,7 @@ def agreeing_to_plans(person: Agent) -> Agent:
 
     async def turn(state: State, record: Record) -> Event | None:
         asked = question(state)
-        here = asked is not None and asked.kind in ("step", "review")
+        here = asked is not None and asked.kind in ("step", "review", "ask")
         return await (person if here else always_agree)(state, record)
 
     return turn
@@ -90,8 +93,9 @@ def absent_person(command: str) -> Agent:
     async def turn(state: State, record: Record) -> None:
         asked = question(state)
         if asked is not None:
-            yes = "yes" if asked.kind == "packages" else "sounds good"
-            cause = f"the chat waits for a person ({asked.kind})"
+            yes = AGREEMENTS.get(asked.kind, "sounds good")
+            what = asked.text if asked.kind == "ask" else asked.kind
+            cause = f"the chat waits for a person ({what})"
             raise NeedsPerson(cause, f"answer with: {command} '{yes}'")
 
     return turn

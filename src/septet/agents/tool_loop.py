@@ -27,6 +27,7 @@ from septet.domain.state import State, Turn
 from septet.domain.teams import RoleSpec
 from septet.errors import Overdrawn
 from septet.ports import Agent, Blobs, Model, Record
+from septet.team.questions import NO_ANSWER, asked_text
 from septet.tools.registry import Outcome, Toolbox, ToolResult
 from septet.workspace.changes import Change, file_changes, prepare_change
 
@@ -255,6 +256,8 @@ class ToolMember:
     tools: Callable[[], Awaitable[Toolbox]]
     brief: Brief
     settle: Settle
+    person: Agent
+    """Who answers what it asks."""
 
 
 def tool_agent(member: ToolMember) -> Agent:
@@ -361,7 +364,40 @@ async def run_tool_calls(
         if number not in before:
             state = await record(call)
         interrupted = number in before
+        if may_ask(state, call, tools):
+            state = await ask_person(member, state, record, call)
+            if state.stop_requested:
+                return state
+            continue
         state = await answer_call(state, record, call, member.run_context, tools, interrupted=interrupted)
         if state.talk.tool_results[number].changes:
             await member.run_context.write_newest(with_edits(state))
+    return state
+
+
+MOST_QUESTIONS = 5
+"""To the person, of one member in a chat: a model that asks on and on would never be ready."""
+
+
+def may_ask(state: State, call: ToolCalled, tools: Toolbox) -> bool:
+    """Whether the call is a question that the person is asked; else the tool itself answers it."""
+    tool = tools.get(call.name)
+    asked = [said for said in state.talk.messages if isinstance(said, ToolCalled) and said.by == call.by]
+    few = sum(one.name == call.name for one in asked) <= MOST_QUESTIONS
+    return tool is not None and tool.asks and few and bool(asked_text(call))
+
+
+async def ask_person(member: ToolMember, state: State, record: Record, call: ToolCalled) -> State:
+    """Wait until the person's words are in the log as what the call answers, or the person stops the work."""
+
+    async def record_answer(event: Event) -> State:
+        nonlocal state
+        state = await record(event)
+        return state
+
+    while call.id not in state.talk.tool_results and not state.stop_requested:
+        before = state.seq
+        last = await member.person(state, record_answer)
+        if last is not None or state.seq == before:
+            state = await record(last or ToolAnswered(id=call.id, text=NO_ANSWER))
     return state

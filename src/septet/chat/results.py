@@ -13,7 +13,7 @@ from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.team.baseline import suite_notes
 from septet.team.budgets import allowance, own_spending
 from septet.team.evidence import EvidenceLine, control_result, evidence_report, shortcomings, tests_outcome
-from septet.team.questions import Question, question
+from septet.team.questions import Question, open_ask, question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import way_of
 
@@ -149,6 +149,7 @@ QUESTION_VERBS = {
     "review": "look at it",
     "step": "grant a step",
     "packages": "allow packages",
+    "ask": "answer a question",
 }
 TABLE_HEADER = ("", "requirement", "check", "by", "evidence", "version")
 
@@ -207,7 +208,7 @@ def open_question(state: State) -> Question | None:
     waits = (
         state.ended is None
         and state.floor.turn is not None
-        and speaks_for_person(state.team, state.floor.turn.speaker)
+        and (speaks_for_person(state.team, state.floor.turn.speaker) or open_ask(state) is not None)
     )
     return question(state) if waits else None
 

@@ -15,6 +15,7 @@ PROMPTS = {
     "plan": "approve the plan [Enter], e edits it, or say what to change (q quits): ",
     "review": "try it, then say what you saw; [Enter] continues, accept accepts it as it is, q quits: ",
     "packages": "install it? [Enter] yes · always · n no · q quit: ",
+    "ask": "your answer ([Enter] leaves it to the team, q quits): ",
     "step": "[Enter] do · c continue · q quit, or type a message: ",
 }
 NEXT_QUESTION = "ask again, or exit (Ctrl-D): "
@@ -76,7 +77,7 @@ def make_ask(read_line: AskLine = ask_line, release_terminal: ReleaseTerminal = 
     """Return a function that asks with `read_line`; inside `release_terminal` other programs may use the terminal."""
 
     async def ask(question: Question) -> str:
-        if question.kind == "review":
+        if question.kind in ("review", "ask"):
             async with release_terminal():
                 notify(f"septet: {question.text}")
         while True:

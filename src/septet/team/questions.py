@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import msgspec
+
 from septet.common.values import Value
 from septet.domain.approvals import accepts, approves
 from septet.domain.events import (
@@ -13,6 +15,8 @@ from septet.domain.events import (
     PlanProposed,
     StepGranted,
     StopRequested,
+    ToolAnswered,
+    ToolCalled,
     WorkAccepted,
 )
 from septet.domain.facts import change_in, without_facts
@@ -28,12 +32,16 @@ REFUSAL_WORDS = {"n", "no", "never", "don't"}
 class Question(Value):
     """A question of the team to the person."""
 
-    kind: Literal["plan", "step", "review", "packages"]
+    kind: Literal["plan", "step", "review", "packages", "ask"]
     text: str
+    call: str = ""
+    """The call that the person's words answer, where a member asks by a tool."""
 
 
 def question(state: State) -> Question | None:
     """The question that is open now; None if the team can go on without an answer."""
+    if (call := open_ask(state)) is not None:
+        return Question(kind="ask", text=f"the {call.by} asks: {asked_text(call)}", call=call.id)
     if state.team.packages == "ask" and (asked := state.work.provisions.to_ask):
         return Question(kind="packages", text=f"install {wanted_words(asked)}?")
     if state.plan.current is not None and not state.plan.approved:
@@ -51,6 +59,37 @@ def question(state: State) -> Question | None:
     ):
         return Question(kind="review", text=program_location(state))
     return None
+
+
+ASK = "ask"
+"""The tool by which a member asks the person."""
+NO_ANSWER = "Nobody answers: decide by the goal and the plan, and say at the end what you have assumed."
+
+
+class AskArguments(Value):
+    question: str = ""
+
+
+def open_ask(state: State) -> ToolCalled | None:
+    """The call of the turn that waits for the person's words."""
+    turn = state.floor.turn
+    calls = turn.calls if turn is not None and not turn.closed else ()
+    return next((call for call in calls if call.name == ASK and call.id not in state.talk.tool_results), None)
+
+
+def asked_text(call: ToolCalled) -> str:
+    try:
+        return msgspec.json.decode(call.arguments, type=AskArguments).question.strip()
+    except msgspec.MsgspecError:
+        return ""
+
+
+def ask_answer(asked: Question, text: str) -> ToolAnswered:
+    """The person's words as what the tool answers; none are an answer, too."""
+    words = text.strip()
+    return ToolAnswered(
+        id=asked.call, text=words or NO_ANSWER, summary=f"{asked.text} → {words or 'no answer'}"
+    )
 
 
 def program_location(state: State) -> str:
@@ -74,6 +113,8 @@ def answer_event(state: State, asked: Question, text: str) -> Event:
     words = text.strip().lower().rstrip(".!")
     if words in STOP_WORDS:
         return StopRequested()
+    if asked.kind == "ask":
+        return ask_answer(asked, text)
     if asked.kind == "packages" and (approves(text) or words in {*REFUSAL_WORDS, "always"}):
         names = tuple(sorted(state.work.provisions.to_ask.names))
         return PackagesDecided(names=names, allowed=words not in REFUSAL_WORDS, always=words == "always")

@@ -129,9 +129,9 @@ def judge_review(state: State, read: ParsedReview) -> tuple[Verdict, str]:
     return "accept", "all checks passed, and no finding names evidence that is there: they are advice"
 
 
-def answers_to(review: ReviewGiven | None, text: str) -> tuple[FindingAnswer, ...]:
-    """Parse the coder's answer to each finding of the review."""
-    said = {match["finding"].upper(): match for match in ANSWER.finditer(text)}
+def answers_to(review: ReviewGiven | None, *replies: str) -> tuple[FindingAnswer, ...]:
+    """What the coder's replies say to each finding of the review; the last word on one counts."""
+    said = {match["finding"].upper(): match for text in replies for match in ANSWER.finditer(text)}
     answers: list[FindingAnswer] = []
     for one in review.findings if review else ():
         match = said.get(one.id)

@@ -124,6 +124,8 @@ class Tool:
     """Whether a call that a crash cut short may be made again; else it is answered as interrupted."""
     edits: bool = False
     """It exists to change files: a call that changes none has failed."""
+    asks: bool = False
+    """Its answer is what the person says; the tool itself answers where nobody may be asked."""
     roles: tuple[str, ...] = ()
     """Who may use it. Without any it is for those who change files; planner and reviewer get only what names them."""
 

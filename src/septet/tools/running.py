@@ -1,6 +1,7 @@
-"""Tools that run: a command in the sandbox, and the plan's checks. What they see is no evidence yet."""
+"""Tools that run: a command in the sandbox, the plan's checks (no evidence yet), and a question to the person."""
 
 import re
+from dataclasses import replace
 from typing import Annotated
 
 from msgspec import Meta
@@ -8,11 +9,13 @@ from msgspec import Meta
 from septet.common.text import cut_middle
 from septet.domain.plans import Refusal
 from septet.domain.runs import RunResult
+from septet.team.questions import NO_ANSWER
 from septet.tools.registry import Tool, ToolContext, ToolResult, tool_of_function
 
 SHOWN = 3_500
 """Characters of each stream; the end, where errors stand, is never cut away."""
 RUNNERS = ("coder",)
+ASKERS = ("planner", "coder")
 
 
 async def run(
@@ -55,5 +58,22 @@ async def check(context: ToolContext) -> ToolResult:
     return ToolResult(text=seen.text, summary=f"check → {seen.summary}", failed=seen.failed)
 
 
+def ask(
+    context: ToolContext,
+    question: Annotated[
+        str,
+        Meta(min_length=1, max_length=1000, description="One question, with the answers you can think of."),
+    ],
+) -> Refusal:
+    """Ask the person what neither the goal, the plan nor the files say, where the answer changes what is built.
+    The person may not be there: then decide yourself.
+    """
+    return Refusal(reason=NO_ANSWER)  # the tool loop has the person answer, where one may be asked
+
+
 def running_tools() -> list[Tool]:
     return [tool_of_function(run, roles=RUNNERS), tool_of_function(check, roles=RUNNERS)]
+
+
+def asking_tools() -> list[Tool]:
+    return [replace(tool_of_function(ask, roles=ASKERS), asks=True)]

@@ -158,7 +158,7 @@ class Actions:
                 await self.store.append(state.chat, self.acceptance(state), after=None)
             case Step() | Resume():
                 asked = question(state)
-                if asked is not None and asked.kind not in ("plan", "packages"):
+                if asked is not None and asked.kind not in ("plan", "packages", "ask"):
                     await self.store.append(state.chat, StepGranted(), after=None)
 
     def interpret(self, state: State, text: str, to: str) -> tuple[Event, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from septet.agents.replies import PartRefused, files_sent, keep_file, one_answer_agent, sources
-from septet.domain.events import Event, PlanProposed, ReviewGiven, VersionWritten
+from septet.domain.events import Event, ModelAnswered, PlanProposed, ReviewGiven, VersionWritten
 from septet.domain.files import tree_of
 from septet.domain.messages import Message
 from septet.domain.plans import Plan, Refusal, parse_plan
@@ -78,6 +78,16 @@ def strict_refusal(state: State, plan: Plan) -> Refusal | None:
     return Refusal(reason=reason)
 
 
+def last_reply(state: State, member: str, skip: str) -> str:
+    """What the member said before its newest words."""
+    spoken = [
+        said.answer.text
+        for said in state.talk.messages
+        if isinstance(said, ModelAnswered) and said.role == member
+    ]
+    return next((text for text in reversed(spoken) if text != skip), "")
+
+
 async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusal:
     """Files that are sent replace those of the version before; the others stay."""
     before = {file.path: file for file in state.work.files}
@@ -90,7 +100,8 @@ async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusa
     )
     if isinstance(sent, Refusal):
         return read_challenge(state, "coder", text) or sent
-    answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, text)
+    earlier = last_reply(state, "coder", skip=text) if refused else ""
+    answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, earlier, text)
     if silence := unanswered_refusal(state, text, answers):
         return PartRefused(
             reason=f"{silence.reason}\n\nThe files are kept: they need not come again.",

@@ -33,7 +33,7 @@ from septet.team.reviews import answers_to
 from septet.tools.editing import editing_tools
 from septet.tools.reading import reading_tools
 from septet.tools.registry import Toolbox, allowed_tools, known_tools
-from septet.tools.running import running_tools
+from septet.tools.running import asking_tools, running_tools
 from septet.ways.iterate.briefing import (
     PACKAGE,
     answer_section,
@@ -157,12 +157,12 @@ def tool_role_agent(spec: RoleSpec, model: Model, context: MemberContext) -> Age
             return await write_edits(state, text, run_context)
         return await INTERPRETERS[spec.role](state, text, run_context.blobs)
 
-    return tool_agent(ToolMember(spec, model, run_context, tools, brief, settle))
+    return tool_agent(ToolMember(spec, model, run_context, tools, brief, settle, context.person))
 
 
 async def tools_for(role: str, context: MemberContext) -> Toolbox:
     """The coder has all tools that there are; planner and reviewer have those that name them."""
-    known = known_tools([*reading_tools(), *editing_tools(), *running_tools()])
+    known = known_tools([*reading_tools(), *editing_tools(), *running_tools(), *asking_tools()])
     if role == "coder":
         return allowed_tools({**known, **await context.server_tools()}, role)
     return {name: one for name, one in known.items() if role in one.roles}
@@ -234,13 +234,17 @@ def contains_files(text: str) -> bool:
     return isinstance(blocks, Refusal) or any(block.path for block in blocks)
 
 
+AGAIN = "\nThe files of that reply are not taken yet: send them again with it, or use edit and write."
+
+
 def finish_version(state: State, text: str, version: VersionWritten) -> VersionWritten | Refusal:
     """What still lacks is asked for once; a coder that changes nothing again has said so."""
-    answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, text)
+    spoken = [said.answer.text for said in state.floor.turn.answers] if state.floor.turn else []
+    answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, *spoken, text)
     before = state.work.version
     if not complaints(state):
         if silence := unanswered_refusal(state, text, answers) if text else None:
-            return silence
+            return Refusal(reason=f"{silence.reason}{AGAIN}") if contains_files(text) else silence
         if before is not None and (before.tree, before.deleted) == (version.tree, version.deleted):
             return Refusal(reason=UNCHANGED)
     if not version.files and not version.deleted:
