@@ -1,4 +1,4 @@
-"""One question to a model: pieces go over the bus as they come, the whole answer comes back."""
+"""Asks a model: publishes pieces on the bus as they arrive, and returns the complete answer."""
 
 from hashlib import sha256
 
@@ -18,7 +18,7 @@ ENCODER = msgspec.json.Encoder()
 
 
 class Live(Value):
-    """What watchers of a chat hear before it is in the log; `restarted` voids the text before it."""
+    """Live text for watchers, before it is in the log; `restarted` discards the text before it."""
 
     speaker: str
     text: str = ""
@@ -39,7 +39,7 @@ async def ask_model(
     messages: tuple[Message, ...],
     tools: tuple[ToolOffer, ...] = (),
 ) -> ModelAnswered:
-    """The member's next answer, ready to be recorded. Raises Overdrawn where a budget would not do for it."""
+    """Get the member's next answer as an event. Raises Overdrawn if it would exceed a budget."""
     request = request_of(member, state, messages, tools)
     if why := exceeded_budget(
         state, state.budget, member.name, expected_spending(state, member.name, request)

@@ -1,4 +1,4 @@
-"""A member that stays within the budgets: that it cannot go on within them is recorded, and ends the chat."""
+"""Wrappers that keep a member within its budgets: a budget that is reached is recorded and ends the chat."""
 
 import math
 
@@ -13,9 +13,9 @@ from septet.team.budgets import time_limit_for
 
 
 def with_deadline(agent: Agent, name: str) -> Agent:
-    """A member whose turn ends when the time that it has left is over, whatever it waits for.
+    """End the member's turn when its time budget is used up, whatever it waits for.
 
-    A server that is away, an answer that drips, a program, packages: all of them are given up.
+    A slow model server, a slow answer, a program, an installation: all of them are cancelled.
     """
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -36,7 +36,7 @@ def with_deadline(agent: Agent, name: str) -> Agent:
 
 
 def without_deadline(record: Record, scope: anyio.CancelScope) -> Record:
-    """What has begun to be stored is stored and known: the time may be over before and after, never in between."""
+    """Complete a write that has begun: the deadline applies before and after it, not during it."""
     end = scope.deadline
 
     async def record_without_deadline(event: Event) -> State:

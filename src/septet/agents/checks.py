@@ -1,4 +1,4 @@
-"""From runs and files to evidence: does a requirement's check hold for the newest version?"""
+"""Turns runs and files into evidence: whether a requirement's check holds for the newest version."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -47,7 +47,7 @@ from septet.workspace.files import MAX_FILE_BYTES, Workspace
 
 
 class Observation(Value):
-    """Whether a check holds, what shows it, and the run that it was seen in."""
+    """Whether a check holds, the details, and the run that shows it."""
 
     holds: bool
     detail: str
@@ -55,7 +55,7 @@ class Observation(Value):
 
 
 class Contents(Protocol):
-    """Where files that runs made are: as blobs or, where they are not kept, still in the workspace."""
+    """Files that runs created: blobs, or the workspace for files that are not stored as blobs."""
 
     @property
     def blobs(self) -> Blobs: ...
@@ -66,13 +66,13 @@ class Contents(Protocol):
 
 @dataclass(frozen=True)
 class CheckContext:
-    """What a check looks at: the chat so far, and the files of the newest version and its runs."""
+    """The input of a check: the state of the chat, and the files of the newest version and its runs."""
 
     state: State
     contents: Contents
 
     async def content(self, path: str) -> bytes | None:
-        """A file of the version, or one that a run of it made; None where there is none."""
+        """The content of a file of the version or of its runs; None if there is none."""
         files = {file.path: file.sha256 for file in self.state.work.files}
         address = {**files, **self.state.work.artefacts}.get(path)
         if address is None:
@@ -82,9 +82,9 @@ class CheckContext:
 
 @dataclass(frozen=True)
 class CheckKind:
-    """A kind of check from outside: the word and the form that plans have for it, and how it is looked at.
+    """A custom kind of check: its name and syntax in plans, and the function that checks it.
 
-    `look` is given what follows the word in the plan.
+    `look` receives the text after the name in the plan.
     """
 
     name: str
@@ -93,13 +93,13 @@ class CheckKind:
 
 
 def add_check(kind: CheckKind) -> CheckKind:
-    """Let the plans of this program name a further kind of check."""
+    """Register a custom kind of check for plans."""
     CUSTOM_CHECKS[kind.name] = kind
     return kind
 
 
 async def find_evidence(state: State, item: Requirement, contents: Contents) -> EvidenceFound:
-    """The verdict on one requirement, tied to the tree that it was found on."""
+    """Check one requirement; the evidence names the tree that it counts for."""
     found = await look(state, item, contents)
     tree = state.work.version.tree if state.work.version else ""
     return EvidenceFound(
@@ -135,7 +135,7 @@ async def about_custom(check: CustomCheck, context: CheckContext) -> Observation
 
 
 def about_tests(state: State, target: str) -> Observation:
-    """A test or a file that is named must pass whole; a folder may hold tests that are skipped, or known to fail."""
+    """Check tests: all tests of a named file must pass; a folder may have skipped tests and expected failures."""
     run = tests_run(state)
     own = bool(tests_command(state))
     report = (
@@ -159,7 +159,7 @@ def about_tests(state: State, target: str) -> Observation:
 
 
 def about_change(state: State, report: TestReport, detail: str, where: str) -> Observation:
-    """New tests that pass without the change are named; where nothing shows that they can fail, they prove nothing."""
+    """Name new tests that pass without the change too; if no control shows that they can fail, they prove nothing."""
     same = unchanged_by_version(state).intersection(report.passed)
     if not same:
         return Observation(holds=True, detail=detail, run=where)
@@ -170,7 +170,7 @@ def about_change(state: State, report: TestReport, detail: str, where: str) -> O
 
 
 def reports_by_file(report: TestReport, target: str) -> bool:
-    """Whether the tests are known by files of the target's kind: then the target means some of them."""
+    """Whether test ids contain files with the target's suffix, so that the target selects some of the tests."""
     kind = PurePosixPath(target.partition("::")[0]).suffix
     return bool(kind) and any(case.id.partition("::")[0].endswith(kind) for case in report.cases)
 
@@ -182,7 +182,7 @@ def unchanged_text(same: int, passed: int) -> str:
 
 
 def about_mending(state: State, target: str) -> Observation:
-    """Red on the untouched base, green now: nothing else proves that a bug is mended."""
+    """Check that the test fails on the untouched base and passes now: only that proves that a bug is fixed."""
     if state.base is None or state.base.baseline is None:
         return Observation(holds=False, detail="there is no base on which it could have failed")
     before = baseline_report(state).about(target)
@@ -201,7 +201,7 @@ def about_mending(state: State, target: str) -> Observation:
 
 
 def about_report(report: TestReport, run: RunFinished | None, folder: bool) -> str:
-    """Why what was reported is no evidence; nothing where it is."""
+    """Why the report is no evidence; empty if it is."""
     if report.foreign:
         return foreign_text(report)
     if report.failed or run is None:
@@ -218,7 +218,7 @@ def is_folder(target: str) -> bool:
 
 
 def about_run(state: State, item: str, check: CommandSucceeds | Serves | ExampleHolds) -> Observation:
-    """What passes without a working program too was not shown by the program."""
+    """Check a run; one that also passes without a working program proves nothing."""
     secret = isinstance(check, ExampleHolds) and check.held and item not in state.work.failed_before
     found, control = run_for(state, "check", item), run_for(state, "hollow check", item)
     result = about_outcome(check, found, secret)
@@ -230,7 +230,7 @@ def about_run(state: State, item: str, check: CommandSucceeds | Serves | Example
 def about_outcome(
     check: CommandSucceeds | Serves | ExampleHolds, run: RunFinished | None, secret: bool
 ) -> Observation:
-    """The first time that an example which is held back fails, only that is told; its input one version later."""
+    """Check the outcome. The first failure of a held-back example does not show its input; a later one does."""
     if isinstance(check, CommandSucceeds):
         return about_output(run, check.prints)
     if isinstance(check, Serves):
@@ -247,7 +247,7 @@ def about_outcome(
 
 
 def about_answer(run: RunFinished | None, text: str) -> Observation:
-    """The run itself has looked at the answer: what the program prints says nothing."""
+    """Check a server by the run's own HTTP request, not by what the program prints."""
     if run is None:
         return Observation(holds=False, detail="was not run")
     if run.result.succeeded:
@@ -272,7 +272,7 @@ def about_output(run: RunFinished | None, prints: str) -> Observation:
 
 
 def about_file(state: State, path: str) -> Observation:
-    """Part of the version, or made by a run of it: a leftover of an older version does not count."""
+    """Check that the version or one of its runs has the file; files of older versions do not count."""
     files = {file.path: file.size for file in state.work.files}
     for run in state.work.runs:
         files |= {change.path: change.size for change in run.result.changes if change.kind != "deleted"}
@@ -297,7 +297,7 @@ async def about_picture(state: State, path: str, contents: Contents) -> Observat
 
 
 async def about_window(state: State, contents: Contents) -> Observation:
-    """The picture that the run on a screen left, if that run ended well."""
+    """Check the screenshot of the run on a screen, if that run succeeded."""
     run = run_for(state, "run")
     if run is None or run.mode != "screen":
         return Observation(holds=False, detail="the program was not run on a screen")
@@ -307,6 +307,6 @@ async def about_window(state: State, contents: Contents) -> Observation:
 
 
 def maker(state: State, path: str) -> str:
-    """The run that made the file last."""
+    """The id of the last run that wrote the file."""
     made = [run.id for run in state.work.runs for change in run.result.changes if change.path == path]
     return made[-1] if made else ""

@@ -1,4 +1,4 @@
-"""Folders in which tests run apart from the workspace: over a changed program, or over a part of the newest version."""
+"""Temporary folders for test runs outside the workspace: with a changed program, or a part of the newest version."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -18,12 +18,12 @@ from septet.workspace.scratch import Scratch
 
 
 def possible_controls(program: Mapping[str, str]) -> list[ControlName]:
-    """Those that change something in the program."""
+    """The controls that change something in the program."""
     return [one for one in (HOLLOW, *MUTANTS) if transformed_sources(program, one)]
 
 
 async def program_of(state: State, blobs: Blobs, scratch: Scratch | None) -> dict[str, str]:
-    """What controls change: the version's program, or what its tests use of the base where it holds only tests."""
+    """The sources that controls change: the version's program, or the base's files that its tests use."""
     texts = await sources(state, blobs)
     program = {path: text for path, text in texts.items() if not is_test(path)}
     if scratch is None or not touches_tests(state) or transformed_sources(program, HOLLOW):
@@ -36,7 +36,7 @@ async def program_of(state: State, blobs: Blobs, scratch: Scratch | None) -> dic
 async def control_folder(
     state: State, blobs: Blobs, scratch: Scratch | None, control: ControlName
 ) -> AsyncGenerator[Workspace, None]:
-    """A temporary workspace with the tests and a changed program, or with the tests alone where there is none."""
+    """A temporary workspace with the tests and a changed program, or with the tests alone if there is no program."""
     with temporary_folder("tests") as folder:
         workspace = Workspace(folder)
         if scratch is not None:
@@ -50,11 +50,11 @@ async def control_folder(
 
 
 Takes = Callable[[str], bool]
-"""Which of a version's files, by their paths, lie over the base."""
+"""Selects, by path, the files of a version that are copied over the base."""
 
 
 def part_of_version(started: RunStarted) -> Takes | None:
-    """What a run that has a folder of its own takes of the newest version; None for a run in the workspace."""
+    """The part of the newest version that a run in its own folder uses; None for a run in the workspace."""
     match started.purpose, started.about.partition(" ")[0]:
         case ("baseline", _) | ("tests again", "base"):
             return lambda path: False
@@ -72,9 +72,9 @@ def part_of_version(started: RunStarted) -> Takes | None:
 async def tree_folder(
     state: State, blobs: Blobs, scratch: Scratch | None, takes: Takes
 ) -> AsyncGenerator[Workspace, None]:
-    """A temporary copy of the base with a part of the newest version in it."""
+    """A temporary copy of the base with a part of the newest version."""
     version = state.work.version
-    assert scratch is not None, "who has a baseline has a copy of the base"
+    assert scratch is not None, "a chat with a baseline has a copy of the base"
     with temporary_folder("tests") as folder:
         workspace = Workspace(folder)
         await in_thread(lambda: scratch.fill(folder))

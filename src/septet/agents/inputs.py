@@ -1,8 +1,8 @@
-"""More inputs for a function, from the arguments of known calls and from annotations; chance has a seed.
+"""Generates inputs for a function from the arguments of known calls and from annotations; random with a fixed seed.
 
-An input is *near* if every property that all known calls share holds for it too (positive, sorted, of one length,
-only lower case …), else *far*: empty, negative, large, with duplicates, with other characters. Right programs
-may differ on far inputs, seldom on near ones.
+An input is *near* if it has every property that all known calls share (positive, sorted, of one length, only lower
+case …), else *far*: empty, negative, large, with duplicates, with other characters. Correct programs may differ on
+far inputs, but rarely on near ones.
 """
 
 import ast
@@ -20,7 +20,7 @@ Property = Callable[[Arguments], bool]
 NEAR = 32
 FAR = 16
 TRIES = 12
-"""How often a near input is tried for, for each that is wanted."""
+"""Tries per wanted near input."""
 LONGEST_CALL = 2000
 CHARACTERS = "aAbzZ019 _-.,!é"
 CLASSES: tuple[Callable[[str], bool], ...] = (str.islower, str.isupper, str.isdigit, str.isspace)
@@ -50,14 +50,14 @@ SAMPLES: dict[str, tuple[Datum, ...]] = {
 
 
 class Probe(Value):
-    """A call that programs are compared by."""
+    """A call for which the outcomes of programs are compared."""
 
     call: str
     near: bool
 
 
 def probes(function: str, seeds: Sequence[Sequence[Datum]], near: int = NEAR, far: int = FAR) -> list[Probe]:
-    """The known calls, then near and far ones, each once. `seeds` are the arguments of known calls."""
+    """The known calls, then near and far ones, without duplicates. `seeds` are the arguments of known calls."""
     known = [tuple(one) for one in seeds]
     if not known or not known[0]:
         return [Probe(call=f"{function}()", near=True)] if known else []
@@ -81,7 +81,7 @@ def probes(function: str, seeds: Sequence[Sequence[Datum]], near: int = NEAR, fa
 
 
 def fitting(function: str, drawn: Sequence[Arguments], properties: Sequence[Property]) -> dict[str, None]:
-    """The calls that have all properties, each once."""
+    """The calls that have all properties, without duplicates."""
     fit = (one for one in drawn if all(holds(test, one) for test in properties))
     calls = dict.fromkeys(written(function, one) for one in fit)
     return {call: None for call in calls if len(call) <= LONGEST_CALL}
@@ -90,7 +90,7 @@ def fitting(function: str, drawn: Sequence[Arguments], properties: Sequence[Prop
 def calls_without_properties(
     function: str, drawn: Sequence[Arguments], properties: Sequence[Property]
 ) -> list[str]:
-    """The calls that lack a property, each once."""
+    """The calls that lack a property, without duplicates."""
     calls = dict.fromkeys(
         written(function, one) for one in drawn if not all(holds(test, one) for test in properties)
     )
@@ -102,14 +102,14 @@ def written(function: str, arguments: Arguments) -> str:
 
 
 def as_literal(value: Datum) -> str:
-    """`repr`, but as an expression for every value."""
+    """Like `repr`, but a valid expression for every value, also inf and nan."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"float('{value}')"
     return repr(value)
 
 
 def shared_properties(known: Sequence[Arguments], tests: Sequence[Callable[[Datum], bool]]) -> list[Property]:
-    """The properties that every known call has."""
+    """The properties that all known calls have."""
     candidates = [*of_places(len(known[0]), tests), *of_pairs(len(known[0]))]
     return [one for one in candidates if all(holds(one, arguments) for arguments in known)]
 
@@ -150,7 +150,7 @@ def of_pairs(arity: int) -> Iterator[Property]:
 
 
 def numbers_in(value: Datum) -> list[float]:
-    """All numbers in a value, however deep."""
+    """All numbers in a nested value."""
     if isinstance(value, bool):
         return []
     if isinstance(value, int | float):
@@ -182,7 +182,7 @@ def sized(value: Datum) -> list[Datum]:
 
 
 def type_structure(value: Datum) -> Datum:
-    """The types inside a value: a list of numbers and words has another one than a list of numbers."""
+    """The nested types of a value: a list of numbers and strings differs from a list of numbers."""
     if isinstance(value, list | set | frozenset):
         return (type(value).__name__, frozenset(map(type_structure, value)))
     if isinstance(value, tuple):
@@ -220,7 +220,7 @@ STRICT: tuple[Callable[[Datum], bool], ...] = (
     lambda value: all(len(row) == 3 for row in matrix_rows(value)),
     lambda value: all(len(row) == len(sized(value)) for row in matrix_rows(value)),
 )
-"""Properties that one known call may have by chance: given up where they leave too few inputs."""
+"""Properties that known calls may have by chance: dropped if they leave too few inputs."""
 PAIR: tuple[Callable[[Datum, Datum], bool], ...] = (
     lambda one, other: len(sized(one)) == len(sized(other)),
     lambda one, other: is_number(one) and one == len(sized(other)),
@@ -240,7 +240,7 @@ def order(value: Datum) -> tuple[str, Datum]:
 
 
 def varied(arguments: Arguments, known: Sequence[Arguments], chance: random.Random) -> Arguments:
-    """One or more arguments changed, in kind; sometimes arguments of different calls together."""
+    """Change one or more arguments to values of the same type, or mix arguments of different calls."""
     mixed = [
         chance.choice(known)[place] if chance.random() < 0.2 else one for place, one in enumerate(arguments)
     ]
@@ -252,7 +252,7 @@ def varied(arguments: Arguments, known: Sequence[Arguments], chance: random.Rand
 
 
 def fitted(arguments: Arguments, known: Sequence[Arguments], chance: random.Random) -> Arguments:
-    """Lengths that belong together in every known call are made to do so again."""
+    """Restore equal lengths between arguments that have equal lengths in every known call."""
     result = list(arguments)
     for place, value in enumerate(result):
         for other, sequence in enumerate(result):
@@ -280,7 +280,7 @@ def resized(value: Datum, size: int, chance: random.Random) -> Datum:
 
 
 def changed(value: Datum, chance: random.Random) -> Datum:
-    """Another value of the same kind."""
+    """Another value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float | complex):
@@ -388,7 +388,7 @@ def changed_dict(value: dict[Datum, Datum], chance: random.Random) -> dict[Datum
 
 
 def edges(known: Sequence[Arguments], chance: random.Random) -> Iterator[Arguments]:
-    """The special values of each argument's kind, one argument at a time."""
+    """Edge cases: the special values of each argument's type, one argument at a time."""
     for place in range(len(known[0])):
         base = chance.choice(known)
         for value in edge_values(base[place]):
@@ -409,7 +409,7 @@ def edge_values(value: Datum) -> Iterator[Datum]:
 
 
 def seeds_from_calls(calls: Sequence[str], function: str) -> list[list[Datum]]:
-    """The arguments of those calls that are of this function and literal, of one arity: the most common."""
+    """The literal arguments of calls of this function, for the most common number of arguments."""
     found = [literal_arguments(call) for call in calls if call.startswith(f"{function}(")]
     known = [one for one in found if one is not None]
     if not known:
@@ -420,7 +420,7 @@ def seeds_from_calls(calls: Sequence[str], function: str) -> list[list[Datum]]:
 
 
 def seeds_from_signature(source: str, function: str, count: int = 3) -> list[list[Datum]]:
-    """Arguments for a function by its annotations; an integer where there is none."""
+    """Sample arguments for a function by its annotations; integers without annotations."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""The person's place at the table: asked at a terminal, answered beforehand by a flag, or away."""
+"""Agents for the person: asked at a terminal, agreeing by an option, or absent."""
 
 from collections.abc import Awaitable, Callable
 
@@ -19,11 +19,11 @@ Ask = Callable[[Question], Awaitable[str]]
 
 
 class AnsweredElsewhere(Exception):
-    """The person's words are in the log already; who conducts has to open it again to see them."""
+    """The person's answer is already in the log; the conductor must read the log again."""
 
 
 def present(ask: Ask) -> Agent:
-    """A person who can be asked now."""
+    """A person who is asked now, through `ask`."""
 
     async def turn(state: State, record: Record) -> None:
         if (asked := question(state)) is not None:
@@ -34,7 +34,7 @@ def present(ask: Ask) -> Agent:
 
 
 def with_chat_released(person: Agent, take: Callable[[str], None], release: Callable[[str], None]) -> Agent:
-    """A person who is waited for: until the answer is there, others may have the chat."""
+    """Release the chat's lock while waiting for the person, so that other processes may use the chat."""
 
     async def turn(state: State, record: Record) -> Event | None:
         async def record_own(event: Event) -> State:
@@ -51,7 +51,7 @@ def with_chat_released(person: Agent, take: Callable[[str], None], release: Call
 
 
 async def always_agree(state: State, record: Record) -> Event | None:
-    """A person who said yes to everything beforehand (`--yes`)."""
+    """Answer yes to everything (`--yes`)."""
     asked = question(state)
     if asked is None:
         return None
@@ -66,7 +66,7 @@ async def always_agree(state: State, record: Record) -> Event | None:
 
 
 def agreeing_to_work(person: Agent) -> Agent:
-    """A person who said yes to plans and files beforehand, and wants to be asked what is installed."""
+    """Approve plans and files, and ask the person about packages."""
 
     async def turn(state: State, record: Record) -> Event | None:
         asked = question(state)
@@ -77,7 +77,7 @@ def agreeing_to_work(person: Agent) -> Agent:
 
 
 def agreeing_to_plans(person: Agent) -> Agent:
-    """A person who takes plans as they come, and wants to be asked before turns and reviews all the same."""
+    """Approve plans, and ask the person about steps and reviews."""
 
     async def turn(state: State, record: Record) -> Event | None:
         asked = question(state)
@@ -88,7 +88,7 @@ def agreeing_to_plans(person: Agent) -> Agent:
 
 
 def absent_person(command: str) -> Agent:
-    """A person who is not here: what was answered meanwhile counts, else the chat waits for the `command`."""
+    """An absent person: use an answer that is in the log, else stop and say which `command` continues the chat."""
 
     async def turn(state: State, record: Record) -> None:
         asked = question(state)

@@ -1,4 +1,4 @@
-"""Whether the checks of a plan can run in a project at all: found out while the plan can still be changed."""
+"""Finds out whether the checks of a plan can run in the project, while the plan can still be changed."""
 
 import re
 import shlex
@@ -25,7 +25,7 @@ for one in sys.argv[1:]:
 
 
 def with_runnable_checks(spec: RoleSpec, usual: Agent, run_context: RunContext) -> Agent:
-    """A plan with a check that nothing here can run is refused, and the planner is told what is missing."""
+    """Refuse a plan with a check that cannot run here, and tell the planner what is missing."""
 
     async def turn(state: State, record: Record) -> Event | None:
         event = await usual(state, record)
@@ -39,7 +39,7 @@ def with_runnable_checks(spec: RoleSpec, usual: Agent, run_context: RunContext) 
 
 
 async def missing_things(state: State, plan: Plan, run_context: RunContext) -> list[str]:
-    """Commands, modules of others and tests of the base that its checks need and nobody has."""
+    """The commands, third-party modules and tests of the base that the plan's checks need and that are missing."""
     scratch = run_context.scratch
     if scratch is None or state.base is None or state.base.survey.kind == "empty":
         return []
@@ -57,7 +57,7 @@ async def missing_files(base: Workspace, targets: Iterable[str]) -> list[str]:
 
 
 async def missing_programs(state: State, commands: Sequence[str], run_context: RunContext) -> list[str]:
-    """By the sandbox that will run them. A module that no distribution is known for may be one yet to be written."""
+    """The commands and modules that the sandbox lacks; a module of no known distribution may be written later."""
     words = first_words(commands)
     modules = await modules_of_others(state, commands, run_context)
     if not (words or modules) or await open_setup(state, run_context):  # which may bring them
@@ -75,7 +75,7 @@ async def missing_programs(state: State, commands: Sequence[str], run_context: R
 
 
 def first_words(commands: Iterable[str]) -> list[str]:
-    """What each command calls; a path is the project's own."""
+    """The program that each command calls; paths are left out, since they belong to the project."""
     found: dict[str, None] = {}
     for command in commands:
         words = [word for word in split_command(command) if not ASSIGNMENT.match(word)]
@@ -92,7 +92,7 @@ def split_command(command: str) -> list[str]:
 
 
 async def modules_of_others(state: State, commands: Iterable[str], run_context: RunContext) -> list[str]:
-    """Modules that the commands name and that a distribution is known for, which nobody has installed."""
+    """Modules in the commands that belong to a known distribution that is not installed."""
     named = {name for command in commands for found in MODULE.findall(command) for name in found if name}
     if run_context.packages is None:
         return []

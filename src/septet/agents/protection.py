@@ -1,4 +1,4 @@
-"""Nothing of the person's is lost: the folder is kept as it was, edits made meanwhile are merged in."""
+"""Protects the person's files: takes a snapshot of the folder, merges the person's edits, refuses overwrites."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ NOTE = "with what was changed in the folder meanwhile"
 
 
 class Merged(Value):
-    """The newest version's files after the merge, and those of them that somebody has to look at."""
+    """The newest version's files after the merge, and those with conflicts."""
 
     files: tuple[FileRef, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -31,9 +31,9 @@ class Merged(Value):
 
 
 async def merge_edits(state: State, scratch: Scratch, blobs: Blobs) -> VersionWritten | BaseMoved | None:
-    """The next event that brings the person's edits in: first a version that holds them, then the new base.
+    """The next event that merges the person's edits: first a version with the edits, then the new base.
 
-    Whoever is interrupted between the two finds the edits again, merged already.
+    After an interruption between the two, the edits are found again and are already merged.
     """
     edits = await in_thread(scratch.edits)
     if not edits:
@@ -47,7 +47,7 @@ async def merge_edits(state: State, scratch: Scratch, blobs: Blobs) -> VersionWr
 
 
 def version_with(state: State, edits: Mapping[str, FileState], merged: Merged) -> VersionWritten | None:
-    """A version of its own, for what was seen of the one before says nothing about it."""
+    """A new version with the merged files, because evidence for the one before does not apply to it."""
     if state.work.version is None:
         return None
     moment = sha256("".join(f"{one.path}\0{one.sha256}{one.kind}\n" for one in edits.values()).encode())
@@ -74,7 +74,7 @@ async def merge_into_version(
     conflicts: list[str] = []
     for path, one in edits.items():
         if path in deleted and one.sha256:
-            deleted.remove(path)  # who still works on it wants to keep it
+            deleted.remove(path)  # the person still edits the file, and so wants to keep it
             conflicts.append(path)
         elif path in files:
             team = await blobs.get(files[path].sha256)
@@ -88,7 +88,7 @@ async def merge_into_version(
 
 
 def merge_edit(one: FileState, team: bytes, scratch: Scratch) -> bytes | None:
-    """The team's file with the person's edit, marked where they disagree; None where nothing can be merged."""
+    """The team's file with the person's edit and conflict markers; None if it cannot be merged."""
     mine = content_of(scratch.origin, one)
     if not one.sha256 or one.kind == "link" or mine is None or is_secret(one.path, mine):
         return None
@@ -96,7 +96,7 @@ def merge_edit(one: FileState, team: bytes, scratch: Scratch) -> bytes | None:
 
 
 async def keep_content(one: FileState, scratch: Scratch, blobs: Blobs) -> FileState:
-    """The state, its content kept as a blob unless it looks like a secret."""
+    """Store the file's content as a blob, unless it looks like a secret."""
     content = await in_thread(lambda: content_of(scratch.origin, one))
     if content is not None and not is_secret(one.path, content):
         await blobs.put(content)
@@ -104,20 +104,20 @@ async def keep_content(one: FileState, scratch: Scratch, blobs: Blobs) -> FileSt
 
 
 async def apply_move(event: BaseMoved, scratch: Scratch) -> None:
-    """The base as the person has it now; what has changed once more is found by the next comparison."""
+    """Update the base to the person's files; later changes are found by the next comparison."""
     await in_thread(lambda: [scratch.take_over(one) for one in event.changed])
 
 
 LONGEST_SHOWN = 64 << 10
-"""Bytes of a file that is shown with a refusal; of a longer one nobody could send the whole again."""
+"""Bytes of a file that a refusal shows; a member could not send a longer one again."""
 MOST_SHOWN = 128 << 10
-"""Bytes of all files that are shown with one refusal; the others come with the next."""
+"""Bytes of all files that one refusal shows; the next refusal shows the others."""
 
 
 def with_folder_protection(agent: Agent, run_context: RunContext, *, runs: bool = False) -> Agent:
-    """Before the member works: a snapshot of a folder in use, and a version of what the person changed.
+    """Before the member's turn, take a snapshot of a folder in use, and record the person's changes as a version.
 
-    Who `runs` programs goes on with that version; everybody else's turn ends with it, for it has to be run first.
+    A member that `runs` programs continues with that version; any other member's turn ends, since it must be run first.
     """
 
     async def turn(state: State, record: Record) -> Event | None:
@@ -131,7 +131,7 @@ def with_folder_protection(agent: Agent, run_context: RunContext, *, runs: bool 
 
 
 def with_edits_merged(agent: Agent, run_context: RunContext, *, runs: bool = False) -> Agent:
-    """Before the member works: what the person changed in the folder that the team works on a copy of."""
+    """Before the member's turn, merge what the person changed in the folder, of which the team has a copy."""
 
     async def turn(state: State, record: Record) -> Event | None:
         while (event := await merged_edit(state, run_context)) is not None:
@@ -147,25 +147,25 @@ def with_edits_merged(agent: Agent, run_context: RunContext, *, runs: bool = Fal
 
 
 def has_begun(state: State) -> bool:
-    """A turn that goes on after a crash has."""
+    """Whether the turn has events already, because it continues after a crash."""
     turn = state.floor.turn
     return turn is None or turn.closed or bool(turn.answers or turn.calls)
 
 
 async def merged_edit(state: State, run_context: RunContext) -> VersionWritten | BaseMoved | None:
-    """The next event that brings in what the person changed beside the copy that the team works in."""
+    """The next event that merges the person's changes into the copy that the team works in."""
     if run_context.scratch is None or (has_begun(state) and not after_found(state)):
         return None
     return await merge_edits(state, run_context.scratch, run_context.blobs)
 
 
 def after_found(state: State) -> bool:
-    """A runner's turn goes on after it has recorded what was found."""
+    """Whether the runner's turn has only recorded the person's changes so far."""
     return state.floor.turn is not None and state.work.version is not None and state.work.version.found
 
 
 async def events_before_turn(state: State, run_context: RunContext) -> list[SnapshotTaken | VersionWritten]:
-    """What is to be recorded before a turn begins; a turn that goes on after a crash has begun."""
+    """The events to record before a turn begins; none if it continues after a crash."""
     if has_begun(state) or run_context.mirror or run_context.scratch is not None:
         return []
     events: list[SnapshotTaken | VersionWritten] = []
@@ -184,9 +184,9 @@ async def events_before_turn(state: State, run_context: RunContext) -> list[Snap
 
 
 async def version_found(state: State, run_context: RunContext) -> VersionWritten | None:
-    """The newest version with what the person made of its files; one that is gone or cannot be read leaves it.
+    """The newest version with the person's edits; without files that the person deleted or that cannot be read.
 
-    Where none of them is left nobody has edited anything: the folder is to be filled again.
+    If none of its files is left, the person edited nothing: the folder must be filled again.
     """
     files = {file.path: file for file in state.work.files}
     contents = {path: await run_context.workspace.content(path) for path in files}
@@ -205,7 +205,7 @@ async def version_found(state: State, run_context: RunContext) -> VersionWritten
 
 
 def version_from_folder(state: State, files: Iterable[FileRef]) -> VersionWritten | None:
-    """A version of these files, unless it is the newest one."""
+    """A version with these files; None if the newest version has the same files."""
     ordered = tuple(sorted(files, key=lambda file: file.path))
     if {(file.path, file.sha256) for file in ordered} == known_files(state):
         return None
@@ -219,7 +219,7 @@ def known_files(state: State) -> set[tuple[str, str]]:
 
 
 def refuse_overwrite(member: RoleSpec, agent: Agent, run_context: RunContext) -> Agent:
-    """A version that would replace a file of the person's is refused until the coder has seen that file."""
+    """Refuse a version that would replace a file of the person that the coder has not seen."""
 
     async def turn(state: State, record: Record) -> Event | None:
         last = await agent(state, record)
@@ -232,7 +232,7 @@ def refuse_overwrite(member: RoleSpec, agent: Agent, run_context: RunContext) ->
 
 
 def added_paths(state: State, event: Event | None) -> list[str]:
-    """The paths that a version of the coder's brings."""
+    """The paths that the coder's version adds."""
     if not isinstance(event, VersionWritten) or event.found:
         return []
     before = {file.path for file in state.work.files}
@@ -240,7 +240,7 @@ def added_paths(state: State, event: Event | None) -> list[str]:
 
 
 class OverwriteRefusal(Value):
-    """Why files cannot be written, and those whose text the reason shows."""
+    """Why files cannot be written, and the files whose text the reason shows."""
 
     reason: str
     shown_files: tuple[FileRef, ...] = ()
@@ -249,7 +249,7 @@ class OverwriteRefusal(Value):
 async def check_overwrite(
     state: State, paths: Iterable[str], run_context: RunContext
 ) -> OverwriteRefusal | None:
-    """What stands against writing these paths, which the newest version does not have."""
+    """Why these new paths cannot be written; None if they can."""
     wished = list(paths)
     if not wished:
         return None
@@ -273,7 +273,7 @@ async def check_overwrite(
 
 
 async def obstacle(state: State, path: str, run_context: RunContext) -> str:
-    """A folder, a link or a file in the way, unless a run has left it there: then it will be swept away."""
+    """Describe a folder, link or file that blocks writing; one that a run left is removed, and no obstacle."""
     if not path_and_parents(path).isdisjoint((*state.work.created_paths, *state.work.stale_artefacts)):
         return ""
     reason = await in_thread(lambda: run_context.workspace.obstacle(path))
@@ -283,7 +283,7 @@ async def obstacle(state: State, path: str, run_context: RunContext) -> str:
 async def overwrite_refusal(
     foreign: dict[str, bytes], hidden: set[str], run_context: RunContext
 ) -> OverwriteRefusal:
-    """One that may not be shown is only refused; else their texts, as far as there is room."""
+    """Refuse to overwrite the files, and show their texts up to a limit unless one of them must stay hidden."""
     texts = {path: visible_text(path, content, hidden) for path, content in foreign.items()}
     closed = [path for path, text in texts.items() if text is None]
     if closed:
@@ -309,14 +309,14 @@ def quote_paths(paths: Iterable[str]) -> str:
 
 
 def visible_text(path: str, content: bytes, hidden: set[str]) -> str | None:
-    """The text of a file of the person's; None where nobody may see it."""
+    """The text of a file of the person; None if members may not see it."""
     if path_and_parents(path) & hidden or is_secret(path, content):
         return None
     return text_of_content(content, LONGEST_SHOWN)
 
 
 def fenced_block(path: str, text: str) -> str:
-    """The text as a block whose fence does not stand in it."""
+    """The text as a code block with a fence that does not occur in it."""
     longest = max(map(len, re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence} {path}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"

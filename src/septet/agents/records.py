@@ -1,4 +1,4 @@
-"""Where the events of a turn go, if not straight into the chat's log."""
+"""Record functions that do not write directly to the chat's log."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from septet.ports import Agent, Record
 
 
 class Rehearsal:
-    """Events are folded and forgotten: what a turn would come to."""
+    """Folds events without storing them, to see the result of a turn."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -27,7 +27,7 @@ class Rehearsal:
 
 
 def record_through(record: Record, view: Callable[[State], State]) -> Record:
-    """For one who sees another state than the log has: in another folder, or with more of a plan."""
+    """A record function that returns `view(state)`, for a member that sees another folder or plan than the log has."""
 
     async def record_and_view(event: Event) -> State:
         return view(await record(event))

@@ -1,4 +1,4 @@
-"""A member that thinks with a model: brief it, ask once, turn the answer into the event that settles it."""
+"""A member that asks a model once per turn: builds the prompt, asks, and turns the answer into an event."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from septet.workspace.validation import elision_of, fault_text, file_fault
 
 MAIN = "main.py"
 LAST_WORDS = 200
-"""Characters of a cut answer that are shown back."""
+"""Characters from the end of a truncated answer that the refusal quotes."""
 
 
 Brief = Callable[[State], Awaitable[tuple[Message, ...]]]
@@ -29,7 +29,7 @@ Settle = Callable[[State, str], Awaitable[Event | Refusal | None]]
 
 
 def one_answer_agent(member: RoleSpec, model: Model, bus: Bus, brief: Brief, settle: Settle | None) -> Agent:
-    """One answer a turn, and the event that it leads to. What was said before a crash is used, not bought again."""
+    """Ask for one answer per turn and record its event. An answer that was stored before a crash is used again."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.floor.turn is None or state.floor.turn.closed:
@@ -62,7 +62,7 @@ def refused_by(member: RoleSpec, event: Event | Refusal | None) -> Event | None:
 
 
 def misplaced_call(answer: Answer) -> Refusal | None:
-    """A member that was offered no tools and calls one is told so, whatever else it says."""
+    """Refuse an answer that calls a tool although none was offered."""
     names = list(dict.fromkeys(call.name for call in answer.calls))
     were = "was" if len(names) == 1 else "were"
     reason = f"you have no tools here: {join_words(names)} {were} not called; reply in text"
@@ -70,7 +70,7 @@ def misplaced_call(answer: Answer) -> Refusal | None:
 
 
 def cut_answer(member: RoleSpec, answer: Answer) -> Refusal | None:
-    """An answer that is not whole is none, whatever stands in it; a small model is stopped on purpose."""
+    """Refuse a truncated answer, except of a small model, which is stopped on purpose."""
     if answer.stop != "length" or answer.calls or member.form == "small":
         return None
     end = answer.text.rstrip()[-LAST_WORDS:]
@@ -84,7 +84,7 @@ def empty_message(answer: Answer) -> Refusal | None:
 
 
 class PartRefused(Refusal):
-    """A reply of which some files can be used: `kept` need not come again, `missing` must."""
+    """A reply of which some files can be used: the member must resend `missing`, but not `kept`."""
 
     kept: tuple[FileRef, ...] = ()
     missing: tuple[str, ...] = ()
@@ -96,9 +96,9 @@ LEFT_OUT = re.compile(r"^\W*left out[*:]*\s+(?P<paths>.+)$", re.IGNORECASE | re.
 async def files_sent(
     state: State, text: str, blobs: Blobs, refused: ReplyRefused | None = None, *, parses: bool = False
 ) -> tuple[CodeFile, ...] | Refusal:
-    """The whole files of a reply and of one that was `refused` before it, if each can become part of a version.
+    """The complete files of a reply and of one `refused` before it, if each can become part of a version.
 
-    `parses` says that Python must be Python.
+    With `parses`, Python files must be valid Python.
     """
     before = await sources(state, blobs)
     kept = await texts_of(refused.kept if refused else (), blobs)
@@ -124,7 +124,7 @@ NOT_SENT = "'{0}' was refused and has not come again; send it, or write a line '
 
 
 def only_file(before: Mapping[str, str], kept: Mapping[str, str], missing: Sequence[str]) -> str:
-    """The file that a single block without a name stands for."""
+    """The path of a single code block without a name."""
     if kept or missing:
         return missing[0] if len(missing) == 1 else ""
     return next(iter(before)) if len(before) == 1 else MAIN if MAIN in before or not before else ""
@@ -135,7 +135,7 @@ def is_left_out(path: str, text: str) -> bool:
 
 
 async def part_refused(faults: Sequence[Trouble], files: Sequence[CodeFile], blobs: Blobs) -> PartRefused:
-    """All that is wrong, and what need not come again."""
+    """Build a refusal with all faults, and keep the files that need not be sent again."""
     reasons = list(dict.fromkeys(fault.reason for fault in faults))
     missing = sorted({fault.path for fault in faults if fault.path and path_problem(fault.path) is None})
     named = join_words([file.path for file in files])
@@ -148,7 +148,7 @@ async def part_refused(faults: Sequence[Trouble], files: Sequence[CodeFile], blo
 
 
 def unsound_refusal(file: CodeFile, before: str, *, parses: bool) -> Refusal | None:
-    """Code that a comment or a bare `...` stands for, or no code; a file that was like that before may stay so."""
+    """Refuse a file with a placeholder for code, or with invalid code, unless it was like that before."""
     find = file_fault if parses and file.path.endswith(".py") else elision_of
     fault = find(file.text, file.path)
     if fault is None or (before and find(before, file.path) is not None):
@@ -166,5 +166,5 @@ async def keep_file(file: CodeFile, blobs: Blobs) -> FileRef:
 
 
 async def sources(state: State, blobs: Blobs) -> dict[str, str]:
-    """The newest version's files as text, from the log and never from the disk."""
+    """The newest version's files as text, from blobs and not from the disk."""
     return await texts_of(state.work.files, blobs)

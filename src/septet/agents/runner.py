@@ -1,4 +1,4 @@
-"""All that a run says, kept whole where the log has only its beginning and its end."""
+"""The runner: installs packages, runs the newest version and its checks in the sandbox, and records the evidence."""
 
 import os
 import re
@@ -80,7 +80,7 @@ Stream = Literal["stdout", "stderr"]
 
 
 class OutputCapture:
-    """What came over each stream, of which no more than its limit is kept."""
+    """Captures each output stream up to its limit."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -91,7 +91,7 @@ class OutputCapture:
         kept += piece[: max(0, self.limits.output - len(kept))]
 
     async def with_blobs(self, result: RunResult, blobs: Blobs) -> RunResult:
-        """The result with the addresses of what it does not tell whole."""
+        """Store streams that the result truncates as blobs, and add their addresses."""
         return replace(
             result,
             stdout_blob=await self._blob("stdout", blobs),
@@ -106,7 +106,7 @@ class OutputCapture:
 async def provide(
     state: State, record: Record, run_context: "RunContext", sources: Mapping[str, str]
 ) -> State:
-    """As far as it can go now: where the person has to agree, it ends with the wish."""
+    """Install missing packages, or record that they are wanted if the person must agree first."""
     missing = await open_wish(state, run_context.packages, sources)
     return await install_missing(state, record, run_context, missing)
 
@@ -138,7 +138,7 @@ async def open_wish(state: State, packages: Packages | None, sources: Mapping[st
 
 
 def waits(state: State) -> bool:
-    """Nothing is run before the person has said yes or no."""
+    """Whether runs must wait until the person decides about packages."""
     return state.team.packages == "ask" and bool(state.work.provisions.to_ask)
 
 
@@ -148,7 +148,7 @@ SETUP_REMEDY = (
 BASELINE_SECONDS = 600.0
 MOST_KEPT = 1_000
 MOST_BYTES = 256 << 20
-"""What is kept of the files that one run makes."""
+"""Limits of the files of one run that are stored as blobs."""
 SUITES: frozenset[Purpose] = frozenset(
     {"tests", "tests alone", "tests as found", "tests again", "tests on base", "baseline"}
 )
@@ -156,7 +156,7 @@ PLAIN_WORDS = re.compile(r"[\w ./=:@%+,-]+")
 
 
 class RunContext:
-    """Where the runner works: a workspace, a sandbox, and places to keep and tell what happened."""
+    """What the runner needs: a workspace, a sandbox, blobs and a bus for live output."""
 
     def __init__(
         self,
@@ -169,16 +169,16 @@ class RunContext:
     ) -> None:
         self.packages = packages
         self.scratch = workspace if isinstance(workspace, Scratch) else None
-        """Where the person's folder is not worked in, but a copy of it."""
+        """The copy of the person's folder, if the team works in one."""
         self.mirror = mirror
-        """Whether the workspace is Septet's own image of a folder elsewhere."""
+        """Whether the workspace is Septet's own copy of a folder on another machine."""
         self.workspace = workspace.work if isinstance(workspace, Scratch) else workspace
         self.sandbox = sandbox
         self.blobs = blobs
         self.bus = bus
 
     async def write_newest(self, state: State, *, sweep: bool = False) -> None:
-        """Have the newest version on disk; to `sweep`, without what runs of older ones have left."""
+        """Write the newest version to disk; with `sweep`, remove what runs of older versions left."""
         if self.scratch is not None:
             await show_delta(self.scratch, workspace_delta(state, sweep=sweep), self.blobs)
             return
@@ -187,7 +187,7 @@ class RunContext:
     async def run(
         self, state: State, speaker: str, started: RunStarted, mode: Mode | None = None
     ) -> RunFinished:
-        """One run, told live, its files kept."""
+        """Run one program with live output, and store the files that it creates."""
         if started.purpose in CONTROLS:
             control = started.about if started.about in MUTANTS else HOLLOW
             async with control_folder(state, self.blobs, self.scratch, control) as folder:
@@ -204,7 +204,9 @@ class RunContext:
                     await self.run_reported(job, state.chat, speaker, started), changes=(), others=()
                 )
         else:
-            await in_thread(lambda: make_folder(self.workspace.root))  # the run before may have shut it
+            await in_thread(
+                lambda: make_folder(self.workspace.root)
+            )  # the run before may have removed its permissions
             if started.purpose in ("run", "tests", "check"):  # or have rewritten what it is judged by
                 await self.write_newest(state)
                 await self.remove_traces(state)
@@ -225,7 +227,7 @@ class RunContext:
         )
 
     async def run_reported(self, job: Job, chat: str, speaker: str, started: RunStarted) -> RunResult:
-        """The run, with what became of each test where the project's own runner tells it."""
+        """Run the job, and add the outcome of each test if the project's test runner reports it."""
         result = await self.run_live(job, chat, speaker)
         if job.tests or started.purpose not in SUITES:
             return result
@@ -248,14 +250,14 @@ class RunContext:
             self.workspace.remove_known(path, (digest or self.workspace.digest(path), ""))
 
     async def put_back(self, files: Mapping[str, str]) -> None:
-        """Files that runs have made, as they were."""
+        """Restore files that runs created."""
         for path, digest in files.items():
             if await in_thread(lambda path=path: self.workspace.digest(path)) != digest:
                 content = await self.blobs.get(digest)
                 await in_thread(lambda path=path, content=content: self.workspace.write(path, content))
 
     async def content(self, path: str) -> bytes | None:
-        """What stands there, also where the team's copy leaves out what the person's folder has."""
+        """The content at the path, also of files that only the person's folder has and not the team's copy."""
         content, scratch = await self.workspace.content(path), self.scratch
         if (
             content is None
@@ -266,7 +268,7 @@ class RunContext:
         return content
 
     def mounted(self, job: Job) -> Job:
-        """The job, with a copy of the person's folder in that folder's place."""
+        """The job with the copy mounted at the path of the person's folder."""
         return mount_over_origin(job, self.scratch) if self.scratch else job
 
     async def run_live(self, job: Job, chat: str, speaker: str) -> RunResult:
@@ -282,19 +284,19 @@ class RunContext:
             tasks.start_soon(forward, receive, self.bus, chat, speaker)
             with send:
                 result = await self.sandbox.run(job, listen)
-        assert result is not None, "a task group that ends quietly has done its work"
+        assert result is not None, "a task group that ends without an error has set the result"
         return await capture.with_blobs(result, self.blobs)
 
     async def hidden_paths(self, state: State) -> set[str]:
-        """What nobody reads: git ignores it, or did when the chat began."""
+        """Paths that members may not read: git ignores them, or did when the chat began."""
         if self.scratch is not None:
             return await in_thread(self.scratch.hidden)
         return await hidden_in(self.workspace, first_snapshot(state), self.blobs)
 
     async def keep_changes(self, changes: tuple[FileChange, ...], hidden: set[str]) -> tuple[FileChange, ...]:
-        """Made files outlive their workspace as blobs, as far as there is room for them.
+        """Store created files as blobs, up to the limits.
 
-        What git ignores is not kept where it was there before the run, what looks like a secret never.
+        Not stored: files that git ignores and that existed before the run, and files that look like secrets.
         """
         result: list[FileChange] = []
         count, room = MOST_KEPT, MOST_BYTES
@@ -307,7 +309,7 @@ class RunContext:
         return tuple(result)
 
     async def keep(self, change: FileChange) -> bool:
-        """Whether it is a blob now; one that changed meanwhile is not vouched for."""
+        """Store a file as a blob; False if it has changed since."""
         content = await self.workspace.content(change.path)
         if content is None or is_secret(change.path, content):
             return False
@@ -315,7 +317,7 @@ class RunContext:
 
 
 def runner_agent(member: RoleSpec, run_context: RunContext) -> Agent:
-    """The runner as an agent: what the newest version still lacks is run, then every check is looked at."""
+    """The runner as an agent: makes the runs that the newest version still needs, then evaluates every check."""
 
     async def turn(state: State, record: Record) -> None:
         state = await set_up(state, record, run_context)
@@ -330,9 +332,9 @@ def runner_agent(member: RoleSpec, run_context: RunContext) -> Agent:
 async def run_and_check(
     name: str, state: State, record: Record, run_context: RunContext, *, whole: bool = True
 ) -> State:
-    """Without the `whole`, a long suite is left to the tests that the version may affect."""
+    """Run and check the newest version; unless `whole`, only the affected tests of a long suite run."""
     assert state.work.version is not None, "the floor gives the runner a version to run"
-    await run_context.write_newest(state, sweep=True)  # the newest version must make its own
+    await run_context.write_newest(state, sweep=True)  # the newest version must create its own files
     texts = await sources(state, run_context.blobs)
     state = await provide(state, record, run_context, texts)
     if waits(state):
@@ -407,7 +409,7 @@ async def run_setup(state: State, run_context: RunContext, command: str) -> Inst
 
 
 def made_by_run(state: State) -> dict[str, str]:
-    """What the plan's run has made or changed, by path; the version's own files are written anyway."""
+    """Digests of the files that the plan's run created or changed, without the version's own files."""
     own = {file.path for file in state.work.files}
     runs = [run for run in state.work.runs if run.purpose == "run"]
     changes = [
@@ -417,7 +419,7 @@ def made_by_run(state: State) -> dict[str, str]:
 
 
 def traces_of(state: State) -> dict[str, str]:
-    """What tests and checks have created, by path, and nobody has deleted since; folders and links have no digest."""
+    """Paths that tests and checks created and that still exist, with digests; folders and links have none."""
     found: dict[str, str] = {}
     for run in state.work.runs:
         if run.purpose in ("tests", "check"):
@@ -430,7 +432,7 @@ def traces_of(state: State) -> dict[str, str]:
 
 
 async def take_baseline(name: str, state: State, record: Record, run_context: RunContext) -> State:
-    """The project's own tests on the untouched base, once: what fails there is not the team's to answer for."""
+    """Run the project's tests on the untouched base, once, to know which tests failed before."""
     base, scratch = state.base, run_context.scratch
     if (
         base is None
@@ -446,7 +448,7 @@ async def take_baseline(name: str, state: State, record: Record, run_context: Ru
 
 
 def suite_limits(state: State) -> Limits:
-    """A project's suite may take its time: minutes on the base, then twice what it took there."""
+    """The limits of the project's test suite: minutes on the base, then twice the time that it took there."""
     limits, base = state.team.limits, state.base
     if base is None:
         return limits
@@ -456,7 +458,7 @@ def suite_limits(state: State) -> Limits:
 
 
 def next_run(state: State, controls: Sequence[ControlName], *, whole: bool = True) -> PlannedRun | None:
-    """What to run next: what the plan asks for, then what passed once more without a working program."""
+    """The next run: first what the plan needs, then controls of what passed."""
     due = [one for one in open_runs(state) if whole or one != WHOLE_SUITE or not is_long(state)]
     if planned := due or open_repeats(state):
         return planned[0]
@@ -475,7 +477,7 @@ def next_run(state: State, controls: Sequence[ControlName], *, whole: bool = Tru
 
 
 def open_controls(state: State) -> list[PlannedRun]:
-    """Commands that passed: they may do so whatever the program does."""
+    """Control runs of commands that passed: they might pass without a working program too."""
     items = [one for one in state.plan.items if isinstance(one.check, CommandSucceeds | ExampleHolds)]
     return [
         PlannedRun(purpose="hollow check", about=item.id)
@@ -508,7 +510,7 @@ async def one_run(
 
 
 async def tests_for(state: State, run_context: RunContext, planned: PlannedRun) -> tuple[str, ...]:
-    """What the run is confined to; nothing where it is not."""
+    """The tests that the run is limited to; empty for all."""
     version, scratch = state.work.version, run_context.scratch
     if (planned.purpose, planned.about) != ("tests", AFFECTED) or version is None or scratch is None:
         return chosen_tests(state, planned)
@@ -536,7 +538,7 @@ def check_for(state: State, planned: PlannedRun) -> Check | None:
 
 
 def mode_for(state: State, planned: PlannedRun, texts: Mapping[str, str]) -> Mode | None:
-    """How that run is done. A check that is a command says itself when it has seen enough: it runs to its end."""
+    """The mode of the run. A check that is a command runs to its end."""
     check = check_for(state, planned)
     if isinstance(check, Serves):
         return Server(path=check.path, needed=True, holds=check.prints)
@@ -546,7 +548,7 @@ def mode_for(state: State, planned: PlannedRun, texts: Mapping[str, str]) -> Mod
 
 
 def needs_doubt(state: State) -> bool:
-    """Tests that pass are run once more without the program, unless there is nothing to leave out."""
+    """Whether passing tests must be run again without the program."""
     version = state.work.version
     program = version is not None and any(not is_test(file.path) for file in version.files)
     return (
@@ -592,19 +594,19 @@ def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job
 
 
 def npm_test_script(folder: str) -> str:
-    """What `npm test` calls there."""
+    """The test script of the folder's package.json."""
     return script_of_package(Workspace(Path(folder)).read("package.json"))
 
 
 def control_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
-    """A changed program may never end: it gets little more time than the right one took."""
+    """The job of a control run, with a time limit near the real program's time, since a changed one may never end."""
     job = evidence_job(state, started, workspace)
     took = max((run.result.seconds for run in state.work.runs if run.purpose not in CONTROLS), default=0.0)
     return replace(job, limits=replace(job.limits, seconds=min(job.limits.seconds, 10.0 + 2 * took)))
 
 
 def shell_free_command(command: str) -> tuple[str, ...]:
-    """A plain call of Python needs no shell; everything else is the shell's."""
+    """Split a plain call of Python into words, so that it needs no shell; run anything else by `sh -c`."""
     words = command.split()
     plain = words[:1] in (["python"], ["python3"]) and PLAIN_WORDS.fullmatch(command) is not None
     return tuple(words) if plain else ("sh", "-c", command)
@@ -618,7 +620,7 @@ async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str
 
 
 async def rehearse_version(state: State, version: VersionWritten, run_context: RunContext) -> State:
-    """What the runner would see of a version, folded but not recorded: in a temporary context."""
+    """Run and check a version in a temporary context; the events are folded but not recorded."""
     rehearsal = Rehearsal(state)
     await rehearsal.record(version)
     return await rehearsal.play(runner_agent(RoleSpec(name="runner", role="runner"), run_context))

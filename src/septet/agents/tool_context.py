@@ -1,4 +1,4 @@
-"""What the tools of a call work on: the newest files with the turn's edits, wishes for more, and the sandbox."""
+"""The context of a tool call: the newest files with the turn's edits, the requested changes, and the sandbox."""
 
 import shlex
 from hashlib import sha256
@@ -43,7 +43,7 @@ def next_version(state: State, changes: tuple[FileChange, ...], note: str) -> Ve
 
 
 def with_edits(state: State) -> State:
-    """The state as it would be if what the open turn has changed were versions already."""
+    """The state as if the open turn's changes were already a version."""
     edited = state
     for call in state.floor.turn.calls if state.floor.turn else ():
         result = state.talk.tool_results.get(call.id)
@@ -53,7 +53,7 @@ def with_edits(state: State) -> State:
 
 
 def files_read(state: State, member: str) -> dict[str, str]:
-    """The files that a member knows from its calls, with the sha256 of what it saw or wrote there last."""
+    """The files that a member has read or written in its calls, with the sha256 of the content that it knows."""
     calls: dict[str, ToolCalled] = {}
     known: dict[str, str] = {}
     for said in state.talk.messages:
@@ -65,12 +65,12 @@ def files_read(state: State, member: str) -> dict[str, str]:
             whole = calls[said.id].name == "write"
             known |= {path: digest for path, digest in changed.items() if whole or path in known}
         elif isinstance(said, MemberBriefed) and said.member == member and said.shortens:
-            known = {}  # it was told, and is told no more
+            known = {}  # the answers were removed from the member's messages
     return known
 
 
 class CallContext:
-    """The tool context of one call. What it wishes is not on disk yet."""
+    """The tool context of one call. The changes that it requests are not on disk yet."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class CallContext:
 
     @property
     def has_base(self) -> bool:
-        """Whether versions are told as what differs from the person's folder, of which there is a copy."""
+        """Whether the team works on a copy of the person's folder, and versions are differences from it."""
         return self._run_context.scratch is not None
 
     def write(self, path: str, text: str | None) -> None:
@@ -149,7 +149,7 @@ class CallContext:
         return ran.result
 
     async def check(self) -> ToolResult:
-        """What the runner would see; its runs are in the log as a tool's, and nothing of it is evidence."""
+        """Run all checks as the runner would; the runs are logged as a tool's, and are no evidence."""
         if self._edited.work.version is None:
             return ToolResult(text="there is nothing to check yet", summary="nothing", failed=True)
         seen = with_open_checks(self._edited)
@@ -166,20 +166,20 @@ class CallContext:
         return checked(seen)
 
     async def _provide(self) -> None:
-        """Nobody can be asked in the middle of a call: what is missing is installed only where that is agreed."""
+        """Install missing packages if that is approved already: the person cannot be asked during a call."""
         if self._edited.team.packages == "auto":
             await set_up(self._edited, self._record, self._run_context)
             await provide(self._edited, self._record, self._run_context, self.texts.known)
 
 
 def with_open_checks(state: State) -> State:
-    """Asked again and again, an example that is held back would not be held back for long."""
+    """Leave out held-back examples, which a member could find out by repeated calls."""
     plan = state.plan.current
     return replace(state, plan=replace(state.plan, current=without_held(plan))) if plan else state
 
 
 def checked(state: State) -> ToolResult:
-    """What the checks say, and what the runs that failed have printed."""
+    """The results of the checks, and the output of failed runs."""
     lines = [
         f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}"
         for line in evidence_report(state)
@@ -197,7 +197,7 @@ def checked(state: State) -> ToolResult:
 async def call_context(
     state: State, record: Record, run_context: RunContext, call: ToolCalled, project: Context | None = None
 ) -> CallContext:
-    """What the tools of that call work on; `project` is what actions see, where the way knows more of it."""
+    """Build the context of a call; `project` is the context of actions, if the way has one."""
     known = await sources(with_edits(state), run_context.blobs)
     hidden = await run_context.hidden_paths(state)
     texts = await in_thread(lambda: FolderTexts(known, run_context.workspace, hidden, LOOKED_INTO))

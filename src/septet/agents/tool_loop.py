@@ -1,4 +1,4 @@
-"""A member that works with tools: answers and calls in turn, until it says what it has come to or a bound ends it."""
+"""A member that works with tools: model answers and tool calls in turn, until it gives a result or a bound ends it."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -44,14 +44,14 @@ async def answer_call(
     *,
     interrupted: bool,
 ) -> State:
-    """Use the tool and record what came of it."""
+    """Run the tool and record its answer."""
     context = await call_context(state, record, run_context, call)
     said = await use_tool(call, tools, context, interrupted)
     return await record(await tool_answer(state, said, context, run_context))
 
 
 async def use_tool(call: ToolCalled, tools: Toolbox, context: CallContext, interrupted: bool) -> Outcome:
-    """What the tool says. One that is not repeatable is not used again, whatever became of it."""
+    """Run the tool. After an interruption, one that is not repeatable is not run again."""
     if unknown := unknown_tool(call.name, tools):
         return unknown
     if interrupted and not tools[call.name].repeatable:
@@ -67,16 +67,14 @@ def unknown_tool(name: str, names: Collection[str]) -> Refusal | None:
 async def tool_answer(
     state: State, said: Outcome, context: CallContext, run_context: RunContext
 ) -> ToolAnswered:
-    """What the tool says and wishes, ready to be recorded. Nothing is on disk yet.
+    """The tool's answer and requested changes as an event. Nothing is on disk yet.
 
-    Files become what a `ToolResult` wished, byte by byte. Who says only a text has them formatted, and is told the
-    difference.
+    The files of a `ToolResult` are written byte by byte. Those of a tool that returns a plain text are formatted, and
+    the answer gets the diff.
     """
     call, texts = context.call.id, context.texts
     own = None if isinstance(said, ToolResult) else texts.known.keys() - state.work.person_files
-    edited = (
-        context.wished.keys() & texts.read.keys()
-    )  # what is read below, for the difference, the tool has not seen
+    edited = context.wished.keys() & texts.read.keys()  # before the diff below reads further files
     change = said if isinstance(said, Refusal) else await possible_change(context, own)
     if isinstance(change, Refusal) or isinstance(said, Refusal):
         reason = said if isinstance(said, Refusal) else change
@@ -94,7 +92,7 @@ async def tool_answer(
 
 
 async def possible_change(context: CallContext, own: Collection[str] | None) -> Change | Refusal:
-    """What the call wishes, if it may be; without a base a version takes away only what an earlier one brought."""
+    """The changes that the call requests, if allowed; without a base only files of earlier versions may be deleted."""
     texts = context.texts
     kept = [path for path, text in context.wished.items() if text is None and path not in texts.known]
     if kept and not context.has_base:
@@ -109,7 +107,7 @@ def to_tool_answer(said: str | ToolResult, change: Change) -> ToolAnswered:
 
 
 async def shorten_answer(answer: ToolAnswered, blobs: Blobs) -> ToolAnswered:
-    """The answer with the middle of a long text left out, and the address of the whole."""
+    """Cut the middle of a long answer, and store the full text as a blob."""
     content = answer.text.encode(errors="replace")
     if len(content) <= LONGEST_ANSWER:
         return answer
@@ -118,12 +116,12 @@ async def shorten_answer(answer: ToolAnswered, blobs: Blobs) -> ToolAnswered:
 
 
 def told_whole(context: CallContext, text: str) -> set[str]:
-    """The person's files whose whole text stands in an answer."""
+    """The person's files whose full text is in the answer."""
     return {path for path in context.texts.read if context.texts[path] in text}
 
 
 async def file_refs(context: CallContext, paths: Iterable[str], blobs: Blobs) -> tuple[FileRef, ...]:
-    """The person's files that the call changed or showed, as they were."""
+    """The person's files that the call changed or showed, with their content before the call."""
     read = {path: context.texts.read[path] for path in sorted(paths) if path in context.texts.read}
     return tuple(
         [
@@ -134,13 +132,13 @@ async def file_refs(context: CallContext, paths: Iterable[str], blobs: Blobs) ->
 
 
 SHORT = 400
-"""Characters of an answer of a tool that stay as they are."""
+"""Answers of tools with no more characters are not shortened."""
 ANSWERS_BETWEEN = 10
-"""A new beginning of the thread comes at most every so many answers of the member."""
+"""Minimum number of answers between two shortenings of the member's messages."""
 LEAST_SAVED = 24_000
-"""Characters; less is not worth it."""
+"""Characters that shortening must save at least."""
 CACHED_PRICE = 0.1
-"""Of what a token costs, where it comes from a service's cache."""
+"""Price of a cached token, relative to the full price."""
 SHORTENED = (
     "What tools answered until here is told in a line each from now on. Call again what you need of it."
 )
@@ -174,7 +172,7 @@ def member_messages(state: State, member: str) -> tuple[Message, ...]:
 
 
 def assistant_message(answer: Answer) -> Message:
-    """What the member said; reasoning goes with the calls that it led to."""
+    """The member's answer as a message; reasoning is included if the answer calls tools."""
     replay = answer.replay if answer.calls else ""
     return Message(role="assistant", text=answer.text, calls=answer.calls, replay=replay)
 
@@ -184,14 +182,14 @@ def system_message(text: str) -> Message:
 
 
 def lost_answers(calls: dict[str, ToolCall]) -> list[Message]:
-    """Every call needs an answer before anything else is said, also one that nobody carried out."""
+    """Answers for calls that were not run: providers require one for every call before the next message."""
     lost = [Message(role="tool", text=LOST, call=call) for call in calls]
     calls.clear()
     return lost
 
 
 def shortened_before(state: State, member: str) -> int:
-    """The place in the log before which answers of tools are told in a line."""
+    """The sequence number before which answers of tools are shortened to a line."""
     marks = [
         place
         for place, said in enumerate(state.talk.messages)
@@ -201,7 +199,7 @@ def shortened_before(state: State, member: str) -> int:
 
 
 def short_text(answered: ToolAnswered) -> str:
-    """What is left of an answer: its line for people, or its first words."""
+    """The shortened answer: its summary, or its first words."""
     if len(answered.text) <= SHORT:
         return answered.text
     line = answered.summary or answered.text[: SHORT // 2].split("\n")[0]
@@ -209,10 +207,10 @@ def short_text(answered: ToolAnswered) -> str:
 
 
 def should_shorten(state: State, member: str) -> bool:
-    """Whether less would be told, by so much that a new beginning of the thread pays.
+    """Whether shortening old answers saves more than it costs.
 
-    What a service has in its cache costs a tenth. After a new beginning all that stays is read once for the whole
-    price; then each request is shorter.
+    Cached tokens cost a tenth. After shortening, the remaining messages are read once at the full price; then each
+    request is shorter.
     """
     since = state.talk.messages[shortened_before(state, member) :]
     given = [said.answer for said in since if isinstance(said, ModelAnswered) and said.role == member]
@@ -232,23 +230,23 @@ def text_length(messages: Sequence[Message]) -> int:
 
 
 def untold(messages: Sequence[Message], sections: Sequence[str]) -> list[str]:
-    """The sections that no message has told word for word."""
+    """The sections that no message contains word for word."""
     told = [message.text for message in messages if message.role == "user"]
     return [section for section in sections if not any(section in text for text in told)]
 
 
 MOST_CALLS = 40
-"""Of one turn, besides all budgets."""
+"""Tool calls in one turn, independent of budgets."""
 ENOUGH = f"{MOST_CALLS} calls are all that one turn has: say now what you have come to, without another call."
 Brief = Callable[[State], Awaitable[MemberBriefed]]
-"""What the member is told at the beginning of a turn."""
+"""Builds the member's briefing at the beginning of a turn."""
 Settle = Callable[[State, str], Awaitable[Event | Refusal]]
-"""What the member's last words come to, with what it has changed."""
+"""Turns the member's final reply and its edits into an event."""
 
 
 @dataclass(frozen=True)
 class ToolMember:
-    """A member that works with tools: how it is told of a turn, and what its last words come to."""
+    """A member that works with tools: its model, tools, briefing, and the function that ends its turn."""
 
     spec: RoleSpec
     model: Model
@@ -261,7 +259,7 @@ class ToolMember:
 
 
 def tool_agent(member: ToolMember) -> Agent:
-    """What was said and done before a crash counts; what a refusal asks for is said in the same turn."""
+    """An agent with a tool loop. It continues after a crash where the log ends, and answers refusals in the same turn."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.floor.turn is None or state.floor.turn.closed:
@@ -275,7 +273,7 @@ def tool_agent(member: ToolMember) -> Agent:
 
 
 async def work(member: ToolMember, state: State, record: Record) -> Event | None:
-    """Answers and calls, until the member's words come to something."""
+    """Alternate answers and calls until a reply becomes an event."""
     tools = await member.tools()
     while True:
         said, state = await latest_answer(member, state, record, tools)
@@ -294,7 +292,7 @@ async def work(member: ToolMember, state: State, record: Record) -> Event | None
 
 
 def complaint_about(state: State, event: Event | Refusal) -> str:
-    """What is said in the same turn to words that would not do; nothing once that has not helped."""
+    """The complaint about a refused reply, for the same turn; empty after the last attempt."""
     given_up = complaints(state) >= state.team.refusals
     return event.reason if isinstance(event, Refusal) and not given_up else ""
 
@@ -304,14 +302,14 @@ def calls_made(state: State) -> int:
 
 
 def complaints(state: State) -> int:
-    """How often the member was told in this turn that its words would not do."""
+    """Count the refusals of the member's replies in this turn."""
     return max(0, len(state.floor.turn.briefings) - 1) if state.floor.turn else 0
 
 
 async def latest_answer(
     member: ToolMember, state: State, record: Record, tools: Toolbox
 ) -> tuple[ModelAnswered, State]:
-    """The answer that is to be worked on: the last one, or a new one where all is done that it asked for."""
+    """The answer whose calls are open: the last one, or a new one if all its calls are done."""
     turn = state.floor.turn
     assert turn is not None
     if turn.answers and turn.briefings[-1] < len(turn.answers):
@@ -337,7 +335,7 @@ async def latest_answer(
 
 
 async def end_early(member: ToolMember, state: State) -> Event | None:
-    """What there is of the work, where somebody stops it; nothing where nothing was changed."""
+    """The version with the edits so far, if the turn is stopped; None if nothing was changed."""
     if with_edits(state) is state:
         return None
     event = await member.settle(state, "")
@@ -345,14 +343,14 @@ async def end_early(member: ToolMember, state: State) -> Event | None:
 
 
 def call_ids(turn: Turn, said: ModelAnswered) -> list[str]:
-    """What the log calls the calls of the turn's latest answer."""
+    """The ids in the log of the calls in the turn's latest answer."""
     return [f"{turn.number}.{len(turn.answers)}.{place}" for place in range(1, len(said.answer.calls) + 1)]
 
 
 async def run_tool_calls(
     member: ToolMember, state: State, record: Record, said: ModelAnswered, tools: Toolbox
 ) -> State:
-    """Every call of the answer, in order: intent, deed, result, and the files as they are then."""
+    """Run every call of the answer in order: record the call, run it, record the result and the changed files."""
     assert state.floor.turn is not None
     before = {call.id: call for call in state.floor.turn.calls}
     for number, wish in zip(call_ids(state.floor.turn, said), said.answer.calls, strict=True):

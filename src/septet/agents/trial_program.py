@@ -1,8 +1,8 @@
-"""Tries programs: runs inside the sandbox, with the standard library only and nothing of ours.
+"""Runs candidate programs inside the sandbox; uses only the standard library and imports nothing of Septet.
 
-Reads a task as JSON from standard input and prints what each program did. Each is tried in a process of its own, a
-few at a time; one step has little processor time and one program little time in all, so that a program that never
-ends costs seconds and not the run.
+Reads a task as JSON from standard input and prints the outcomes of each program. Each program runs in its own
+process, a few at a time. CPU time per step and time per program are limited, so that a program that never ends costs
+only seconds.
 """
 
 import ast
@@ -22,17 +22,17 @@ STEP_SECONDS = 0.5
 PROGRAM_SECONDS = 8.0
 MOST_EXPIRED = 3
 MEMORY = 512 << 20
-"""Little enough for four at once: one that wants more must not take the others along."""
+"""Small enough for four processes at once: one that needs more must not affect the others."""
 LONGEST_KEY = 160
 DEEPEST = 20
 
 
 class OutOfTime(BaseException):
-    """One step has used up its processor time."""
+    """A step has used up its CPU time."""
 
 
 def key(value: object, depth: int = 0) -> str:
-    """A value in normal form: equal values have one, whatever their types print. `-9.0` is `-9`."""
+    """A value in normal form: equal values have the same, whatever their types print. `-9.0` is `-9`."""
     kind = type(value).__name__
     if depth > DEEPEST:
         return "…"
@@ -76,7 +76,7 @@ def digest(text: str) -> str:
 
 
 def values_close(one: object, other: object) -> bool:
-    """Equal by value, with the tolerance that decimal fractions need."""
+    """Whether values are equal, with a tolerance for floats."""
     try:
         if bool(one == other):
             return True
@@ -98,7 +98,7 @@ def values_close(one: object, other: object) -> bool:
 
 @contextlib.contextmanager
 def step_limit() -> Generator[None, None, None]:
-    """The alarm goes on ringing: a program may catch it."""
+    """Limit the CPU time of a step. The signal is repeated, because a program may catch it."""
     signal.setitimer(signal.ITIMER_PROF, STEP_SECONDS, 0.05)
     try:
         yield
@@ -132,7 +132,7 @@ class LoadedProgram:
             return f"e:{type(error).__name__}", error
 
     def call(self, call: str) -> str:
-        """The outcome of a call; what it did to its arguments counts where it returns nothing."""
+        """The outcome of a call; if it returns None, its arguments after the call."""
         return self._step(lambda: self._called(call))[0]
 
     def _called(self, call: str) -> object:
@@ -152,7 +152,7 @@ class LoadedProgram:
         return eval(expression, {"math": math, "sys": sys, **self._space})  # noqa: S307  # as above
 
     def check(self, example: dict[str, str]) -> tuple[bool, str]:
-        """Whether an example holds, and what came of its call."""
+        """Whether an example holds, and the outcome of its call."""
         call, raises, holds = example["call"], example.get("raises", ""), example.get("holds", "")
         if raises:
             outcome, error = self._step(lambda: self._value(call))
@@ -169,7 +169,7 @@ class LoadedProgram:
 
 
 class Running:
-    """A program that is being tried in a child process."""
+    """A program that runs in a child process."""
 
     def __init__(self, source: str, calls: list[str], examples: list[dict[str, str]]) -> None:
         self.deadline = time.monotonic() + PROGRAM_SECONDS
@@ -185,7 +185,7 @@ class Running:
         os.close(writer)
 
     def end(self) -> list[list[object]]:
-        """What it had told when it ended, or was ended."""
+        """Wait for the process, kill it if needed, and return what it wrote."""
         os.close(self.reader)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
@@ -218,7 +218,7 @@ def try_in_child(source: str, calls: list[str], examples: list[dict[str, str]], 
 def try_all(
     programs: list[str], calls: list[str], examples: list[dict[str, str]], width: int
 ) -> list[list[list[object]]]:
-    """All programs, `width` at a time."""
+    """Run all programs, `width` at a time."""
     told: dict[int, list[list[object]]] = {}
     waiting = list(enumerate(programs))
     running: dict[int, Running] = {}

@@ -1,4 +1,4 @@
-"""Programs tried side by side in the sandbox: what each makes of examples and of more calls."""
+"""Runs several programs in the sandbox and collects the outcomes of examples and calls for each."""
 
 from collections.abc import Sequence
 from importlib.resources import files
@@ -14,11 +14,11 @@ from septet.team.goal_examples import StatedExample
 
 PROGRAM = "trial_program.py"
 SECONDS_A_PROGRAM = 10.0
-"""More than the program itself allows to each: it is ended from outside only if it fails."""
+"""Longer than the trial program's own limit per program: this limit applies only if that one fails."""
 
 
 class Questions(Value):
-    """What programs are asked: examples that the goal states, votes, and probes."""
+    """The inputs for the programs: examples that the goal states, votes, and probes."""
 
     checks: tuple[StatedExample, ...] = ()
     votes: tuple[StatedExample, ...] = ()
@@ -26,7 +26,7 @@ class Questions(Value):
 
 
 class TrialTask(Value):
-    """What the trial program reads."""
+    """The input of the trial program."""
 
     programs: tuple[str, ...]
     examples: tuple[StatedExample, ...] = ()
@@ -34,13 +34,13 @@ class TrialTask(Value):
 
 
 Told = list[list[str | bool]]
-"""What one program did, in order: `["check", held, got]` and `["call", outcome]`."""
+"""The output for one program, in order: `["check", held, got]` and `["call", outcome]`."""
 
 
 async def try_programs(
     state: State, programs: Sequence[str], questions: Questions, sandbox: Sandbox, folder: str
 ) -> list[Outcomes]:
-    """What each program did. One that could not be tried has met nothing and answered nothing."""
+    """Run each program and return its outcomes; they are empty for one that could not be run."""
     task = TrialTask(
         programs=tuple(programs), examples=(*questions.checks, *questions.votes), calls=questions.calls
     )
@@ -63,7 +63,7 @@ async def try_programs(
 
 
 def outcomes_of(told: Told, questions: Questions) -> Outcomes:
-    """What was not told because the time was up is not met, and no value."""
+    """Convert the output of a program; an item that is missing after a timeout is not met and has no value."""
     checks = [(one[1] is True, str(one[2])) for one in told if one[0] == "check"]
     probes = [str(one[1]) for one in told if one[0] == "call"]
     wanted = len(questions.checks) + len(questions.votes)
