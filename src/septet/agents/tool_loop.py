@@ -259,7 +259,7 @@ class ToolMember:
 
 
 def tool_agent(member: ToolMember) -> Agent:
-    """An agent with a tool loop. It continues after a crash where the log ends, and answers refusals in the same turn."""
+    """An agent with a tool loop. It continues after a crash where the log ends, and retries a refused reply at once."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.floor.turn is None or state.floor.turn.closed:
