@@ -1,4 +1,4 @@
-"""The survey of a base: which files the person's folder holds, as git lists them, and what they are."""
+"""The survey of a base: lists the files of the person's folder as git does, with their kinds and digests."""
 
 import os
 import stat
@@ -21,15 +21,15 @@ from septet.workspace.listing import LEFT_ALONE, LOOKED_INTO, ignored_paths, is_
 from septet.workspace.project import conventions, interpreter, map_text, test_command
 
 MOST_KEPT, LARGEST_KEPT = 16 << 20, 1 << 20
-"""Bytes of all files, and of one, that are kept of a base where git does not keep them."""
+"""Bytes of all files, and of one file, of a base that are stored as blobs because git does not have them."""
 MOST_NAMES = 100
-"""Paths that the event names; the manifest has all."""
+"""Paths that the event lists; the manifest lists all."""
 SUBMODULE = "160000"
 DECODER = msgspec.json.Decoder(Manifest)
 
 
 class Listing(NamedTuple):
-    """The paths of a base before anything is known of their contents; `clean` ones have git's own digest."""
+    """The paths of a base before their contents are read; `clean` ones have git's digest."""
 
     kind: Literal["git", "folder", "empty"]
     clean: dict[str, str]
@@ -40,7 +40,7 @@ class Listing(NamedTuple):
 
 
 async def survey_base(folder: Path, blobs: Blobs) -> BaseSurveyed:
-    """Look through the folder once. The manifest is a blob, the event says what a person wants to know."""
+    """Survey the folder. The manifest is stored as a blob; the event has a summary for people."""
     survey, manifest = await in_thread(lambda: look_through(folder))
     if not manifest.entries:
         return survey
@@ -49,7 +49,7 @@ async def survey_base(folder: Path, blobs: Blobs) -> BaseSurveyed:
 
 
 async def keep_contents(folder: Path, manifest: Manifest, blobs: Blobs) -> None:
-    """What git does not keep of the base, as far as there is room: a lost copy of it can be made anew."""
+    """Store files that git does not have, up to the limits, so that a lost copy of the base can be restored."""
     room = MOST_KEPT
     for entry in manifest.entries:
         if entry.kind == "link" or entry.digest.startswith(GIT) or entry.size > min(LARGEST_KEPT, room):
@@ -61,19 +61,19 @@ async def keep_contents(folder: Path, manifest: Manifest, blobs: Blobs) -> None:
 
 
 async def base_content(folder: Path, entry: BaseEntry, blobs: Blobs) -> bytes | None:
-    """An entry's content as the survey found it, from git or the blobs; None where nobody has it any more."""
+    """An entry's content as the survey found it, from git or a blob; None if neither has it."""
     if not entry.digest.startswith(GIT):
         with suppress(LogDamaged):
             return await blobs.get(entry.digest)
         return None
     content = await in_thread(lambda: blob_content(folder, entry.digest.removeprefix(GIT)))
-    if content is not None and len(content) != entry.size:  # git keeps its lines without carriage returns
+    if content is not None and len(content) != entry.size:  # git stores lines without carriage returns
         content = content.replace(b"\n", b"\r\n")
     return content if content is not None and len(content) == entry.size else None
 
 
 def changed_entries(folder: Path, manifest: Manifest) -> list[BaseEntry]:
-    """Entries that the folder does not have any more, or not as the survey found them."""
+    """Entries that were deleted or changed since the survey."""
     clean = list_base(folder).clean
     return [
         entry
@@ -125,7 +125,7 @@ def look_through(folder: Path) -> tuple[BaseSurveyed, Manifest]:
 
 
 def list_base(folder: Path) -> Listing:
-    """As git lists it; where there is no repository, or git does not understand it, by walking through."""
+    """List the paths by git or, without a repository that git can read, by walking the folder."""
     top = repository_of(folder)
     if top is not None:
         with open_git(folder.resolve(), top) as git:
@@ -183,7 +183,7 @@ def manifest_of(folder: Path, listing: Listing) -> Manifest:
 
 
 def looks_secret(folder: Path, path: str) -> bool:
-    """By its name, or by what stands in it."""
+    """Whether the file is a secret, by its name or its content."""
     if is_secret_name(path):
         return True
     content = Workspace(folder).read(path, LOOKED_INTO)
@@ -191,7 +191,7 @@ def looks_secret(folder: Path, path: str) -> bool:
 
 
 def entries_of(folder: Path, paths: Iterable[str], known: dict[str, str]) -> Iterator[BaseEntry]:
-    """The entries that are there; a path that is no text, and what is neither file nor link, is left out."""
+    """The entries that exist, without paths that are not valid text and anything but files and links."""
     for path in paths:
         if not path.isprintable() and any(0xD800 <= ord(sign) < 0xE000 for sign in path):
             continue
@@ -200,7 +200,7 @@ def entries_of(folder: Path, paths: Iterable[str], known: dict[str, str]) -> Ite
 
 
 def entry_of(folder: Path, path: str, oid: str = "") -> BaseEntry:
-    """One entry as it stands there; with git's digest it is not read."""
+    """The current entry at the path; with git's digest the file is not read."""
     place = os.fspath(folder / path)
     status = os.lstat(place)
     digest = f"{GIT}{oid}" if oid else ""
@@ -227,7 +227,7 @@ def workspace_file_digest(place: str) -> str:
 
 
 def has_digest(digest: str, content: bytes) -> bool:
-    """Whether that is the content that the digest stands for."""
+    """Whether the content has the digest."""
     if digest.startswith(GIT):
         return blob_id(content) == digest.removeprefix(GIT)
     return sha256(content).hexdigest() == digest

@@ -1,4 +1,4 @@
-"""From wished-for texts to changes that do no harm: paths inside, Python that is whole, looks by ruff, a diff."""
+"""Validates and formats requested file changes: paths inside the workspace, complete Python, ruff's layout, a diff."""
 
 import ast
 import shutil
@@ -23,7 +23,7 @@ SETTINGS = ("--isolated", "--stdin-filename")
 
 
 async def format_python(source: str, path: str) -> str:
-    """The source with sorted imports and ruff's layout; as it was where ruff is away or would alter it."""
+    """Sort imports and format by ruff; the source is unchanged if ruff is missing or would change its meaning."""
     return await to_thread.run_sync(format_source, source, path)
 
 
@@ -37,13 +37,13 @@ def format_source(source: str, path: str) -> str:
 
 
 def ruff() -> str | None:
-    """The command, beside this interpreter or on PATH."""
+    """Find the command beside this interpreter or on PATH."""
     beside = Path(sys.executable).with_name("ruff")
     return str(beside) if beside.exists() else shutil.which("ruff")
 
 
 def pipe_through(command: list[str], source: str) -> str:
-    """What the command makes of the source; the source itself where it fails."""
+    """The command's output for the source; the source itself if the command fails."""
     try:
         run = subprocess.run(
             command, input=source.encode(), capture_output=True, timeout=PATIENCE, check=False
@@ -54,7 +54,7 @@ def pipe_through(command: list[str], source: str) -> str:
 
 
 def faithful(before: str, after: str) -> str:
-    """The new text only where its syntax tree is the old one, imports aside."""
+    """The new text if its syntax tree is the same except for imports, else the old text."""
     try:
         return after if split_imports(before) == split_imports(after) else before
     except (SyntaxError, ValueError, RecursionError):
@@ -62,14 +62,14 @@ def faithful(before: str, after: str) -> str:
 
 
 def split_imports(source: str) -> tuple[list[str], list[str]]:
-    """Every imported name, sorted, and everything else in order."""
+    """All imported names, sorted, and all other statements in order."""
     tree = ast.parse(source)
     others = [ast.dump(node) for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
     return sorted(set(import_aliases(tree))), others
 
 
 def import_aliases(tree: ast.AST) -> list[str]:
-    """Every imported name on its own, so that joining and splitting import lines makes no difference."""
+    """Each imported name separately, so that joining and splitting import lines makes no difference."""
     found: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -83,26 +83,26 @@ LARGEST = 1 << 20
 
 Texts = Mapping[str, str]
 Wishes = Mapping[str, str | None]
-"""What files shall hold; None is a file that shall be gone."""
+"""New texts by path; None deletes the file."""
 
 
 class Change(Value):
-    """Changes that may be made, their texts, and how they look as a diff."""
+    """Valid changes with their texts and their diff."""
 
     texts: Mapping[str, str | None]
     diff: str
 
 
 def wishes(before: Context, after: Context) -> Wishes:
-    """What an action did to the project's files."""
+    """The differences that an action made to the project's files."""
     old = {file.rel_path: file.content for file in before.project_code}
     new = {file.rel_path: file.content for file in after.project_code}
     return {path: new.get(path) for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)}
 
 
 async def prepare_change(before: Texts, wished: Wishes, own: Collection[str] | None = ()) -> Change | Refusal:
-    """All of it or nothing: one bad file refuses the whole change. Only new files and `own` ones are formatted; none at
-    all where `own` is None.
+    """Validate all files: one bad file refuses the whole change. New files and `own` ones are formatted; none if `own`
+    is None.
     """
     texts: dict[str, str | None] = {}
     for path, text in wished.items():
@@ -118,7 +118,7 @@ async def prepare_change(before: Texts, wished: Wishes, own: Collection[str] | N
 
 
 def text_trouble(path: str, text: str | None, before: str) -> Refusal | None:
-    """Why a file may not hold that text; what looked like code left out `before` may stay."""
+    """Why the file may not have this text; placeholders that it had `before` may stay."""
     if text is None:
         return None
     try:
@@ -134,7 +134,7 @@ def text_trouble(path: str, text: str | None, before: str) -> Refusal | None:
 
 
 async def file_changes(texts: Wishes, known: Container[str], blobs: Blobs) -> tuple[FileChange, ...]:
-    """The changes with their contents kept, as the log will hold them; `known` files are changed, others new."""
+    """Store the contents as blobs and return the changes for the log; `known` files are changed, others new."""
     changes: list[FileChange] = []
     for path, text in texts.items():
         if text is None:

@@ -1,4 +1,4 @@
-"""A data card: what a file holds, read once in bounded memory and never written. CSV, JSON lines, Parquet, text, gz."""
+"""Data cards: describe a data file (CSV, JSON lines, Parquet, text, gz), read once in bounded memory."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ HEAD = ("column", "type", "smallest", "largest", "different", "empty", "meaning"
 
 
 async def describe(path: str, dictionary: Mapping[str, str]) -> DataDescribed:
-    """The card of one file, joined with what the dictionary says of its columns."""
+    """The card of one file, with the dictionary's descriptions of its columns."""
     return await to_thread.run_sync(card_of, Path(path), dictionary)
 
 
@@ -67,7 +67,7 @@ def card(path: Path, size: int, dictionary: Mapping[str, str]) -> str:
                 return card_text(path, size, kind, reader, connection, dictionary)
         except duckdb.Error as error:
             raise BadUsage(
-                f"the data file {path} is no good {kind} ({first_error_line(error)})",
+                f"the data file {path} is not valid {kind} ({first_error_line(error)})",
                 "check it; text must be UTF-8",
             ) from error
 
@@ -115,7 +115,7 @@ def cell_text(value: object) -> str:
 
 
 def read_dictionary(path: Path | None) -> dict[str, str]:
-    """What columns mean: a line for each, `name: meaning`, also as a table or CSV."""
+    """Parse the meanings of columns: one line each, `name: meaning`, also as a table or CSV."""
     lines = read_text(path).splitlines() if path else []
     found = [match for line in lines if (match := MEANING.match(line))]
     return {match["name"].lower(): match["text"].strip(" \"'") for match in found}

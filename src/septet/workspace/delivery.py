@@ -25,14 +25,14 @@ PATIENCE = 20.0
 
 
 class Merge(Value):
-    """What came of it; nothing where the contents cannot be merged by lines, or there is no git."""
+    """The result of a merge; `content` is None if the contents cannot be merged by lines, or git is missing."""
 
     content: bytes | None
     clean: bool
 
 
 def merge_file(base: bytes, folder: bytes, team: bytes) -> Merge:
-    """The team's change and the folder's, both made to `base`."""
+    """Merge the team's and the folder's changes to `base`."""
     if folder in (base, team):
         return Merge(content=team, clean=True)
     if team == base:
@@ -57,19 +57,19 @@ def merge_file(base: bytes, folder: bytes, team: bytes) -> Merge:
 
 
 def has_marks(content: bytes) -> bool:
-    """Whether somebody still has to decide."""
+    """Whether the content has conflict markers."""
     return all(mark in content for mark in MARKS)
 
 
 MODES = {"file": "100644", "program": "100755", "link": "120000"}
 NOTHING = "0" * 40
-"""What a branch must point to that shall be new."""
+"""The old value that git's update-ref needs to create a new branch."""
 
 Files = Mapping[str, tuple[FileState, bytes]]
 
 
 def commit_to_branch(top: Path, name: str, parent: str, message: str, files: Files) -> str:
-    """The new commit: its parent's files, but for these; a state without a sha256 is a file that goes."""
+    """Commit these files on top of the parent's; a state without a sha256 deletes the file."""
     with temporary_folder("index") as made:
         git = BranchGit(top, made / "index", name)
         if git.run("cat-file", "-e", f"{parent}^{{commit}}").returncode:
@@ -91,7 +91,7 @@ def commit_to_branch(top: Path, name: str, parent: str, message: str, files: Fil
 
 
 class BranchGit:
-    """The person's git in the person's repository, with another index."""
+    """Runs git in the person's repository with a temporary index."""
 
     def __init__(self, top: Path, index: Path, branch: str) -> None:
         self.top = top
@@ -121,9 +121,9 @@ Contents = dict[str, bytes]
 
 
 class PlannedChange(Value):
-    """What a file shall become, and what it was when that was decided.
+    """The planned state of a file, and its state in the base.
 
-    `base_after` is what the base's file becomes, where that is something else.
+    `base_after` is the base's new state, if it differs from `after`.
     """
 
     base: FileState
@@ -132,13 +132,13 @@ class PlannedChange(Value):
 
 
 def plan_handover(folder: Path, wishes: Iterable[PlannedChange], contents: Contents) -> list[DeliveredFile]:
-    """What each file is and shall be. Merged contents, and those that will be replaced, are added to `contents`."""
+    """Plan the delivery of each file. Merged and replaced contents are added to `contents`."""
     found = (plan_delivery(folder, wish, contents) for wish in wishes)
     return [one for one in found if one is not None]
 
 
 def plan_delivery(folder: Path, wish: PlannedChange, contents: Contents) -> DeliveredFile | None:
-    """Nothing for a file that is right already."""
+    """Plan the delivery of one file; None if it needs no change."""
     path, after = wish.after.path, wish.after
     now = file_state(folder, path)
     if same_content(now, after) or same_content(wish.base, after):
@@ -168,12 +168,12 @@ def plan_delivery(folder: Path, wish: PlannedChange, contents: Contents) -> Deli
 
 
 def same_content(one: FileState, other: FileState) -> bool:
-    """The same content, as a file or as a link."""
+    """Whether both have the same content, and both are links or neither is."""
     return one.sha256 == other.sha256 and (one.kind == "link") == (other.kind == "link")
 
 
 def merge_states(base: FileState, now: FileState, after: FileState, contents: Contents) -> FileState | None:
-    """Both sides' changes of a file; None where they disagree, or there is no file on both sides."""
+    """Merge both sides' changes of a file; None if they conflict, or one side has no file."""
     if not (now.sha256 and after.sha256) or "link" in (base.kind, now.kind, after.kind):
         return None
     merge = merge_file(contents.get(base.sha256, b""), contents[now.sha256], contents[after.sha256])
@@ -185,7 +185,7 @@ def merge_states(base: FileState, now: FileState, after: FileState, contents: Co
 
 
 def hand_over(folder: Path, one: DeliveredFile, contents: Contents) -> DeliveredFile:
-    """Write one file, in one move. Who is interrupted does it again; an edit made since the plan is merged or stays."""
+    """Write one file atomically; safe to repeat after an interruption. An edit since the plan is merged or kept."""
     if one.how == "conflict" or same_content(file_state(folder, one.path), one.after):
         return one
     again = plan_delivery(
@@ -201,7 +201,7 @@ def hand_over(folder: Path, one: DeliveredFile, contents: Contents) -> Delivered
 
 
 def diff_of(wishes: Iterable[tuple[FileState, FileState]], contents: Mapping[str, bytes]) -> str:
-    """A unified diff over all files; what is no text is only named."""
+    """A unified diff of all files; binary files are only named."""
     return "".join(file_diff(before, after, contents) for before, after in wishes)
 
 
@@ -220,7 +220,7 @@ def text_for_diff(one: FileState, contents: Mapping[str, bytes]) -> str | None:
 
 
 def check_destination(path: Path) -> None:
-    """Say now why the file could not be written later; nothing is made yet."""
+    """Raise BadUsage if the file could not be written; creates nothing."""
     try:
         if path.is_dir():
             raise BadUsage(f"{path} is a folder", "name a file in it")
@@ -236,7 +236,7 @@ def check_destination(path: Path) -> None:
 
 
 def write_file_atomically(path: Path, content: bytes) -> None:
-    """Replace the file in one move; what is no plain file (a pipe, a device) is written to."""
+    """Replace the file atomically; a pipe or device is written to directly."""
     check_destination(path)
     try:
         if path.exists() and not path.is_file():

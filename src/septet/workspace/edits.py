@@ -1,4 +1,4 @@
-"""Edits of a text by lines or by anchor: exact, counted from 1, and refused rather than guessed."""
+"""Edits of a text by line numbers or by exact text; an edit that does not fit is refused."""
 
 import difflib
 
@@ -7,7 +7,7 @@ from septet.domain.plans import Refusal
 
 
 def insert_lines(text: str, line: int, code: str) -> str | Refusal:
-    """`code` before that line; one past the last line appends."""
+    """Insert `code` before the line; the number after the last line appends."""
     lines = split_lines(text)
     if not 1 <= line <= len(lines) + 1:
         return Refusal(reason=f"line {line} is not in 1 to {len(lines) + 1}")
@@ -15,20 +15,20 @@ def insert_lines(text: str, line: int, code: str) -> str | Refusal:
 
 
 def replace_lines(text: str, start: int, end: int, code: str) -> str | Refusal:
-    """`code` instead of the lines from `start` to `end`, both included."""
+    """Replace the lines from `start` to `end`, both included, by `code`."""
     lines = split_lines(text)
     trouble = outside(start, end, len(lines))
     return trouble or join_lines([*with_newline(lines[: start - 1]), *new_lines(code, text), *lines[end:]])
 
 
 def remove_lines(text: str, start: int, end: int) -> str | Refusal:
-    """The text without the lines from `start` to `end`, both included."""
+    """Remove the lines from `start` to `end`, both included."""
     lines = split_lines(text)
     return outside(start, end, len(lines)) or join_lines([*lines[: start - 1], *lines[end:]])
 
 
 def replace_text(text: str, old: str, new: str) -> str | Refusal:
-    """`new` instead of `old`, which must stand in the text exactly once."""
+    """Replace `old`, which must occur exactly once, by `new`."""
     if not old:
         return Refusal(reason="the text to look for is empty")
     count = text.count(old)
@@ -49,21 +49,21 @@ def outside(start: int, end: int, count: int) -> Refusal | None:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines as editors count them: only a line feed ends one."""
+    """Split lines as editors do: only at line feeds."""
     lines = text.split("\n")
     whole = [line + "\n" for line in lines[:-1]]
     return [*whole, lines[-1]] if lines[-1] else whole
 
 
 def new_lines(code: str, text: str) -> list[str]:
-    """The new lines, with the line ends that the file has."""
+    """The new lines, with the line endings of the file."""
     code = code.replace("\r\n", "\n")
     code = code if not code or code.endswith("\n") else code + "\n"
     return [code.replace("\n", "\r\n") if "\r\n" in text else code]
 
 
 def with_newline(lines: list[str]) -> list[str]:
-    """What something follows must end with a line feed."""
+    """Make sure that the last line ends with a line feed, since other lines follow."""
     return [*lines[:-1], lines[-1] if lines[-1].endswith("\n") else lines[-1] + "\n"] if lines else []
 
 
@@ -72,7 +72,7 @@ def join_lines(lines: list[str]) -> str:
 
 
 def nearest(text: str, old: str) -> str:
-    """The lines that look most like what was looked for."""
+    """The lines that are most similar to the text that was not found."""
     lines = text.splitlines()
     wanted = old.strip("\n").splitlines()
     first = difflib.get_close_matches(wanted[0] if wanted else "", lines, n=1, cutoff=0.6)

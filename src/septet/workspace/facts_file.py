@@ -1,4 +1,4 @@
-"""A project's facts on disk: a Markdown list that people edit too. A line is `- fact (source, date)`."""
+"""The facts file of a project: a Markdown list that people may edit. A line is `- fact (source, date)`."""
 
 import os
 import re
@@ -23,7 +23,7 @@ class Memory:
         )
 
     def lines(self) -> dict[str, str]:
-        """The facts, each with where it comes from."""
+        """Read the facts with their sources."""
         try:
             text = self.path.read_text(encoding="utf-8", errors="replace") if self.path.exists() else ""
         except OSError as error:
@@ -37,11 +37,11 @@ class Memory:
         return tuple(self.lines())
 
     def own_facts(self) -> tuple[str, ...]:
-        """Those that the person said, in a chat or outside of one, or wrote into the file."""
+        """Facts that the person stated in a chat or by a command, or wrote into the file."""
         return tuple(fact for fact, source in self.lines().items() if is_person_fact(source))
 
     def change(self, change: FactsChange, source: str) -> None:
-        """Work the change into the file as it is now, in one move."""
+        """Apply the change to the current file, atomically."""
         origins = {normalised(fact): origin for fact, origin in self.lines().items()}
         for fact in map(normalised, change.add):
             origins[fact] = source if is_person_fact(source) else origins.get(fact, source)
@@ -52,7 +52,7 @@ class Memory:
         self._write(rows)
 
     def ensure_file(self) -> None:
-        """Make the file that an editor is to open."""
+        """Create the file if it does not exist, for an editor to open."""
         if not self.path.exists():
             self._write([])
 

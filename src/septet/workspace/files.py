@@ -1,4 +1,4 @@
-"""Which paths a tool may touch: inside the workspace, on every system, and not the machinery around it."""
+"""Reads and writes files of a workspace: validates paths, follows no links, and replaces files atomically."""
 
 import os
 import re
@@ -30,7 +30,7 @@ MAX_PATH_BYTES = 240
 
 
 def path_problem(path: str, existing: Iterable[str] = ()) -> Refusal | None:
-    """Why a path is refused; nothing for a good one."""
+    """Why a path is refused; None if it is valid."""
     parts = path.split("/")
     if path.startswith(("/", "~")) or any(part in ("", ".", "..") for part in parts):
         return Refusal(reason=f"'{path[:MAX_PATH_BYTES]}' is not a path inside the workspace")
@@ -42,7 +42,7 @@ def path_problem(path: str, existing: Iterable[str] = ()) -> Refusal | None:
 
 
 def path_and_parents(path: str) -> set[str]:
-    """The path and every folder that it leads through."""
+    """The path and all its parent folders."""
     parts = path.split("/")
     return {"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
 
@@ -58,7 +58,7 @@ def part_problem(part: str) -> str:
 
 
 def case_conflict(path: str, existing: Iterable[str]) -> str:
-    """Two paths that only differ in case are one file on many machines."""
+    """Say if the path differs only in case from another one: on many machines they are one file."""
     near = next((one for one in existing if one != path and one.casefold() == path.casefold()), None)
     return f"differs only in case from '{near}'" if near else ""
 
@@ -77,17 +77,17 @@ SYSTEM_FOLDERS = frozenset(
 
 
 class Workspace:
-    """A folder that the team may fill. Made when it is first needed."""
+    """A folder that the team may write to. It is created when first needed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     async def check(self) -> None:
-        """Say now why the folder could not be used later; nothing is made yet."""
+        """Raise BadUsage if the folder could not be used; creates nothing."""
         await in_thread(lambda: check_workspace_folder(self.root))
 
     async def write_layout(self, layout: Layout, blobs: Blobs) -> None:
-        """Put the layout's files there and take away what may go. What the person put there stays as it is."""
+        """Write the layout's files and remove what may be removed. The person's files are not changed."""
         contents = {file.path: await blobs.get(file.sha256) for file in layout.files}
         await in_thread(lambda: self.apply_layout(layout, contents))
 
@@ -98,13 +98,15 @@ class Workspace:
             digests = layout.removable[path]
             self.remove_known(path, [one for one in digests if not one] if path in wanted else digests)
         for path, digest in wanted.items():
-            with self.folder_of(path, make=True):  # a program may have shut it, or put something in its place
+            with self.folder_of(
+                path, make=True
+            ):  # a program may have removed its permissions, or replaced it
                 found = self.digest(path)
             if found != digest and layout.may_replace(path, found):
                 self.write(path, contents[path])
 
     async def content(self, path: str) -> bytes | None:
-        """What stands there now; None where no plain file does."""
+        """The current content; None if the path is not a plain file."""
         return await in_thread(lambda: self.read(path))
 
     def read(self, path: str, most: int = MAX_FILE_BYTES) -> bytes | None:
@@ -120,7 +122,7 @@ class Workspace:
         return "" if content is None else sha256(content).hexdigest()
 
     def remove_known(self, path: str, digests: Collection[str]) -> None:
-        """Remove a file that has one of these contents; of a folder, link or pipe nobody knows one ("")."""
+        """Remove a file with one of these digests; "" matches a folder, link or pipe, which have no digest."""
         with suppress(OSError), self.folder_of(path) as (folder, name):
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
             if stat.S_ISREG(mode):
@@ -132,7 +134,7 @@ class Workspace:
                 os.unlink(name, dir_fd=folder)
 
     def write(self, path: str, content: bytes) -> None:
-        """In one move; a file keeps its mode and owner. Folders and links in the way are put aside."""
+        """Write a file atomically; it keeps its mode and owner. Folders and links at the path are moved aside."""
         with self.folder_of(path, make=True) as (folder, name):
             before = file_stat(folder, name)
             sweep_drafts(folder)
@@ -152,12 +154,12 @@ class Workspace:
                 raise
 
     def create(self, path: str, content: bytes) -> None:
-        """Write a file that nobody has written yet."""
+        """Write a file that must not exist yet."""
         make_folder(self.root)
         self.write(path, content)
 
     def append(self, path: str, content: bytes) -> None:
-        """Add to the end of a plain file and have it on disk."""
+        """Append to a plain file and flush it to disk."""
         make_folder(self.root)
         with self.folder_of(path, make=True) as (folder, name):
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -167,7 +169,7 @@ class Workspace:
                 os.fsync(file.fileno())
 
     def obstacle(self, path: str) -> str:
-        """Why no file can be written there without harm; nothing where one can."""
+        """Why no file can safely be written at the path; empty if one can."""
         *parents, name = relative_parts(path)
         if not self.root.exists():
             return ""
@@ -193,7 +195,7 @@ class Workspace:
 
     @contextmanager
     def folder_of(self, path: str, make: bool = False):
-        """The open folder that holds `path`, reached without a link, and the last part of the name."""
+        """Open the parent folder of `path` without following links; yields it with the last part of the path."""
         *parents, name = relative_parts(path)
         folder = os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW)
         try:
@@ -220,7 +222,7 @@ def file_stat(folder: int, name: str) -> os.stat_result | None:
 
 
 def copy_mode_and_owner(handle: int, before: os.stat_result | None) -> None:
-    """The mode and, where the system allows it, the owner of the file that goes."""
+    """Copy the mode and, if the system allows it, the owner of the file that is replaced."""
     if before is None:
         return
     with suppress(OSError):
@@ -229,7 +231,7 @@ def copy_mode_and_owner(handle: int, before: os.stat_result | None) -> None:
 
 
 def sweep_drafts(folder: int) -> None:
-    """What a kill left. The names cannot be guessed beforehand, and what is no plain file is not ours."""
+    """Remove drafts that a killed process left. Their names are random, and only plain files are ours."""
     for name in os.listdir(folder):
         if DRAFT_NAME.fullmatch(name) and file_stat(folder, name):
             with suppress(OSError):
@@ -237,7 +239,7 @@ def sweep_drafts(folder: int) -> None:
 
 
 def ensure_folder(folder: int, name: str) -> None:
-    """A folder that can be entered and filled, whatever a program has left there."""
+    """Make sure that the name is a folder that its owner can use; anything else is moved aside."""
     with suppress(FileNotFoundError):
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
@@ -254,13 +256,13 @@ def make_accessible(path: str | Path, mode: int, folder: int | None = None) -> N
 
 
 def make_root_accessible(root: Path) -> None:
-    """A program may have shut the folder that it ran in."""
+    """Restore the owner's permissions of the folder, which a program may have removed."""
     with suppress(OSError):
         make_accessible(root, root.stat().st_mode)
 
 
 def put_aside(folder: int, name: str) -> None:
-    """Nothing of that name any more: an empty folder goes, everything else gets another name."""
+    """Free the name: remove an empty folder, rename anything else."""
     with suppress(FileNotFoundError):
         try:
             os.rmdir(name, dir_fd=folder)
@@ -270,7 +272,7 @@ def put_aside(folder: int, name: str) -> None:
 
 
 def remove_empty(folder: int, name: str) -> None:
-    """A folder and the folders in it, as far as nothing else is there. They may be deeper than any path is long."""
+    """Remove a tree of empty folders. It may be deeper than the longest possible path."""
     here = enter_folder(os.dup(folder), name)
     try:
         way, inner = [name], [folders_in(here)]
@@ -303,7 +305,7 @@ def folders_in(folder: int) -> list[str]:
 
 
 def relative_parts(path: str) -> list[str]:
-    """The parts of a relative path that stays inside, or an error."""
+    """The parts of a relative path. Raises BadUsage if it leads outside the workspace."""
     parts = path.split("/")
     if path.startswith("/") or any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise BadUsage(f"'{path}' is not a path inside the workspace", "use a relative path without '..'")
@@ -317,7 +319,7 @@ def make_folder(root: Path) -> None:
 
 
 def refuse_system_folder(folder: Path) -> None:
-    """A real path, refused where giving it away would give the machine or the person's home away."""
+    """Raise BadUsage for the root, a system folder or the person's home, which must not be a workspace."""
     if str(folder) in SYSTEM_FOLDERS or folder == Path.home():
         raise BadUsage(f"{folder} is too wide for a workspace", "name a folder of its own for this work")
 
@@ -341,7 +343,7 @@ def check_workspace_folder(root: Path) -> None:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Disk work off the event loop; the disk's troubles in our words."""
+    """Run disk work in a thread; an OSError becomes StoreFailed."""
     try:
         return await to_thread.run_sync(work)
     except SeptetError:

@@ -1,6 +1,6 @@
-"""Git's answers about a folder, without trusting the repository.
+"""Runs git on a folder without trusting its repository.
 
-A program that ran there may have made the repository: its configuration, which can name commands, is never read.
+A program that ran there may have created the repository, so its configuration, which can name commands, is not read.
 Git gets an empty one, with the index, the objects and the local exclusions of the real one.
 """
 
@@ -142,12 +142,12 @@ def prepare_repository(made: Path, real: GitFolders) -> None:
 
 
 def blob_id(content: bytes) -> str:
-    """What git calls a file of that content."""
+    """Git's object id of a file with this content."""
     return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def blob_content(folder: Path, oid: str) -> bytes | None:
-    """What git keeps by that name, if it still does."""
+    """The content of a git object; None if git does not have it."""
     top = repository_of(folder)
     if top is None:
         return None

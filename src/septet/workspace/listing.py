@@ -1,6 +1,6 @@
-"""What is in a folder, as far as it may be read: not what git ignores, and not what looks like a secret.
+"""Lists the files of a folder that may be read: not those that git ignores, nor those that look like secrets.
 
-Programs ran there: nothing is followed, and neither many files nor deep folders take long.
+Programs ran there, so links are not followed, and the numbers of files and levels are limited.
 """
 
 import os
@@ -20,24 +20,24 @@ LIST = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--dire
 
 
 def ignored_paths(folder: Path) -> set[str]:
-    """Paths in the folder that git ignores; a folder that is ignored as a whole stands for all that is in it."""
+    """Paths in the folder that git ignores; a folder that is ignored as a whole is one path."""
     top = repository_of(folder)
     if top is None:
         return set()
     answers = (git_ignored(folder.resolve(), top, with_index=index) for index in (True, False))
     names = next((names for names in answers if names is not None), None)
     names = guess_ignored(folder) if names is None else names
-    return set() if "./" in names else {name.rstrip("/") for name in names}  # who works there means it
+    return set() if "./" in names else {name.rstrip("/") for name in names}  # the workspace itself is ignored
 
 
 def git_ignored(folder: Path, top: Path, *, with_index: bool) -> list[str] | None:
-    """Git's answer; None where there is no git or it does not get on with that repository."""
+    """Git's output; None if git is missing or cannot read the repository."""
     with open_git(folder, top, with_index=with_index) as git:
         return git(*LIST) if git else None
 
 
 def guess_ignored(folder: Path) -> list[str]:
-    """Without git: whatever a rule of the folder's own .gitignore could mean."""
+    """Without git: all paths that a rule of the folder's .gitignore could match."""
     rules: list[str] = []
     with suppress(OSError):
         text = (folder / ".gitignore").read_text(errors="replace")
@@ -75,7 +75,7 @@ LARGEST_TEXT = 256 << 10
 
 
 class FolderEntry(Value):
-    """Something in a folder. `sha256` is empty for a file whose content was not kept."""
+    """An entry of a folder. `sha256` is empty for a file whose content was not stored."""
 
     path: str
     kind: Literal["file", "link", "folder", "odd"]
@@ -86,7 +86,7 @@ class FolderEntry(Value):
 
 
 class FolderListing(Value):
-    """`whole` is whether all of the folder is in it, apart from what may not be read."""
+    """The entries of a folder. `whole`: none is missing, apart from those that may not be read."""
 
     entries: tuple[FolderEntry, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class Walk:
 
     def _beneath(self, folder: int, prefix: str, depth: int) -> Iterator[FolderEntry]:
         names = sorted(os.listdir(folder))
-        if depth and ".git" in names:  # a repository in the repository has rules of its own
+        if depth and ".git" in names:  # a nested repository has its own rules
             self.ignored |= {prefix + path for path in ignored_paths(self.root / prefix)}
         for name in names:
             if name in LEFT_ALONE or any(0xD800 <= ord(sign) < 0xE000 for sign in name):
@@ -161,7 +161,7 @@ class Walk:
 
 
 def list_folder(root: Path, hidden: Collection[str]) -> FolderListing:
-    """All but what is `hidden`. Secrets are known by their names here; who reads a file looks into it too."""
+    """Walk the folder except `hidden` paths. Secrets are found by name here, by content when a file is read."""
     if not root.is_dir():
         return FolderListing()
     make_root_accessible(root)
@@ -212,14 +212,14 @@ class FolderTexts(Mapping[str, str]):
 
 
 def is_secret(path: str, content: bytes) -> bool:
-    """By the name, or because a key or a token plainly stands in the text."""
+    """Whether the file looks like a secret, by its name or by a key or token in its text."""
     if is_secret_name(path) or b"\0" in content[:LOOKED_INTO]:
         return is_secret_name(path)
     return contains_secret(content[:LOOKED_INTO].decode(errors="replace"))
 
 
 def text_of_content(content: bytes, largest: int = LARGEST_TEXT) -> str | None:
-    """The text that a member can be shown; None for what is none, or too long."""
+    """The content as text; None if it is binary or too long."""
     try:
         text = content.decode() if len(content) <= largest else None
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The Python modules of a project: what each is called, and which of them tests use."""
+"""Finds the Python modules of a project, and which of them its tests import."""
 
 import re
 from collections import defaultdict
@@ -15,11 +15,11 @@ IMPORT = re.compile(
 NAME = re.compile(r"[\w.]+")
 MOST_MODULES = 400
 LARGEST_PROGRAM = 4 << 20
-"""What a control changes of a base, at most."""
+"""Bytes of the base's program that a control changes at most."""
 
 
 def modules_under_test(root: Path, tests: Iterable[str]) -> dict[str, str]:
-    """The program that these tests import, all of it where they import none: they may start it as a command."""
+    """The modules that these tests import; all modules if none, since the tests may start the program as a command."""
     paths = [path for path in files_below(root) if path.endswith(".py") and not belongs_to_tests(path)]
     wanted = {name.partition(".")[0] for text in tests for name in possible_imports(text)}
     named = [path for path in paths if module_name(root, path).partition(".")[0] in wanted]
@@ -37,7 +37,7 @@ def bounded_texts(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, str]]
 
 
 def possible_imports(text: str, package: str = "") -> set[str]:
-    """What a module may load, by the look of its lines: a file that cannot be parsed has imports too."""
+    """Names that a module may import, found by a regular expression, since the file may not parse."""
     names: set[str] = set()
     for origin, members, modules in IMPORT.findall(text):
         home = resolve_relative_import(origin, package)
@@ -47,7 +47,7 @@ def possible_imports(text: str, package: str = "") -> set[str]:
 
 
 def resolve_relative_import(name: str, package: str) -> str:
-    """`.x` in the package `a.b` is `a.b.x`, `..x` is `a.x`."""
+    """Resolve a relative import: `.x` in the package `a.b` is `a.b.x`, `..x` is `a.x`."""
     inner = name.lstrip(".")
     if not (dots := len(name) - len(inner)):
         return name
@@ -56,7 +56,7 @@ def resolve_relative_import(name: str, package: str) -> str:
 
 
 def affected_tests(root: Path, paths: Iterable[str], changed: Sequence[str]) -> tuple[str, ...]:
-    """Test files that are changed, whose imports lead to a changed module, or whose name is that of one."""
+    """Test files that changed, that import a changed module directly or indirectly, or that are named after one."""
     known = sorted({path for path in (*paths, *changed) if path.endswith(".py") and (root / path).is_file()})
     names = {path: module_name(root, path) for path in known}
     users = importers(root, names)
@@ -79,7 +79,7 @@ def affected_tests(root: Path, paths: Iterable[str], changed: Sequence[str]) -> 
 
 
 def importers(root: Path, names: Mapping[str, str]) -> dict[str, set[str]]:
-    """Which modules import a module, or something within it, by its name."""
+    """The importers of each module by its name."""
     modules, users = set(names.values()), defaultdict[str, set[str]](set)
     for path, name in names.items():
         package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
@@ -92,12 +92,12 @@ def importers(root: Path, names: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def mirrored(path: str) -> str:
-    """The name of the module that a test is called after."""
+    """The name of the module that a test file is named after."""
     return Path(path).stem.removeprefix("test_").removesuffix("_test")
 
 
 def module_name(root: Path, path: str) -> str:
-    """As an import names it: from the outermost folder that is a package."""
+    """The import name of a file, from its outermost package."""
     *folders, file = path.split("/")
     names = [] if file == "__init__.py" else [file.removesuffix(".py")]
     while folders and (root / "/".join(folders) / "__init__.py").exists():

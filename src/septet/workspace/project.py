@@ -1,4 +1,4 @@
-"""What a project tells about itself: a map of its files, its conventions, its interpreter, its test command."""
+"""Surveys a project: a map of its files, its conventions, interpreter, dependencies and test command."""
 
 import json
 import re
@@ -16,12 +16,12 @@ from septet.workspace.listing import is_secret, text_of_content
 
 LONGEST_MAP = 4_000
 MOST_LINES = 24
-"""Entries of one folder that the map names."""
+"""Entries per folder in the map."""
 MOST_LANGUAGES = 6
 LONGEST_CONVENTIONS = 6_000
 CONVENTIONS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", "CONTRIBUTING.rst", "CONTRIBUTING.txt")
 SETTINGS = 256 << 10
-"""Bytes of a project's own settings that are read."""
+"""Largest settings file that is read, in bytes."""
 LONGEST_LOCK = 4 << 20
 LANGUAGE_NAMES = {
     "py": "Python",
@@ -59,7 +59,7 @@ LANGUAGE_NAMES = {
 
 
 def map_text(entries: Sequence[BaseEntry]) -> str:
-    """Two levels of folders with sizes, the largest first, in a few kB."""
+    """A map with two levels of folders and their sizes, the largest first."""
     if not entries:
         return ""
     head = f"{pluralize(len(entries), 'file')}, {size_text(sum(one.size for one in entries))}"
@@ -113,7 +113,7 @@ def language(path: str) -> str:
 
 
 def conventions(folder: Path, entries: Iterable[BaseEntry]) -> str:
-    """What the project asks of whoever works on it; the same text under two names is told once."""
+    """The texts of the project's files for contributors; identical texts appear once."""
     there = {entry.path for entry in entries}
     texts: dict[str, str] = {}
     for name in CONVENTIONS:
@@ -127,7 +127,7 @@ def conventions(folder: Path, entries: Iterable[BaseEntry]) -> str:
 
 
 def project_text(folder: Path, path: str, longest: int = SETTINGS) -> str:
-    """A file's text; nothing for one that is none, is too long or looks like a secret."""
+    """A file's text; empty if it is binary, too long or looks like a secret."""
     with suppress(OSError):
         place = folder / path
         if place.is_symlink() and not place.resolve().is_relative_to(folder.resolve()):
@@ -139,13 +139,13 @@ def project_text(folder: Path, path: str, longest: int = SETTINGS) -> str:
 
 
 def interpreter(folder: Path) -> str:
-    """The Python of the project's own environment, inside the folder."""
+    """The path of the Python interpreter in the project's own environment."""
     python = folder / ".venv" / "bin" / "python"
     return ".venv/bin/python" if (folder / ".venv" / "pyvenv.cfg").is_file() and python.exists() else ""
 
 
 TEST_GROUPS = ("test", "tests", "testing", "dev")
-"""Optional dependencies by these names are what a project's tests need."""
+"""Names of optional dependencies that a project's tests need."""
 REQUIREMENT_FILES = (
     "requirements.txt",
     "requirements-test.txt",
@@ -226,7 +226,7 @@ def plain_requirements(found: Iterable[object]) -> tuple[str, ...]:
 
 
 class TestCommand(NamedTuple):
-    """How the project's tests are run, and what says so."""
+    """The project's test command, and the file that it was derived from."""
 
     __test__ = False
 
@@ -235,7 +235,7 @@ class TestCommand(NamedTuple):
 
 
 def test_command(folder: Path, entries: Sequence[BaseEntry]) -> TestCommand:
-    """The first sign of a suite that is known, the plainest first."""
+    """Find the test command by the first sign of a known suite."""
     paths = {entry.path for entry in entries}
     for find in (pytest_command, node_command, compiled_command, make_command):
         if (found := find(folder, paths)).command:

@@ -28,16 +28,16 @@ from septet.workspace.listing import LEFT_ALONE, LIST, FolderEntry
 from septet.workspace.snapshots import put_entry
 
 FICLONE = 0x40049409
-"""Linux's request to share the blocks of a file until one of the two is written."""
+"""Linux's ioctl for a copy-on-write clone of a file."""
 NOT_HERE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM}
 READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WRITING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 SMALL = 1 << 18
-"""Bytes that are read and written faster than the kernel is asked to copy them."""
+"""Files up to this size are copied faster by read and write than by the kernel."""
 
 
 def copy_files(source: Path, target: Path, paths: Iterable[str]) -> None:
-    """Into a folder that has none of them yet; what vanishes meanwhile, or is no file or link, is left out."""
+    """Copy files into an empty folder; skip what vanishes meanwhile, or is neither file nor link."""
     before, after = os.fspath(source), os.fspath(target)
     made: set[str] = set()
     for path in paths:
@@ -81,7 +81,7 @@ def copy_new(source: str, target: str) -> None:
 
 
 def copy_content(source: int, target: int, size: int) -> None:
-    """A small file by itself; of a big one shared blocks, else a copy within the kernel, else through this process."""
+    """Copy a small file by read and write; a big one by a clone, else within the kernel, else by this process."""
     if size <= SMALL:
         while piece := os.read(source, SMALL):
             os.write(target, piece)
@@ -116,7 +116,7 @@ def copy_through(source: int, target: int) -> None:
 ENVIRONMENTS = (".venv", "venv", "node_modules")
 """Made by a setup command, the person's or Septet's."""
 SHARED = (".git", *ENVIRONMENTS)
-"""Not copied: programs see the person's own, and cannot write there."""
+"""Not copied: programs see the person's own folders, read-only."""
 CACHES = LEFT_ALONE - set(SHARED)
 MOST_IGNORED = 2_000
 LARGEST_IGNORED = 64 << 20
@@ -126,12 +126,12 @@ Stamp = tuple[int, int, int, int]
 
 
 class Scratch:
-    """One chat's copies of `origin`, the person's folder. All of it is disk work, to be done in a thread."""
+    """One chat's copies of `origin`, the person's folder. All methods do disk work and must run in a thread."""
 
     def __init__(self, home: Path, origin: Path, manifest: Manifest, name: str = "") -> None:
         self.home = home
         self.name = name
-        """What the manifest is known by: a base that was copied by another one is copied again."""
+        """Identifies the manifest: a base that was copied by another manifest is copied again."""
         self.origin = origin
         self.manifest = manifest
         self.base = Workspace(home / "base")
@@ -140,7 +140,7 @@ class Scratch:
         self.stamps: dict[str, Stamp | None] = {}
         """What the files of the work that are the base's looked like when they were copied."""
         self.shared: tuple[str, ...] = ()
-        """Paths of the person's folder that programs see in their place, read-only."""
+        """Paths of the person's folder that are mounted read-only."""
 
     def copy_base(self, otherwise: Mapping[str, bytes | None] | None = None) -> None:
         """Have the base, unless a copy of it is there and whole.
@@ -173,12 +173,12 @@ class Scratch:
             put_state(self.base, one, content)
 
     def _outdate(self, path: str) -> None:
-        """The file of the work is the base's no longer."""
+        """Note that the file in `work` is no longer the base's."""
         if path in self.stamps:
             self.stamps[path] = None
 
     def has_base(self) -> bool:
-        """Whether the copy of the base is whole."""
+        """Whether the copy of the base is complete."""
         done = self.home / "complete"
         return done.is_file() and done.read_text() == self.name
 
@@ -186,7 +186,7 @@ class Scratch:
         return self.has_base() and self.work.root.is_dir()
 
     def discard(self) -> None:
-        """Nobody needs the copies for now: folder and log have everything."""
+        """Delete the copies; they can be rebuilt from the folder and the log."""
         (self.home / "complete").unlink(missing_ok=True)
         remove_tree(self.home)
 
@@ -276,7 +276,7 @@ class Scratch:
         )
 
     def show(self, delta: WorkspaceDelta, contents: Mapping[str, bytes]) -> None:
-        """The base with the delta over it; what programs did to other files of the base is put right."""
+        """Write the delta over the base, and restore other files of the base that programs changed."""
         make_folder(self.work.root)
         self.reset(delta.paths)
         for path in (*(one for one in delta.leftovers if self.base.digest(one) == ""), *delta.deleted):
@@ -288,7 +288,7 @@ class Scratch:
                 self._keep_mode(file.path)
 
     def reset(self, changed: Iterable[str]) -> None:
-        """Every file of the base as it was, but for those that the version has changed."""
+        """Restore every file of the base that the version does not change."""
         beside, known = set(changed), set(files_below(self.base.root))
         for path in self.stamps.keys() - known - beside:
             self.remove(path)
@@ -298,7 +298,7 @@ class Scratch:
                 self.copy_to_work(path)
 
     def _keep_mode(self, path: str) -> None:
-        """A file that was executable stays so."""
+        """Write a file; one that was executable stays executable."""
         self.stamps.pop(path, None)
         with suppress(OSError):
             mode = (self.base.root / path).stat().st_mode & 0o777
@@ -313,7 +313,7 @@ class Scratch:
                 os.unlink(name, dir_fd=folder)
 
     def take_over(self, one: FileState) -> None:
-        """What stands in the person's folder becomes the base's, if it is still that."""
+        """Copy a file from the person's folder into the base, if it still has the expected state."""
         place = self.base.root / one.path
         if file_state(self.origin, one.path) != one:
             return
@@ -325,7 +325,7 @@ class Scratch:
             place.unlink(missing_ok=True)
 
     def edits(self) -> dict[str, FileState]:
-        """What the person has changed in the folder since the base: files, modes, links; not what git ignores."""
+        """The person's changes to the folder since the base: files, modes, links; not what git ignores."""
         listing = list_base(self.origin)
         tracked, known = set(listing.clean), set(files_below(self.base.root))
         changed = {
@@ -337,7 +337,7 @@ class Scratch:
         return {path: one for path, one in changed.items() if one != file_state(self.base.root, path)}
 
     def hidden(self) -> set[str]:
-        """What nobody is shown: git ignores it, now or when the chat began, or it looks like a secret."""
+        """Hidden paths: git ignores them, now or when the chat began, or they look like secrets."""
         known = {*self.manifest.unlisted, *self.manifest.masked}
         top = repository_of(self.origin)
         if top is None or top != self.origin.resolve():
@@ -348,7 +348,7 @@ class Scratch:
 
 
 def content_of(root: Path, one: FileState) -> bytes | None:
-    """The content that the state tells of, if it still stands there."""
+    """The content that the state describes, if the file still has it."""
     if not one.sha256:
         return None
     with suppress(OSError):
@@ -359,7 +359,7 @@ def content_of(root: Path, one: FileState) -> bytes | None:
 
 
 def put_state(workspace: Workspace, one: FileState, content: bytes) -> None:
-    """Make a path what the state says, in one move; a file keeps its other mode bits."""
+    """Bring a path into the given state, atomically; a file keeps its other mode bits."""
     if not one.sha256:
         with suppress(OSError), workspace.folder_of(one.path) as (folder, name):
             os.unlink(name, dir_fd=folder)
@@ -395,7 +395,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def clear_way(root: Path, path: str) -> None:
-    """Nothing but folders on the way, and no folder at its end: programs may have put something else there."""
+    """Clear the path: all parents are folders, and no folder is at its end, whatever programs have put there."""
     place = root
     for part in path.split("/")[:-1]:
         place = place / part
@@ -408,7 +408,7 @@ def clear_way(root: Path, path: str) -> None:
 
 
 def files_below(root: Path, prefix: str = "") -> Iterator[str]:
-    """Every file and link, by its path from the root; no link is followed."""
+    """All files and links as paths relative to the root; links are not followed."""
     with os.scandir(root / prefix if prefix else root) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
@@ -427,7 +427,7 @@ def stamp_of(place: Path) -> Stamp | None:
 
 
 def quick_look(place: Path) -> tuple[int, int, int] | None:
-    """What tells without reading that two files may differ."""
+    """A file's stat values, which show without reading whether it may have changed."""
     with suppress(OSError):
         status = place.lstat()
         return status.st_size, status.st_mtime_ns, status.st_mode & 0o170100
@@ -435,7 +435,7 @@ def quick_look(place: Path) -> tuple[int, int, int] | None:
 
 
 def file_state(root: Path, path: str) -> FileState:
-    """What stands there; a big file is known by its size and time."""
+    """The state at the path; a big file is identified by size and time."""
     place = root / path
     with suppress(OSError):
         if place.is_symlink():

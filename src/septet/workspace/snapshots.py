@@ -1,7 +1,7 @@
-"""The workspace as a list of blobs, and back again byte by byte: files, links and empty folders.
+"""Takes and restores snapshots of a workspace: files, links and empty folders, with contents as blobs.
 
-Caches, environments, the repository, what git ignores and what looks like a secret are left alone both ways. What is
-no file, link or folder is not kept.
+Caches, environments, the repository, what git ignores and what looks like a secret are neither stored nor restored,
+nor is anything but files, links and folders.
 """
 
 import os
@@ -29,7 +29,7 @@ from septet.workspace.files import (
 from septet.workspace.listing import FolderEntry, ignored_paths, is_secret, list_folder
 
 MOST_BYTES = 1 << 30
-"""What the contents of a snapshot may have in all; files that do not fit are listed, and left as they are."""
+"""Total bytes of a snapshot's contents; further files are listed, and not changed by a restore."""
 MOST_NAMES = 100
 TOLD_NAMES = 3
 
@@ -49,7 +49,7 @@ class Snapshot(Value):
         return not path_and_parents(path).isdisjoint((*self.ignored, *self.secrets))
 
     def files(self) -> dict[str, FolderEntry]:
-        """Those that can be brought back."""
+        """The entries that can be restored."""
         return {entry.path: entry for entry in self.entries if entry.kind == "file" and entry.sha256}
 
 
@@ -57,7 +57,7 @@ DECODER = msgspec.json.Decoder(Snapshot)
 
 
 async def snapshot_of(workspace: Workspace, hidden: Collection[str], blobs: Blobs) -> Snapshot:
-    """Every entry that is not `hidden` and no secret, the contents kept as blobs."""
+    """List all entries that are neither `hidden` nor secrets, and store their contents as blobs."""
     found = await in_thread(lambda: list_folder(workspace.root, hidden))
     room = MOST_BYTES
     entries: list[FolderEntry] = []
@@ -98,7 +98,7 @@ async def take_snapshot(
 
 
 async def hidden_in(workspace: Workspace, first: SnapshotTaken | None, blobs: Blobs) -> set[str]:
-    """What git ignores, and did at the first snapshot: whoever changes its rules does not open a file by that."""
+    """What git ignores now or did at the first snapshot: a program cannot reveal a file by changing the rules."""
     before = (await recall(first.manifest, blobs)).ignored if first else ()
     return await in_thread(lambda: ignored_paths(workspace.root)) | set(before)
 
@@ -111,7 +111,7 @@ async def recall(address: str, blobs: Blobs) -> Snapshot:
 
 
 async def restore_snapshot(workspace: Workspace, snapshot: Snapshot, now: Snapshot, blobs: Blobs) -> None:
-    """Make the workspace what it was. Nothing goes that `now`, which was just taken, could not bring back."""
+    """Restore the workspace. Only what `now`, the snapshot just taken, could bring back is removed."""
     contents = {entry.sha256: await blobs.get(entry.sha256) for entry in snapshot.entries if entry.sha256}
 
     def work() -> None:
@@ -175,7 +175,7 @@ def put_file(workspace: Workspace, entry: FolderEntry, content: bytes) -> None:
 
 
 def read_words(event: SnapshotTaken) -> str:
-    """What is read of the folder, and what is not."""
+    """Describe what the snapshot contains, and what it leaves out."""
     left = [f"{event.ignored} ignored" if event.ignored else "", secret_words(event.secrets)]
     out = ", ".join(filter(None, left))
     return f"reads {pluralize(event.files, 'file')} of {event.folder}" + (

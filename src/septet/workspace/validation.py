@@ -1,6 +1,6 @@
-"""Is a Python file whole? It must compile, and nothing in it may stand for code that was left out.
+"""Checks that a Python file is complete: it must compile and have no placeholder for omitted code.
 
-Decided by the syntax tree and the comments: a string that says "TODO" or "Loading..." is nobody's business.
+Looks at the syntax tree and the comments: strings like "TODO" or "Loading..." do not matter.
 """
 
 import ast
@@ -36,14 +36,14 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class FileFault(Value):
-    """What is wrong with a file, and in which line."""
+    """A fault of a file and its line."""
 
     line: int
     text: str
 
 
 def file_fault(source: str, path: str = "main.py") -> FileFault | None:
-    """The first thing that makes the file unusable; nothing for a whole one."""
+    """The first fault that makes the file unusable; None if it is complete."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(source, path)
@@ -56,7 +56,7 @@ def file_fault(source: str, path: str = "main.py") -> FileFault | None:
 
 
 def elision_of(source: str, path: str = "main.py") -> FileFault | None:
-    """The first place that stands for code which was left out, in a file that may be broken otherwise."""
+    """The first placeholder for omitted code, also in a file that does not compile."""
     if path.endswith(".py"):
         faults = [*elided_comments(source), *elided_bodies(parse_or_fault(source))]
     else:
@@ -77,7 +77,7 @@ def fault_text(path: str, fault: FileFault) -> str:
 
 
 def elided_comments(source: str) -> Iterator[FileFault]:
-    """Comments that stand for code: `# ... rest of the code`; as far as a broken file can be read."""
+    """Placeholder comments like `# ... rest of the code`, also in a file that does not compile."""
     with suppress(tokenize.TokenError, SyntaxError):
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.COMMENT and stands_for_code(token.string.lstrip("#")):
@@ -85,7 +85,7 @@ def elided_comments(source: str) -> Iterator[FileFault]:
 
 
 def elided_lines(source: str) -> Iterator[FileFault]:
-    """Lines of other languages that are nothing but such a comment."""
+    """Lines in other languages that are only a placeholder comment."""
     for number, line in enumerate(source.splitlines(), start=1):
         found = COMMENT_LINE.match(line)
         if found and stands_for_code(found["words"]):
@@ -98,7 +98,7 @@ def stands_for_code(comment: str) -> bool:
 
 
 def elided_bodies(tree: ast.AST) -> Iterator[FileFault]:
-    """Bodies and statements that are a bare `...`, outside protocols, stubs and overloads."""
+    """Bodies and statements that are only `...`, outside protocols, stubs and overloads."""
     waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
     while waiting:
         node, permitted = waiting.pop()
@@ -122,7 +122,7 @@ def is_abstract(node: ast.ClassDef) -> bool:
 
 
 def is_exception(node: ast.ClassDef) -> bool:
-    """`class Refused(Exception): ...` is whole."""
+    """Whether `...` is a valid body, as in `class Refused(Exception): ...`."""
     named = any(last_name(base).endswith(("Error", "Exception", "Warning")) for base in node.bases)
     return named and all(is_ellipsis(part) or is_text_node(part) for part in node.body)
 

@@ -122,5 +122,5 @@ def test_bad_data_is_refused_before_anything_starts(septet: Septet, tmp_path: Pa
     (tmp_path / "bad.parquet").write_text("no parquet")
     bad = septet("run", "x", "--data", "bad.parquet", "-m", "scripted:x")
     assert bad.returncode == 2
-    assert "is no good Parquet" in bad.stderr
+    assert "is not valid Parquet" in bad.stderr
     assert "there is no chat" in septet("resume").stderr
