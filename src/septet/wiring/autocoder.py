@@ -1,4 +1,4 @@
-"""`autocoder(dict)`: a handle at once, the loop in the background, its log as loud as wanted."""
+"""`autocoder(dict)`: returns a handle at once, runs in the background, and logs to stderr as configured."""
 
 import os
 import sys
@@ -50,7 +50,7 @@ def autocoder(project: Mapping[str, object]) -> Handle:
 
 
 def check_project(project: Mapping[str, object]) -> Project:
-    """The dict as a value; what is wrong with it is said before anything starts, without its secrets."""
+    """Parse the dict. Raises BadUsage before anything starts, without showing secrets."""
     try:
         wanted = msgspec.convert(dict(project), Project)
     except msgspec.ValidationError as error:
@@ -65,7 +65,7 @@ def check_project(project: Mapping[str, object]) -> Project:
 
 
 def whole_name(model: str) -> str:
-    """A name without a provider, such as `gpt-3.5-turbo`, is a model of OpenAI's."""
+    """Add the provider: a name without one, such as `gpt-3.5-turbo`, is a model of OpenAI."""
     return f"openai/{model}" if model and "/" not in model and ":" not in model else model
 
 
@@ -86,7 +86,7 @@ async def build(project: Project, handle: Handle) -> Result:
 
 
 def variables_of_project(project: Project) -> Mapping[str, str]:
-    """The environment, with the key where the model's provider looks for it; it is kept nowhere else."""
+    """The environment with the key in the provider's variable; it is stored nowhere else."""
     provider = find_provider(project.model)[0] if project.model else openai.PROVIDER
     variable = provider.key_variable or openai.PROVIDER.key_variable
     return {**os.environ, **({variable: project.api_key} if variable and project.api_key else {})}
@@ -109,7 +109,7 @@ def team_for(project: Project) -> TeamSpec:
 
 
 def teller(level: str) -> Callable[[Recorded], None]:
-    """What is said on stderr: nothing, a line for each thing that happens, or all of it."""
+    """Log to stderr: nothing, a line per event, or everything."""
 
     def tell(recorded: Recorded) -> None:
         who, text = speaker_and_text(recorded)
@@ -121,7 +121,7 @@ def teller(level: str) -> Callable[[Recorded], None]:
 
 
 def brief(event: Event, text: str) -> str:
-    """One line of what was told; of a change, the files and not the diff."""
+    """Shorten a text to one line; of a change, the files and not the diff."""
     if isinstance(event, ToolAnswered) and event.changes:
         text = f"changed {', '.join(change.path for change in event.changes)}"
     return clip(next(iter(text.strip().splitlines()), ""), LONGEST_LINE)

@@ -1,4 +1,4 @@
-"""Many machines: sessions whose members are elsewhere, and members that serve them."""
+"""Sessions of a cluster: conductors whose members run on other machines, and members that serve them."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -57,7 +57,7 @@ async def open_cluster(
         open_shared(endpoint, wait) as (session, client),
         announce_presence(client, "conductor", name) as beacon,
     ):
-        await retry_forever(client.flush)  # what the server refuses is told before it answers
+        await retry_forever(client.flush)  # the server reports refusals before it answers
         check_conductor(client)
         conductor = ClusterConductor(
             client=client,
@@ -78,7 +78,7 @@ async def open_cluster(
 
 
 class Membership(Value):
-    """What one who joins brings along. `model` is what it thinks with where a team leaves that to it."""
+    """What a joining machine offers. `model` is used by members whose team leaves the choice to the machine."""
 
     endpoint: NatsEndpoint
     roles: tuple[str, ...]
@@ -100,7 +100,7 @@ async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
         async with anyio.create_task_group() as tasks:
             for role in joining.roles:
                 await tasks.start(member.serve, role)
-            await retry_forever(client.flush)  # what the server refuses is told before it answers
+            await retry_forever(client.flush)  # the server reports refusals before it answers
             check_rights(client, joining)
             async with announce_presence(client, "member", joining.name, joining.roles):
                 ready()
@@ -117,7 +117,7 @@ def check_rights(client: Connection, joining: Membership) -> None:
 
 
 async def own_model(models: Models, name: str) -> tuple[str, ...]:
-    """What a member thinks with where it may choose; nothing where there is nothing."""
+    """The model of a member that may choose; empty if there is none."""
     try:
         return (absolute_model_name(name or (await models.choose()).name),)
     except NoModel:
@@ -127,7 +127,7 @@ async def own_model(models: Models, name: str) -> tuple[str, ...]:
 def cast_members(
     session: Session, sandbox: Sandbox, roles: Sequence[str], own: tuple[str, ...] = ()
 ) -> CastMembers:
-    """The same agents as at home, on this machine's own workspace."""
+    """The same agents as on one machine, with this machine's own workspace."""
 
     def in_own_folder(state: State) -> State:
         return replace(state, workspace=str(session.home.workspaces / state.chat))

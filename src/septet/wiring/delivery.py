@@ -1,4 +1,4 @@
-"""A chat's work comes into the person's folder, and goes out of it again, as events say that it did."""
+"""Delivers a chat's work to the person's folder or a branch, and undoes deliveries; each step is an event."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
@@ -37,7 +37,7 @@ from septet.workspace.scratch import Scratch, file_state
 
 
 class Delivery:
-    """What one chat has to deliver, and how."""
+    """The delivery of one chat's work."""
 
     def __init__(
         self, state: State, scratch: Scratch, blobs: Blobs, sandbox: Callable[[], Awaitable[Sandbox]]
@@ -49,14 +49,14 @@ class Delivery:
         self.folder = scratch.origin
         self.contents: Contents = {}
         self.examined: dict[str, tuple[str, ...]] = {}
-        """What does not hold of trees that were examined for this delivery."""
+        """The problems of trees that were checked for this delivery."""
 
     @property
     def patch_name(self) -> str:
         return f"septet-{self.state.chat}.patch"
 
     async def wishes(self) -> list[PlannedChange]:
-        """The version's files that differ from the base, and those that runs created and somebody wants."""
+        """The version's files that differ from the base, and the wanted files that runs created."""
         version = self.state.work.version
         made = await self._made()
         refs = {**made, **{file.path: file.sha256 for file in (version.files if version else ())}}
@@ -81,7 +81,7 @@ class Delivery:
         return state
 
     async def _made(self) -> dict[str, str]:
-        """Files that runs created: all of them, or where the way of working says so, those that a check names."""
+        """Files that runs created: all of them or, if the way of working says so, those that a check names."""
         state = self.state
         hidden = await in_thread(self.scratch.hidden)
         checks = [item.check for item in (state.plan.items)]
@@ -97,7 +97,7 @@ class Delivery:
         }
 
     async def diff(self, only: Collection[str] = ()) -> str:
-        """What delivering would change, in all files or `only` these; after it, what was delivered."""
+        """A diff of what a delivery would change, in all files or `only` these; afterwards, of what it changed."""
         if wishes := await self.wishes():
             check_paths(only, wishes)
             chosen = [wish for wish in wishes if not only or wish.after.path in only]
@@ -108,7 +108,7 @@ class Delivery:
         return diff_of([pair for pair in changes.values() if pair[0] != pair[1]], self.contents)
 
     async def file_diffs(self) -> dict[str, str]:
-        """What delivering would change, by file."""
+        """The changes that a delivery would make, by file."""
         wishes = await self.wishes()
         return {wish.after.path: diff_of([(wish.base, wish.after)], self.contents) for wish in wishes}
 
@@ -118,7 +118,7 @@ class Delivery:
                 self.contents[one.sha256] = await self.blobs.get(one.sha256)
 
     async def deliver(self, record: Record, only: Collection[str] | None = None) -> Delivered | None:
-        """Into the folder, all or `only` these files; None where there is nothing to deliver.
+        """Deliver all or `only` these files to the folder; None if there is nothing to deliver.
 
         One that was interrupted is finished first.
         """
@@ -136,11 +136,11 @@ class Delivery:
         return await self._carry_out(started, record)
 
     async def problems(self) -> tuple[str, ...]:
-        """What would not hold in the folder after all of it was delivered; nothing if it becomes what was checked."""
+        """Problems in the folder after a complete delivery; none if the folder becomes the tree that was checked."""
         return await self._problems(await self._plan(await self.wishes()), whole=True)
 
     async def _problems(self, files: Sequence[DeliveredFile], whole: bool) -> tuple[str, ...]:
-        """A merge, a choice of files, or an edit elsewhere makes another tree: what was seen says nothing of it."""
+        """Check the folder's new tree, if a merge, a choice of files or an edit changes the checked one."""
         ended = ending(self.state)
         if ended is None or ended.reason != "done" or not files:
             return ()
@@ -153,7 +153,7 @@ class Delivery:
         return self.examined[version.tree]
 
     async def _version_in_folder(self, files: Sequence[DeliveredFile]) -> VersionWritten:
-        """What the delivery makes of the folder, as a version on the folder as it is now."""
+        """The folder after the delivery, as a version with the current folder as its base."""
         for one in files:
             if one.after.sha256:
                 await self.blobs.put(self.contents[one.after.sha256])
@@ -188,7 +188,7 @@ class Delivery:
             )
 
     async def undo(self, record: Record) -> Delivered:
-        """Take the newest delivery back, as far as nobody has changed the same places since."""
+        """Undo the newest delivery, except lines that were changed since."""
         await self.finish(record)
         done = newest_delivery(self.state)
         if done is None:
@@ -207,7 +207,7 @@ class Delivery:
         return await self._carry_out(started, record)
 
     async def finish(self, record: Record) -> Delivered | None:
-        """What an interrupted delivery still lacks."""
+        """The files that an interrupted delivery has not written yet."""
         started = self.state.base.delivery if self.state.base else None
         if started is None:
             return None
@@ -219,7 +219,7 @@ class Delivery:
         return await in_thread(lambda: plan_handover(self.folder, wishes, self.contents))
 
     async def _carry_out(self, started: DeliveryStarted, record: Record) -> Delivered:
-        await Workspace(self.folder).check()  # nothing has been promised yet
+        await Workspace(self.folder).check()  # before anything is recorded
         for sha256 in {
             one.sha256 for file in started.files for one in (file.before, file.after)
         } & self.contents.keys():
@@ -246,7 +246,7 @@ class Delivery:
         return event
 
     async def _patch(self, conflicts: list[DeliveredFile]) -> str:
-        """What could not be merged, beside the files that it is about."""
+        """Write a patch with the changes that could not be merged."""
         if not conflicts:
             return ""
         bases = {one.path: self._base(one.path) for one in conflicts}
@@ -257,7 +257,7 @@ class Delivery:
 
 
 def without_base_repeats(state: State) -> State:
-    """The base of an examined copy is the folder with the person's edits: a test that these break is not unstable."""
+    """The base of a checked copy is the folder with the person's edits: a test that these break is not unstable."""
     runs = [
         run for run in state.work.runs if not (run.purpose == "tests again" and run.about.startswith("base"))
     ]
@@ -272,7 +272,7 @@ def check_paths(only: Collection[str], wishes: Sequence[PlannedChange]) -> None:
 
 
 def newest_delivery(state: State) -> Delivered | None:
-    """The newest that was not taken back."""
+    """The newest delivery that was not undone."""
     done = state.base.deliveries if state.base else ()
     undone = {one.undoes for one in done}
     return next(
@@ -281,7 +281,7 @@ def newest_delivery(state: State) -> Delivered | None:
 
 
 def delivered_changes(state: State) -> Mapping[str, tuple[FileState, FileState]]:
-    """What became of each file by all deliveries."""
+    """The state of each file after all deliveries."""
     changes: dict[str, tuple[FileState, FileState]] = {}
     for delivery in state.base.deliveries if state.base else ():
         for one in delivery.files:
@@ -292,7 +292,7 @@ def delivered_changes(state: State) -> Mapping[str, tuple[FileState, FileState]]
 
 
 async def deliver_to_branch(delivery: Delivery, name: str, message: str, record: Record) -> Delivered:
-    """A commit on a branch of its own; neither the files nor the index of the person's checkout are touched."""
+    """Commit to a new branch; neither the files nor the index of the person's checkout are changed."""
     state, wishes = delivery.state, await delivery.wishes()
     survey = state.base.survey if state.base else None
     top = repository_of(delivery.folder)
@@ -315,7 +315,7 @@ async def deliver_to_branch(delivery: Delivery, name: str, message: str, record:
 
 
 async def reopen_if_broken(log: Log, delivery: Delivery) -> bool:
-    """Whether a chat that ended done goes on, for its work does not hold together with the person's newest edits."""
+    """Whether a chat that ended as done must go on, because its work fails with the person's newest edits."""
     delivery.state = log.state
     if not await delivery.problems():
         return False

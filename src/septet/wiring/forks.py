@@ -1,4 +1,4 @@
-"""Other branches of a history: a fork with a workspace of its own, or an old version that becomes the newest."""
+"""Forks a chat into a new one with its own workspace, and makes an old version the newest."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ from septet.workspace.snapshots import Snapshot, hidden_in, recall, restore_snap
 
 
 class ForkResult(Value, omit_defaults=False):
-    """The new chat, what it begins as, and the command that goes on with it."""
+    """The new chat, its starting point, and the command that continues it."""
 
     chat: str
     origin: str
@@ -43,7 +43,7 @@ class ForkResult(Value, omit_defaults=False):
 async def fork_chat(
     session: Session, chat: str, version: VersionWritten | None = None, seq: int = 0, name: str = ""
 ) -> str:
-    """Up to that version, that event or the end. The files are there before the log says so."""
+    """Fork up to that version, that event or the end. Files are written before the log."""
     start = log_prefix(await session.store.read(chat), version, seq)
     first = start[0].event if start else None
     if not isinstance(first, ChatStarted):
@@ -56,7 +56,7 @@ async def fork_chat(
         raise BadUsage(f"there is a chat or a workspace '{name}' already", "choose another name with -n")
     new = folder.name
     await fill_workspace(session, fold(start), Workspace(folder))
-    start = [one for one in start if not isinstance(one.event, BaseEvent)]  # the folder is the fork's own
+    start = [one for one in start if not isinstance(one.event, BaseEvent)]  # the fork has its own folder
     log = Log(session.store, State(chat=new))
     ours = replace(first, workspace=str(folder), existing=False)
     for event in (ours, *(event_for_fork(one.event) for one in start[1:])):
@@ -65,7 +65,7 @@ async def fork_chat(
 
 
 async def fork_named(session: Session, chat: str, version: str | None, name: str) -> ForkResult:
-    """A fork as a person asks for it: by the name of a version, or of all that there is."""
+    """Fork at a version by its name, or at the end."""
     origin = await session.state(chat)
     wanted = None if version is None else version_named(origin, version)
     state = await session.state(await fork_chat(session, chat, wanted, name=name))
@@ -86,14 +86,14 @@ def log_prefix(log: Sequence[Recorded], version: VersionWritten | None, seq: int
 
 
 def event_for_fork(event: Event) -> Event:
-    """Packages are installed for a workspace: in the new one they are still to come, and agreed upon."""
+    """Packages are installed per workspace: mark them as approved but not installed in the new one."""
     if isinstance(event, PackagesInstalled):
         return replace(event, installation=replace(event.installation, installed=()))
     return event
 
 
 async def fill_workspace(session: Session, state: State, workspace: Workspace) -> None:
-    """The base or the newest snapshot, over it the newest version and what its runs have made."""
+    """Fill the workspace with the base or newest snapshot, the newest version and the files of its runs."""
     if state.base is not None:
         scratch = (await session.delivery(state)).scratch
         await in_thread(lambda: (make_folder(workspace.root), scratch.fill(workspace.root)))
@@ -112,7 +112,7 @@ async def fill_workspace(session: Session, state: State, workspace: Workspace) -
 
 
 async def bring_back(session: Session, state: State, version: VersionWritten, why: str) -> None:
-    """An old version becomes the newest one: nothing in the log is taken back, and the folder is kept as it is now."""
+    """Make an old version the newest one: the log only grows, and a snapshot of the folder is taken first."""
     if state.base is not None:
         log = Log(session.store, state)
         for event in again(state, with_delivered_files(state, version), why):
@@ -143,7 +143,7 @@ def with_delivered_files(state: State, version: VersionWritten) -> VersionWritte
 
 
 def again(state: State, version: VersionWritten, why: str) -> tuple[Event, Event]:
-    """That the person wants the version, and the version once more."""
+    """Record the person's request, and the version again."""
     note = f"v{version.number} again, as the person asked"
     decision = DecisionRecorded(by="person", what=f"restored v{version.number}", why=why)
     return decision, replace(version, number=len(state.work.versions) + 1, note=note)

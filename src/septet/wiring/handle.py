@@ -1,4 +1,4 @@
-"""A process that stays, and serves many chats: the garbage collector should not cost it a tenth of its time."""
+"""The handle of a background run, which can be paused, stepped and stopped; and garbage collection settings."""
 
 import gc
 import threading
@@ -14,11 +14,11 @@ from septet.domain.events import ChatEnded, Recorded, TurnOpened
 from septet.errors import BadUsage
 
 OFTEN = 50_000
-"""Objects made before the youngest are looked through, instead of 700: next to nothing of what we make has cycles."""
+"""The threshold of the youngest generation, instead of 700: few of our objects are in cycles."""
 
 
 def settle() -> None:
-    """What is loaded by now stays for good, and is never looked through again."""
+    """Freeze the objects that exist now, so that garbage collection never scans them again."""
     gc.freeze()
     gc.set_threshold(OFTEN, 10, 10)
 
@@ -28,7 +28,7 @@ Perform = Callable[["Handle"], Awaitable[Result]]
 
 
 class Gate:
-    """Lets a run through: freely, not at all, or one step at a time. A step is a turn of a member."""
+    """Lets a run continue, pauses it, or lets it make one step at a time. A step is a turn of a member."""
 
     def __init__(self, closed: bool) -> None:
         self._changed = threading.Condition()
@@ -44,7 +44,7 @@ class Gate:
             self._changed.notify_all()
 
     def grant(self, timeout: float | None) -> bool:
-        """Let one step through and wait until it is done; False when there is none left."""
+        """Allow one step and wait until it is done; False if none is left."""
         with self._changed:
             if self._over:
                 return False
@@ -57,7 +57,7 @@ class Gate:
             return True
 
     def wait(self) -> None:
-        """Come back when something may happen."""
+        """Wait until the run may continue."""
         with self._changed:
             self._changed.wait_for(lambda: self._over or not self.closed or self._granted > 0)
 
@@ -79,7 +79,7 @@ class Gate:
 
 
 class Handle:
-    """What `autocoder` gives back at once; the work goes on in the background."""
+    """The handle that `autocoder` returns at once; the work continues in the background."""
 
     def __init__(self, perform: Perform, paused: bool = False) -> None:
         self._perform = perform
@@ -98,7 +98,7 @@ class Handle:
 
     @property
     def result(self) -> Result | None:
-        """How it ended; None while it is under way."""
+        """The result; None while the run continues."""
         return self._result
 
     @property
@@ -106,7 +106,7 @@ class Handle:
         return self._stopping.is_set()
 
     def wait(self, timeout: float | None = None) -> Result:
-        """Wait for the end; raises what went wrong. Not for use inside an event loop: see `finished`."""
+        """Wait for the end; raises the error that stopped the run. Inside an event loop use `finished`."""
         self._thread.join(timeout)
         if self.running:
             raise TimeoutError("the run is still under way")
@@ -120,7 +120,7 @@ class Handle:
         return await to_thread.run_sync(self.wait, abandon_on_cancel=True)
 
     def pause(self) -> None:
-        """Hold before the next event; what runs now is finished first."""
+        """Pause before the next event; what runs now is finished first."""
         self._gate.open(closed=True)
 
     def resume(self) -> None:
@@ -137,14 +137,14 @@ class Handle:
         return stepped
 
     def stop(self) -> Result:
-        """End it now: what runs is cut short, and the log says that it was stopped."""
+        """Stop now: running work is cancelled, and the log says that it was stopped."""
         self._stopping.set()
         if self._scope is not None:
             cancel(*self._scope)
         return self.wait()
 
     async def follow(self, performance: Performance, hear: Callable[[Recorded], None]) -> None:
-        """Pull events through the gate until the end, or until somebody stops it."""
+        """Run until the end, or until `stop` is called."""
         with anyio.CancelScope() as scope:
             self._scope = (current_token(), scope)
             if self._stopping.is_set():
@@ -159,7 +159,7 @@ class Handle:
                     self._gate.on_event(recorded)
 
     def _leave(self) -> None:
-        """The program ends: a run is waited for, a paused one is left as it is, to be resumed another day."""
+        """At the program's exit, wait for a run; a paused one stays as it is and can be resumed later."""
         if self._gate.closed and self._scope is not None:
             cancel(*self._scope)
         self._thread.join()

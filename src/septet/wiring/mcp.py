@@ -29,7 +29,7 @@ from septet.tools.registry import Outcome, ToolContext, misfit, read_arguments
 
 SECONDS = 60.0
 INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
-"""Model services take no other signs in the name of a tool."""
+"""Model services allow no other characters in tool names."""
 
 
 class McpCommand(Value):
@@ -41,13 +41,13 @@ class McpCommand(Value):
 
 
 class McpFile(Value, rename={"servers": "mcpServers"}):
-    """The file that other programs of this kind use too: mcp.json."""
+    """The content of mcp.json, in the form that other programs use too."""
 
     servers: Mapping[str, McpCommand] = {}
 
 
 class McpServers:
-    """The servers of one session. They live on a loop of their own: turns come and go in other tasks."""
+    """The MCP servers of one session. They run in their own event loop, independent of turns."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -61,7 +61,7 @@ class McpServers:
         return read_document(self._path, McpFile).servers if self._path.exists() else {}
 
     def write(self, servers: Mapping[str, McpCommand]) -> None:
-        """Write the file anew; only its owner may read it, for commands may hold keys."""
+        """Rewrite the file; only its owner may read it, because commands may contain keys."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = self._path.with_suffix(".new")
         draft.touch(mode=0o600)
@@ -69,12 +69,12 @@ class McpServers:
         draft.replace(self._path)
 
     async def check(self, server: str, command: McpCommand) -> None:
-        """Raises BadConfig where it does not start or does not speak MCP."""
+        """Start a server. Raises BadConfig if it does not start or does not speak MCP."""
         with closing(McpServers(self._path)) as passing:
             await to_thread.run_sync(passing._start, {server: command})
 
     async def tools(self) -> Mapping[str, Tool]:
-        """By name, which begins with the server's; nothing is started where no server is named."""
+        """All tools by name, prefixed with the server's name; starts the configured servers."""
         if self._tools is None:
             named = self.read()
             self._tools = await to_thread.run_sync(self._start, named) if named else {}
@@ -92,7 +92,7 @@ class McpServers:
             entered: AbstractContextManager[Client] = portal.wrap_async_context_manager(client)
             self._opened.enter_context(entered)
             listed = portal.call(client.list_tools).tools
-        except Exception as error:  # whatever a stranger's program does, the person hears of it in one line
+        except Exception as error:  # any failure of a third-party program becomes one line
             cause = f"the MCP server '{server}' does not work ({error_line(error)})"
             raise BadConfig(cause, f"try `{command.command}` yourself, or: septet mcp rm {server}") from error
         return [make_tool(server, one, portal, client) for one in listed]
@@ -118,7 +118,7 @@ def make_tool(server: str, tool: "ListedTool", portal: BlockingPortal, client: "
 
         try:
             return tool_result_text(await to_thread.run_sync(portal.call, ask, abandon_on_cancel=True))
-        except Exception as error:  # a stranger's program: what it raises is told to the model
+        except Exception as error:  # third-party program: its errors go to the model
             return Refusal(reason=f"{tool.name} failed: {error_line(error)}")
 
     name = INVALID_CHARACTERS.sub("_", f"{server}_{tool.name}")[:64]
@@ -142,7 +142,7 @@ def make_validator(schema: Mapping[str, object]) -> Callable[[Mapping[str, objec
 
 
 def tool_result_text(result: "CallToolResult") -> str | Refusal:
-    """Text as it is, structures as JSON, the rest by kind."""
+    """The result as text: texts unchanged, structures as JSON, other content by its kind."""
     parts = [getattr(part, "text", None) or f"({part.type})" for part in result.content]
     if not parts and result.structured_content is not None:
         parts = [msgspec.json.encode(result.structured_content).decode()]
@@ -157,11 +157,11 @@ def error_line(error: BaseException) -> str:
 
 Call = Callable[[Mapping[str, object]], Awaitable[Outcome]]
 Check = Callable[[Mapping[str, object]], str]
-"""What is wrong with the arguments; nothing where they fit."""
+"""Says what is wrong with the arguments; empty if they are valid."""
 
 
 def mcp_tool(offered: ToolOffer, check: Check, call: Call) -> Tool:
-    """Never used twice for one call: what it does is not known here."""
+    """A tool of an MCP server; not repeatable, because its effects are unknown."""
 
     async def use(context: ToolContext, arguments: str) -> Outcome:
         wanted = read_arguments(arguments)

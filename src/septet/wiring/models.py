@@ -118,7 +118,7 @@ CANDIDATES = 6
 EMBEDDINGS = "SEPTET_EMBEDDINGS"
 MAX_ANSWER_VARIABLE = "SEPTET_LONGEST_ANSWER"
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
-"""Variables whose values are in no recording: those of every provider are named so."""
+"""Names of variables whose values are removed from recordings; those of every provider match."""
 
 
 class Models:
@@ -154,13 +154,13 @@ class Models:
         await self._http.aclose()
 
     def adopt(self, config: Path) -> None:
-        """What a group chat's file says of its provider holds where the environment says nothing."""
+        """Use the provider settings of a group chat's file as defaults for the environment."""
         if config.exists():
             added = client_environment(read_group_chat(config), self._environment)
             self._environment = {**self._environment, **added}
 
     def open(self, names: Sequence[str]) -> Model:
-        """The model that these names stand for: the first one answers, the others stand in for it."""
+        """Open the model with these names: the first one answers, the others are fallbacks."""
         if not any(names):
             raise NoModel("no model was chosen", "pass -m NAME, or watch one at work: septet demo")
         if find_provider(names[0], self._providers)[0].is_offline:
@@ -176,7 +176,7 @@ class Models:
         return Candidate(name, provider.open(endpoint, self._connections), provider.billing(model))
 
     async def check_price(self, names: Iterable[str]) -> None:
-        """Raises BadUsage where somebody has to say what a model costs."""
+        """Raise BadUsage if the price of a model is unknown and must be given."""
         for name in names:
             provider, model = find_provider(name, self._providers)
             if not await to_thread.run_sync(has_price, provider.billing(model)):
@@ -187,19 +187,19 @@ class Models:
         self._recording = RecordingFile(path, self.secrets())
 
     def secrets(self) -> list[str]:
-        """What must not be given away: the stored keys, and variables that are named like one."""
+        """Secret values: the stored keys, and variables with names like keys."""
         named = (value for name, value in self._environment.items() if SECRET_NAME.search(name))
         return [*self._settings().keys.values(), *named]
 
     def store_key(self, provider: str, key: str, keyring: bool = False) -> None:
-        """Keep a key for a provider; an empty one removes it. Raises BadUsage for a provider without keys."""
+        """Store a key for a provider; an empty one removes it. Raises BadUsage for a provider without keys."""
         known = [one.name for one in self._with_keys()]
         if provider not in known:
             raise BadUsage(f"'{provider}' takes no key", f"use one of {', '.join(known)}")
         self.keys.set(provider, key, keyring)
 
     def check_runtime(self) -> None:
-        """Raises NoModel where no embedded model could run, before anything is downloaded."""
+        """Raise NoModel if no embedded model could run, before anything is downloaded."""
         check_runtime()
 
     def runtime_error(self) -> NoModel | None:
@@ -215,7 +215,7 @@ class Models:
         return [provider for provider in everyone if provider.key_variable]
 
     def embedder(self) -> Embedder | None:
-        """What gives texts vectors, where the person has named one; off by default."""
+        """The embedding model, if the person has named one; None by default."""
         name = self._environment.get(EMBEDDINGS, "").strip()
         if not name:
             return None
@@ -247,7 +247,7 @@ class Models:
         return choice
 
     async def overview(self) -> Overview:
-        """What there is to think with, and what would be chosen."""
+        """The available models, and the one that would be chosen."""
         servers, settings = await self.servers(), self._settings()
         served = [
             ModelEntry(name=one.server.name(model), about=one.server.label)
@@ -274,7 +274,7 @@ class Models:
 
 
 def max_answer_bytes(environment: Mapping[str, str]) -> int:
-    """By a variable that counts in MiB."""
+    """The limit of an answer in bytes, from a variable in MiB."""
     given = environment.get(MAX_ANSWER_VARIABLE, "").strip()
     if not given:
         return MAX_ANSWER_BYTES
@@ -286,16 +286,16 @@ def max_answer_bytes(environment: Mapping[str, str]) -> int:
 
 
 def absolute_model_name(name: str) -> str:
-    """A name that means the same from any folder and after any restart: it goes into the log."""
+    """A model name for the log that is independent of the current folder."""
     try:
         provider, model = find_provider(name)
-    except BadConfig:  # whoever opens it says what is wrong
+    except BadConfig:  # the error is raised when the model is opened
         return name
     return f"{provider.prefix}{provider.absolute(model)}"
 
 
 def adapt_to_model(member: RoleSpec) -> RoleSpec:
-    """A member that works as its model does best: with tools, or by short prompts and with several candidates."""
+    """Adapt a member to its model: with tools, or with short prompts and several candidates."""
     if not any(is_small_model(name) for name in member.model):
         capable = bool(member.model) and all(map(calls_tools, member.model))
         return replace(member, form="tools") if capable and not member.form else member
@@ -315,7 +315,7 @@ def is_small_model(name: str) -> bool:
 
 
 def provider_of_name(name: str) -> Provider | None:
-    """The provider, also of an installed package; None for a model that only this program knows."""
+    """Find the provider, also of an installed package; None for a model object of this program."""
     try:
         return find_provider(name)[0]
     except BadConfig:

@@ -1,4 +1,4 @@
-"""A recorded chat run once more, offline: the same answers and the same person, and the first event that differs."""
+"""Replays a recorded chat offline with the same answers and the same person, and finds the first event that differs."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ SHOWN = 400
 
 
 class Difference(Value, omit_defaults=False):
-    """The first event that is another one: its number, and what it was and is; nothing where there is none."""
+    """The first event that differs: its number, and its old and new form; empty if that log has ended."""
 
     event: int
     was: str
@@ -55,7 +55,7 @@ class ReplayResult(Value, omit_defaults=False):
 
 
 def is_persons(event: Event) -> bool:
-    """Whether the person said or decided it."""
+    """Whether the event is a message or decision of the person."""
     match event:
         case PlanApproved(by=by) | PlanProposed(by=by) | FactsChanged(by=by) | PackagesDecided(by=by):
             return by == "person"
@@ -66,7 +66,7 @@ def is_persons(event: Event) -> bool:
 
 
 def comparable(events: Iterable[Event]) -> list[Event]:
-    """What has to be the same: no places, no times, no words of programs, which may tell the time."""
+    """The comparable part of an event, without paths, times and program output, which may contain the time."""
     return [essence(one) for one in events if not isinstance(one, ChatHalted | BaseSurveyed)]
 
 
@@ -109,17 +109,17 @@ def in_short(event: Event) -> str:
 
 
 class Player:
-    """Gives a new chat what the person said in the recorded one, each at its place."""
+    """Repeats the person's messages of the recorded chat in the new one, each at its position."""
 
     def __init__(self, session: Session, chat: str, events: Sequence[Event]) -> None:
         self.session = session
         self.chat = chat
         self.events = [one for one in events if not isinstance(one, ChatHalted | BaseSurveyed)]
         self.place = 0
-        """How many events of the recorded chat have their like in the new one."""
+        """How many events of the recorded chat the new one has reached."""
 
     async def turn(self, state: State, record: Record) -> Event | None:
-        """The person's turn: all that was said in it."""
+        """The person's turn: record all messages of the recorded turn."""
         said: list[Event] = []
         for event in self.events[self.place :]:
             if isinstance(event, TurnOpened | ChatEnded):
@@ -131,7 +131,7 @@ class Player:
         return said[-1] if said else None
 
     async def follow(self, recorded: Recorded) -> None:
-        """One event more is there; what the person said next outside of a turn of theirs is said now."""
+        """Count one more event, and record messages that the person sent then outside a turn of their own."""
         if isinstance(recorded.event, ChatHalted | BaseSurveyed):
             return
         self.place += 1
@@ -142,7 +142,7 @@ class Player:
             await self.session.append(self.chat, following)
 
     def in_own_turn(self) -> bool:
-        """Whether the recorded chat was in a turn of the person's there."""
+        """Whether the recorded chat was in a turn of the person at that event."""
         first = self.events[0]
         person = first.team.person if isinstance(first, ChatStarted) else ""
         opened = [one for one in self.events[: self.place] if isinstance(one, TurnOpened | ChatEnded)]
@@ -152,7 +152,7 @@ class Player:
 async def replay_chat(
     session: Session, sandbox: Sandbox, log: Sequence[Recorded], folder: Path
 ) -> ReplayResult:
-    """The chat once more, in a folder of its own; a run that goes another way ends where it does."""
+    """Replay the chat in its own folder; a replay that diverges ends there."""
     started = log[0].event if log else None
     if not isinstance(started, ChatStarted):
         raise BadUsage("that log does not begin with a chat", "export one: septet export NAME --format jsonl")
@@ -171,7 +171,7 @@ async def replay_chat(
     try:
         await play(session, sandbox, player)
     except SeptetError as error:
-        if error.cause.startswith("the recording"):  # the difference says where it went another way
+        if error.cause.startswith("the recording"):  # the difference shows where it diverged
             pass
         elif not isinstance(log[-1].event, ChatHalted):
             raise
@@ -181,7 +181,7 @@ async def replay_chat(
 
 
 async def play(session: Session, sandbox: Sandbox, player: Player) -> None:
-    """To its end, and again where the person had gone on after one."""
+    """Run to the end, and again if the person continued the recorded chat after an end."""
     while True:
         before = player.place
         async for recorded in session.perform(player.chat, sandbox, player.turn):
@@ -192,7 +192,7 @@ async def play(session: Session, sandbox: Sandbox, player: Player) -> None:
 
 
 def read_log(path: Path) -> list[Recorded]:
-    """The lines of a JSONL export; the closing `result` line of `--json` is no event."""
+    """Read the events of a JSONL export; the last `result` line of `--json` is not an event."""
     lines = [line for line in read_text(path).splitlines() if line.strip()]
     return [decode(line) for line in lines if not line.startswith('{"type":"result"')]
 

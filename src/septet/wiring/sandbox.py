@@ -1,4 +1,4 @@
-"""Where programs run, with all that a run may ask for; and one run by itself, for somebody who wants to try it."""
+"""Opens sandboxes with packages and all that a job needs, and runs single programs for `septet exec`."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from septet.settings.home import Home, find_home
 
 
 async def open_job_runner(home: Home, unsafe: bool = False) -> JobRunner:
-    """The best rung of this machine, proven before its first run; NoSandbox is raised before anything has run."""
+    """Open the best rung of this machine, tested before its first run. Raises NoSandbox before anything runs."""
     await to_thread.run_sync(remove_stale_folders)
     rung = await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home))
     return JobRunner(rung, (Interpreters(home.cache).prepare, packages_for(rung, home).prepare))
@@ -31,7 +31,7 @@ def proofs_in(home: Home) -> Path:
 
 
 async def keep_checked(home: Home) -> None:
-    """Now that something is kept in the home anyway, the sandboxes that were checked are noted there too."""
+    """Store which sandboxes were tested, now that the home folder is written to anyway."""
     await to_thread.run_sync(store_proofs, proofs_in(home))
 
 
@@ -62,12 +62,12 @@ class SharedSandbox:
 
 
 def packages_for(sandbox: Sandbox, home: Home, setup: Path | None = None) -> PackageInstaller:
-    """Where the packages of workspaces are kept, installed by a rung as it is; `setup` is as in a job."""
+    """The installer of packages for workspaces, which runs in the rung; `setup` is as in a job."""
     return PackageInstaller(home.environments, rung_of(sandbox), Index.from_environment(), setup)
 
 
 def rung_of(sandbox: Sandbox) -> Sandbox:
-    """The sandbox without what a job runner prepares; a shared one stays unopened until it is used."""
+    """The sandbox without the job runner's preparation; a shared one is opened when first used."""
 
     async def open_rung() -> Sandbox:
         return rung_of(await sandbox.opened()) if isinstance(sandbox, SharedSandbox) else sandbox
@@ -80,7 +80,7 @@ def rung_of(sandbox: Sandbox) -> Sandbox:
 async def install_missing_packages(
     workspace: str, sources: Mapping[str, str], agree: Callable[[MissingPackages], bool], unsafe: bool = False
 ) -> Installation | None:
-    """Install what the sources lack, if it is agreed to; None where there is nothing to do."""
+    """Install the packages that the sources need, if `agree` says so; None if nothing is missing."""
     home = find_home()
     packages = packages_for(await choose_sandbox(unsafe=unsafe, proofs=proofs_in(home)), home)
     missing = await packages.find_missing(workspace, sources)
@@ -94,7 +94,7 @@ async def run_once(job: Job, unsafe: bool, listen: Listener | None = None) -> Ru
 async def run_cells(
     job: Job, cells: Sequence[str], unsafe: bool, listen: Listener | None = None
 ) -> list[RunResult]:
-    """One after the other in one kernel, to the first that fails."""
+    """Run the cells in order in one kernel, until one fails."""
     results: list[RunResult] = []
     runner = await open_job_runner(find_home(), unsafe)
     try:
@@ -109,6 +109,6 @@ async def run_cells(
 
 
 async def release_sandbox(sandbox: Sandbox, workspace: str) -> None:
-    """Nobody works there for now: nothing of the sandbox waits there any longer."""
+    """Release the sandbox's prestarted processes for the workspace, because no chat works there now."""
     if isinstance(sandbox, JobRunner | SharedSandbox):
         await sandbox.release(workspace)

@@ -1,4 +1,4 @@
-"""The scratch of a chat: made of its base and its log, and made anew whenever somebody goes on with it."""
+"""Builds the scratch of a chat from its base and its log, and rebuilds it whenever the chat is resumed."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from septet.workspace.scratch import Scratch
 
 
 async def open_scratch(home: Home, state: State, blobs: Blobs) -> Scratch | None:
-    """The base, over it the newest version and what its runs have made; nothing for a chat that works in place."""
+    """The base with the newest version and the files of its runs; None for a chat that works in place."""
     if state.base is None:
         return None
     scratch = await scratch_of(home, state, blobs)
@@ -40,7 +40,7 @@ async def open_scratch(home: Home, state: State, blobs: Blobs) -> Scratch | None
 
 
 async def copy_base(state: State, scratch: Scratch, blobs: Blobs) -> None:
-    """As the survey found it: who makes the copy anew after the first version must not take later edits for it."""
+    """Copy the base as the survey found it: a copy that is rebuilt later must not contain later edits."""
     if await in_thread(scratch.has_base):
         return
     begun = bool(state.work.versions or (state.base and state.base.moved))
@@ -58,7 +58,7 @@ async def scratch_of(home: Home, state: State, blobs: Blobs) -> Scratch:
 
 
 async def content(sha256: str, blobs: Blobs) -> bytes | None:
-    """What looks like a secret, or is too big, was not kept."""
+    """The stored content; None for files that were not stored, because they look like secrets or are too big."""
     try:
         return await blobs.get(sha256) if sha256 else b""
     except LogDamaged:
@@ -66,7 +66,7 @@ async def content(sha256: str, blobs: Blobs) -> bytes | None:
 
 
 async def move_base(state: State, scratch: Scratch, blobs: Blobs) -> None:
-    """Have in the base what the log says of it: edits of the person's, and what was delivered."""
+    """Apply to the base what the log says: the person's edits, and deliveries."""
     for one in state.base.moved.values() if state.base else ():
         if await in_thread(lambda one=one: scratch.is_behind(one)):
             kept = await content(one.sha256, blobs)

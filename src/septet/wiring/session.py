@@ -1,4 +1,4 @@
-"""The composition root: ports meet their adapters here, and nowhere else."""
+"""The composition root: the only module that connects ports to their adapters."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
@@ -70,10 +70,10 @@ if TYPE_CHECKING:
     from septet.agents.runner import RunContext
 
 OWN_MODEL = "own"
-"""The model of who thinks with whatever its machine has."""
+"""The model name of a member that uses any model of its own machine."""
 LONGEST_GOAL = 100_000
 UNRECORDED_ERRORS = (AnsweredElsewhere, NeedsPerson, Conflict, Interrupted, StoreFailed, Unreachable)
-"""What stops a conductor and says nothing of the chat, or cannot be stored."""
+"""Errors that stop a conductor but are not about the chat, or cannot be stored."""
 
 
 class Session:
@@ -90,27 +90,27 @@ class Session:
     ) -> None:
         self.home = home
         self.deployment = deployment or local_deployment(home)
-        """Where members are, and how their turns are played."""
+        """Where members run, and how their turns are made."""
         self.models = models
         self.store = store
         self.catalog: ChatCatalog | None = None
-        """Renames and deletes chats, where the store can."""
+        """Renames and deletes chats, if the store can."""
         self.blobs = blobs
         self.bus = bus
         self.mcp_servers: McpServers | None = None
-        """Servers whose tools the assistants have too."""
+        """MCP servers whose tools members may use."""
         self.teams: Mapping[str, TeamSpec] = TEAMS
         self.default_team = "iterate"
-        """What a new chat is given to unless somebody chooses."""
+        """The default team of a new chat."""
         self.remote_chats = RemoteChats(home.remote_chats)
         self.delivers = False
         """Whether finished work is delivered to the person's folder without a question."""
         self.mirror = False
-        """Whether workspaces here are images of folders on other machines."""
+        """Whether workspaces here are copies of folders on other machines."""
 
     @cached_property
     def examples(self) -> Examples:
-        """What the exemplar knows, found by words, and by meaning too where the person has named a model for that."""
+        """The exemplar's examples, searched by words and, if an embedding model is set, by meaning."""
         by_words, embedder = FullTextExamples(self.home.examples), self.models.embedder()
         return HybridExamples(by_words, embedder, embedder.model) if embedder else by_words
 
@@ -139,7 +139,7 @@ class Session:
         raise AssertionError("there is always another name")
 
     async def check_new_chat(self, name: str, workspace: Path | None) -> None:
-        """What stands in the way of a new chat of that name in that folder."""
+        """Raise an error if a new chat of that name in that folder is impossible."""
         if workspace is not None:
             await Workspace(workspace).check()
         if name and checked_name(name) in {head.chat for head in await self.store.chats()}:
@@ -170,18 +170,18 @@ class Session:
         return chat
 
     async def survey(self, started: ChatStarted) -> list[BaseSurveyed]:
-        """What the person's folder holds; a folder that is ours alone holds nothing yet."""
+        """The survey of the person's folder; empty for a folder of Septet's own."""
         here = started.existing and not (self.mirror or self.deployment.remote)
         return [await survey_base(Path(started.workspace), self.blobs)] if here else []
 
     def is_existing(self, folder: Path) -> bool:
-        """Whether the folder is the person's: it holds something, or is part of a repository."""
+        """Whether the folder is the person's: it is not empty, or is part of a repository."""
         if folder.is_relative_to(self.home.workspaces):
             return False
         return (folder.is_dir() and any(folder.iterdir())) or repository_of(folder) is not None
 
     def check_models(self, team: TeamSpec) -> None:
-        """A name that stands for no model is said before the chat begins. Keys are where the members are."""
+        """Raise an error for an unknown model name before the chat begins. Keys are on the members' machines."""
         self.adopt_client_config(team)
         for member in filter(self.deployment.is_here, thinkers(team)):
             self.models.open(member.model)
@@ -197,34 +197,34 @@ class Session:
                 await self.models.check_price(filter(None, (*member.model, member.stronger)))
 
     def adopt_client_config(self, team: TeamSpec) -> None:
-        """A group chat's own file says how its models are reached, whenever they are."""
+        """Apply the model settings of a group chat's own file."""
         if team.config:
             self.models.adopt(Path(team.config))
 
     async def with_models(self, team: TeamSpec, model: str) -> TeamSpec:
-        """The team with something to think with: that model, or what is found here, or what members elsewhere have."""
+        """The team with a model: the named one, one found here, or those of members on other machines."""
         team = team if model else with_own_models(team, self.deployment.is_here)
         if model or all(member.model for member in thinkers(team)):
             return with_model(team, model)
         return with_model(team, (await self.models.choose()).name)
 
     async def propose(self, chat: str, plan: Plan) -> None:
-        """A plan that the person brings along: the planner need not write one."""
+        """Add the person's own plan, so that the planner need not write one."""
         await self.append(chat, PlanProposed(plan=plan, by="person"))
 
     def command(self, chat: str) -> str:
-        """What a person types to go on with the chat."""
+        """The command that continues the chat."""
         return self.deployment.command(chat)
 
     async def find(self, name: str, whole: bool = False) -> str:
-        """The chat that is meant, also by the beginning of its name; only by all of it where it is `whole`."""
+        """Find a chat by its name or, unless `whole`, by the beginning of its name."""
         known = [head.chat for head in await self.store.chats()]
         if not self.deployment.remote and name not in known:
             self.check_here(name)
         return find_name(name, known, whole)
 
     def check_here(self, name: str) -> None:
-        """A chat that was conducted from here is on its server: say where, and what goes on with it."""
+        """Raise BadUsage for a chat that is on a server, with the server and the command that continues it."""
         for note in self.remote_chats.all():
             if note.chat == name:
                 raise BadUsage(f"the chat '{name}' is on {note.server}", note.command)
@@ -236,39 +236,39 @@ class Session:
         return fold(await self.store.read(chat))
 
     async def append(self, chat: str, event: Event) -> None:
-        """What the person says from outside, at any moment."""
+        """Record a message of the person at any moment."""
         for recorded in await self.store.append(chat, event, after=None):
             self.update_facts(await self.state(chat), recorded)
 
     def update_facts(self, state: State, recorded: Recorded) -> None:
-        """What is to be known for good goes into the project's file, with its source and date."""
+        """Write new facts into the project's facts file, with source and date."""
         if isinstance(recorded.event, FactsChanged):
             day = datetime.fromtimestamp(recorded.at, UTC).date()
             memory = Memory(self.home.facts, Path(state.workspace))
             memory.change(recorded.event.change, f"{recorded.event.by} in {recorded.chat}, {day}")
 
     async def learn_from(self, chat: str) -> int:
-        """What a chat that ended done can teach the exemplar; says how many examples were new."""
+        """Store examples from a chat that ended as done for the exemplar; returns how many are new."""
         return await self.examples.learn(await from_chat(await self.log(chat), self.blobs))
 
     async def reopen(self, chat: str, budget: Budget) -> None:
-        """Let an ended chat go on, within another budget."""
+        """Reopen an ended chat with a new budget."""
         state = await self.state(chat)
         await self.check_prices(state.team, budget)
         await self.store.append(chat, ChatContinued(budget=budget), after=state.seq)
 
     async def sandbox(self, unsafe: bool = False) -> Sandbox:
-        """Where programs will run; NoSandbox is raised before anything else has happened."""
+        """Open the sandbox of a chat. Raises NoSandbox before anything else happens."""
         return await self.deployment.open_sandbox(unsafe)
 
     def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
     ) -> AsyncGenerator[Recorded, None]:
-        """Start or resume: the same call. Yields every event as it is stored. Raises Conflict where another has it."""
+        """Start or resume a chat, and yield every event as it is stored. Raises Conflict if another process runs it."""
         return stream(lambda listen: self.conduct(chat, sandbox, person, listen))
 
     async def conduct(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
-        """Start or resume, telling each event as it is stored; what stops the work is an event too."""
+        """Start or resume a chat, and pass on each event as it is stored; an error that stops it is recorded too."""
         self.acquire(chat)
         try:
             async with self.deployment.while_conducting(chat, listen) as listener:
@@ -289,7 +289,7 @@ class Session:
             raise
 
     def acquire(self, chat: str) -> None:
-        """Have the chat to ourselves until it has been performed: nobody else buys answers for it meanwhile."""
+        """Lock the chat while it runs, so that no other process pays for answers to it."""
         self.deployment.locks.acquire(chat)
 
     async def _perform(self, chat: str, sandbox: Sandbox, person: Agent | None, listen: Listen) -> None:
@@ -322,7 +322,7 @@ class Session:
         await self.learn_from(chat)
 
     async def halt(self, chat: str, error: Exception) -> Sequence[Recorded]:
-        """What stopped the work goes into the log, for whoever looks later; without the keys that are known."""
+        """Record the error that stopped the work, without known keys."""
         hidden = Redaction(self.models.secrets()).redact_text
         known = isinstance(error, SeptetError)
         cause = error.cause if known else f"internal error ({type(error).__name__}: {error})"
@@ -333,12 +333,12 @@ class Session:
             return ()
 
     def artefact_folders(self, state: State) -> tuple[Workspace, ...]:
-        """Beside the program where the folder is ours alone; else, or where that fails, under Septet's home."""
+        """Write artefact files beside the program if the folder is Septet's own, else under Septet's home."""
         apart = Workspace(self.home.artefacts / state.chat)
         return (apart,) if state.existing else (Workspace(Path(state.workspace)), apart)
 
     async def hand_over(self, log: Log, delivery: Delivery) -> None:
-        """Deliver what is finished where nobody wants to be asked; one that was interrupted is finished anyway."""
+        """Deliver finished work if the person need not be asked; complete an interrupted delivery in any case."""
         delivery.state = log.state
         await delivery.finish(log.record)
         agreed = self.delivers or log.state.team.approve == "auto"
@@ -348,7 +348,7 @@ class Session:
                 await to_thread.run_sync(delivery.scratch.discard)
 
     async def delivery(self, state: State) -> Delivery:
-        """What a chat that nobody conducts now has to deliver."""
+        """The delivery of a chat that is not running now."""
         if state.base is None:
             cause = f"'{state.chat}' works in {state.workspace} itself"
             raise BadUsage(cause, f"septet restore {state.chat} lists the points to go back to")
@@ -359,13 +359,13 @@ class Session:
         return Delivery(state, scratch, self.blobs, self.sandbox)
 
     async def deliver(self, chat: str, only: Collection[str] | None = None) -> Delivered | None:
-        """Bring the newest version into the person's folder, or `only` these files of it, whatever is known of it."""
+        """Deliver the newest version, or `only` these files of it, to the person's folder, checked or not."""
         with self.holding(chat):
             state = await self.state(chat)
             return await (await self.delivery(state)).deliver(Log(self.store, state).record, only)
 
     async def undo(self, chat: str) -> Delivered:
-        """Take the newest delivery back."""
+        """Undo the newest delivery."""
         with self.holding(chat):
             state = await self.state(chat)
             return await (await self.delivery(state)).undo(Log(self.store, state).record)
@@ -379,7 +379,7 @@ class Session:
 
     @contextmanager
     def holding(self, chat: str) -> Generator[None, None, None]:
-        """Nobody goes on with the chat meanwhile."""
+        """Lock the chat, so that no other process continues it meanwhile."""
         self.acquire(chat)
         try:
             yield
@@ -387,7 +387,7 @@ class Session:
             self.deployment.locks.release(chat)
 
     async def open_scratch(self, state: State) -> Scratch | None:
-        """Where the team works on a copy of the person's folder."""
+        """The scratch, if the team works on a copy of the person's folder."""
         return None if self.mirror else await open_scratch(self.home, state, self.blobs)
 
     def agents(
@@ -401,7 +401,7 @@ class Session:
         return {"proxy": self.person(state, person), **members}
 
     def person(self, state: State, person: Agent | None) -> Agent:
-        """Who answers for the person. Whoever asks one lets others have the chat until the answer is there."""
+        """The agent that answers for the person. While it waits, the chat's lock is released."""
         team = state.team
         if team.approve == "auto" and not (team.stepwise or team.consult):
             return always_agree
@@ -415,7 +415,7 @@ class Session:
     def member_context(
         self, state: State, sandbox: Sandbox, person: Agent | None, scratch: Scratch | None = None
     ) -> MemberContext:
-        """What the members of a chat work with."""
+        """The context of a chat's members."""
         from septet.agents.runner import RunContext
         from septet.wiring.sandbox import packages_for
 
@@ -444,7 +444,7 @@ class Session:
 
 
 def agent(member: RoleSpec, context: MemberContext) -> Agent:
-    """Who takes the member's turns, within the budgets; the person may think as long as it takes."""
+    """The agent of a member, within its budgets; the person has no deadline."""
     way = way_of(context.team)
     acting = way.member(member, context)
     return within_budgets(
@@ -453,7 +453,7 @@ def agent(member: RoleSpec, context: MemberContext) -> Agent:
 
 
 def local_deployment(home: Home) -> Deployment:
-    """Everything of a chat happens on this machine."""
+    """All members run on this machine."""
 
     async def open_sandbox(unsafe: bool) -> Sandbox:
         from septet.wiring.sandbox import open_job_runner
@@ -469,7 +469,7 @@ async def open_session(
     environment: Mapping[str, str] = os.environ,
     providers: Sequence[Provider] = (),
 ) -> AsyncGenerator[Session, None]:
-    """The session of this machine's person; nothing is written before something happens."""
+    """Open the session of this machine; nothing is written until something happens."""
     home = home or find_home()
     with closing(FolderBlobs(home.blobs)) as blobs:
         models = Models(home, environment, blobs.get, providers=providers)
@@ -484,14 +484,14 @@ async def open_session(
 
 
 def with_own_models(team: TeamSpec, is_here: Callable[[RoleSpec], bool]) -> TeamSpec:
-    """Members elsewhere that have no model think with what their machines have: the conductor needs no keys."""
+    """Let members on other machines without a model use their machine's own: the conductor needs no keys."""
     own = {one.name for one in thinkers(team) if not (one.model or is_here(one))}
     members = [replace(one, model=(OWN_MODEL,)) if one.name in own else one for one in team.members]
     return replace(team, members=tuple(members))
 
 
 def with_model(team: TeamSpec, model: str) -> TeamSpec:
-    """The team as it goes into the log: members that think and have no model of their own get this one."""
+    """The team for the log: members that need a model and have none get this one."""
     chosen = {
         member.name: adapt_to_model(
             replace(member, model=tuple(map(absolute_model_name, member.model or (model,))))
@@ -502,7 +502,7 @@ def with_model(team: TeamSpec, model: str) -> TeamSpec:
 
 
 def check_model(team: TeamSpec, model: str) -> None:
-    """A model that somebody names for a team must be one that a member would think with."""
+    """Raise BadUsage if no member would use the model that was named for the team."""
     if model and all(member.model for member in thinkers(team)):
         cause = f"every member of the team {team.name} names a model of its own"
         raise BadUsage(cause, f"leave out -m {model}, or take a member's model out of the team")

@@ -1,4 +1,4 @@
-"""The newest version of a chat, run for the person: in a copy of its own that is gone afterwards."""
+"""Runs the newest version of a chat for the person, in a temporary copy."""
 
 import shlex
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from septet.workspace.scratch import Scratch
 
 
 async def try_newest(session: Session, chat: str, words: Sequence[str], unsafe: bool) -> RunResult:
-    """Run the words, or what the plan runs."""
+    """Run the given command, or the plan's."""
     state = await session.state(chat)
     command = shlex.join(words) or planned_command(state)
     run = RunStarted(id="by hand", purpose="run", command=command, tree="")
@@ -38,12 +38,12 @@ async def try_newest(session: Session, chat: str, words: Sequence[str], unsafe: 
 
 
 def planned_command(state: State) -> str:
-    """What starts the program."""
+    """The command that starts the program."""
     return (state.plan.current.run if state.plan.current else "") or "python main.py"
 
 
 async def lay_out_version(session: Session, state: State, scratch: Scratch, folder: Path) -> None:
-    """The base with the newest version over it."""
+    """Copy the base and the newest version."""
     if state.work.version is None:
         raise BadUsage(f"'{state.chat}' has no version yet", f"septet resume {state.chat}")
     await in_thread(lambda: scratch.fill(folder))

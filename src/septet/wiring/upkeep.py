@@ -1,4 +1,4 @@
-"""Looking after chats: back to an earlier state of the workspace, another name, gone for good."""
+"""Restores earlier states of a workspace, renames chats and deletes them."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ SNAPSHOT = re.compile(r"s(\d{1,9})", re.IGNORECASE)
 
 
 class RestoreResult(Value, omit_defaults=False):
-    """What was brought back, and the point that takes it back."""
+    """What was restored, and the point that undoes the restore."""
 
     chat: str
     point: str
@@ -33,7 +33,7 @@ class RestoreResult(Value, omit_defaults=False):
 
 
 async def restore_workspace(session: Session, chat: str, point: str) -> RestoreResult:
-    """Bring back a snapshot (`s3`) or a version (`v2`); what is there now is kept as a snapshot first."""
+    """Restore a snapshot (`s3`) or a version (`v2`), after taking a snapshot of the current files."""
     state = await session.state(chat)
     if state.base is not None:
         return await restore_version(session, state, point)
@@ -52,7 +52,7 @@ async def restore_workspace(session: Session, chat: str, point: str) -> RestoreR
 
 
 async def restore_version(session: Session, state: State, point: str) -> RestoreResult:
-    """Over a base the old version becomes the newest one; the person's folder changes when it is delivered."""
+    """With a base, make the old version the newest one; the person's folder changes when it is delivered."""
     if SNAPSHOT.fullmatch(point):
         cause = f"'{state.chat}' works on a copy of {state.workspace}, of which only versions come back"
         raise BadUsage(cause, f"septet undo {state.chat} takes back what it has delivered")
@@ -82,7 +82,7 @@ async def rename_chat_named(session: Session, chat: str, name: str) -> str:
 
 
 async def remove(session: Session, chat: str) -> str:
-    """The chat, what only it kept and, where it is ours, its workspace. A folder of the person's stays."""
+    """Delete the chat, blobs that only it uses and, if Septet made it, its workspace. The person's folder stays."""
     session.acquire(chat)
     folder = Path((await session.state(chat)).workspace)
     await catalog_of(session).delete(chat)
