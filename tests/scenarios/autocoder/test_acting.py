@@ -200,3 +200,37 @@ async def test_a_file_linked_from_outside_is_replaced_not_written_through(tmp_pa
     assert ending(events).reason == "done"
     assert outside.read_text() == CASES["wrong code"].files["main.py"]
     assert (project / "main.py").read_text() == MAIN
+
+
+async def test_every_call_of_an_answer_is_carried_out_or_answered_and_all_are_one_version(
+    tmp_path: Path,
+) -> None:
+    several = [
+        call("create_new_file", path="notes.py", code="A = 1\n"),
+        call("insert_code", path="notes.py", line=1, code="B = 2"),
+        call("create_new_file", path="more.py", code="C = 3\n"),
+        call("delete_file", path="more.py"),
+        call("delete_file", path="absent.py"),
+    ]
+    turns: list[Arguments] = [
+        {"role": "planner", "say": PLAN},
+        {"role": "coder", "calls": several},
+        {"role": "reviewer", "say": "verdict: accept"},
+    ]
+    (tmp_path / "s.yaml").write_bytes(msgspec.yaml.encode({"turns": turns}))
+    events = await play(
+        tmp_path, f"scripted:{tmp_path / 's.yaml'}", lambda one: isinstance(one, VersionWritten)
+    )
+    answered = [event for event in events if isinstance(event, ToolAnswered)]
+    assert [(event.id[-2:], event.failed) for event in answered] == [
+        (".1", False),
+        (".2", True),
+        (".3", False),
+        (".4", False),
+        (".5", True),
+    ]
+    assert "moved the lines of notes.py" in answered[1].text
+    (version,) = [event for event in events if isinstance(event, VersionWritten) and not event.found]
+    assert {file.path for file in version.files} >= {"notes.py"}
+    assert "more.py" not in {file.path for file in version.files}
+    assert "not done: " in version.note

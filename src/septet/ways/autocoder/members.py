@@ -17,7 +17,7 @@ from septet.agents.protection import (
 from septet.agents.records import record_through
 from septet.agents.replies import sources
 from septet.agents.runner import RunContext, run_and_check, set_up, take_baseline, waits
-from septet.agents.tool_context import CallContext, call_context, next_version
+from septet.agents.tool_context import CallContext, call_context, next_version, with_edits
 from septet.common.values import Value
 from septet.domain.events import (
     DecisionRecorded,
@@ -299,42 +299,62 @@ def action_agent(member: RoleSpec, model: Model, run_context: RunContext, action
         if not said.answer.calls:
             reason = f"no action was called; call one of {', '.join(actions)}"
             return ReplyRefused(role=member.name, reason=reason)
-        await carry_out_action(state, record, said, context, run_context, actions)
+        await carry_out_actions(state, record, said, run_context, actions)
         return None
 
     return turn
 
 
-async def carry_out_action(
-    state: State,
-    record: Record,
-    said: ModelAnswered,
-    project: Context,
-    run_context: RunContext,
-    actions: Toolbox,
+async def carry_out_actions(
+    state: State, record: Record, said: ModelAnswered, run_context: RunContext, actions: Toolbox
 ) -> None:
-    """The first call of the answer, from the intent to the new version on disk."""
+    """Every call of the answer in its order, from the intent to one new version of all of them on disk."""
     assert state.floor.turn is not None
-    interrupted = bool(state.floor.turn.calls)
-    called = state.floor.turn.calls[0] if interrupted else intent(state.floor.turn.number, said)
-    if not interrupted:
-        state = await record(called)
-    choice = read_action(called, actions, state)
-    result = state.talk.tool_results.get(called.id)
-    if result is None:
-        possible = once_more(choice, actions) if interrupted else choice
-        context = await call_context(state, record, run_context, called, project)
-        result = await answer_action(state, context, possible, run_context, actions)
-        state = await record(result)
-    for event in consequences(state, said.role, result, choice):
+    turn, before = state.floor.turn.number, {call.id: call for call in state.floor.turn.calls}
+    choices: dict[str, ActionChoice | Refusal] = {}
+    for place, wish in enumerate(said.answer.calls, start=1):
+        number = f"{turn}.{place}"
+        called = before.get(number) or ToolCalled(
+            id=number, by=said.role, name=wish.name, arguments=wish.arguments, call=wish.id
+        )
+        if number not in before:
+            state = await record(called)
+        choices[number] = choice = read_action(called, actions, state)
+        if number not in state.talk.tool_results:
+            possible = once_more(choice, actions) if number in before else choice
+            state = await record(await act(state, record, called, possible, run_context, actions))
+    results = {number: state.talk.tool_results[number] for number in choices}
+    for event in consequences(state, said.role, results, choices):
         state = await record(event)
-    if not result.failed:
+    if any(not result.failed for result in results.values()):
         await run_context.write_newest(state)
 
 
-def intent(turn: int, said: ModelAnswered) -> ToolCalled:
-    call = said.answer.calls[0]
-    return ToolCalled(id=f"{turn}.1", by=said.role, name=call.name, arguments=call.arguments, call=call.id)
+async def act(
+    state: State,
+    record: Record,
+    called: ToolCalled,
+    choice: ActionChoice | Refusal,
+    run_context: RunContext,
+    actions: Toolbox,
+) -> ToolAnswered:
+    """One call, on the project as the calls before it in the same answer left it."""
+    edited = with_edits(state)
+    project = await context_now(edited, run_context, actions)
+    context = await call_context(state, record, run_context, called, project)
+    possible = choice if isinstance(choice, Refusal) else moved_lines(state, choice) or choice
+    return await answer_action(edited, context, possible, run_context, actions)
+
+
+def moved_lines(state: State, choice: ActionChoice) -> Refusal | None:
+    """Lines are counted as they were shown: an earlier call of the answer may have moved them."""
+    calls = state.floor.turn.calls if state.floor.turn else ()
+    answered = [state.talk.tool_results[call.id] for call in calls if call.id in state.talk.tool_results]
+    changed = {change.path for result in answered for change in result.changes}
+    path = choice.arguments.get("path")
+    if path not in changed or not {"line", "start_line"} & choice.arguments.keys():
+        return None
+    return Refusal(reason=f"an earlier call of this answer has moved the lines of {path}: look at them first")
 
 
 def once_more(choice: ActionChoice | Refusal, actions: Toolbox) -> ActionChoice | Refusal:
@@ -376,17 +396,26 @@ async def prepare_action(
 
 
 def consequences(
-    state: State, by: str, result: ToolAnswered, choice: ActionChoice | Refusal
+    state: State,
+    by: str,
+    results: Mapping[str, ToolAnswered],
+    choices: Mapping[str, ActionChoice | Refusal],
 ) -> Iterator[Event]:
-    """What follows from the result, as far as it is not in the log yet."""
-    if result.failed or isinstance(choice, Refusal):
-        yield ReplyRefused(role=by, reason=result.text)
+    """What follows from the results, as far as it is not in the log yet. What failed beside the rest is in the note."""
+    done = {number: choice for number, choice in choices.items() if not results[number].failed}
+    failed = [result.text for result in results.values() if result.failed]
+    chosen = [choice for choice in done.values() if isinstance(choice, ActionChoice)]
+    if not chosen:
+        yield ReplyRefused(role=by, reason="\n".join(failed))
         return
-    decision = choice.decision
+    decision = next((choice.decision for choice in chosen if choice.decision), None)
     if decision is not None and not (state.floor.turn and state.floor.turn.has_decision):
         what = f"the {decision.wrong} is wrong, by {decision.item}"
         yield DecisionRecorded(by=by, what=what, why=decision.why)
-    yield next_version(state, result.changes, f"{choice.action}: {choice.reasoning}")
+    notes = [f"{choice.action}: {choice.reasoning}" for choice in chosen]
+    notes += [f"not done: {reason}" for reason in failed]
+    version = next_version(with_edits(state), (), "; ".join(notes))
+    yield replace(version, number=len(state.work.versions) + 1)
 
 
 async def context_now(state: State, run_context: RunContext, actions: Toolbox) -> Context:
