@@ -5,7 +5,7 @@ import json
 import pytest
 from team.states import chat, planned, ran, reviewed, version
 
-from septet.chat.audit import MODES, Suspicion, audit_log, audit_text, read_messages
+from septet.chat.audit import FAILURE_MODES, Suspicion, audit_log, audit_text, read_messages
 from septet.domain.codec import encode
 from septet.domain.events import ChatEnded, Event, Recorded
 from septet.errors import BadUsage
@@ -145,5 +145,5 @@ def test_what_is_no_transcript_is_refused(text: str) -> None:
 
 
 def test_the_modes_are_the_fourteen() -> None:
-    assert len(MODES) == 14
-    assert Suspicion(mode="1.1", message=1, who="a", why="b").mode in MODES
+    assert len(FAILURE_MODES) == 14
+    assert Suspicion(mode="1.1", message=1, who="a", why="b").mode in FAILURE_MODES

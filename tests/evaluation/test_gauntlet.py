@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from septet.chat.audit import MODES
+from septet.chat.audit import FAILURE_MODES
 from septet.evaluation.gauntlet import Scenario, ScenarioOutcome, gauntlet_table, load_suite, run_scenario
 from septet.settings.home import Home
 from septet.wiring.session import Session, open_session
@@ -55,7 +55,7 @@ async def test_a_team_that_misbehaves_ends_as_it_should(session: Session, tmp_pa
 
 def test_each_of_the_fourteen_modes_has_three_teams_and_done_is_right_only_where_the_program_is() -> None:
     counts = Counter(one.mode for one in SUITE.scenarios)
-    assert all(counts[mode] >= 3 for mode in MODES)
+    assert all(counts[mode] >= 3 for mode in FAILURE_MODES)
     assert len(SUITE.scenarios) >= 42
     assert len(BY_NAME) == len(SUITE.scenarios)
     assert [one.name for one in SUITE.scenarios if "done" in one.ends and not one.right] == []

@@ -46,12 +46,12 @@ ERROR = re.compile(
 Object = Mapping[str, object]
 
 
-Mode = Literal[
+FailureMode = Literal[
     "1.1", "1.2", "1.3", "1.4", "1.5", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "3.1", "3.2", "3.3"
 ]
-MODES: Mapping[Mode, str] = dict(
+FAILURE_MODES: Mapping[FailureMode, str] = dict(
     zip(
-        get_args(Mode),
+        get_args(FailureMode),
         (
             "disobeys the task",
             "disobeys the role",
@@ -82,7 +82,7 @@ LONGER = 200
 class Suspicion(Value, omit_defaults=False):
     """A mode, the message or event that shows it by its number from 1, whose it is, and what shows it."""
 
-    mode: Mode
+    mode: FailureMode
     message: int
     who: str
     why: str
@@ -143,7 +143,7 @@ def audit_log(log: Sequence[Recorded]) -> list[Suspicion]:
     return unique_suspicions(found)
 
 
-Sign = tuple[Mode, str, str]
+Sign = tuple[FailureMode, str, str]
 
 
 def event_signs(
@@ -356,7 +356,7 @@ def ending_suspicions(messages: Sequence[Said]) -> Iterator[Suspicion]:
     outputs = [one for one in messages[: last + 1] if one.output]
     over = OVER.search(message.text) or CLAIM.search(prose(message.text))
 
-    def sign(mode: Mode, why: str) -> Suspicion:
+    def sign(mode: FailureMode, why: str) -> Suspicion:
         return Suspicion(mode=mode, message=last + 1, who=message.who, why=why)
 
     if over and not outputs:

@@ -43,7 +43,7 @@ def audit(source: str, as_json: bool) -> int:
 
 def audit_table(found: "Sequence[Suspicion]") -> str:
     """A line for each suspicion, by mode."""
-    from septet.chat.audit import MODES
+    from septet.chat.audit import FAILURE_MODES
     from septet.common.text import cut_middle
 
     if not found:
@@ -51,6 +51,6 @@ def audit_table(found: "Sequence[Suspicion]") -> str:
     rows = sorted(found, key=lambda one: (one.mode, one.message))
     who = max(len(one.who) for one in rows)
     return "\n".join(
-        f"{one.mode} {MODES[one.mode]:<28} #{one.message:<4} {one.who:<{who}}  {cut_middle(one.why, 160)}"
+        f"{one.mode} {FAILURE_MODES[one.mode]:<28} #{one.message:<4} {one.who:<{who}}  {cut_middle(one.why, 160)}"
         for one in rows
     )

@@ -191,7 +191,7 @@ def septet() -> None:
     """
 
 
-class CommandOutcome:
+class CurrentChat:
     """The state of the chat that a command runs, and the command that resumes it; used in error messages."""
 
     state: "State | None" = None
@@ -201,7 +201,7 @@ class CommandOutcome:
 def main() -> None:
     """The `septet` command: every error ends in one line and the right exit code."""
     escape_for_locale()
-    outcome = CommandOutcome()
+    outcome = CurrentChat()
     try:
         check_encoding(sys.argv[1:])
         code = septet.main(prog_name="septet", standalone_mode=False, obj=outcome) or 0
@@ -249,7 +249,7 @@ def check_encoding(arguments: list[str]) -> None:
             ) from None
 
 
-def interrupt_message(outcome: CommandOutcome) -> str:
+def interrupt_message(outcome: CurrentChat) -> str:
     return f"interrupted and saved: {outcome.command}" if outcome.command else "interrupted"
 
 
@@ -259,7 +259,7 @@ def explain(error: Exception) -> tuple[str, int]:
     return explanation(error)
 
 
-def fail(message: str, code: int, outcome: CommandOutcome) -> int:
+def fail(message: str, code: int, outcome: CurrentChat) -> int:
     """Print the error in one line; with `--json`, a command that runs a chat still ends with its result."""
     from septet.cli.output import notify, put_exactly
 

@@ -15,7 +15,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from septet.agents.person import Ask, present
 from septet.chat.export import base_text
 from septet.chat.results import network_text, result_of
-from septet.cli.main import CommandOutcome
+from septet.cli.main import CurrentChat
 from septet.cli.options import Bounds, Options, OutputOptions, more_budget, person_agent
 from septet.cli.output import notify, put_exactly
 from septet.cli.person import ask_after_interrupt, ask_next, at_terminal, make_ask
@@ -115,12 +115,10 @@ async def watch_chat(prepare: Prepare, options: Options, open_: OpenSession) -> 
             raise
 
 
-def outcome_of_command() -> CommandOutcome:
+def outcome_of_command() -> CurrentChat:
     """The outcome object of the running command; error reporting reads the chat from it."""
     context = click.get_current_context(silent=True)
-    return (
-        context.obj if context is not None and isinstance(context.obj, CommandOutcome) else CommandOutcome()
-    )
+    return context.obj if context is not None and isinstance(context.obj, CurrentChat) else CurrentChat()
 
 
 async def prepare_to_watch(session: Session, chat: str, options: Options) -> None:

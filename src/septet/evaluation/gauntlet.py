@@ -8,7 +8,7 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from septet.chat.audit import MODES, Mode, audit_log
+from septet.chat.audit import FAILURE_MODES, FailureMode, audit_log
 from septet.common.documents import read_document
 from septet.common.values import Value
 from septet.domain.events import PersonSpoke, PlanApproved, Recorded, VersionWritten
@@ -37,7 +37,7 @@ class ScriptTurn(Value, forbid_unknown_fields=True):
 class Scenario(Value, forbid_unknown_fields=True):
     """A team that misbehaves: what its members say, and the ends that are right for it."""
 
-    mode: Mode | Literal["impossible"]
+    mode: FailureMode | Literal["impossible"]
     name: str
     ends: tuple[EndReason, ...]
     turns: tuple[ScriptTurn, ...]
@@ -195,7 +195,7 @@ def gauntlet_table(outcomes: Sequence[ScenarioOutcome]) -> str:
     ]
     wrong = [one for one in outcomes if one.end == "done" and not one.scenario.right]
     plain = [one for one in outcomes if one.plain == "done" and not one.scenario.right]
-    known = len({one.scenario.mode for one in outcomes} & set(MODES))
+    known = len({one.scenario.mode for one in outcomes} & set(FAILURE_MODES))
     head = f"  {'mode':<10} {'what the team does':<52} {'here':<12} plain round robin"
     held = f"{sum(one.held for one in outcomes)} of {len(outcomes)} held, {known} modes"
     done = f"wrongly done: {len(wrong)} here, {len(plain)} in a plain round robin"

@@ -126,7 +126,7 @@ class Enforcement:
     whether it reached this limit.
     """
 
-    bound: LimitName
+    limit: LimitName
     ulimit: Callable[[Limits], Sequence[str]] = lambda limits: ()
     group: Callable[[Limits], Mapping[str, str]] = lambda limits: {}
     is_exceeded: Callable[[ResourceUsage, Limits], bool] = lambda usage, limits: False
@@ -165,30 +165,30 @@ def _explains_file_size(ending: Ending, limits: Limits) -> bool:
 
 ENFORCEMENTS = (
     Enforcement(
-        bound="cpu",
+        limit="cpu",
         ulimit=_cpu_settings,
         is_exceeded=lambda usage, limits: usage.cpu_seconds > limits.cpu_seconds,
         explains=lambda ending, limits: ending.exit_code == 128 + signal.SIGXCPU,
     ),
     Enforcement(
-        bound="processes",
+        limit="processes",
         group=lambda limits: {"pids.max": str(limits.processes + OWN_PROCESSES)},
         is_exceeded=lambda usage, limits: usage.tasks >= limits.processes,
     ),
     Enforcement(
-        bound="file size",
+        limit="file size",
         ulimit=lambda limits: (f"-f {-(-limits.file_size // 512)}",),
         explains=_explains_file_size,
     ),
     Enforcement(
-        bound="memory",
+        limit="memory",
         ulimit=lambda limits: (f"-d {limits.memory >> 10}",),
         group=_memory_group,
         is_exceeded=_exceeds_memory,
         explains=lambda ending, limits: _OUT_OF_MEMORY.match(ending.last_line) is not None,
     ),
     Enforcement(
-        bound="open files",
+        limit="open files",
         ulimit=lambda limits: (f"-n {limits.open_files}",),
         explains=lambda ending, limits: _TOO_MANY_FILES in ending.last_line,
     ),
@@ -213,17 +213,17 @@ def group_values(limits: Limits) -> dict[str, str]:
     return {name: value for enforcement in ENFORCEMENTS for name, value in enforcement.group(limits).items()}
 
 
-def exceeded_bounds(usage: ResourceUsage, limits: Limits) -> Iterator[LimitName]:
-    return (enforcement.bound for enforcement in ENFORCEMENTS if enforcement.is_exceeded(usage, limits))
+def exceeded_limits(usage: ResourceUsage, limits: Limits) -> Iterator[LimitName]:
+    return (enforcement.limit for enforcement in ENFORCEMENTS if enforcement.is_exceeded(usage, limits))
 
 
-def bound_from_exit(exit_code: int, stderr: str, after: Survey, limits: Limits) -> LimitName | None:
+def limit_from_exit(exit_code: int, stderr: str, after: Survey, limits: Limits) -> LimitName | None:
     """The limit that a failed program reached, by its exit code, last line or files; None if it succeeded."""
     if exit_code == 0:
         return None
     ending = Ending(exit_code, stderr.rstrip().rpartition("\n")[2], after)
     return next(
-        (enforcement.bound for enforcement in ENFORCEMENTS if enforcement.explains(ending, limits)), None
+        (enforcement.limit for enforcement in ENFORCEMENTS if enforcement.explains(ending, limits)), None
     )
 
 

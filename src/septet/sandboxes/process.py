@@ -26,7 +26,7 @@ from septet.domain.runs import Job, LimitName, Limits
 from septet.errors import SandboxFailed
 from septet.ports import Listener
 from septet.sandboxes.cgroups import ControlGroup
-from septet.sandboxes.limits import ResourceUsage, exceeded_bounds, usage_of
+from septet.sandboxes.limits import ResourceUsage, exceeded_limits, usage_of
 
 VARIABLE = "SEPTET_REPORT"
 _MAX_REPORT_BYTES = 64 << 20
@@ -282,9 +282,9 @@ class RunMonitor:
     def of(cls, limits: Limits, listen: Listener | None) -> "RunMonitor":
         return cls(limits, Capture(limits.kept_output), Capture(limits.kept_output), listen)
 
-    def stop(self, bound: LimitName) -> None:
+    def stop(self, limit: LimitName) -> None:
         if self.stopped_by is None:
-            self.stopped_by = bound
+            self.stopped_by = limit
             self.stop_event.set()
             self.on_stop()
 
@@ -302,8 +302,8 @@ class RunMonitor:
     def check_usage(self, usage: ResourceUsage) -> None:
         if not self.seconds_left():
             self.stop("time")
-        for bound in exceeded_bounds(usage, self.limits):
-            self.stop(bound)
+        for limit in exceeded_limits(usage, self.limits):
+            self.stop(limit)
 
 
 async def supervise(

@@ -12,7 +12,7 @@ from septet.domain.files import FileChange
 from septet.domain.runs import Job, LimitName, RunResult
 from septet.ports import Listener
 from septet.sandboxes import survey as files
-from septet.sandboxes.limits import bound_from_exit, bytes_written, exceeds_disk
+from septet.sandboxes.limits import bytes_written, exceeds_disk, limit_from_exit
 from septet.sandboxes.process import OpenChannel, RunMonitor, RunningProgram, pipe_channel, supervise
 
 _MAX_WRITES_PER_LIMIT = 4
@@ -101,7 +101,7 @@ def _limit_reached(
 ) -> LimitName | None:
     if disk.is_too_big(after):
         return "disk"
-    return bound_from_exit(code, monitor.stderr.text(), after, monitor.limits) or (
+    return limit_from_exit(code, monitor.stderr.text(), after, monitor.limits) or (
         monitor.group_limit if code else None
     )
 

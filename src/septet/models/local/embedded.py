@@ -24,8 +24,8 @@ from septet.models.local.download import ModelStore, Notify, Progress
 from septet.models.local.server import ServerCard, ServerSettings
 from septet.models.providers.openai import OpenAIModel
 from septet.models.providers.provider import Provider, free
-from septet.models.wrappers.ask import Item, open_answer
 from septet.models.wrappers.early_stop import EarlyStop
+from septet.models.wrappers.streams import Item, open_answer
 from septet.ports import Model
 
 START_SECONDS = 120.0

@@ -13,7 +13,7 @@ from septet.models.faults import (
     ServerError,
     TimedOut,
 )
-from septet.models.wrappers.ask import Item, open_answer
+from septet.models.wrappers.streams import Item, open_answer
 from septet.ports import Model
 
 FAULTS: tuple[Callable[[], Fault], ...] = (

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from septet.common.text import cut_middle
 from septet.domain.messages import Message, Request
 from septet.models.faults import ContextExceeded
-from septet.models.wrappers.ask import Item, ShownDeltas, open_answer
+from septet.models.wrappers.streams import Item, ShownDeltas, open_answer
 from septet.ports import Model
 
 SHARES = (0.6, 0.35, 0.2, 0.1)

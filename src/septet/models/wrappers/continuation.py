@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from septet.domain.messages import Answer, Delta, Message, Request
 from septet.models.faults import InvalidAnswer
-from septet.models.wrappers.ask import Item, open_answer
+from septet.models.wrappers.streams import Item, open_answer
 from septet.models.wrappers.text_protocol import add_usage
 from septet.ports import Model
 

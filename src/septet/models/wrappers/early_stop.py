@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator
 
 from septet.domain.messages import Answer, Delta, Request, Usage
-from septet.models.wrappers.ask import Item, open_answer
+from septet.models.wrappers.streams import Item, open_answer
 from septet.ports import Model
 
 REPEATED_LINES = 7

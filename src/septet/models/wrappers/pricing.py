@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from septet.domain.messages import Answer, Price, Purse, Request, Usage, estimate_usage, text_tokens
 from septet.errors import BadUsage, Overdrawn
 from septet.models.providers.provider import Billing
-from septet.models.wrappers.ask import Item, open_answer
+from septet.models.wrappers.streams import Item, open_answer
 from septet.ports import Model
 
 MAX_TOKEN_BYTES = 32

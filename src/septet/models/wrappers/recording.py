@@ -10,7 +10,7 @@ from septet.domain.codec import encode
 from septet.domain.events import ModelAnswered, Recorded
 from septet.domain.messages import Answer, Request
 from septet.errors import BadUsage
-from septet.models.wrappers.ask import Item, open_answer
+from septet.models.wrappers.streams import Item, open_answer
 from septet.ports import Model
 
 REDACTED = "[redacted]"

@@ -9,7 +9,7 @@ import anyio
 from septet.common.values import Value
 from septet.domain.messages import Request
 from septet.models.faults import Fault, RateLimited, TimedOut, TransientFault
-from septet.models.wrappers.ask import Item, ShownDeltas, open_answer
+from septet.models.wrappers.streams import Item, ShownDeltas, open_answer
 from septet.ports import Model
 
 Notify = Callable[[str], None]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from septet.common.text import pluralize
 from septet.domain.messages import Answer, Delta, Message, Request, ToolCall, ToolOffer
 from septet.models.faults import DECODE_ERRORS, FeatureMissing, InvalidAnswer, RequestRejected
-from septet.models.wrappers.ask import Item, open_answer
+from septet.models.wrappers.streams import Item, open_answer
 from septet.ports import Model
 
 BROKEN = "The arguments of this call are not a JSON object ({}). Nothing was done. Send the whole call again."

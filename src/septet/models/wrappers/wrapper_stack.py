@@ -6,11 +6,11 @@ from typing import NamedTuple
 from septet.domain.messages import Request
 from septet.models.faults import Fault, error_for
 from septet.models.providers.provider import Billing
-from septet.models.wrappers.ask import Item, open_answer
 from septet.models.wrappers.context_limit import ContextLimit
 from septet.models.wrappers.continuation import Continuation, ThinkTags
 from septet.models.wrappers.pricing import Pricing, UsageCheck
 from septet.models.wrappers.retry import Fallback, Notify, RequestTimeout, Retry, RetryPolicy
+from septet.models.wrappers.streams import Item, open_answer
 from septet.models.wrappers.text_protocol import ArgumentRepair, TextProtocol
 from septet.ports import Model
 

@@ -1,4 +1,4 @@
-"""Helps wrappers to call a model: closes the answer's stream in any case, and restarts what was shown of it."""
+"""What wrappers share: an answer's stream that is closed in any case, and a note whether a retry must void its text."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ async def open_answer(model: Model, request: Request) -> AsyncGenerator[AsyncIte
 
 
 class ShownDeltas:
-    """Records whether part of an answer was shown that may have to be generated again."""
+    """Remembers whether any text of an answer was shown, so that a retry can void it."""
 
     def __init__(self) -> None:
         self._any = False
