@@ -1,4 +1,4 @@
-"""How a chat ended, found in its log: what somebody stored about it is only a claim. Pure."""
+"""Verifies from the log how a chat ended: the stored end alone is only a claim. Pure."""
 
 from septet.domain.events import ChatEnded
 from septet.domain.state import State
@@ -8,11 +8,11 @@ from septet.team.floor import End, Move
 from septet.ways.table import floor_for
 
 FINISHED: tuple[EndReason, ...] = ("done", "accepted", "answered", "rounds")
-"""Ends that promise something, and so have to follow from the log."""
+"""Ends that must follow from the log, because they promise something."""
 
 
 def ending(state: State) -> ChatEnded | None:
-    """How the chat ended; `claimed` where its log does not bear out that it is finished. None while it goes on."""
+    """How the chat ended; `claimed` if its log does not prove that it is finished. None while it goes on."""
     said, before = state.ended, state.before_end
     if said is None or before is None or said.reason not in FINISHED:
         return said
@@ -25,7 +25,7 @@ def ending(state: State) -> ChatEnded | None:
 
 
 def is_over(state: State) -> bool:
-    """Nothing is left to do unless the person asks for more: it is finished, or its manager says so."""
+    """Whether nothing is left to do unless the person asks for more: it is finished, or its manager says so."""
     ended = ending(state)
     if ended is None or ended.reason == "accepted":
         return False
@@ -33,13 +33,13 @@ def is_over(state: State) -> bool:
 
 
 def is_finished(state: State) -> bool:
-    """The work is what was asked for, by the checks or by the person's own word."""
+    """Whether the work is finished, by the checks or because the person accepted it."""
     ended = ending(state)
     return is_over(state) or (ended is not None and ended.reason == "accepted")
 
 
 def due(state: State) -> Move | None:
-    """What the team's own policy makes of the state; nothing for a team whose policy is not known here."""
+    """The next move by the team's own policy; None if the policy is not known here."""
     try:
         return floor_for(state.team, state.budget)(state)
     except BadConfig:
@@ -47,7 +47,7 @@ def due(state: State) -> Move | None:
 
 
 def in_words(move: Move | None) -> str:
-    """What was due instead of the end that was claimed."""
+    """Describe the move that was due instead of the claimed end."""
     if move is None:
         return "its team cannot be judged here"
     return move.detail if isinstance(move, End) else f"it was the {move.speaker}'s turn"

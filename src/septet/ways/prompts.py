@@ -1,4 +1,4 @@
-"""Prompts are files, one for each role: `prompts/ROLE.md` of a way, with its version in the first line."""
+"""Loads prompts from files, one per role: `prompts/ROLE.md` of a way, with its version in the first line."""
 
 import re
 from functools import cache
@@ -10,7 +10,7 @@ VERSION = re.compile(r"<!-- version: (\d+) -->\n")
 
 
 class Prompt(Value):
-    """What a role is told, byte-stable at the head of every request. A changed text has a new version."""
+    """The prompt of a role, the same bytes at the start of every request. A changed text has a new version."""
 
     version: int
     text: str
@@ -18,7 +18,7 @@ class Prompt(Value):
 
 @cache
 def prompt(package: str, name: str) -> Prompt:
-    """The prompt of that name in a way's package; read when somebody needs it, and once."""
+    """The prompt of that name in a way's package; read once, when first needed."""
     whole = (files(package) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
     head = VERSION.match(whole)
     assert head is not None, f"prompts/{name}.md of {package} does not begin with its version"

@@ -1,4 +1,4 @@
-"""Every way of working by its name: a new one is a folder, and a line here, an entry point or an argument."""
+"""The table of ways of working. A new one is a folder, and a line here, an entry point or an argument."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -22,14 +22,14 @@ from septet.ways.way import MemberContext, Way
 GROUP = "septet.ways"
 BUILT_IN = (PLAN, ITERATE, PAIR, AUTOCODER, GROUP_CHAT, ASSISTANT, ROUND_ROBIN)
 WAYS: dict[str, Way] = {way.name: way for way in BUILT_IN}
-"""Those that come with Septet, and those that a program has added."""
+"""The ways that come with Septet, and those that a program has added."""
 ALIASES = {"plan_then_iterate": "iterate", "reason_and_act": "autocoder", "direct": "assistant"}
-"""The names that team files and logs have for some."""
+"""Other names of ways in team files and logs."""
 TEAMS: Mapping[str, TeamSpec] = {team.name: team for way in BUILT_IN for team in way.teams}
 
 
 def add_ways(ways: Iterable[Way]) -> None:
-    """Let this program's teams work in further ways. A name that is taken is refused."""
+    """Add ways of working for this program's teams. Refuses a name that exists already."""
     for way in ways:
         if way.name in ALIASES or WAYS.setdefault(way.name, way) is not way:
             raise BadConfig(f"there is a way of working '{way.name}' already", "give yours another name")
@@ -37,7 +37,7 @@ def add_ways(ways: Iterable[Way]) -> None:
 
 @cache
 def installed_ways() -> Mapping[str, Way]:
-    """Those of installed packages; what comes with Septet keeps its name."""
+    """The ways of installed packages; they cannot replace those of Septet."""
     found: dict[str, Way] = {}
     for loaded in plugins(GROUP):
         if not isinstance(loaded, Way):
@@ -52,13 +52,13 @@ def way_names() -> list[str]:
 
 
 def all_teams() -> dict[str, TeamSpec]:
-    """The teams that every known way brings, by their names."""
+    """The teams of all known ways, by name."""
     ways = [*installed_ways().values(), *WAYS.values()]
     return {**TEAMS, **{team.name: team for way in ways for team in way.teams}}
 
 
 def find_way(name: str) -> Way:
-    """The way of that name; one that nobody knows can be listed and shown, but does not go on."""
+    """The way of that name; a chat with an unknown way can be listed and shown, but not continued."""
     known = WAYS.get(ALIASES.get(name, name))
     return known or installed_ways().get(name) or unknown(name)
 
@@ -81,7 +81,7 @@ def unknown(name: str) -> Way:
 
 
 def floor_for(team: TeamSpec, budget: Budget) -> Floor:
-    """The way's policy with everything that bounds it."""
+    """The way's policy with all its limits."""
     way = way_of(team)
     if team.stepwise and not way.asks_person:
         cause = f"the team '{team.name}' cannot be stepped: its proxy speaks for itself"
@@ -92,7 +92,7 @@ def floor_for(team: TeamSpec, budget: Budget) -> Floor:
 
 
 def thinkers(team: TeamSpec) -> list[RoleSpec]:
-    """The members that think with a model."""
+    """The members that use a model."""
     return way_of(team).thinkers(team)
 
 
@@ -101,7 +101,7 @@ def rounds_used(state: State) -> int:
 
 
 def as_much_again(state: State, first: Budget) -> Budget:
-    """That budget on top of what the chat has used up: for one that goes on after its end."""
+    """The budget added to what the chat has used, for a chat that goes on after its end."""
     spent = state.spending.total
     return Budget(
         rounds=None if first.rounds is None else first.rounds + rounds_used(state),

@@ -1,4 +1,4 @@
-"""The code assistant's members and their tools: one answer a turn, its calls carried out in order."""
+"""The code assistant's members and their tools: one answer per turn, whose calls run in order."""
 
 import dataclasses
 
@@ -110,7 +110,7 @@ def no_file_in_folder(path: str, context: ToolContext) -> Refusal:
 
 
 def assistant_tools() -> list[Tool]:
-    """Its own, and those that read, edit and run the person's files; there is no plan to check."""
+    """The way's own tools, and those that read, edit and run files; there is no plan to check."""
     common = {one.name: one for one in (*reading_tools(), *editing_tools(), *running_tools())}
     runs = dataclasses.replace(common["run"], description=RUN)
     wanted = ("list_files", "search", "outline", "read", "edit", "delete")
@@ -118,7 +118,7 @@ def assistant_tools() -> list[Tool]:
 
 
 def assistant_agent(member: RoleSpec, model: Model, run_context: RunContext, tools: Toolbox) -> Agent:
-    """An agent with a toolbox. What was said, called and answered before a crash counts."""
+    """An agent with a toolbox. It continues after a crash where the log ends."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.floor.turn is None or (state.floor.turn.closed and not state.floor.turn.calls):
@@ -148,7 +148,7 @@ def assistant_agent(member: RoleSpec, model: Model, run_context: RunContext, too
 
 
 async def references_in(text: str, state: State, run_context: RunContext) -> References:
-    """The lines of the person's project that a reply names."""
+    """The lines of the person's project that a reply cites."""
     if not has_project(state) or not REFERENCE.search(text):
         return References()
     known, hidden = await sources(state, run_context.blobs), await run_context.hidden_paths(state)
@@ -183,7 +183,7 @@ def send_offer(names: list[str]) -> ToolOffer:
 
 
 def answered_already(state: State) -> bool:
-    """This turn's words have gone to whoever asked; the next message in the queue is another turn's."""
+    """Whether this turn's reply was delivered; the next message in the queue belongs to another turn."""
     assert state.floor.turn is not None
     return bool(state.talk.tool_results.keys() - {call.id for call in state.floor.turn.calls})
 
@@ -203,7 +203,7 @@ def end_of_turn(state: State, name: str, text: str, references: References) -> E
 async def run_assistant_calls(
     state: State, record: Record, said: ModelAnswered, run_context: RunContext, tools: Toolbox
 ) -> None:
-    """Every call of the answer: intent, deed, result, version. A message that was sent stays open."""
+    """Run every call of the answer and record call, result and version. A message that was sent stays open."""
     assert state.floor.turn is not None
     turn, before = state.floor.turn.number, {call.id: call for call in state.floor.turn.calls}
     for place, wish in enumerate(said.answer.calls, start=1):
@@ -223,7 +223,7 @@ async def run_assistant_calls(
 
 
 def version_due(state: State, call: ToolCalled) -> VersionWritten | None:
-    """The version that a result asks for, unless it is in the log already or a later call has moved on."""
+    """The version that a result needs, unless it is in the log already or a later call replaced it."""
     result = state.talk.tool_results.get(call.id)
     if (
         result is None
@@ -245,7 +245,7 @@ async def answer_or_send(
     *,
     interrupted: bool,
 ) -> State:
-    """What comes of a call; nothing yet of a message that a recipient will answer."""
+    """The answer of a call; None for a message that its recipient will answer."""
     sends = call.name == SEND
     trouble = send_trouble(state, call) if sends else unknown_tool(call.name, [*tools, SEND])
     if sends or trouble:
@@ -254,7 +254,7 @@ async def answer_or_send(
 
 
 def send_trouble(state: State, call: ToolCalled) -> Refusal | None:
-    """Why a message cannot be sent: nobody of that name, or somebody who waits for the sender."""
+    """Why a message cannot be sent: an unknown recipient, or one that waits for the sender."""
     sent = message_sent_by(call)
     names = recipients(state.team, call.by)
     if sent is None:
@@ -269,14 +269,14 @@ def send_trouble(state: State, call: ToolCalled) -> Refusal | None:
 
 
 def part_of(member: RoleSpec, state: State) -> str:
-    """What the member's role is told, with the rule of numbers where there are data. Teams tell other roles."""
+    """The prompt of the member's role, with the rule for numbers if there are data. Teams may add other roles."""
     names = [member.role] if member.role in ("proxy", "coder") else []
     names += ["data"] if state.work.data else []
     return "".join(prompt_text("septet.ways.assistant", name) for name in names)
 
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:
-    """The proxy talks and does nothing else; the others have the toolbox, with the tools of MCP servers."""
+    """The agent of a member: the proxy only talks; the others have the toolbox and the tools of MCP servers."""
     from septet.ways.assistant.members import (
         assistant_tools,  # pydantic is slow to import, and only tools need it
     )

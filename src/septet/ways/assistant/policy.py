@@ -1,4 +1,4 @@
-"""Who talks with whom: one thread for each pair, folded from the log, so that it lives as long as the chat."""
+"""The threads of the assistant's members: one for each pair, folded from the log. Pure."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ from septet.team.floor import End, Floor, Move, Speak, at_most
 
 SEND = "SendMessage"
 PERSON = ""
-"""The thread of whoever talks with the person."""
+"""The thread of the member that talks with the person."""
 
 
 class SentMessage(Value):
@@ -35,7 +35,7 @@ class SentMessage(Value):
 
 
 def message_sent_by(call: ToolCalled) -> SentMessage | None:
-    """What a call sends to whom; None for other tools and for calls that nobody can read."""
+    """Parse a SendMessage call; None for other tools and for invalid arguments."""
     if call.name != SEND:
         return None
     try:
@@ -45,23 +45,23 @@ def message_sent_by(call: ToolCalled) -> SentMessage | None:
 
 
 def open_sends(state: State) -> list[tuple[ToolCalled, SentMessage]]:
-    """Messages that wait for an answer, the oldest first: a busy recipient takes them one by one."""
+    """Messages that wait for an answer, the oldest first: a busy recipient handles them one by one."""
     return [(call, sent) for call in state.talk.open_calls if (sent := message_sent_by(call)) is not None]
 
 
 def message_in_work(state: State, name: str) -> ToolCalled | None:
-    """The message that a member is working on."""
+    """The message that a member works on now."""
     return next((call for call, sent in open_sends(state) if sent.recipient == name), None)
 
 
 def next_recipient(state: State) -> str | None:
-    """The member whose answer can come now: it waits for nobody itself."""
+    """The member that can answer now: it does not wait for another member."""
     waiting = {call.by for call, _ in open_sends(state)}
     return next((sent.recipient for _, sent in open_sends(state) if sent.recipient not in waiting), None)
 
 
 def waits_for(state: State, name: str) -> set[str]:
-    """Everybody who waits, directly or through others, for that member."""
+    """All members that wait for that member, directly or through others."""
     found: set[str] = set()
     pending = [name]
     while pending:
@@ -73,7 +73,7 @@ def waits_for(state: State, name: str) -> set[str]:
 
 
 class Thread:
-    """Folds the chat's messages into exchanges; each belongs to the message that was being worked on."""
+    """Folds the chat's messages into exchanges; each belongs to the message that the member worked on."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -120,7 +120,7 @@ class Thread:
 
 
 def member_thread(state: State, name: str) -> tuple[Message, ...]:
-    """All that a member and its partner of now have said to each other, and what its tools answered."""
+    """The thread of a member and its current partner: their messages, and the answers of tools."""
     thread = Thread(name)
     for said in state.talk.messages:
         if isinstance(said, ModelAnswered | PersonSpoke | ToolCalled | ToolAnswered):

@@ -1,4 +1,4 @@
-"""The autocoder's members: what the coder is told, and its choice of an action read from a tool call."""
+"""The autocoder's members: the runner that reasons, and the coder that chooses an action by a tool call."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
@@ -68,7 +68,7 @@ TOLD_STEPS = 6
 
 
 def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Message, ...]:
-    """A stable head, then the situation."""
+    """The messages for the coder: first the part that never changes, then the situation."""
     parts = [compose_prompt(SITUATION, context)]
     if state.plan.current is not None:
         parts.insert(0, f"# Plan\n{open_plan_text(state.plan.current)}")
@@ -92,7 +92,7 @@ def act_prompt(member: RoleSpec, state: State, context: Context) -> tuple[Messag
 
 
 def window(state: State) -> tuple[str, ...]:
-    """The picture of what the program shows on its screen, if it does."""
+    """The screenshot of the program, if there is one."""
     mains = [run for run in state.work.runs if run.purpose == "run" and run.mode == "screen"]
     left = mains[-1].result.changes if mains else ()
     return tuple(one.sha256 for one in left if one.path == Screen().picture and one.sha256)
@@ -123,7 +123,7 @@ class Decision(Value, forbid_unknown_fields=True):
 
 
 class ActionChoice(Value):
-    """A call, read: which action, why, with what, and on which decision."""
+    """A parsed call: the action, its reason, arguments and decision."""
 
     action: str
     reasoning: str
@@ -141,7 +141,7 @@ def common_parameters(state: State) -> Mapping[str, object]:
 
 
 def read_action(called: ToolCalled, actions: Collection[str], state: State) -> ActionChoice | Refusal:
-    """The call, checked as far as that can be done without running it."""
+    """Parse and validate the call without running it."""
     if called.name not in actions:
         return Refusal(reason=f"there is no action '{called.name}'; the actions are {', '.join(actions)}")
     read = read_arguments(called.arguments)
@@ -173,7 +173,7 @@ def read_decision(given: object, state: State) -> Decision | Refusal | None:
 
 
 def unfit(paths: Collection[str], choice: ActionChoice) -> Refusal | None:
-    """Why a change may not be made: it does nothing, or something else than was decided."""
+    """Why a change is refused: it changes nothing, or contradicts the decision."""
     if not paths:
         return Refusal(reason=f"{choice.action} changes nothing")
     if choice.decision is None:
@@ -191,7 +191,7 @@ MAIN = "main.py"
 
 
 def reasoning(member: RoleSpec, run_context: RunContext) -> Agent:
-    """Back up, see what is there, run what can be run, and say what the facts ask for."""
+    """The reasoning step: take a snapshot, validate, test and run, and record a diagnosis."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.floor.turn is None or state.floor.turn.has_decision:
@@ -274,13 +274,13 @@ async def is_text_file(entry: FolderEntry, run_context: RunContext) -> bool:
 
 
 def faults_of(texts: Mapping[str, str]) -> dict[str, str]:
-    """What is wrong with which Python file."""
+    """The fault of each invalid Python file."""
     found = {path: file_fault(text, path) for path, text in texts.items() if path.endswith(".py")}
     return {path: fault_text(path, fault) for path, fault in found.items() if fault is not None}
 
 
 def action_agent(member: RoleSpec, model: Model, run_context: RunContext, actions: Toolbox) -> Agent:
-    """The coder of the loop. What was said and done before a crash counts; the workspace is shown again."""
+    """The coder of the loop. It continues after a crash where the log ends; the workspace is read again."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.floor.turn is None:
@@ -358,7 +358,7 @@ def moved_lines(state: State, choice: ActionChoice) -> Refusal | None:
 
 
 def once_more(choice: ActionChoice | Refusal, actions: Toolbox) -> ActionChoice | Refusal:
-    """What was interrupted is done again, if that does no harm."""
+    """Run an interrupted call again if it is repeatable."""
     if isinstance(choice, Refusal) or actions[choice.action].repeatable:
         return choice
     return Refusal(reason=f"{choice.action} was interrupted; whether it took effect is not known")
@@ -371,7 +371,7 @@ async def answer_action(
     run_context: RunContext,
     actions: Toolbox,
 ) -> ToolAnswered:
-    """What comes of the call, ready to be recorded. Nothing is on disk yet."""
+    """Run the call and return its result as an event. Nothing is on disk yet."""
     call, known = context.call.id, context.texts.known
     change = choice if isinstance(choice, Refusal) else await prepare_action(state, choice, context, actions)
     if isinstance(change, Refusal):

@@ -1,4 +1,4 @@
-"""The autocoder's floor: look at everything without a model, then let the coder choose one action, and again."""
+"""The autocoder's floor policy: check everything without a model, then the coder chooses one action, and so on."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ GREEN = "green"
 
 
 def reason_and_act(state: State) -> Move:
-    """Reason whenever the code has moved; ask for a verdict once all is green; else act."""
+    """The floor policy: reason after each change; review once all checks are green; else act."""
     if state.plan.current is None:
         return Speak(speaker="planner")
     if not state.plan.approved:
@@ -47,7 +47,7 @@ def unless_circling(times: int, floor: Floor) -> Floor:
 def diagnose(
     state: State, by: str, sources: Mapping[str, str], faults: Mapping[str, str]
 ) -> DecisionRecorded:
-    """What the facts say, in the order in which they have to be dealt with."""
+    """The decision of the reasoning step; problems have an order in which they must be solved."""
     case, what, why = verdict(state, sources, faults)
     return DecisionRecorded(by=by, case=case, what=what, why=why)
 

@@ -1,4 +1,4 @@
-"""A member of a group chat: it hears everything that was said and adds one message a turn."""
+"""A member of a group chat: it reads all messages and adds one per turn."""
 
 from septet.agents.replies import Brief, one_answer_agent
 from septet.domain.messages import Message
@@ -24,12 +24,12 @@ def talk_agent(member: RoleSpec, model: Model, bus: Bus) -> Agent:
 
 
 def may_end(state: State) -> bool:
-    """Code that was written must have run well; where nobody has written any, words are enough."""
+    """Whether the chat may end: the newest code has run successfully, or there is no code."""
     return state.work.version is None or ran_well(state)
 
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:
-    """Everybody talks; besides, a manager gives the floor, a coder's code is kept and a runner runs it."""
+    """The agent of a member: a manager also gives the floor, a coder's code is stored, and a runner runs it."""
     run_context = context.run_context
     match spec.role:
         case "proxy" | "exemplar":

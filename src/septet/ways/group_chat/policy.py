@@ -1,4 +1,4 @@
-"""A group chat of members who talk in turn: whose turn it is, and what a speaker knows before it speaks."""
+"""The group chat: decides who speaks next, and builds the messages for a speaker."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from septet.team.graph import edges_of, graph, is_graph, speaker_choices, speake
 from septet.ways.prompts import prompt_text
 
 LONGEST_TALK = 60_000
-"""Characters of the newest messages that a speaker is shown; the task is always shown."""
+"""Characters of the newest messages in a prompt; the task is always included."""
 
 
 def talk_floor(team: TeamSpec, budget: Budget) -> Floor:
-    """By the team's graph where it has one; else everybody in turn."""
+    """The floor policy: by the team's graph if it has one, else round robin."""
     if not is_graph(team):
         return in_turn(team, budget)
     manager = team.member("manager")
@@ -25,7 +25,7 @@ def talk_floor(team: TeamSpec, budget: Budget) -> Floor:
 
 
 def in_turn(team: TeamSpec, budget: Budget) -> Floor:
-    """Round robin: the i-th turn is that of speaker i mod n, and exactly as many turns open as there are rounds."""
+    """Round robin: speaker i mod n has the i-th turn, and there are exactly as many turns as rounds."""
     speakers = speakers_of(team)
 
     def floor(state: State) -> Move:
@@ -35,7 +35,7 @@ def in_turn(team: TeamSpec, budget: Budget) -> Floor:
 
 
 def for_rounds(team: TeamSpec, budget: Budget, floor: Floor) -> Floor:
-    """A talk that nobody ends is over when as many turns as there are rounds have been spoken."""
+    """End a talk that no member ends after as many turns as there are rounds."""
     speakers = speakers_of(team)
 
     def next_move(state: State) -> Move:
@@ -51,7 +51,7 @@ def turns_taken(state: State, speakers: Sequence[RoleSpec]) -> int:
 
 
 def turns_spoken(state: State) -> int:
-    """A round is a turn of somebody who talks; where a manager leads, anybody's turn."""
+    """Count the rounds: turns of members who talk or, with a manager, turns of any member."""
     led = is_graph(state.team) and state.team.member("manager") is not None
     return rounds_of(state) if led else turns_taken(state, speakers_of(state.team))
 
@@ -61,7 +61,7 @@ def rounds_text(rounds: int) -> str:
 
 
 def talk_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
-    """The member's part, the task, and all that was said: its own words as its own, the others' with their names."""
+    """The member's role prompt, the task and the conversation; messages of others start with their names."""
     others = ", ".join(one.name for one in speakers_of(state.team) if one.name != member.name)
     part = f"You are the {member.name} in a group chat with {others or 'a person'}."
     rules = management(member, state) if member.role == "manager" else ""
@@ -74,7 +74,7 @@ def talk_briefing(member: RoleSpec, state: State) -> tuple[Message, ...]:
 
 
 def management(member: RoleSpec, state: State) -> str:
-    """What a manager must know to give the floor."""
+    """The manager's instructions for giving the floor."""
     members = [one for one in speakers_of(state.team) if one.name != member.name]
     lines = [f"- {one.name}, the {one.role}{member_description(one)}" for one in members]
     names = ", ".join(speaker_choices(edges_of(state.team), member.name, state))
@@ -87,7 +87,7 @@ def member_description(member: RoleSpec) -> str:
 
 
 def recent_messages(member: RoleSpec, state: State) -> list[Message]:
-    """The newest messages that there is room for, in order."""
+    """The newest messages that fit, in order."""
     messages: list[Message] = []
     room = LONGEST_TALK
     for one in reversed(list(state.talk.messages)):
@@ -105,7 +105,7 @@ def recent_messages(member: RoleSpec, state: State) -> list[Message]:
 
 
 def speaker_and_words(one: ModelAnswered | PersonSpoke | RunFinished) -> tuple[str, str]:
-    """Who said what, as the others hear it."""
+    """A message with its speaker's name, as other members see it."""
     match one:
         case ModelAnswered(role=role, answer=answer):
             return role, answer.text
@@ -116,12 +116,12 @@ def speaker_and_words(one: ModelAnswered | PersonSpoke | RunFinished) -> tuple[s
 
 
 def is_unusable(one: ModelAnswered | PersonSpoke | RunFinished) -> bool:
-    """Nothing was said in it: it is empty, or calls a tool, which nobody here has."""
+    """Whether the answer has no text, or calls a tool, which no member here has."""
     return isinstance(one, ModelAnswered) and (bool(one.answer.calls) or not one.answer.text.strip())
 
 
 def merge_messages(messages: list[Message]) -> list[Message]:
-    """Providers want turns that alternate: what several others said in a row is one message."""
+    """Join consecutive messages of others into one, because providers require alternating roles."""
     joined: list[Message] = []
     for one in messages:
         if joined and joined[-1].role == one.role:
@@ -132,7 +132,7 @@ def merge_messages(messages: list[Message]) -> list[Message]:
 
 
 def last_words(state: State) -> str:
-    """What a finished talk has come to: how its manager sums it up, or the newest words of whoever speaks first."""
+    """The result of a finished talk: the manager's summary, or the newest message of the first speaker."""
     if state.floor.termination is not None:
         return state.floor.termination.summary
     first = speakers_of(state.team)[0].name

@@ -40,7 +40,7 @@ MOST_PICTURES = 3
 
 
 def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
-    """The messages for this member's next answer: a stable head, then what changes."""
+    """The messages for this member's next answer: first the part that never changes, then the rest."""
     sections = {"planner": planner_sections, "coder": coder_sections, "reviewer": reviewer_sections}
     if member.form == "small":
         sections |= {"coder": small_coder_sections, "reviewer": small_reviewer_sections}
@@ -58,7 +58,7 @@ def briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message,
 
 
 def refusal_messages(member: RoleSpec, state: State) -> tuple[Message, ...]:
-    """The reply that could not be used, word for word, and why; nothing after one that could."""
+    """The refused reply, word for word, and the reason; empty if the last reply was accepted."""
     refused = state.talk.refusal_of(member.name)
     if refused is None:
         return ()
@@ -101,7 +101,7 @@ def planner_sections(state: State, sources: Sources) -> list[str]:
 
 
 def check_kinds_section() -> list[str]:
-    """The kinds of check that the program or an installed package has added."""
+    """Custom kinds of check of the program or an installed package."""
     forms = [f"- {kind.form}" for kind in custom_checks().values()]
     return ["\n".join(["# Further kinds of check", *forms])] if forms else []
 
@@ -130,7 +130,7 @@ def reviewer_sections(state: State, sources: Sources) -> list[str]:
 
 
 def pictures(state: State) -> dict[str, str]:
-    """Path and address of what runs of the newest version drew, the newest last; none too large to be sent."""
+    """Paths and addresses of images from runs of the newest version, the newest last, without too large ones."""
     changes = [change for run in state.work.runs for change in run.result.changes]
     drawn = {
         change.path: change.sha256
@@ -144,7 +144,7 @@ def pictures(state: State) -> dict[str, str]:
 
 
 def answer_section(state: State) -> list[str]:
-    """Findings are not raised again as if nothing had been said to them."""
+    """The coder's answers to findings, so that the reviewer does not repeat them."""
     if state.work.version is None or not state.work.version.answers:
         return []
     findings = {one.id: one.text for one in (state.work.reviews[-1].findings if state.work.reviews else ())}
@@ -160,7 +160,7 @@ def answer_section(state: State) -> list[str]:
 
 
 def small_coder_sections(state: State, sources: Sources) -> list[str]:
-    """A small model writes better code anew than it mends its own: it is told what failed, briefly."""
+    """A short prompt with the failures: a small model rewrites code better than it repairs it."""
     parts = [small_goal(state)]
     if state.work.version is not None:
         failed = [f"- {line.item.text}: {line.detail}" for line in evidence_report(state) if not line.is_met]
@@ -173,7 +173,7 @@ def small_coder_sections(state: State, sources: Sources) -> list[str]:
 
 
 def small_reviewer_sections(state: State, sources: Sources) -> list[str]:
-    """It is asked only when every check is green; the tests would only distract it."""
+    """A short prompt without tests: the small reviewer is asked only if every check is green."""
     program, _ = file_names(state)
     return [small_goal(state), f"# Module {program}\n```python\n{sources.get(program, '')}```"]
 
@@ -191,7 +191,7 @@ def small_goal(state: State) -> str:
 
 
 def facts_section(state: State) -> list[str]:
-    """What is known for good about the project."""
+    """The facts of the project."""
     return (
         ["\n".join(["# Facts about this project", *(f"- {fact}" for fact in state.facts)])]
         if state.facts
@@ -230,7 +230,7 @@ def runs_section(state: State) -> str:
 
 
 def check_lines(state: State) -> str:
-    """The requirements, and what is to be known about the project's own tests."""
+    """The requirements with their results, and notes about the project's tests."""
     lines = [
         f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}"
         for line in evidence_report(state)

@@ -24,7 +24,7 @@ from septet.workspace.files import Workspace
 
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:
-    """Who takes the member's turns; those who work in the folder do no harm to it."""
+    """The agent of a member; members that write to the folder get its protection."""
     match spec.role:
         case "proxy":
             return context.person
@@ -59,7 +59,7 @@ def with_evident_plan(usual: Agent, run_context: RunContext) -> Agent:
 
 
 async def has_tests(base: Workspace, tests: Sequence[str]) -> bool:
-    """Whether each of them can be found by its name."""
+    """Whether each test exists."""
     for test in tests:
         path, *names = test.partition("[")[0].split("::")
         text = (await base.content(path) or b"").decode(errors="replace")
@@ -69,7 +69,7 @@ async def has_tests(base: Workspace, tests: Sequence[str]) -> bool:
 
 
 def speaker(spec: RoleSpec, context: MemberContext) -> Agent:
-    """Thinks with its model, and with a stronger one where the same failure comes again and again."""
+    """An agent with its model, and with a stronger one after repeated failures."""
     usual = thinker(spec, spec.model, context)
     if not spec.stronger:
         return usual
@@ -77,14 +77,14 @@ def speaker(spec: RoleSpec, context: MemberContext) -> Agent:
 
 
 def thinker(spec: RoleSpec, models: Sequence[str], context: MemberContext) -> Agent:
-    """With tools where its model can call them, else by one answer a turn."""
+    """An agent with tools if its model can call them, else with one answer per turn."""
     model, run_context = context.open_model(models), context.run_context
     usual = role_agent(spec, model, run_context.bus, run_context.blobs)
     return tool_role_agent(spec, model, context) if spec.form == "tools" else usual
 
 
 def coder(spec: RoleSpec, context: MemberContext) -> Agent:
-    """One version a turn, or the best of several candidates."""
+    """The coder: one version per turn, or the best of several candidates."""
     if spec.form == "tools" and spec.candidates <= 1:
         return speaker(spec, context)
     usual = speaker(spec, context) if spec.candidates <= 1 else best_of_candidates(spec, context)
@@ -102,7 +102,7 @@ def best_of_candidates(spec: RoleSpec, context: MemberContext) -> Agent:
 
 
 def trials(context: MemberContext) -> Trials:
-    """Candidates are tried out in temporary workspaces; nobody watches."""
+    """A run context with a temporary workspace for candidates, without live output."""
 
     async def rehearse(state: State, version: VersionWritten) -> State:
         with context.scratch_context() as run_context:
@@ -117,7 +117,7 @@ def trials(context: MemberContext) -> Trials:
 
 
 def exemplar_agent(examples: Examples) -> Agent:
-    """Looks the newest failure up; says so where it knows nothing that fits."""
+    """The exemplar: searches an example for the newest failure, and says so if there is none."""
 
     async def turn(state: State, record: Record) -> Event | None:
         if state.floor.turn is None or state.floor.turn.closed:
@@ -132,7 +132,7 @@ def exemplar_agent(examples: Examples) -> Agent:
 
 
 def with_stronger_model(usual: Agent, stronger: Agent, after: int) -> Agent:
-    """The usual member until the same code or failure has come `after` times, then a stronger one in its place."""
+    """The usual agent until the same code or failure was repeated `after` times, then the stronger one."""
 
     async def turn(state: State, record: Record) -> Event | None:
         return await (stronger if repeated_tries(state) > after else usual)(state, record)

@@ -1,4 +1,4 @@
-"""Plan, then code, run and review: who speaks next and when the chat ends, from the state alone."""
+"""Plan, then code, run and review: decides who speaks next and when the chat ends. Pure."""
 
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
@@ -17,11 +17,11 @@ from septet.team.floor import (
 )
 
 RED_VERSIONS = 2
-"""How many versions whose checks fail a reviewer lets pass before it looks at one."""
+"""Versions with failing checks that go back to the coder before the reviewer sees one."""
 
 
 def plan_then_iterate(state: State) -> Move:
-    """Plan until the person approves; then code, run and review, one version after the other."""
+    """The floor policy: plan until the person approves; then code, run and review each version."""
     if state.plan.current is None:
         return Speak(speaker="planner")
     if not state.plan.approved:
@@ -44,7 +44,7 @@ def plan_then_iterate(state: State) -> Move:
 
 
 def returns_to_coder(state: State) -> bool:
-    """Red checks go straight back to a coder with tools; the second red version in a row is reviewed."""
+    """Whether to skip the review: a coder with tools gets failing checks directly, but not twice in a row."""
     coder, version = state.team.member("coder"), state.work.version
     if coder is None or coder.form != "tools" or version is None or state.work.review is not None:
         return False

@@ -67,7 +67,7 @@ async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal
 
 
 def strict_refusal(state: State, plan: Plan) -> Refusal | None:
-    """A strict team's plan leaves nothing to tests that the coder is yet to write."""
+    """Refuse a plan of a strict team with requirements that only future tests by the coder would check."""
     if not state.team.strict:
         return None
     proposed = replace(state, plan=replace(state.plan, current=plan))
@@ -79,7 +79,7 @@ def strict_refusal(state: State, plan: Plan) -> Refusal | None:
 
 
 def last_reply(state: State, member: str, skip: str) -> str:
-    """What the member said before its newest words."""
+    """The member's reply before its newest one."""
     spoken = [
         said.answer.text
         for said in state.talk.messages
@@ -89,7 +89,7 @@ def last_reply(state: State, member: str, skip: str) -> str:
 
 
 async def write_version(state: State, text: str, blobs: Blobs) -> Event | Refusal:
-    """Files that are sent replace those of the version before; the others stay."""
+    """A version from the files of a reply; files that were not sent stay as they were."""
     before = {file.path: file for file in state.work.files}
     small = is_small_member(state, "coder")
     refused = state.talk.refused_reply
@@ -132,7 +132,7 @@ def unanswered_refusal(state: State, text: str, answers: tuple[FindingAnswer, ..
 
 
 async def give_review(state: State, text: str, blobs: Blobs) -> Event | Refusal:
-    """The runner's facts win over the reviewer's opinion, and that is recorded."""
+    """A review from a reply; evidence overrules the reviewer's verdict, and that is recorded."""
     code = "\n".join((await sources(state, blobs)).values())
     again = state.talk.refused_reply is not None
     review = parse_small_review(text, code) if is_json_reply(text) else parse_review(text, again=again)

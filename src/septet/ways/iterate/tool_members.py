@@ -1,4 +1,4 @@
-"""Planner, coder and reviewer with tools: told what is new in an append-only thread, changing files by calls."""
+"""Planner, coder and reviewer with tools: they get only new sections in an append-only thread, and edit by calls."""
 
 from collections.abc import Iterator
 
@@ -53,7 +53,7 @@ from septet.workspace.changes import file_changes
 from septet.workspace.edits import diff_text
 
 MOST_CODE = 24_000
-"""Characters of code in one message; more is read by tools."""
+"""Characters of code in one message; members read more by tools."""
 
 
 def tool_sections(
@@ -106,7 +106,7 @@ def files_section(state: State, sources: Sources, *, first: bool) -> list[str]:
 
 
 def failures_section(state: State) -> str:
-    """The checks, and what the runs that failed have printed; what went well is told in a line."""
+    """The results of the checks, and the output of failed runs."""
     runs = [run for run in told_runs(state) if run.purpose not in (*DIAGNOSTIC_PURPOSES, "script")]
     failed = [run_section(run) for run in runs if not run.result.succeeded]
     number = state.work.version.number if state.work.version else 0
@@ -114,7 +114,7 @@ def failures_section(state: State) -> str:
 
 
 def seen_section(state: State) -> str:
-    """All that was run, for who judges it."""
+    """All runs and results, for the reviewer."""
     runs = [
         run_section(run) for run in told_runs(state) if run.purpose not in (*DIAGNOSTIC_PURPOSES, "script")
     ]
@@ -123,7 +123,7 @@ def seen_section(state: State) -> str:
 
 
 def changes_section(state: State, sources: Sources, before: Sources) -> str:
-    """New files whole, others as a difference; what would be too long is left to be read."""
+    """New files in full, others as diffs; the member must read what would be too long."""
     number = state.work.version.number if state.work.version else 0
     parts = [f"# Code of version {number}"]
     room = MOST_CODE
@@ -143,7 +143,7 @@ UNCHANGED = "You have changed nothing. Use edit, write or delete; if nothing nee
 
 
 def tool_role_agent(spec: RoleSpec, model: Model, context: MemberContext) -> Agent:
-    """A member that thinks with a model which can call tools."""
+    """An agent whose model can call tools."""
     run_context = context.run_context
 
     async def tools() -> Toolbox:
@@ -161,7 +161,7 @@ def tool_role_agent(spec: RoleSpec, model: Model, context: MemberContext) -> Age
 
 
 async def tools_for(role: str, context: MemberContext) -> Toolbox:
-    """The coder has all tools that there are; planner and reviewer have those that name them."""
+    """The tools of a member: all for the coder; for planner and reviewer those that name their role."""
     known = known_tools([*reading_tools(), *editing_tools(), *running_tools(), *asking_tools()])
     if role == "coder":
         return allowed_tools({**known, **await context.server_tools()}, role)
@@ -169,7 +169,7 @@ async def tools_for(role: str, context: MemberContext) -> Toolbox:
 
 
 async def briefing_event(spec: RoleSpec, state: State, blobs: Blobs) -> MemberBriefed:
-    """What is new to the member. The first time it is told its part, too."""
+    """Brief the member with what is new, the first time also with its role prompt."""
     told = member_messages(state, spec.name)
     texts, before = await sources(state, blobs), await earlier_texts(state, blobs)
     sections = untold(told, tool_sections(spec, state, texts, before, first=not told))
@@ -203,14 +203,14 @@ async def earlier_texts(state: State, blobs: Blobs) -> dict[str, str]:
 
 
 def shown_files(state: State) -> Iterator[FileRef]:
-    """The person's files that calls have read or changed, as they were then, the oldest first."""
+    """The person's files that calls read or changed, with their content then, the oldest first."""
     for said in state.talk.messages:
         if isinstance(said, ToolAnswered):
             yield from said.shown
 
 
 async def write_edits(state: State, text: str, run_context: RunContext) -> Event | Refusal:
-    """The version that a turn comes to: what its calls changed, and whole files that the last words hold."""
+    """The version of a turn: the edits of its calls, and complete files in the final reply."""
     edited = with_edits(state)
     if edited is state and not contains_files(text) and (said := read_challenge(state, "coder", text)):
         return said
@@ -238,7 +238,7 @@ AGAIN = "\nThe files of that reply are not taken yet: send them again with it, o
 
 
 def finish_version(state: State, text: str, version: VersionWritten) -> VersionWritten | Refusal:
-    """What still lacks is asked for once; a coder that changes nothing again has said so."""
+    """Complete the version, or refuse once if findings are unanswered or nothing was changed."""
     spoken = [said.answer.text for said in state.floor.turn.answers] if state.floor.turn else []
     answers = answers_to(state.work.reviews[-1] if state.work.reviews else None, *spoken, text)
     before = state.work.version

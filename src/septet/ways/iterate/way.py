@@ -22,7 +22,7 @@ TEAM = TeamSpec(
 
 
 def versions_written(state: State) -> int:
-    """A round is a turn of the coder."""
+    """Count the rounds: turns of the coder."""
     return rounds_of(state, "coder")
 
 

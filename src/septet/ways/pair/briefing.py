@@ -1,4 +1,4 @@
-"""What coder and manager are told: their part, the task, and the conversation as far as there is room for it."""
+"""The prompts of coder and manager: their role, the task, and as much of the conversation as fits."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ LONGEST = 160
 
 
 def merge_definitions(sources: Iterable[str]) -> list[str]:
-    """Functions, classes and constants of all sources, in order; the newest of a name counts."""
+    """Functions, classes and constants of all sources, in order; of a name, the newest definition."""
     found: dict[str, str] = {}
     for source in sources:
         try:
@@ -72,17 +72,17 @@ def function_signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 
 MOST_DEFINITIONS = 60
 LONGEST_TALK = 24_000
-"""Characters of the conversation that a member is shown; what was left out is said."""
+"""Characters of the conversation in a prompt; the prompt says what was left out."""
 
 FORGET = "# restart the kernel"
-"""The first line of code that is to begin with nothing defined; the prompt `coder.cells` names it."""
+"""The first line of code that restarts the kernel; the prompt `coder.cells` names it."""
 PACKAGE = "septet.ways.pair"
 
 Spoken = ModelAnswered | PersonSpoke | RunFinished | ToolCalled | ToolAnswered
 
 
 def pair_briefing(member: RoleSpec, state: State, sources: Sources) -> tuple[Message, ...]:
-    """The member's part, then the task and the conversation as far as there is room for it."""
+    """The member's role prompt, then the task and as much of the conversation as fits."""
     parts = [
         f"# Task\n{state.goal}",
         *environment_section(state),
@@ -104,7 +104,7 @@ def is_control(said: Spoken) -> bool:
 
 
 def task_checks_section(state: State) -> list[str]:
-    """What became of the checks that the manager's task names."""
+    """The results of the checks in the manager's task."""
     lines = [
         f"- {line.item.id} {check_text(line.item.check)}: {'met' if line.is_met else 'NOT met'}, {line.detail}"
         for line in evidence_report(state)
@@ -113,7 +113,7 @@ def task_checks_section(state: State) -> list[str]:
 
 
 def conversation_lines(state: State) -> list[str]:
-    """All that was said; of a long chat the step plan, the done steps, definitions, and the newest messages."""
+    """All messages; of a long chat the step plan, the done steps, definitions, and the newest messages."""
     said = [
         (one, message_text(one))
         for one in state.talk.messages
@@ -140,7 +140,7 @@ def is_plan(one: Spoken) -> bool:
 
 
 def omitted_summary(messages: list[Spoken]) -> str:
-    """What must not be forgotten with the words: the steps that are done, and what the code has defined."""
+    """A summary of the messages that are left out: the done steps, and the definitions in the code."""
     done = [one.command for one in messages if isinstance(one, RunFinished) and one.result.succeeded]
     said = [
         code_blocks(one.answer.text) for one in messages if is_plan(one) and isinstance(one, ModelAnswered)

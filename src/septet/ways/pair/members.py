@@ -49,7 +49,7 @@ MayEnd = Callable[[State], bool]
 def manager_agent(
     member: RoleSpec, model: Model, bus: Bus, brief: Brief, edges: Edges, may_end: MayEnd
 ) -> Agent:
-    """Gives the task, chooses who goes on, and alone may end the chat. A bad choice is repaired once."""
+    """The manager: gives the task, chooses the next speaker, and alone may end the chat. Asks again once if invalid."""
 
     async def settle(state: State, text: str) -> Event | Refusal:
         return manager_event(member, state, text, edges, may_end)
@@ -85,7 +85,7 @@ def first_failure(state: State) -> str:
 
 
 def task_agent(member: RoleSpec, model: Model, run_context: RunContext) -> Agent:
-    """The pair's manager: the task that it gives before there is code names the checks that prove it."""
+    """The pair's manager: its task, given before there is code, names the checks that prove it."""
 
     async def settle(state: State, text: str) -> Event | Refusal:
         begins = state.plan.current is None and not state.work.versions
@@ -112,7 +112,7 @@ def coder_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: b
     """
 
     async def settle(state: State, text: str) -> Event | Refusal | None:
-        """The first message may be words only; after that code is due."""
+        """The first message may be text only; after that, code is required."""
         before = {file.path: file for file in state.work.files}
         sent = await files_sent(state, text, blobs)
         if isinstance(sent, Refusal):
@@ -129,7 +129,7 @@ def coder_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs, talks: b
 
 
 def running_newest(member: RoleSpec, run_context: RunContext) -> Agent:
-    """The runner: runs what the coder sent last, once: as a file, or in the kernel on top of the cells before it."""
+    """The runner: runs the coder's newest code once, as a file or as a cell in the kernel."""
 
     async def turn(state: State, record: Record) -> Event | None:
         version = state.work.version
@@ -165,7 +165,7 @@ def running_newest(member: RoleSpec, run_context: RunContext) -> Agent:
 
 
 async def check_task(member: RoleSpec, state: State, record: Record, run_context: RunContext) -> None:
-    """What the manager's task names is looked at, once the code itself runs well."""
+    """Evaluate the checks of the manager's task after the code has run successfully."""
     if not state.work.runs[0].result.succeeded:
         return
     tested = any(isinstance(item.check, TestsPass) for item in state.plan.items)
@@ -188,14 +188,14 @@ async def usual_mode(state: State, blobs: Blobs) -> Mode | None:
 
 
 async def cell_of(state: State, blobs: Blobs) -> Cell | None:
-    """The newest code as a cell after the good ones: whatever became of the kernel, the log knows its state."""
+    """The newest code as a cell after those that succeeded: the log can restore the kernel's state."""
     code = await code_of(state.work.version, blobs) if state.work.version else ""
     earlier = () if code.startswith(FORGET) else await good_cells(state, blobs)
     return Cell(code=code, earlier=tuple(earlier)) if code else None
 
 
 async def good_cells(state: State, blobs: Blobs) -> list[str]:
-    """The cells that ran well since the kernel was last told to forget, in their order."""
+    """The cells that succeeded since the kernel's last restart, in order."""
     versions = {version.tree: version for version in state.work.versions}
     ran = [one for one in state.talk.messages if isinstance(one, RunFinished) and one.mode == "cell"]
     cells: list[str] = []
@@ -212,7 +212,7 @@ async def code_of(version: VersionWritten, blobs: Blobs) -> str:
 
 
 def member(spec: RoleSpec, context: MemberContext) -> Agent:
-    """Manager, coder and runner of the pair; person and exemplar are as in any team."""
+    """The agents of manager, coder and runner; person and exemplar are as in any team."""
     run_context = context.run_context
     match spec.role:
         case "runner":

@@ -1,4 +1,4 @@
-"""Coder and runner in a group chat that a manager leads: whose turn it is, and how the manager's words are read."""
+"""Coder and runner in a group chat that a manager leads: decides who speaks next, and parses the manager's replies."""
 
 import re
 
@@ -23,13 +23,13 @@ PAIR: Edges = {
 
 
 def pair_floor(team: TeamSpec, budget: Budget) -> Floor:
-    """Coder and runner in a group chat that a manager leads."""
+    """The floor policy: coder and runner in a group chat that a manager leads."""
     led = with_proof(graph(PAIR, "manager"))
     return at_most(budget.rounds, unless_stuck(team.stuck_after, with_help(team.help_after, led)))
 
 
 def with_proof(floor: Floor) -> Floor:
-    """What the manager says is proven where the checks of its task passed."""
+    """End as done instead of claimed if the checks of the manager's task passed."""
 
     def next_move(state: State) -> Move:
         move = floor(state)
@@ -40,13 +40,13 @@ def with_proof(floor: Floor) -> Floor:
 
 
 def meets_task(state: State) -> bool:
-    """Every check that the manager named before there was code holds for the newest version."""
+    """Whether every check of the manager's task holds for the newest version."""
     lines = evidence_report(state)
     return bool(lines) and all(line.is_met for line in lines)
 
 
 def parse_task_checks(text: str) -> Plan | Refusal | None:
-    """The checks of the manager's task, `check: …` on a line each; None where it names none."""
+    """Parse the checks of the manager's task, one line `check: …` each; None if it has none."""
     checks = [found["check"] for found in map(CHECK.match, text.splitlines()) if found and found["check"]]
     read = [parse_check(one) for one in checks]
     if wrong := next((one for one in read if isinstance(one, Refusal | Judged)), None):
@@ -72,7 +72,7 @@ class NextSpeaker(Value):
 
 
 def parse_manager(text: str, legal: list[str]) -> NextSpeaker | Terminated | Refusal:
-    """Who goes on, or that the task is resolved; the last such line counts."""
+    """Parse the manager's choice: the next speaker, or that the task is done; the last such line counts."""
     over = list(TERMINATE.finditer(text))
     chosen = list(NEXT.finditer(text))
     if over and (not chosen or over[-1].start() > chosen[-1].start()):

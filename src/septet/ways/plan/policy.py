@@ -1,4 +1,4 @@
-"""The talk about the plan only."""
+"""The floor policy of `plan`: only the talk about the plan."""
 
 from septet.domain.state import State
 from septet.domain.teams import Budget, TeamSpec
@@ -7,7 +7,7 @@ from septet.ways.iterate.policy import plan_then_iterate
 
 
 def plan_floor(team: TeamSpec, budget: Budget) -> Floor:
-    """The talk about the plan only, until the person approves it."""
+    """Planner and person in turn, until the person approves the plan."""
 
     def floor(state: State) -> Move:
         return (

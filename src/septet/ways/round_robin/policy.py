@@ -1,4 +1,4 @@
-"""Everybody in turn, whatever they do."""
+"""The floor policy of `round_robin`: all members in turn."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from septet.team.floor import Floor, Move, Speak, at_most, rounds_of
 
 
 def round_robin(speakers: Sequence[str]) -> Floor:
-    """Everybody in turn, for ever."""
+    """All members in turn, without an end."""
 
     def floor(state: State) -> Move:
         return Speak(speaker=speakers[rounds_of(state) % len(speakers)])
