@@ -52,7 +52,7 @@ def edit(
 
 
 def replaced(text: str, one: Replacement) -> str | Refusal:
-    """The text after one edit, with the line ends that the file has."""
+    """The text after one edit, with the line endings of the file."""
     if one.old == one.new:
         return Refusal(reason="`old` and `new` are the same")
     if "\r\n" in text and "\r\n" not in one.old:
@@ -61,7 +61,7 @@ def replaced(text: str, one: Replacement) -> str | Refusal:
 
 
 def count_lines(path: str, before: str | None, after: str | None) -> str:
-    """How many lines came and went."""
+    """Summarise how many lines were added and removed."""
     lines = diff_text(path, before, after).splitlines()[2:]
     came = sum(line.startswith("+") for line in lines)
     went = sum(line.startswith("-") for line in lines)

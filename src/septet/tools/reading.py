@@ -49,13 +49,13 @@ def list_files(
 
 
 def paths_in(context: ToolContext, folder: str) -> list[str]:
-    """The paths below a folder, or the one that it is itself."""
+    """The paths below a folder, or the path itself if it is a file."""
     inside = folder_path(folder)
     return sorted(path for path in context.texts if not inside or f"{path}/".startswith(f"{inside}/"))
 
 
 def folder_path(folder: str) -> str:
-    """The folder as paths begin with it; nothing for the whole workspace."""
+    """The folder without a leading `./` and trailing slashes; empty for the whole workspace."""
     path = folder.strip().removeprefix("./").rstrip("/")
     return "" if path == "." else path
 
@@ -65,7 +65,7 @@ def matches_glob(path: str, pattern: str) -> bool:
 
 
 def grouped(paths: Iterable[str], folder: str) -> list[str]:
-    """Files of the folder itself, and each folder in it with how many files it holds."""
+    """The files of the folder, and each subfolder with its number of files."""
     prefix = f"{folder_path(folder)}/" if folder_path(folder) else ""
     firsts = Counter(
         prefix + rest.partition("/")[0] + ("/" if "/" in rest else "")
@@ -95,7 +95,7 @@ async def search(
 
 
 def lines_told(context: ToolContext, found: Iterable[tuple[str, int]], paths: set[str]) -> Iterator[str]:
-    """The matching lines of files that may be read, as far as an answer goes."""
+    """The matching lines of files that may be read, up to the limit of an answer."""
     count = 0
     for path, number in found:
         text = context.texts.get(path) if path in paths else None
@@ -119,13 +119,13 @@ for path in paths:
     except (OSError, UnicodeDecodeError):
         pass
 """
-"""Somebody else's pattern may take for ever: it is matched in a process that can be ended."""
+"""A pattern may take forever, so it is matched in a process that can be killed."""
 
 
 def matching_lines(
     root: Path, pattern: str, folder: str, paths: list[str]
 ) -> list[tuple[str, int]] | Refusal:
-    """Path and line of each match: by ripgrep where there is one that understands the pattern, else by Python."""
+    """Path and line of each match: by ripgrep if it is installed and accepts the pattern, else by Python."""
     try:
         re.compile(pattern)
     except (re.error, RecursionError) as error:
@@ -174,7 +174,7 @@ def outline(context: ToolContext, path: FolderPath = "") -> ToolResult | Refusal
 
 
 def outline_lines(path: str, text: str, *, nested: bool) -> Iterator[str]:
-    """Line, kind and name of what a file defines; methods too where `nested`."""
+    """Line, kind and name of each definition in a file; with `nested`, methods too."""
     if path.endswith((".py", ".pyi")):
         try:
             yield from python_definitions(ast.parse(text).body, nested, 0)
@@ -234,7 +234,7 @@ def read(
 
 
 def numbered(lines: list[str], start: int, end: int) -> Iterator[str]:
-    """As many of the lines as fit into an answer; one that is too long for it is cut."""
+    """As many lines as fit into an answer; a line that is too long is cut."""
     room = MOST_SHOWN
     for number, line in enumerate(lines[start - 1 : end], start=start):
         told = f"{number}\t{line[:MOST_SHOWN]}"

@@ -45,7 +45,7 @@ GROUPS = ("septet.tools", "septet.actions")
 
 
 class ToolContext(Protocol):
-    """What a tool may do: read and write text files of the workspace, and run programs on them."""
+    """The context of a tool: it can read and write text files of the workspace, and run programs."""
 
     @property
     def root(self) -> Path:
@@ -54,7 +54,7 @@ class ToolContext(Protocol):
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """The files that may be read, as they are now. Asking for one that is no text is a KeyError."""
+        """The current texts of files that may be read. Raises KeyError for a file that is not text."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class ToolContext(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether the workspace holds that file, which may be one that nobody may read."""
+        """Whether the workspace has that file, even if it may not be read."""
         ...
 
     def has_read(self, path: str) -> bool:
@@ -71,7 +71,7 @@ class ToolContext(Protocol):
         ...
 
     def write(self, path: str, text: str | None) -> None:
-        """Wish a file to hold that text, or to be gone. Nothing is written before all of it is sound."""
+        """Request a new text of a file, or its deletion (None). Nothing is written until all changes are valid."""
         ...
 
     async def execute(self, path: str) -> RunResult:
@@ -83,7 +83,7 @@ class ToolContext(Protocol):
         ...
 
     async def check(self) -> "ToolResult":
-        """Run what the runner would run of the newest files, and tell what it would say."""
+        """Run the checks on the newest files as the runner would, and return the results."""
         ...
 
 
@@ -107,13 +107,13 @@ class ObjectSchema(Value):
 
 
 Outcome = str | ToolResult | Refusal
-"""What a tool says to the model, or why it did nothing."""
+"""The tool's answer to the model, or the reason why it did nothing."""
 Use = Callable[[ToolContext, str], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True)
 class Tool:
-    """Something that a model may call."""
+    """A function that a model may call."""
 
     name: str
     description: str
@@ -121,9 +121,9 @@ class Tool:
     """The JSON schema of its arguments."""
     call: Use
     repeatable: bool = True
-    """Whether a call that a crash cut short may be made again; else it is answered as interrupted."""
+    """Whether a call that a crash interrupted may be repeated; else its answer says that it was interrupted."""
     edits: bool = False
-    """It exists to change files: a call that changes none has failed."""
+    """Whether the tool must change files: a call that changes none has failed."""
     asks: bool = False
     """Its answer is what the person says; the tool itself answers where nobody may be asked."""
     roles: tuple[str, ...] = ()
@@ -148,9 +148,9 @@ class Tool:
         """`arguments` is the JSON text as the model wrote it. Wrong ones and the tool's own failures are refusals."""
         try:
             return await self.call(context, arguments)
-        except SeptetError:  # the sandbox or the log failed, not the tool: no model can mend that
+        except SeptetError:  # the sandbox or the log failed, not the tool: no model can fix that
             raise
-        except Exception as error:  # a person's own code: what it raises is told to the model
+        except Exception as error:  # the person's own code: its errors go to the model
             return Refusal(reason=f"{self.name} failed: {type(error).__name__}: {error}")
 
 
@@ -241,7 +241,7 @@ def spoken(result: object) -> Outcome:
 
 
 def write_project(name: str, context: ToolContext, after: object) -> Outcome:
-    """What an action has made of the project, wished for file by file."""
+    """Request the changes that an action made to the project, file by file."""
     if not isinstance(after, Context | Refusal):
         return Refusal(reason=f"{name} gave back no context")
     if isinstance(after, Refusal):
@@ -262,13 +262,13 @@ def faults_in(error: "ValidationError") -> str:
 
 
 def first_hint(function: Callable[..., object]) -> object:
-    """The type of what a function is given to work on."""
+    """The type of a function's first parameter."""
     first = next(iter(inspect.signature(function).parameters), "")
     return get_type_hints(function).get(first)
 
 
 def arguments_form(function: Callable[..., object]) -> type[msgspec.Struct]:
-    """The arguments as a checked form: everything after the context, by name and type."""
+    """A struct type for the arguments: all parameters after the context, by name and type."""
     hints = get_type_hints(function, include_extras=True)
     fields: list[tuple[str, object] | tuple[str, object, object]] = []
     for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
@@ -285,7 +285,7 @@ def arguments_form(function: Callable[..., object]) -> type[msgspec.Struct]:
 
 
 def read_arguments(text: str) -> Mapping[str, object] | Refusal:
-    """A JSON object; nothing is ever evaluated."""
+    """Parse the arguments as a JSON object; nothing is evaluated."""
     try:
         return msgspec.json.decode(text or "{}", type=dict[str, object])
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -293,7 +293,7 @@ def read_arguments(text: str) -> Mapping[str, object] | Refusal:
 
 
 REGISTERED: dict[str, Tool] = {}
-"""What this program has added."""
+"""Tools that this program has registered."""
 T = TypeVar("T")
 
 
@@ -318,11 +318,11 @@ def tool(
 
 
 action = tool
-"""The name that functions from a project to a project have for it."""
+"""Another name of `tool`, for functions from a project to a project."""
 
 
 def tool_of(made: object, repeatable: bool = True, roles: Iterable[str] = ()) -> Tool:
-    """The tool that a class or a function stands for."""
+    """Build the tool of a class or a function."""
     if inspect.isfunction(made):
         return tool_of_function(made, repeatable, roles)
     from pydantic import BaseModel
@@ -338,7 +338,7 @@ def tool_name(made: object) -> str:
 
 
 def known_tools(builtin: Iterable[Tool] = ()) -> dict[str, Tool]:
-    """Those that a way brings, those of installed packages and those that the program registered."""
+    """All tools by name: those of a way, of installed packages, and those that the program registered."""
     found = {one.name: one for one in builtin}
     for group in GROUPS:
         for loaded in plugins(group):

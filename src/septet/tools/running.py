@@ -13,7 +13,7 @@ from septet.team.questions import NO_ANSWER
 from septet.tools.registry import Tool, ToolContext, ToolResult, tool_of_function
 
 SHOWN = 3_500
-"""Characters of each stream; the end, where errors stand, is never cut away."""
+"""Characters of each stream; the end, where errors are, is never cut."""
 RUNNERS = ("coder",)
 ASKERS = ("planner", "coder")
 
@@ -47,7 +47,7 @@ PYTEST_ENDS = re.compile(
 
 
 def outcome(result: RunResult) -> str:
-    """How it ended, in a few words: what became of the tests, where there were some."""
+    """Summarise how the run ended; with tests, their counts."""
     counts = PYTEST_ENDS.findall(result.stdout)
     return counts[-1] if counts and result.stopped_by is None else result.ending
 
