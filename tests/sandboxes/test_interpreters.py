@@ -1,15 +1,25 @@
 """The Python that programs run with: their project's own or a plain one, and never Septet's."""
 
+import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from septet.domain.runs import Job, RunResult
 from septet.ports import Sandbox
 from septet.sandboxes.environment import base_interpreter, make_environment
-from septet.sandboxes.interpreters import Interpreters, project_environment, pytest_folder, source_folder
+from septet.sandboxes.interpreters import (
+    Interpreters,
+    make_modules_folder,
+    modules_folder,
+    project_environment,
+    pytest_folder,
+    source_folder,
+)
 from septet.sandboxes.job_runner import JobRunner
 from septet.sandboxes.rungs.bubblewrap import Bubblewrap
 
@@ -170,3 +180,18 @@ def test_an_environment_is_made_without_starting_its_interpreter(tmp_path: Path)
         [tmp_path / "made" / "bin" / "python", "-c", code], capture_output=True, text=True, check=True
     )
     assert shown.stdout.split() == [str(tmp_path / "made"), sys.base_prefix]
+
+
+def test_runs_that_begin_at_once_share_the_folder_of_modules() -> None:
+    before = modules_folder().parent
+    shutil.rmtree(modules_folder())
+    make_modules_folder.cache_clear()
+    together = Barrier(8)
+
+    def ask() -> Path:
+        together.wait()
+        return modules_folder()
+
+    with ThreadPoolExecutor(8) as pool:
+        folders = {one.result() for one in [pool.submit(ask) for _ in range(8)]}
+    assert folders == {before / "modules"}

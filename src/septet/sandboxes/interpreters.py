@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from threading import Lock
 
 from msgspec.structs import replace
 
@@ -165,9 +166,17 @@ def site_packages(environment: Path) -> list[str]:
     return [str(path) for path in sorted(environment.glob("lib/python3*/site-packages"))]
 
 
-@cache
+_MAKING_MODULES = Lock()
+
+
 def modules_folder() -> Path:
-    """A folder with our modules, on the path of every Python inside."""
+    """A folder with our modules, on the path of every Python inside. Runs that begin at once wait for its maker."""
+    with _MAKING_MODULES:
+        return make_modules_folder()
+
+
+@cache
+def make_modules_folder() -> Path:
     folder = plain_environment() / "modules"
     folder.mkdir()
     for name, source in _MODULES.items():
