@@ -126,7 +126,7 @@ def test_every_provider_is_in_the_docs_with_its_key(provider: Provider) -> None:
 
 TOY = """
 from septet.domain.messages import Answer
-from septet.models.providers.provider import Endpoint, Provider
+from septet.models.providers.provider import ModelEndpoint, Provider
 
 
 class Parrot:
@@ -142,7 +142,7 @@ parrot = Provider(
     about="says one word",
     key_variable="PARROT_KEY",
     has_tools=True,
-    endpoint=lambda word, settings: Endpoint(model=word, key=parrot.key(settings)),
+    endpoint=lambda word, settings: ModelEndpoint(model=word, key=parrot.key(settings)),
     open=lambda endpoint, connections: Parrot(endpoint.model, endpoint.key),
 )
 """

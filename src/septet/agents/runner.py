@@ -188,33 +188,16 @@ class RunContext:
         self, state: State, speaker: str, started: RunStarted, mode: Mode | None = None
     ) -> RunFinished:
         """Run one program with live output, and store the files that it creates."""
+        takes = part_of_version(started)
         if started.purpose in CONTROLS:
-            control = started.about if started.about in MUTANTS else HOLLOW
-            async with control_folder(state, self.blobs, self.scratch, control) as folder:
-                job = replace(self.mounted(control_job(state, started, folder)), mode=mode)
-                result = replace(await self.run_reported(job, state.chat, speaker, started), changes=())
-                if control == "results" and result.tests is not None:
-                    reached = await folder.content(REACHED) or b""
-                    tests = only_reached(result.tests, reached.decode(errors="replace"))
-                    result = replace(result, tests=tests)
-        elif (takes := part_of_version(started)) is not None:
+            result = await self.run_control(state, speaker, started, mode)
+        elif takes is not None:
             async with tree_folder(state, self.blobs, self.scratch, takes) as folder:
                 job = replace(self.mounted(evidence_job(state, started, folder)), mode=mode)
-                result = replace(
-                    await self.run_reported(job, state.chat, speaker, started), changes=(), others=()
-                )
+                result = await self.run_reported(job, state.chat, speaker, started)
+                result = replace(result, changes=(), others=())
         else:
-            await in_thread(
-                lambda: make_folder(self.workspace.root)
-            )  # the run before may have removed its permissions
-            if started.purpose in ("run", "tests", "check"):  # or have rewritten what it is judged by
-                await self.write_newest(state)
-                await self.remove_traces(state)
-            job = replace(self.mounted(evidence_job(state, started, self.workspace)), mode=mode)
-            result = await self.run_reported(job, state.chat, speaker, started)
-            old = any(change.kind == "changed" for change in result.changes)
-            hidden = await self.hidden_paths(state) if old else set[str]()
-            result = replace(result, changes=await self.keep_changes(result.changes, hidden))
+            result = await self.run_in_workspace(state, speaker, started, mode)
         return RunFinished(
             id=started.id,
             purpose=started.purpose,
@@ -225,6 +208,34 @@ class RunContext:
             about=started.about,
             only=started.only,
         )
+
+    async def run_control(
+        self, state: State, speaker: str, started: RunStarted, mode: Mode | None
+    ) -> RunResult:
+        """Run a check over a program that must fail it."""
+        control = started.about if started.about in MUTANTS else HOLLOW
+        async with control_folder(state, self.blobs, self.scratch, control) as folder:
+            job = replace(self.mounted(control_job(state, started, folder)), mode=mode)
+            result = replace(await self.run_reported(job, state.chat, speaker, started), changes=())
+            if control == "results" and result.tests is not None:
+                reached = await folder.content(REACHED) or b""
+                tests = only_reached(result.tests, reached.decode(errors="replace"))
+                result = replace(result, tests=tests)
+        return result
+
+    async def run_in_workspace(
+        self, state: State, speaker: str, started: RunStarted, mode: Mode | None
+    ) -> RunResult:
+        """Run in the workspace itself, after what an earlier run may have done to it is undone."""
+        await in_thread(lambda: make_folder(self.workspace.root))  # it may have lost its permissions
+        if started.purpose in ("run", "tests", "check"):  # or what it is judged by may have been rewritten
+            await self.write_newest(state)
+            await self.remove_traces(state)
+        job = replace(self.mounted(evidence_job(state, started, self.workspace)), mode=mode)
+        result = await self.run_reported(job, state.chat, speaker, started)
+        old = any(change.kind == "changed" for change in result.changes)
+        hidden = await self.hidden_paths(state) if old else set[str]()
+        return replace(result, changes=await self.keep_changes(result.changes, hidden))
 
     async def run_reported(self, job: Job, chat: str, speaker: str, started: RunStarted) -> RunResult:
         """Run the job, and add the outcome of each test if the project's test runner reports it."""
