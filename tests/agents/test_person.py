@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from team.states import PLAN, STARTED, chat
+from team.states import PLAN, STARTED, chat, planned, version
 
 from septet.agents.person import absent_person, agreeing_to_work
 from septet.agents.records import Rehearsal
@@ -118,6 +118,9 @@ def test_approval_at_a_review_lets_the_team_go_on_and_other_words_are_heard(word
     assert read_answer(PLANNED, review, "looks good but blue") == (PersonSpoke(text="looks good but blue"),)
     assert read_answer(PLANNED, review, "I accept it.") == read_answer(PLANNED, review, "accept")
     assert read_answer(PLANNED, review, "accept") == (WorkAccepted(),)
+    written = chat([*planned(), *version(1, "a")])
+    assert written.work.version is not None
+    assert read_answer(written, review, "accept") == (WorkAccepted(tree=written.work.version.tree),)
 
 
 @pytest.mark.anyio

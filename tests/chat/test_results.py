@@ -1,9 +1,10 @@
 """Where a chat stands, in words that a person who was away understands."""
 
-from team.states import PLAN, STARTED, chat, planned, said, version
+from team.states import PLAN, STARTED, chat, planned, ran, said, version
 
-from septet.chat.results import status
-from septet.domain.events import ChatEnded, PlanProposed, TurnOpened
+from septet.chat.results import ProofCost, result_of, run_outcome, status
+from septet.domain.events import ChatEnded, PlanProposed, RunFinished, TurnOpened
+from septet.domain.runs import RunResult
 
 
 def test_a_chat_that_waits_says_for_what() -> None:
@@ -25,3 +26,16 @@ def test_an_end_is_said_once() -> None:
     assert (
         status(chat([*planned(), bound])) == "stopped unfinished, a bound was reached (8 rounds are used up)"
     )
+
+
+def test_the_result_tells_what_the_proof_took() -> None:
+    assert result_of(chat(planned())).proof is None
+    state = chat([*planned(), *version(1, "a"), *ran(1, "a", green=True)])
+    assert result_of(state).proof == ProofCost(checks=3, check_seconds=0.0, controls=1, control_seconds=0.0)
+
+
+def test_a_check_that_fails_without_the_change_is_as_it_should_be() -> None:
+    result = RunResult(exit_code=1, stdout="\nno such name\n")
+    run = RunFinished(id="r", purpose="check on base", about="P1", command="c", tree="t", result=result)
+    outcome = run_outcome(run)
+    assert (outcome.text, outcome.good) == ("without the change: exit 1, prints 'no such name'", True)

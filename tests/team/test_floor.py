@@ -197,6 +197,7 @@ def test_a_consulted_person_is_asked_once_before_each_review() -> None:
 
 
 def test_the_person_may_take_the_work_as_it_is() -> None:
+    assert next_after([*RED, WorkAccepted(tree="another")]) == next_after(RED)
     assert next_after([*RED, WorkAccepted()]) == End(reason="accepted", detail="as it is")
 
 

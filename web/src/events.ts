@@ -188,7 +188,9 @@ export interface PersonSpoke {
   to?: string;
 }
 
-export type WorkAccepted = Record<string, never>;
+export interface WorkAccepted {
+  tree?: string;
+}
 
 export interface TestsPass {
   type: 'tests';
@@ -323,7 +325,7 @@ export interface VersionWritten {
 
 export interface RunStarted {
   id: string;
-  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
+  purpose: 'baseline' | 'check' | 'check on base' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
   command: string;
   tree: string;
   mode?: '' | 'cell' | 'screen' | 'server';
@@ -363,7 +365,7 @@ export interface RunResult {
 
 export interface RunFinished {
   id: string;
-  purpose: 'baseline' | 'check' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
+  purpose: 'baseline' | 'check' | 'check on base' | 'hollow check' | 'run' | 'script' | 'tests' | 'tests again' | 'tests alone' | 'tests as found' | 'tests on base';
   command: string;
   tree: string;
   result: RunResult;
@@ -379,6 +381,7 @@ export interface EvidenceFound {
   detail: string;
   tree: string;
   run?: string;
+  held_before?: boolean;
 }
 
 export interface Finding {

@@ -27,14 +27,16 @@ from septet.domain.plans import (
     TestsPass,
     custom_checks,
 )
-from septet.domain.pytest_report import TestReport
+from septet.domain.pytest_report import TestReport, covers
 from septet.domain.runs import Screen
 from septet.domain.state import State
 from septet.ports import Blobs
 from septet.team.acceptance import call_outcome, is_as_wanted, outcome_text
 from septet.team.baseline import (
     baseline_report,
+    changed_tests,
     found_tests_of,
+    has_project,
     raw_tests_of,
     run_for,
     tests_command,
@@ -103,8 +105,29 @@ async def find_evidence(state: State, item: Requirement, contents: Contents) -> 
     found = await look(state, item, contents)
     tree = state.work.version.tree if state.work.version else ""
     return EvidenceFound(
-        item=item.id, check=item.check, passed=found.holds, detail=found.detail, tree=tree, run=found.run
+        item=item.id,
+        check=item.check,
+        passed=found.holds,
+        detail=found.detail,
+        tree=tree,
+        run=found.run,
+        held_before=found.holds and held_before(state, item),
     )
+
+
+def held_before(state: State, item: Requirement) -> bool:
+    """Whether a check that holds does so without the version's changes too: what no run made is only a text."""
+    match item.check:
+        case TestsPass(target=target):
+            tests = changed_tests(state)
+            return has_project(state) and not any(covers(target, test) for test in tests)
+        case CommandSucceeds() | Serves() | ExampleHolds():
+            run = run_for(state, "check on base", item.id)
+            return run is not None and about_outcome(item.check, run, secret=False).holds
+        case FileExists(path=path) | PictureExists(path=path):
+            return has_project(state) and not maker(state, path)
+        case _:
+            return False
 
 
 async def look(state: State, item: Requirement, contents: Contents) -> Observation:

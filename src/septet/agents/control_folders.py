@@ -62,7 +62,7 @@ def part_of_version(started: RunStarted) -> Takes | None:
             return lambda path: True
         case ("tests as found", _) | ("tests again", "found"):
             return lambda path: not belongs_to_tests(path)
-        case "tests on base", _:
+        case (("tests on base" | "check on base"), _):
             return belongs_to_tests
         case _:
             return None

@@ -11,7 +11,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from msgspec.structs import replace
 
 from septet.agents.ask import ENCODER, Live, live_topic
-from septet.agents.checks import find_evidence
+from septet.agents.checks import find_evidence, held_before
 from septet.agents.control_folders import (
     control_folder,
     part_of_version,
@@ -32,7 +32,17 @@ from septet.domain.events import (
 from septet.domain.facts import fact_named
 from septet.domain.files import FileChange, WorkspaceDelta, is_test
 from septet.domain.packages import Installation, MissingPackages
-from septet.domain.plans import Check, CommandSucceeds, ExampleHolds, Judged, Mends, Serves, TestsPass
+from septet.domain.plans import (
+    Check,
+    CommandSucceeds,
+    CustomCheck,
+    ExampleHolds,
+    Judged,
+    Mends,
+    Serves,
+    ShowsWindow,
+    TestsPass,
+)
 from septet.domain.pytest_report import PYTEST, covers
 from septet.domain.runs import (
     CONTROLS,
@@ -61,11 +71,19 @@ from septet.team.baseline import (
     needs_base_run,
     open_repeats,
     run_for,
+    tests_are_evidence,
     tests_command,
     tests_of,
 )
 from septet.team.controls import MUTANTS, REACHED, only_reached
-from septet.team.evidence import control_of_tests, needs_found_tests, needs_mutant, open_runs, test_problems
+from septet.team.evidence import (
+    control_of_tests,
+    needs_change_shown,
+    needs_found_tests,
+    needs_mutant,
+    open_runs,
+    test_problems,
+)
 from septet.team.layouts import first_snapshot, layout_of, workspace_delta
 from septet.team.run_modes import mode_of_run, mode_of_tests
 from septet.team.suite_runners import parse_suite_output, reporting_command, script_of_package
@@ -152,6 +170,8 @@ MOST_BYTES = 256 << 20
 SUITES: frozenset[Purpose] = frozenset(
     {"tests", "tests alone", "tests as found", "tests again", "tests on base", "baseline"}
 )
+SHOWS_CHANGE = (Mends, ShowsWindow, CustomCheck)
+"""Kinds of check that are not compared with the base, or have been."""
 PLAIN_WORDS = re.compile(r"[\w ./=:@%+,-]+")
 
 
@@ -479,7 +499,7 @@ def next_run(state: State, controls: Sequence[ControlName], *, whole: bool = Tru
         return PlannedRun(purpose="tests on base")
     if needs_doubt(state) and (HOLLOW in controls or not has_baseline(state)):
         return PlannedRun(purpose="tests alone", about=HOLLOW if HOLLOW in controls else "")
-    if planned := open_controls(state):
+    if planned := open_controls(state) or open_base_checks(state):
         return planned[0]
     mutants = [one for one in controls if one in MUTANTS and run_for(state, "tests alone", one) is None]
     if mutants and not test_problems(state) and needs_mutant(state):
@@ -495,6 +515,20 @@ def open_controls(state: State) -> list[PlannedRun]:
         for item in items
         if went_well(state, item.id) and run_for(state, "hollow check", item.id) is None
     ]
+
+
+def open_base_checks(state: State) -> list[PlannedRun]:
+    """Checks that passed, without the version's changes, until one of them fails there."""
+    if not needs_change_shown(state) or any(isinstance(one.check, SHOWS_CHANGE) for one in state.plan.items):
+        return []
+    items = [
+        one for one in state.plan.items if isinstance(one.check, CommandSucceeds | ExampleHolds | Serves)
+    ]
+    passed = [one for one in items if went_well(state, one.id)]
+    tried = [one for one in passed if run_for(state, "check on base", one.id) is not None]
+    if not all(held_before(state, one) for one in tried):
+        return []
+    return [PlannedRun(purpose="check on base", about=one.id) for one in passed if one not in tried]
 
 
 def went_well(state: State, item: str) -> bool:
@@ -545,7 +579,9 @@ def command_for(state: State, planned: PlannedRun) -> str:
 
 def check_for(state: State, planned: PlannedRun) -> Check | None:
     checks = {item.id: item.check for item in state.plan.items}
-    return checks.get(planned.about) if planned.purpose in ("check", "hollow check") else None
+    return (
+        checks.get(planned.about) if planned.purpose in ("check", "hollow check", "check on base") else None
+    )
 
 
 def mode_for(state: State, planned: PlannedRun, texts: Mapping[str, str]) -> Mode | None:
@@ -563,7 +599,10 @@ def needs_doubt(state: State) -> bool:
     version = state.work.version
     program = version is not None and any(not is_test(file.path) for file in version.files)
     return (
-        (program or has_baseline(state)) and bool(tests_of(state).passed) and control_of_tests(state) is None
+        (program or has_baseline(state))
+        and tests_are_evidence(state)
+        and bool(tests_of(state).passed)
+        and control_of_tests(state) is None
     )
 
 

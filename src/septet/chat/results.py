@@ -79,6 +79,15 @@ class ReportLine(Value, omit_defaults=False):
     """Nothing but tests of the coder's own shows the requirement."""
 
 
+class ProofCost(Value, omit_defaults=False):
+    """What the runs of the newest version took: the program, its tests and checks, and those that examine them."""
+
+    checks: int
+    check_seconds: float
+    controls: int
+    control_seconds: float
+
+
 class Result(Value, omit_defaults=False):
     """`status` is how the chat ended, or `unfinished`; `exit_code` is that of the command line.
 
@@ -96,6 +105,7 @@ class Result(Value, omit_defaults=False):
     cost: float
     members: Mapping[str, Spending]
     answer: str = ""
+    proof: ProofCost | None = None
     type: str = "result"
 
 
@@ -128,6 +138,19 @@ def result_of(state: State) -> Result:
         cost=state.spending.total.cost,
         members=state.spending.members,
         answer=state.talk.answer.text if state.talk.answer else "",
+        proof=proof_cost(state) if state.work.runs else None,
+    )
+
+
+def proof_cost(state: State) -> ProofCost:
+    runs = [run for run in state.work.runs if run.purpose != "script"]
+    own = [run.result.seconds for run in runs if run.purpose in ("run", "tests", "check")]
+    other = [run.result.seconds for run in runs if run.purpose not in ("run", "tests", "check")]
+    return ProofCost(
+        checks=len(own),
+        check_seconds=round(sum(own), 3),
+        controls=len(other),
+        control_seconds=round(sum(other), 3),
     )
 
 
@@ -177,7 +200,7 @@ class RunOutcome(Value, omit_defaults=False):
 
 def run_outcome(run: RunFinished) -> RunOutcome:
     result, tests = run.result, run.result.tests
-    if run.purpose in CONTROLS:
+    if run.purpose in CONTROLS or run.purpose == "check on base":
         good = run.purpose != "tests alone" or control_result(run) == "fail"
         return RunOutcome(text=control_text(run), good=good)
     good = result.succeeded and (tests is None or (tests_outcome(result) == "pass" and tests.trustworthy))
@@ -192,7 +215,8 @@ def control_text(run: RunFinished) -> str:
         lines = run.result.stdout.split("\n")
         printed = next((line.strip() for line in lines if line.strip()), "")
         shown = repr(printed[:40]) if printed else "nothing"
-        return f"without a working program: {run.result.ending}, prints {shown}"
+        missing = "the change" if run.purpose == "check on base" else "a working program"
+        return f"without {missing}: {run.result.ending}, prints {shown}"
     if title := MUTANT_TITLES.get(run.about):
         return f"{title} {MUTANT_OUTCOMES[control_result(run)]}"
     return f"without the program {WITHOUT_PROGRAM[control_result(run)]}"

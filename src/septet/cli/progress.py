@@ -430,7 +430,7 @@ def version_line(event: VersionWritten) -> Words:
 
 def run_line(event: RunFinished) -> Words:
     result = event.result
-    if event.purpose in CONTROLS:
+    if event.purpose in CONTROLS or event.purpose == "check on base":
         what = "tests" if event.purpose == "tests alone" else f"check {event.about}"
         return "runner", f"{what} {control_text(event)}"
     report = result.report if event.purpose.startswith("tests") else None

@@ -130,7 +130,9 @@ class PersonSpoke(Value):
 
 
 class WorkAccepted(Value):
-    """The person accepts the newest version as it is, whatever the checks say."""
+    """The person accepts the version with this `tree` (if empty: the newest) as it is, whatever the checks say."""
+
+    tree: str = ""
 
 
 class PlanProposed(Value):
@@ -237,6 +239,8 @@ class EvidenceFound(Value):
     detail: str
     tree: str
     run: str = ""
+    held_before: bool = False
+    """Whether the check holds without the version's changes too."""
 
 
 class ReviewGiven(Value):

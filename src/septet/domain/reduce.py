@@ -186,8 +186,11 @@ def reduce_talk(state: State, event: TalkEvent) -> State:
             return replace(state, work=show_files(state.work, shown), talk=talk, floor=floor)
         case PersonSpoke():
             return close_person_turn(reduce_message(state, event))
-        case WorkAccepted():
-            return close_person_turn(replace(state, work=replace(state.work, accepted=True)))
+        case WorkAccepted(tree=tree):
+            version = state.work.version
+            newest = not tree or (version is not None and version.tree == tree)
+            work = replace(state.work, accepted=state.work.accepted or newest)
+            return close_person_turn(replace(state, work=work))
         case PlanProposed() | PlanApproved() | CheckChallenged() | ChallengeDecided():
             return reduce_planning(state, event)
         case _:
@@ -238,7 +241,7 @@ def forget_checks(work: WorkState, checks: Mapping[str, Check], *, same_run: boo
     runs = [
         run
         for run in work.runs
-        if (run.purpose not in ("check", "hollow check") or run.about in evidence)
+        if (run.purpose not in ("check", "hollow check", "check on base") or run.about in evidence)
         and (run.purpose != "run" or same_run)
     ]
     return replace(work, evidence=evidence, runs=tuple(runs), review=None)

@@ -75,12 +75,15 @@ Purpose = Literal[
     "tests on base",  # the version's tests, with the base's program
     "check",  # the check of a requirement
     "hollow check",  # a check without a working program, as `tests alone`
+    "check on base",  # a check without the version's changes, its tests excepted
     "script",  # a script of a tool
     "baseline",  # the base's tests before anything was changed
 ]
 """Why something is run."""
 CONTROLS: frozenset[Purpose] = frozenset({"tests alone", "hollow check"})
-DIAGNOSTIC_PURPOSES: frozenset[Purpose] = frozenset({*CONTROLS, "tests again", "tests on base", "baseline"})
+DIAGNOSTIC_PURPOSES: frozenset[Purpose] = frozenset(
+    {*CONTROLS, "check on base", "tests again", "tests on base", "baseline"}
+)
 """Purposes whose failures do not count against the version: these runs examine the tests."""
 ControlName = Literal["hollow", "results", "operators", "constants"]
 """What replaces the program in a control: functions without bodies (`hollow`), or mutants with changed results,

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Literal, get_args
 
 from msgspec.structs import replace
 
+from septet.common.languages import run_command_prefix
 from septet.common.text import join_words, pluralize
 from septet.domain.events import RunFinished
 from septet.domain.files import belongs_to_tests, is_test
@@ -216,10 +218,34 @@ def new_tests(state: State) -> tuple[str, ...]:
     return tuple(test for test in passed if test not in known)
 
 
+def changed_tests(state: State) -> frozenset[str]:
+    """Tests that pass now and do not without the change."""
+    return (
+        frozenset(raw_tests_of(state).passed)
+        - frozenset(baseline_report(state).passed)
+        - unchanged_by_version(state)
+    )
+
+
+def has_project(state: State) -> bool:
+    """Whether the person's folder held something before."""
+    return state.base is not None and state.base.survey.kind != "empty"
+
+
+def changes_program(state: State) -> bool:
+    """Whether the newest version has other program files than the person's folder had when the chat began."""
+    found = [file for one in takewhile(lambda one: one.found, state.work.versions) for file in one.files]
+    return any(
+        run_command_prefix(file.path, state.team.languages) and not belongs_to_tests(file.path)
+        for file in state.work.files
+        if file not in found
+    )
+
+
 def needs_base_run(state: State) -> bool:
     """Whether new tests must run on the base's program too: those that pass there do not show the change."""
     return (
-        has_baseline(state)
+        (has_baseline(state) or (has_project(state) and changes_program(state)))
         and touches_tests(state)
         and bool(new_tests(state))
         and run_for(state, "tests on base") is None
@@ -249,9 +275,19 @@ def chosen_tests(state: State, planned: PlannedRun) -> tuple[str, ...]:
             base = files_of_tests(case.id for case in baseline_report(state).cases)
             return tuple(one for one in chosen if one.partition("::")[0] in base)
         case "tests alone":
-            return chosen
+            return (files_of_tests(named_tests(state)) if has_baseline(state) else ()) or chosen
         case _:
             return ()
+
+
+def named_tests(state: State) -> list[str]:
+    """What the plan's requirements name as their tests."""
+    return [item.check.target for item in state.plan.items if isinstance(item.check, TestsPass)]
+
+
+def tests_are_evidence(state: State) -> bool:
+    """Whether tests show a requirement. A project's own that only have to stay green need no control."""
+    return not has_baseline(state) or touches_tests(state) or bool(named_tests(state))
 
 
 def files_of_tests(tests: Iterable[str]) -> tuple[str, ...]:

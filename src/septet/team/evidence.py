@@ -25,12 +25,17 @@ from septet.domain.runs import HOLLOW, PlannedRun, RunResult
 from septet.domain.state import State
 from septet.team.baseline import (
     broken_tests,
+    changed_tests,
+    changes_program,
     found_tests_of,
     has_baseline,
+    has_project,
     lost_tests,
+    named_tests,
     raw_tests_of,
     run_for,
     suite_runs,
+    tests_are_evidence,
     tests_command,
     tests_of,
     tests_run,
@@ -40,6 +45,7 @@ from septet.team.controls import MUTANTS
 
 ControlOutcome = Literal["pass", "fail", "unknown"]
 
+NOTHING_CHANGED = "every check holds without the change too, so nothing shows it: a test must fail without it"
 FOREIGN_REMEDY = "install it with pip install -e, or name its folder as pythonpath in pytest's settings"
 
 
@@ -163,14 +169,15 @@ def tried_mutants(state: State) -> set[str]:
 
 def test_targets(state: State) -> list[str]:
     """The tests that the plan's requirements name; "" for all tests if none does."""
-    items = state.plan.items
-    return [item.check.target for item in items if isinstance(item.check, TestsPass)] or [""]
+    return named_tests(state) or [""]
 
 
 def needs_mutant(state: State) -> bool:
     """Whether to try another mutant: the tests of some requirement passed on every mutant so far."""
     tried = tried_mutants(state)
-    return any(tried <= surviving_controls(state, target) for target in test_targets(state))
+    return tests_are_evidence(state) and any(
+        tried <= surviving_controls(state, target) for target in test_targets(state)
+    )
 
 
 def unknown_reason(result: RunResult) -> str:
@@ -280,7 +287,26 @@ def shortcomings(state: State) -> list[str]:
     """Reasons from evidence why the newest version is not done; empty if it is green."""
     if state.work.version is None:
         return ["no version exists"]
-    return [*run_problems(state), *test_problems(state), *unmet_requirements(state)]
+    found = [*run_problems(state), *test_problems(state), *unmet_requirements(state)]
+    return found or change_problems(state)
+
+
+def change_problems(state: State) -> list[str]:
+    """A change of a program that no check notices is not shown, however many hold."""
+    evidence = [state.work.evidence.get(item.id) for item in state.plan.items]
+    held = all(one is not None and one.held_before for one in evidence)
+    return [NOTHING_CHANGED] if held and needs_change_shown(state) else []
+
+
+def needs_change_shown(state: State) -> bool:
+    """Whether a check still has to fail without the version's changes. Who writes checks by hand knows what they are
+    for, a judgement is named as one, and a version without a program has nothing else to show than its files.
+    """
+    if not has_project(state) or not state.plan.items or "person" in state.plan.authors.values():
+        return False
+    judged = any(isinstance(item.check, Judged) for item in state.plan.items)
+    own_tests = bool(changed_tests(state)) and not state.team.strict
+    return changes_program(state) and not judged and not own_tests
 
 
 def run_problems(state: State) -> list[str]:

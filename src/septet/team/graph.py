@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from septet.domain.runs import CONTROLS
+from septet.domain.runs import DIAGNOSTIC_PURPOSES
 from septet.domain.state import State
 from septet.domain.teams import Edge, RoleSpec, TeamSpec
 from septet.team.floor import End, Floor, Move, Speak
@@ -19,7 +19,7 @@ def has_unrun_code(state: State) -> bool:
 
 def newest_run_failed(state: State) -> bool:
     """Whether the newest version's last run failed, or a check of the task did."""
-    runs = [run for run in state.work.runs if run.purpose not in CONTROLS]
+    runs = [run for run in state.work.runs if run.purpose not in DIAGNOSTIC_PURPOSES]
     unmet = any(not found.passed for found in state.work.evidence.values())
     return bool(runs) and (not runs[-1].result.succeeded or unmet)
 

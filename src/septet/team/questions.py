@@ -121,7 +121,7 @@ def answer_event(state: State, asked: Question, text: str) -> Event:
     if asked.kind == "plan" and approves(text) and state.plan.current is not None:
         return PlanApproved(plan=plan_digest(state.plan.current))
     if asked.kind == "review" and accepts(text):
-        return WorkAccepted()
+        return WorkAccepted(tree=state.work.version.tree if state.work.version else "")
     if asked.kind != "plan" and (approves(text) or words in {*CONTINUE_WORDS, "step"}):
         return StepGranted(freely=asked.kind == "step" and words in CONTINUE_WORDS)
     plan = parse_plan(text) if asked.kind == "plan" and "check:" in text else None

@@ -71,6 +71,15 @@ def approval(state: State, digest: str) -> PlanApproved:
     return PlanApproved(plan=digest)
 
 
+def acceptance(state: State, tree: str) -> WorkAccepted:
+    """Accept the version that the person saw. Raises Conflict if it is no longer the newest one."""
+    if state.work.version is None:
+        raise BadUsage("there is no version to accept yet", "wait for the coder")
+    if tree and state.work.version.tree != tree:
+        raise Conflict("there is a newer version in the meantime", "look at the newest version")
+    return WorkAccepted(tree=state.work.version.tree)
+
+
 def digest_at(log: Sequence[Recorded], seq: int) -> str:
     """Return the digest of the plan proposed at exactly `seq`: sequence numbers have gaps."""
     event = next((recorded.event for recorded in log if recorded.seq == seq), None)
@@ -154,8 +163,8 @@ class Actions:
             case Approve(plan=plan, seq=seq):
                 digest = plan or digest_at(await self.store.read(state.chat, max(seq - 1, 0)), seq)
                 await self.store.append(state.chat, approval(state, digest), after=None)
-            case Accept():
-                await self.store.append(state.chat, self.acceptance(state), after=None)
+            case Accept(tree=tree):
+                await self.store.append(state.chat, acceptance(state, tree), after=None)
             case Step() | Resume():
                 asked = question(state)
                 if asked is not None and asked.kind not in ("plan", "packages", "ask"):
@@ -175,11 +184,6 @@ class Actions:
             await self.stop(state)
         else:
             await self.store.append(state.chat, event, after=None)
-
-    def acceptance(self, state: State) -> WorkAccepted:
-        if state.work.version is None:
-            raise BadUsage("there is no version to accept yet", "wait for the coder")
-        return WorkAccepted()
 
     async def edit_plan(self, state: State, text: str) -> None:
         plan = parse_plan(text)

@@ -69,7 +69,9 @@ class Approve(PersonAction):
 
 
 class Accept(PersonAction):
-    """Accepts the newest version as it is, whatever the checks say."""
+    """Accepts the newest version as it is, whatever the checks say; if a `tree` is given, only the version with it."""
+
+    tree: Name = ""
 
 
 class EditPlan(PersonAction, tag="edit"):

@@ -253,7 +253,7 @@ async def test_a_version_of_tests_only_is_tried_on_a_hollow_base(tmp_path: Path,
     assert (found.passed, found.detail) == (
         (True, "1 passed; passes without the change too")
         if proves
-        else (False, "they pass with functions that do nothing, so they prove nothing")
+        else (False, "the tests pass with functions that do nothing, so they prove nothing")
     )
 
 

@@ -10,7 +10,7 @@ from septet.domain.plans import custom_checks, is_held, open_plan_text, plan_tex
 from septet.domain.runs import CONTROLS, DIAGNOSTIC_PURPOSES
 from septet.domain.state import State
 from septet.domain.teams import RoleSpec
-from septet.team.baseline import suite_notes
+from septet.team.baseline import has_project, suite_notes
 from septet.team.briefing import (
     Sources,
     base_sections,
@@ -77,6 +77,12 @@ That no other test which passes now fails later is demanded anyway: no requireme
 """
 
 
+CHANGE = """\
+# Checks that show the change
+At least one check must fail in the project as it is. A change that no run can show, such as a clean-up, has a
+requirement with `check: judged`."""
+
+
 AMEND = """\
 # What is wanted now
 The whole plan again: the requirements that it has, word for word, and after them a requirement with a check for each
@@ -90,6 +96,8 @@ def planner_sections(state: State, sources: Sources) -> list[str]:
     parts = [f"# Goal\n{state.goal}", *check_kinds_section(), *base_sections(state)]
     if state.base is not None and state.base.survey.tests:
         parts.append(MENDING.rstrip())
+    if has_project(state):
+        parts.append(CHANGE)
     if state.team.strict:
         parts.append(STRICT)
     if state.plan.current is not None:

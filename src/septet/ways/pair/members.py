@@ -10,6 +10,7 @@ from septet.agents.runner import (
     RunContext,
     next_run,
     one_run,
+    open_base_checks,
     open_controls,
     possible_controls,
     provide,
@@ -179,7 +180,8 @@ async def check_task(member: RoleSpec, state: State, record: Record, run_context
 
 def next_command(state: State) -> PlannedRun | None:
     """The next check that is a run, or a control of one that passed."""
-    checks = [one for one in open_runs(state) if one.purpose == "check"] or open_controls(state)
+    checks = [one for one in open_runs(state) if one.purpose == "check"]
+    checks = checks or open_controls(state) or open_base_checks(state)
     return checks[0] if checks else None
 
 

@@ -8,7 +8,7 @@ from septet.domain.events import Terminated
 from septet.domain.plans import CHECK, Judged, Plan, Refusal, Requirement, parse_check
 from septet.domain.state import State
 from septet.domain.teams import Budget, Edge, TeamSpec
-from septet.team.evidence import evidence_report
+from septet.team.evidence import change_problems, evidence_report
 from septet.team.floor import End, Floor, Move, at_most, unless_stuck, with_help
 from septet.team.graph import START, Edges, graph
 
@@ -42,7 +42,7 @@ def with_proof(floor: Floor) -> Floor:
 def meets_task(state: State) -> bool:
     """Whether every check of the manager's task holds for the newest version."""
     lines = evidence_report(state)
-    return bool(lines) and all(line.is_met for line in lines)
+    return bool(lines) and all(line.is_met for line in lines) and not change_problems(state)
 
 
 def parse_task_checks(text: str) -> Plan | Refusal | None:
