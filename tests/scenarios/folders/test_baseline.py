@@ -314,7 +314,7 @@ TEST_OTHERS = {"tests/test_other.py": "import other\n\n\ndef test_one():\n    as
 async def test_of_a_long_suite_only_affected_tests_run_until_they_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("septet.team.baseline.LONG_SUITE", 0.0)
+    monkeypatch.setattr("septet.team.baseline.LONG_SUITE_SECONDS", 0.0)
     repository(tmp_path / "project", {**FILES, **OTHERS, **TEST_OTHERS})
     harm = {"src/calc/__init__.py": HARMFUL}
     model = script(tmp_path, MENDS, code(harm), code(harm), REVISE, code(SHOWN, FIXED), ACCEPT)
