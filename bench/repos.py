@@ -375,7 +375,10 @@ CASES = (
         ],
         status=" M boltons/iterutils.py\n",
         team="autocoder",
-        bars=lambda played: {f"{played.asked / 1000:.0f} kB asked <= 500 kB": played.asked <= 500_000},
+        bars=lambda played: {
+            f"{played.asked / 1000:.0f} kB asked <= 150 kB": played.asked <= 150_000,
+            f"{len(played.of('model_answered'))} requests <= 10": len(played.of("model_answered")) <= 10,
+        },
     ),
     Case(
         "humanize",

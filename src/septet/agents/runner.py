@@ -508,7 +508,9 @@ def next_run(state: State, controls: Sequence[ControlName], *, whole: bool = Tru
 
 
 def open_controls(state: State) -> list[PlannedRun]:
-    """Control runs of commands that passed: they might pass without a working program too."""
+    """Control runs of commands that passed: they might pass without a working program; not for an unchanged base."""
+    if state.base is not None and not state.work.files:
+        return []
     items = [one for one in state.plan.items if isinstance(one.check, CommandSucceeds | ExampleHolds)]
     return [
         PlannedRun(purpose="hollow check", about=item.id)

@@ -1,6 +1,7 @@
 """The context of a tool call: the newest files with the turn's edits, the requested changes, and the sandbox."""
 
 import shlex
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -195,10 +196,15 @@ def checked(state: State) -> ToolResult:
 
 
 async def call_context(
-    state: State, record: Record, run_context: RunContext, call: ToolCalled, project: Context | None = None
+    state: State,
+    record: Record,
+    run_context: RunContext,
+    call: ToolCalled,
+    project: Context | None = None,
+    texts_known: Mapping[str, str] | None = None,
 ) -> CallContext:
-    """Build the context of a call; `project` is the context of actions, if the way has one."""
-    known = await sources(with_edits(state), run_context.blobs)
+    """Build the context of a call; `project` and `texts_known` are given if the way knows more than the version."""
+    known = await sources(with_edits(state), run_context.blobs) if texts_known is None else texts_known
     hidden = await run_context.hidden_paths(state)
     texts = await in_thread(lambda: FolderTexts(known, run_context.workspace, hidden, LOOKED_INTO))
     return CallContext(state, record, texts, run_context, call, project or context_of(state, known, {}))

@@ -42,10 +42,14 @@ ALIASES = {
     "file_tree": "filetree",
     "code": "project_code_formatted",
 }
-MAX_CODE_LENGTH = 160_000
-"""Characters of code in a prompt."""
+SMALL_PROJECT = 160_000
+"""Characters of code that are all in the prompt."""
+MAX_CODE_LENGTH = 64_000
+"""Characters of a larger project's code up to which files are added that only the output of a run names."""
 MAX_PATHS = 1_000
 """Paths in a prompt."""
+PASSED_LINE = re.compile(r"^PASSED .*\n?", re.MULTILINE)
+"""What pytest says of a test that is nobody's concern."""
 IMPORT = re.compile(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
@@ -153,13 +157,20 @@ def context_of(
         python_files=tuple(path for path in sorted(sources) if path.endswith(".py")),
         main_success=main.result.succeeded if main else None,
         main_error=run_failure_text(main) if main else None,
-        backup=state.work.snapshots[-1].manifest if state.work.snapshots else "",
+        backup=backup_of(state),
         project_code=code,
         project_code_formatted=code_text(code_in_prompt(state, code), main, len(code)),
         run=state.plan.current.run if state.plan.current else "",
         available_actions=tuple(offers),
         available_action_names=tuple(offer.name for offer in offers),
     )
+
+
+def backup_of(state: State) -> str:
+    """The blob that lists what can be gone back to: the newest snapshot, else the base."""
+    if state.work.snapshots:
+        return state.work.snapshots[-1].manifest
+    return state.base.survey.manifest if state.base is not None else ""
 
 
 def project_file(
@@ -217,29 +228,35 @@ def folder_map(state: State) -> str:
 
 
 def code_in_prompt(state: State, code: Sequence[ProjectFile]) -> list[ProjectFile]:
-    """Select the files for the prompt: all of a small project; else the relevant ones, up to MAX_CODE_LENGTH."""
-    if sum(len(file.content) for file in code) <= MAX_CODE_LENGTH:
+    """All files of a small project; of a larger one those that the situation is about, as far as there is room."""
+    if sum(len(file.content) for file in code) <= SMALL_PROJECT:
         return list(code)
-    named = [file for file in code if is_mentioned(file.rel_path, situation_text(state))]
-    imported = {module for file in named for module in IMPORT.findall(file.content)}
+    wanted = [file for file in code if is_mentioned(file.rel_path, situation_text(state))]
+    imported = {module for file in wanted for module in IMPORT.findall(file.content)}
     ours = {file.path for file in state.work.files} - state.work.person_files
-    also = [file for file in code if module_of(file.rel_path) in imported or file.rel_path in ours]
+    near = [file for file in code if module_of(file.rel_path) in imported or file.rel_path in ours]
+    printed = [file for file in code if is_mentioned(file.rel_path, failure_output(state))]
     chosen: dict[str, ProjectFile] = {}
-    for file in [*named, *also]:
-        if sum(len(one.content) for one in chosen.values()) + len(file.content) <= MAX_CODE_LENGTH:
-            chosen[file.rel_path] = file
+    for files, most in ((wanted, SMALL_PROJECT), (near, SMALL_PROJECT), (printed, MAX_CODE_LENGTH)):
+        for file in files:
+            if sum(len(one.content) for one in chosen.values()) + len(file.content) <= most:
+                chosen[file.rel_path] = file
     return [chosen[path] for path in sorted(chosen)]
 
 
 def situation_text(state: State) -> str:
-    """The goal, plan, diagnosis, messages and failing output as one text, to find which files they mention."""
+    """What is wanted, what is wrong, and what was said and tried last."""
     plan = plan_text(state.plan.current) if state.plan.current else ""
     why = state.work.diagnosis.why if state.work.diagnosis else ""
-    failing = [run.result for run in state.work.runs if not run.result.succeeded]
-    printed = [head_and_tail(result.stdout) + result.stderr for result in failing]
     said = [remark.text for remark in state.talk.remarks]
     said += [one.arguments for one in state.talk.messages if isinstance(one, ToolCalled)][-1:]
-    return "\n".join([state.goal, plan, why, *said, *printed])
+    return "\n".join([state.goal, plan, why, *said])
+
+
+def failure_output(state: State) -> str:
+    """What the runs that failed have printed."""
+    failing = [run.result for run in state.work.runs if not run.result.succeeded]
+    return "\n".join(head_and_tail(PASSED_LINE.sub("", result.stdout)) + result.stderr for result in failing)
 
 
 def is_mentioned(path: str, words: str) -> bool:
@@ -280,7 +297,7 @@ def main_text(main: RunFinished) -> str:
 
 
 def file_text(file: ProjectFile) -> str:
-    lines = [f"{number:>4} | {line}" for number, line in enumerate(file.content.split("\n"), start=1)]
+    lines = [f"{number:>4}| {line}" for number, line in enumerate(file.content.split("\n"), start=1)]
     facts = [
         f"validation: {file.validation_error or 'ok'}" if file.rel_path.endswith(".py") else "",
         {None: "", True: "tests: pass", False: f"tests: FAIL ({file.test_error})"}[file.test_success],

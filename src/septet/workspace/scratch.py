@@ -12,7 +12,7 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from itertools import islice
@@ -24,7 +24,7 @@ from septet.domain.files import WorkspaceDelta
 from septet.workspace.base import list_base, looks_secret
 from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder, path_and_parents
 from septet.workspace.git import git_folders, open_git, repository_of
-from septet.workspace.listing import LEFT_ALONE, LIST, FolderEntry
+from septet.workspace.listing import LEFT_ALONE, LIST, FolderEntry, FolderTexts
 from septet.workspace.snapshots import put_entry
 
 FICLONE = 0x40049409
@@ -139,6 +139,7 @@ class Scratch:
         self.setup = home / "setup"
         self.stamps: dict[str, Stamp | None] = {}
         """What the files of the work that are the base's looked like when they were copied."""
+        self._texts: dict[str, tuple[Stamp | None, str | None]] = {}
         self.shared: tuple[str, ...] = ()
         """Paths of the person's folder that are mounted read-only."""
 
@@ -311,6 +312,16 @@ class Scratch:
                 remove_tree(self.work.root / path)
             else:
                 os.unlink(name, dir_fd=folder)
+
+    def texts(self, hidden: Collection[str]) -> dict[str, str]:
+        """The base's files that can be shown; each is read again only when it has changed."""
+        folder = FolderTexts({}, self.base, hidden)
+        for path in folder:
+            stamp = stamp_of(self.base.root / path)
+            if path not in self._texts or self._texts[path][0] != stamp:
+                self._texts[path] = (stamp, folder.get(path))
+        found = {path: self._texts[path][1] for path in folder}
+        return {path: text for path, text in found.items() if text is not None}
 
     def take_over(self, one: FileState) -> None:
         """Copy a file from the person's folder into the base, if it still has the expected state."""

@@ -1,6 +1,7 @@
 """The autocoder's members: the runner that reasons, and the coder that chooses an action by a tool call."""
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -29,7 +30,7 @@ from septet.domain.events import (
     ToolCalled,
     VersionWritten,
 )
-from septet.domain.files import FileRef, is_expected, is_test
+from septet.domain.files import FileRef, is_expected, is_test, tree_of
 from septet.domain.messages import Message
 from septet.domain.plans import Mends, Refusal, open_plan_text
 from septet.domain.runs import Screen
@@ -47,6 +48,7 @@ from septet.ways.iterate.members import member as team_member
 from septet.ways.prompts import prompt_text
 from septet.ways.way import MemberContext
 from septet.workspace.changes import Change, file_changes, prepare_change
+from septet.workspace.files import in_thread
 from septet.workspace.listing import LARGEST_TEXT, FolderEntry, text_of_content
 from septet.workspace.snapshots import recall, take_snapshot
 from septet.workspace.validation import fault_text, file_fault
@@ -188,6 +190,8 @@ def unfit(paths: Collection[str], choice: ActionChoice) -> Refusal | None:
 
 
 MAIN = "main.py"
+MOST_LISTED = 100
+"""Files of a project that are all part of every version."""
 
 
 def reasoning(member: RoleSpec, run_context: RunContext) -> Agent:
@@ -196,16 +200,16 @@ def reasoning(member: RoleSpec, run_context: RunContext) -> Agent:
     async def turn(state: State, record: Record) -> Event | None:
         if state.floor.turn is None or state.floor.turn.has_decision:
             return None
-        if state.floor.turn.snapshot is None:
+        if state.floor.turn.snapshot is None and not has_deltas(state):
             state = await record(await backup_snapshot(state, run_context))
         if (found := await project_found(state, run_context)) is not None:
             state = await record(found)
         state = await prepare_runs(member.name, state, record, run_context)
-        if not waits(state) and state.work.version is not None and state.work.version.files:
-            state = await run_project(member.name, state, record, run_context)
+        texts = await project_texts(state, run_context)
+        if not waits(state) and texts:
+            state = await run_project(member.name, state, record, run_context, MAIN in texts)
         if waits(state):
             return None
-        texts = await sources(state, run_context.blobs)
         return diagnose(state, member.name, texts, faults_of(texts))
 
     return turn
@@ -219,19 +223,20 @@ async def prepare_runs(name: str, state: State, record: Record, run_context: Run
     return await take_baseline(name, state, record, run_context)
 
 
-async def run_project(name: str, state: State, record: Record, run_context: RunContext) -> State:
+async def run_project(
+    name: str, state: State, record: Record, run_context: RunContext, has_main: bool
+) -> State:
     """As every runner does, and main.py where the plan names no program."""
+    if not has_main:
+        return await run_and_check(name, state, record, run_context)
     after = await run_and_check(name, with_main(state), record_through(record, with_main), run_context)
     return replace(after, plan=state.plan)
 
 
 def with_main(state: State) -> State:
-    """A plan that names no program still has main.py run, if there is one."""
+    """A plan that names no program still has main.py run."""
     plan = state.plan.current
-    if plan is None or plan.run or state.work.version is None:
-        return state
-    has_main = any(file.path == MAIN for file in state.work.version.files)
-    if not has_main:
+    if plan is None or plan.run:
         return state
     return replace(state, plan=replace(state.plan, current=replace(plan, run=f"python {MAIN}")))
 
@@ -246,8 +251,30 @@ async def backup_snapshot(state: State, run_context: RunContext) -> SnapshotTake
     return taken if run_context.scratch is None else told
 
 
+def has_deltas(state: State) -> bool:
+    """Whether versions are what the team has changed: what an act costs must not grow with a large project."""
+    return state.base is not None and state.base.survey.files > MOST_LISTED
+
+
+async def project_texts(state: State, run_context: RunContext) -> Mapping[str, str]:
+    """The texts of the newest version and, over a base, those that it leaves as they are."""
+    known, scratch, version = await sources(state, run_context.blobs), run_context.scratch, state.work.version
+    if scratch is None or not has_deltas(state):
+        return known
+    hidden = await run_context.hidden_paths(state)
+    base = await in_thread(lambda: scratch.texts(hidden))
+    return {**{path: base[path] for path in base if not version or path not in version.deleted}, **known}
+
+
 async def project_found(state: State, run_context: RunContext) -> VersionWritten | None:
-    """What the person changed since the newest version, or brought along: a version of its own."""
+    """What the person changed since the newest version, or brought along: a version of its own.
+
+    Of a large project versions are what the team has changed: the first one is the base as it is.
+    """
+    if has_deltas(state):
+        if state.work.version is not None or not await project_texts(state, run_context):
+            return None
+        return VersionWritten(number=1, files=(), tree=tree_of(()), note="the project as it is", found=True)
     if state.floor.turn is None or state.floor.turn.snapshot is None or run_context.mirror:
         return None
     there = (await recall(state.floor.turn.snapshot.manifest, run_context.blobs)).files()
@@ -273,9 +300,13 @@ async def is_text_file(entry: FolderEntry, run_context: RunContext) -> bool:
     )
 
 
+known_fault = lru_cache(maxsize=1 << 14)(file_fault)
+"""Most files of a project stay as they are from step to step."""
+
+
 def faults_of(texts: Mapping[str, str]) -> dict[str, str]:
     """The fault of each invalid Python file."""
-    found = {path: file_fault(text, path) for path, text in texts.items() if path.endswith(".py")}
+    found = {path: known_fault(text, path) for path, text in texts.items() if path.endswith(".py")}
     return {path: fault_text(path, fault) for path, fault in found.items() if fault is not None}
 
 
@@ -325,7 +356,7 @@ async def carry_out_actions(
             state = await record(await act(state, record, called, possible, run_context, actions))
     results = {number: state.talk.tool_results[number] for number in choices}
     for event in consequences(state, said.role, results, choices):
-        state = await record(event)
+        state = await record(without_base_files(event, state, run_context))
     if any(not result.failed for result in results.values()):
         await run_context.write_newest(state)
 
@@ -341,7 +372,8 @@ async def act(
     """One call, on the project as the calls before it in the same answer left it."""
     edited = with_edits(state)
     project = await context_now(edited, run_context, actions)
-    context = await call_context(state, record, run_context, called, project)
+    texts = await project_texts(edited, run_context)
+    context = await call_context(state, record, run_context, called, project, texts)
     possible = choice if isinstance(choice, Refusal) else moved_lines(state, choice) or choice
     return await answer_action(edited, context, possible, run_context, actions)
 
@@ -355,6 +387,15 @@ def moved_lines(state: State, choice: ActionChoice) -> Refusal | None:
     if path not in changed or not {"line", "start_line"} & choice.arguments.keys():
         return None
     return Refusal(reason=f"an earlier call of this answer has moved the lines of {path}: look at them first")
+
+
+def without_base_files(event: Event, state: State, run_context: RunContext) -> Event:
+    """A file of a version that is again what the base has is no part of the change any more."""
+    scratch = run_context.scratch
+    if scratch is None or not isinstance(event, VersionWritten) or not has_deltas(state):
+        return event
+    files = tuple(file for file in event.files if scratch.base.digest(file.path) != file.sha256)
+    return replace(event, files=files, tree=tree_of(files, "\n".join(event.deleted)))
 
 
 def once_more(choice: ActionChoice | Refusal, actions: Toolbox) -> ActionChoice | Refusal:
@@ -389,7 +430,8 @@ async def prepare_action(
     if isinstance(said, Refusal):
         return said
     before = context.texts.known
-    change = await prepare_change(before, context.wished, own=before.keys() - state.work.person_files)
+    own = {file.path for file in state.work.files} - state.work.person_files
+    change = await prepare_change(before, context.wished, own=own)
     if isinstance(change, Refusal):
         return change
     return unfit(change.texts, choice) or change
@@ -419,7 +461,7 @@ def consequences(
 
 
 async def context_now(state: State, run_context: RunContext, actions: Toolbox) -> Context:
-    texts = await sources(state, run_context.blobs)
+    texts = await project_texts(state, run_context)
     offers = [ActionOffer(name=one.name, description=one.description) for one in actions.values()]
     return context_of(state, texts, faults_of(texts), offers)
 

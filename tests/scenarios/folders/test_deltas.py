@@ -1,0 +1,60 @@
+"""Versions over a base are what the team has changed: what an act costs does not grow with the repository."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from scenarios.autocoder.playing import home_in
+from scenarios.folders.chats import ACCEPT, call, git, plan, play, repository, script
+
+from septet.domain.events import SnapshotTaken, VersionWritten
+from septet.wiring.session import open_session
+
+BUG = "def add(a, b):\n    return a - b\n"
+FILES = {
+    "calc.py": BUG,
+    "tests/test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n",
+    **{f"more/module_{number}.py": f"NUMBER = {number}\n" * 20 for number in range(300)},
+}
+DECISION = {"wrong": "code", "item": "P1", "why": "two and three are five"}
+
+
+@pytest.mark.anyio
+async def test_one_line_by_the_autocoder_is_a_small_event_and_a_blob(tmp_path: Path) -> None:
+    project = repository(tmp_path / "project", FILES)
+    wish = {"path": "calc.py", "old": "a - b", "new": "a + b", "decision": DECISION}
+    mends = plan("", "mends tests/test_calc.py::test_add")
+    model = script(tmp_path, mends, call("edit_text", wish), ACCEPT)
+    played = await play(tmp_path, model, "autocoder", rounds=3)
+    assert played.ended.reason == "done", played.refusals
+    versions = [event for event in played.events if isinstance(event, VersionWritten)]
+    assert [[file.path for file in version.files] for version in versions] == [[], ["calc.py"]]
+    assert all(len(msgspec.json.encode(version)) < 600 for version in versions)
+    assert not any(isinstance(event, SnapshotTaken) for event in played.events)
+    assert git(project, "status", "--porcelain", "-uall") == " M calc.py\n"
+    async with open_session(home_in(tmp_path)) as session:
+        addresses = {file.sha256 for version in versions for file in version.files}
+        assert [await session.blobs.get(one) for one in addresses] == [BUG.replace("-", "+").encode()]
+    size = sum(path.stat().st_size for path in home_in(tmp_path).blobs.rglob("*") if path.is_file())
+    assert size < 128_000, "no text that nobody has changed is kept"
+
+
+@pytest.mark.anyio
+async def test_a_large_project_that_is_finished_needs_no_change(tmp_path: Path) -> None:
+    repository(tmp_path / "project", {**FILES, "calc.py": BUG.replace("-", "+"), "main.py": "print(5)\n"})
+    checks = "tests tests/test_calc.py::test_add", "command python main.py => 5"
+    model = script(tmp_path, plan("python main.py", *checks), ACCEPT)
+    played = await play(tmp_path, model, "autocoder", rounds=3)
+    assert played.ended.reason == "done", played.ended
+
+
+@pytest.mark.anyio
+async def test_a_large_project_that_goes_in_circles_ends(tmp_path: Path) -> None:
+    repository(tmp_path / "project", FILES)
+    acts = [
+        call("edit_text", {"path": "calc.py", "old": f"a {old} b", "new": f"a {new} b", "decision": DECISION})
+        for old, new in ("-*", "*-", "-*", "*-")
+    ]
+    model = script(tmp_path, plan("", "tests tests/test_calc.py::test_add"), *acts)
+    played = await play(tmp_path, model, "autocoder", rounds=9)
+    assert played.ended.reason == "no_progress", played.ended
