@@ -44,7 +44,7 @@ async def person_input(
     if output.json or output.quiet or not screen.can_move:
         yield make_ask()
         return
-    from septet.cli.progress import Footer
+    from septet.cli.footer import Footer
 
     footer = Footer(screen.footer_line, listening=sys.stdin.isatty())
     with warnings_on(screen):
