@@ -293,20 +293,35 @@ def shortcomings(state: State) -> list[str]:
 
 def change_problems(state: State) -> list[str]:
     """A change of a program that no check notices is not shown, however many hold."""
-    evidence = [state.work.evidence.get(item.id) for item in state.plan.items]
+    return [NOTHING_CHANGED] if is_unnoticed(state) and not judged_items(state) else []
+
+
+def is_only_judged(state: State) -> bool:
+    """Whether nothing but a judgement says that the work is done: that is a claim, not a proof."""
+    judged = judged_items(state)
+    return bool(judged) and (len(judged) == len(state.plan.items) or is_unnoticed(state))
+
+
+def judged_items(state: State) -> list[Requirement]:
+    return [item for item in state.plan.items if isinstance(item.check, Judged)]
+
+
+def is_unnoticed(state: State) -> bool:
+    """Whether every check of a machine holds without the version's changes too."""
+    items = [item for item in state.plan.items if not isinstance(item.check, Judged)]
+    evidence = [state.work.evidence.get(item.id) for item in items]
     held = all(one is not None and one.held_before for one in evidence)
-    return [NOTHING_CHANGED] if held and needs_change_shown(state) else []
+    return held and needs_change_shown(state)
 
 
 def needs_change_shown(state: State) -> bool:
     """Whether a check still has to fail without the version's changes. Who writes checks by hand knows what they are
-    for, a judgement is named as one, and a version without a program has nothing else to show than its files.
+    for, and a version without a program has nothing else to show than its files.
     """
     if not has_project(state) or not state.plan.items or "person" in state.plan.authors.values():
         return False
-    judged = any(isinstance(item.check, Judged) for item in state.plan.items)
     own_tests = bool(changed_tests(state)) and not state.team.strict
-    return changes_program(state) and not judged and not own_tests
+    return changes_program(state) and not own_tests
 
 
 def run_problems(state: State) -> list[str]:

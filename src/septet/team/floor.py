@@ -7,6 +7,7 @@ from septet.common.values import Value
 from septet.domain.events import ChatEnded, TurnOpened
 from septet.domain.state import State
 from septet.domain.teams import EndReason
+from septet.team.evidence import is_only_judged
 
 
 class Speak(Value):
@@ -45,10 +46,14 @@ def rounds_of(state: State, member: str = "") -> int:
 
 
 def until_done(done: Callable[[State], bool], floor: Floor) -> Floor:
-    """End as done as soon as `done` says so."""
+    """End as done as soon as `done` says so; as a claim, if only the reviewer's judgement says so."""
 
     def next_move(state: State) -> Move:
-        return End(reason="done", detail="every check passed") if done(state) else floor(state)
+        if not done(state):
+            return floor(state)
+        if is_only_judged(state):
+            return End(reason="claimed", detail="the reviewer accepts it, and no check shows it")
+        return End(reason="done", detail="every check passed")
 
     return next_move
 

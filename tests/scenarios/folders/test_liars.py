@@ -57,8 +57,23 @@ HONEST: dict[str, tuple[list[str], dict[str, str], int]] = {
     "what must stay comes first": ([OLD_CALL, NEW_CALL], {}, 2),
     "new tests": (["tests test_more.py"], {"test_more.py": NEW_TEST}, 0),
     "old tests and a new one beside the plan": (["tests test_words.py"], {"test_more.py": NEW_TEST}, 0),
-    "a judgement": (["tests test_words.py", "judged"], {}, 0),
+    "a judgement beside an example": (["judged", "example words.reverse('a b') => 'b a'"], {}, 1),
 }
+JUDGED = {
+    "all of it": ["judged", "judged"],
+    "by the person, as a lying planner says": ["judged person"],
+    "beside old tests": ["tests test_words.py", "judged"],
+    "beside an old function": ["judged", OLD_CALL],
+}
+
+
+@pytest.mark.parametrize("name", sampled(sorted(JUDGED), every=2))
+async def test_what_a_reviewer_alone_accepts_is_a_claim(tmp_path: Path, name: str) -> None:
+    repository(tmp_path / "project", BASE)
+    model = script(tmp_path, *turns(JUDGED[name], {"words.py": LIE}))
+    played = await play(tmp_path, model, "iterate", rounds=1, goal=GOAL)
+    assert played.ended.reason == "claimed", played.ended.detail
+    assert "no check shows it" in played.ended.detail
 
 
 @pytest.mark.parametrize("name", sampled(sorted(HONEST), every=3))

@@ -80,7 +80,7 @@ That no other test which passes now fails later is demanded anyway: no requireme
 CHANGE = """\
 # Checks that show the change
 At least one check must fail in the project as it is. A change that no run can show, such as a clean-up, has a
-requirement with `check: judged`."""
+requirement with `check: judged`; a plan that rests on nothing else ends as a claim, not as done."""
 
 
 AMEND = """\
