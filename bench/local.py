@@ -13,9 +13,9 @@ from time import monotonic
 
 import anyio
 
-from septet.agents.runner import is_test
 from septet.common.values import Value
 from septet.domain.events import Recorded
+from septet.domain.files import is_test
 from septet.domain.reduce import fold
 from septet.domain.runs import Job
 from septet.domain.state import State

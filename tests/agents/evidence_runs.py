@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from septet.agents.runner import RunContext, rehearse_version
+from septet.agents.run_context import RunContext
+from septet.agents.runner import rehearse_version
 from septet.domain.events import ChatStarted, PlanApproved, PlanProposed, Recorded, VersionWritten
 from septet.domain.files import FileRef, tree_of
 from septet.domain.plans import Plan, plan_digest

@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from septet.agents.records import Rehearsal
-from septet.agents.runner import RunContext, rehearse_version
+from septet.agents.run_context import RunContext
+from septet.agents.runner import rehearse_version
 from septet.agents.trials import Questions
 from septet.domain.events import (
     ChatStarted,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from septet.agents.runner import RunContext
+from septet.agents.run_context import RunContext
 from septet.domain.runs import Job, Limits, RunResult
 from septet.runtime.bus import MemoryBus
 from septet.sandboxes.rungs.unsafe import UnsafeLocal

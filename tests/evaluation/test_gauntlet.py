@@ -110,7 +110,7 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., object], str]] = {
     "challenges are read": ((f"{REPLIES}.read_challenge",), no_refusal, "a planner who insists"),
     "repeated states": ((f"{POLICY}.unless_stuck",), as_it_is, "the same code again and again"),
     "never pleased": ((f"{POLICY}.unless_never_pleased",), as_it_is, "a reviewer who is never pleased"),
-    "fresh checks": (("septet.agents.runner.traces_of",), no_traces, "calls are counted in a file"),
+    "fresh checks": (("septet.agents.run_context.traces_of",), no_traces, "calls are counted in a file"),
     "runs before the end": (
         ("septet.ways.pair.members.ran_well",),
         bool,

@@ -4,7 +4,8 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from septet.agents.runner import RunContext, open_setup
+from septet.agents.run_context import RunContext
+from septet.agents.runner import open_setup
 from septet.common.text import join_words
 from septet.domain.events import Event, PlanProposed, ReplyRefused
 from septet.domain.plans import CommandSucceeds, Mends, Plan

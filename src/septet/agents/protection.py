@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from septet.agents.runner import RunContext
+from septet.agents.run_context import RunContext
 from septet.common.values import Value
 from septet.domain.base import FileState
 from septet.domain.events import BaseMoved, Event, ReplyRefused, SnapshotTaken, VersionWritten

@@ -8,7 +8,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from septet.agents.replies import sources
-from septet.agents.runner import RunContext, provide, run_and_check, set_up
+from septet.agents.run_context import RunContext
+from septet.agents.runner import provide, run_and_check, set_up
 from septet.common.text import pluralize
 from septet.domain.events import (
     Event,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from septet.agents.ask import ask_model
 from septet.agents.protection import check_overwrite
 from septet.agents.replies import cut_answer, refused_by
-from septet.agents.runner import RunContext
+from septet.agents.run_context import RunContext
 from septet.agents.tool_context import CallContext, call_context, with_edits
 from septet.common.text import cut_middle
 from septet.domain.events import (

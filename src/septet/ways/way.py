@@ -13,7 +13,7 @@ from septet.ports import Agent, Examples, Model
 from septet.team.floor import Floor, rounds_of
 
 if TYPE_CHECKING:
-    from septet.agents.runner import RunContext
+    from septet.agents.run_context import RunContext
     from septet.tools.registry import Toolbox
 
 PERSON = "proxy"

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from septet.agents.protection import apply_move, merge_edits
-from septet.agents.runner import RunContext, rehearse_version
+from septet.agents.run_context import RunContext
+from septet.agents.runner import rehearse_version
 from septet.common.temporary import temporary_folder
 from septet.domain.base import DeliveredFile, FileState
 from septet.domain.events import BaseMoved, ChatContinued, Delivered, DeliveryStarted, VersionWritten

@@ -67,7 +67,7 @@ from septet.workspace.git import repository_of
 from septet.workspace.scratch import Scratch
 
 if TYPE_CHECKING:
-    from septet.agents.runner import RunContext
+    from septet.agents.run_context import RunContext
 
 OWN_MODEL = "own"
 """The model name of a member that uses any model of its own machine."""
@@ -416,7 +416,7 @@ class Session:
         self, state: State, sandbox: Sandbox, person: Agent | None, scratch: Scratch | None = None
     ) -> MemberContext:
         """The context of a chat's members."""
-        from septet.agents.runner import RunContext
+        from septet.agents.run_context import RunContext
         from septet.wiring.sandbox import packages_for
 
         packages = packages_for(sandbox, self.home, scratch.setup if scratch else None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from septet.agents.replies import sources
-from septet.agents.runner import evidence_job, mount_over_origin
+from septet.agents.run_context import evidence_job, mount_over_origin
 from septet.common.temporary import temporary_folder
 from septet.domain.events import RunStarted
 from septet.domain.files import Layout

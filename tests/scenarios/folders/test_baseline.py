@@ -334,7 +334,7 @@ async def test_of_a_suite_without_an_end_the_affected_tests_run_and_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tests that the base did not come to run there too: what was red before is not demanded."""
-    monkeypatch.setattr("septet.agents.runner.BASELINE_SECONDS", 1.0)
+    monkeypatch.setattr("septet.agents.run_context.BASELINE_SECONDS", 1.0)
     sleep = {"tests/test_a.py": "import time\n\n\ndef test_sleep():\n    time.sleep(60)\n"}
     repository(tmp_path / "project", {**FILES, **sleep})
     played = await play(

@@ -17,7 +17,8 @@ from septet.agents.protection import (
 )
 from septet.agents.records import record_through
 from septet.agents.replies import sources
-from septet.agents.runner import RunContext, run_and_check, set_up, take_baseline, waits
+from septet.agents.run_context import RunContext
+from septet.agents.runner import run_and_check, set_up, take_baseline, waits
 from septet.agents.tool_context import CallContext, call_context, next_version, with_edits
 from septet.common.values import Value
 from septet.domain.events import (

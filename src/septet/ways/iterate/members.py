@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from septet.agents.plan_probe import with_runnable_checks
 from septet.agents.protection import refuse_overwrite, with_folder_protection
-from septet.agents.runner import RunContext, rehearse_version, runner_agent
+from septet.agents.run_context import RunContext
+from septet.agents.runner import rehearse_version, runner_agent
 from septet.agents.trials import Questions, try_programs
 from septet.domain.events import Event, ExampleGiven, PlanProposed, VersionWritten
 from septet.domain.state import State

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from septet.agents.protection import check_overwrite
 from septet.agents.replies import files_sent, sources
-from septet.agents.runner import RunContext
+from septet.agents.run_context import RunContext
 from septet.agents.tool_context import next_version, with_edits
 from septet.agents.tool_loop import ToolMember, complaints, member_messages, tool_agent, untold
 from septet.domain.events import Event, MemberBriefed, ToolAnswered, VersionWritten

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from septet.agents.checks import find_evidence
 from septet.agents.protection import refuse_overwrite, with_folder_protection
 from septet.agents.replies import Brief, files_sent, keep_file, one_answer_agent, sources
+from septet.agents.run_context import RunContext
 from septet.agents.runner import (
-    RunContext,
     next_run,
     one_run,
     open_base_checks,

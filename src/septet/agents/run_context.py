@@ -1,0 +1,359 @@
+"""How programs run: the newest version in its folder, a job for each purpose, live output, the files that stay."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from anyio import create_memory_object_stream, create_task_group
+from anyio.streams.memory import MemoryObjectReceiveStream
+from msgspec.structs import replace
+
+from septet.agents.ask import ENCODER, Live, live_topic
+from septet.agents.control_folders import (
+    control_folder,
+    part_of_version,
+    tree_folder,
+)
+from septet.domain.events import (
+    RunFinished,
+    RunStarted,
+)
+from septet.domain.files import FileChange, WorkspaceDelta
+from septet.domain.plans import (
+    Check,
+    ExampleHolds,
+)
+from septet.domain.runs import (
+    CONTROLS,
+    HOLLOW,
+    Job,
+    Limits,
+    Mode,
+    PlannedRun,
+    Purpose,
+    RunResult,
+)
+from septet.domain.state import State
+from septet.ports import Blobs, Bus, Packages, Sandbox
+from septet.team.acceptance import example_driver
+from septet.team.baseline import (
+    tests_command,
+)
+from septet.team.controls import MUTANTS, REACHED, only_reached
+from septet.team.layouts import first_snapshot, layout_of, workspace_delta
+from septet.team.suite_runners import parse_suite_output, reporting_command, script_of_package
+from septet.workspace.files import Workspace, in_thread, make_folder, path_and_parents
+from septet.workspace.listing import is_secret
+from septet.workspace.scratch import Scratch
+from septet.workspace.snapshots import hidden_in
+
+Stream = Literal["stdout", "stderr"]
+BASELINE_SECONDS = 600.0
+MOST_KEPT = 1_000
+MOST_BYTES = 256 << 20
+"""Limits of the files of one run that are stored as blobs."""
+SUITES: frozenset[Purpose] = frozenset(
+    {"tests", "tests alone", "tests as found", "tests again", "tests on base", "baseline"}
+)
+PLAIN_WORDS = re.compile(r"[\w ./=:@%+,-]+")
+
+
+class OutputCapture:
+    """Captures each output stream up to its limit."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.streams: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+
+    def receive(self, stream: Stream, piece: bytes) -> None:
+        kept = self.streams[stream]
+        kept += piece[: max(0, self.limits.output - len(kept))]
+
+    async def with_blobs(self, result: RunResult, blobs: Blobs) -> RunResult:
+        """Store streams that the result truncates as blobs, and add their addresses."""
+        return replace(
+            result,
+            stdout_blob=await self._blob("stdout", blobs),
+            stderr_blob=await self._blob("stderr", blobs),
+        )
+
+    async def _blob(self, stream: Stream, blobs: Blobs) -> str:
+        content = self.streams[stream]
+        return await blobs.put(bytes(content)) if len(content) > self.limits.kept_output else ""
+
+
+class RunContext:
+    """What the runner needs: a workspace, a sandbox, blobs and a bus for live output."""
+
+    def __init__(
+        self,
+        workspace: Workspace | Scratch,
+        sandbox: Sandbox,
+        blobs: Blobs,
+        bus: Bus,
+        packages: Packages | None = None,
+        mirror: bool = False,
+    ) -> None:
+        self.packages = packages
+        self.scratch = workspace if isinstance(workspace, Scratch) else None
+        """The copy of the person's folder, if the team works in one."""
+        self.mirror = mirror
+        """Whether the workspace is Septet's own copy of a folder on another machine."""
+        self.workspace = workspace.work if isinstance(workspace, Scratch) else workspace
+        self.sandbox = sandbox
+        self.blobs = blobs
+        self.bus = bus
+
+    async def write_newest(self, state: State, *, sweep: bool = False) -> None:
+        """Write the newest version to disk; with `sweep`, remove what runs of older versions left."""
+        if self.scratch is not None:
+            await show_delta(self.scratch, workspace_delta(state, sweep=sweep), self.blobs)
+            return
+        await self.workspace.write_layout(layout_of(state, sweep=sweep, mirror=self.mirror), self.blobs)
+
+    async def run(
+        self, state: State, speaker: str, started: RunStarted, mode: Mode | None = None
+    ) -> RunFinished:
+        """Run one program with live output, and store the files that it creates."""
+        takes = part_of_version(started)
+        if started.purpose in CONTROLS:
+            result = await self.run_control(state, speaker, started, mode)
+        elif takes is not None:
+            async with tree_folder(state, self.blobs, self.scratch, takes) as folder:
+                job = replace(self.mounted(evidence_job(state, started, folder)), mode=mode)
+                result = await self.run_reported(job, state.chat, speaker, started)
+                result = replace(result, changes=(), others=())
+        else:
+            result = await self.run_in_workspace(state, speaker, started, mode)
+        return RunFinished(
+            id=started.id,
+            purpose=started.purpose,
+            command=started.command,
+            tree=started.tree,
+            result=result,
+            mode=started.mode,
+            about=started.about,
+            only=started.only,
+        )
+
+    async def run_control(
+        self, state: State, speaker: str, started: RunStarted, mode: Mode | None
+    ) -> RunResult:
+        """Run a check over a program that must fail it."""
+        control = started.about if started.about in MUTANTS else HOLLOW
+        async with control_folder(state, self.blobs, self.scratch, control) as folder:
+            job = replace(self.mounted(control_job(state, started, folder)), mode=mode)
+            result = replace(await self.run_reported(job, state.chat, speaker, started), changes=())
+            if control == "results" and result.tests is not None:
+                reached = await folder.content(REACHED) or b""
+                tests = only_reached(result.tests, reached.decode(errors="replace"))
+                result = replace(result, tests=tests)
+        return result
+
+    async def run_in_workspace(
+        self, state: State, speaker: str, started: RunStarted, mode: Mode | None
+    ) -> RunResult:
+        """Run in the workspace itself, after what an earlier run may have done to it is undone."""
+        await in_thread(lambda: make_folder(self.workspace.root))  # it may have lost its permissions
+        if started.purpose in ("run", "tests", "check"):  # or what it is judged by may have been rewritten
+            await self.write_newest(state)
+            await self.remove_traces(state)
+        job = replace(self.mounted(evidence_job(state, started, self.workspace)), mode=mode)
+        result = await self.run_reported(job, state.chat, speaker, started)
+        old = any(change.kind == "changed" for change in result.changes)
+        hidden = await self.hidden_paths(state) if old else set[str]()
+        return replace(result, changes=await self.keep_changes(result.changes, hidden))
+
+    async def run_reported(self, job: Job, chat: str, speaker: str, started: RunStarted) -> RunResult:
+        """Run the job, and add the outcome of each test if the project's test runner reports it."""
+        result = await self.run_live(job, chat, speaker)
+        if job.tests or started.purpose not in SUITES:
+            return result
+        whole = await self.blobs.get(result.stdout_blob) if result.stdout_blob else result.stdout.encode()
+        script = await in_thread(lambda: npm_test_script(job.workspace))
+        output = whole.decode(errors="replace")
+        return replace(result, tests=parse_suite_output(started.command, script, output, job.place))
+
+    async def remove_traces(self, state: State) -> None:
+        """A check begins with the version and what the plan's run has made: no test or check tells another anything."""
+        traces, made = traces_of(state), made_by_run(state)
+        for path in sorted(traces, key=lambda one: one.count("/"), reverse=True):
+            await in_thread(lambda path=path: self.remove(path, traces[path]))
+        await self.put_back({path: digest for path, digest in made.items() if digest})
+
+    def remove(self, path: str, digest: str) -> None:
+        if self.scratch is not None:
+            self.scratch.remove(path)
+        else:
+            self.workspace.remove_known(path, (digest or self.workspace.digest(path), ""))
+
+    async def put_back(self, files: Mapping[str, str]) -> None:
+        """Restore files that runs created."""
+        for path, digest in files.items():
+            if await in_thread(lambda path=path: self.workspace.digest(path)) != digest:
+                content = await self.blobs.get(digest)
+                await in_thread(lambda path=path, content=content: self.workspace.write(path, content))
+
+    async def content(self, path: str) -> bytes | None:
+        """The content at the path, also of files that only the person's folder has and not the team's copy."""
+        content, scratch = await self.workspace.content(path), self.scratch
+        if (
+            content is None
+            and scratch is not None
+            and not path_and_parents(path).isdisjoint(scratch.manifest.masked)
+        ):
+            return await Workspace(scratch.origin).content(path)
+        return content
+
+    def mounted(self, job: Job) -> Job:
+        """The job with the copy mounted at the path of the person's folder."""
+        return mount_over_origin(job, self.scratch) if self.scratch else job
+
+    async def run_live(self, job: Job, chat: str, speaker: str) -> RunResult:
+        result: RunResult | None = None
+        capture = OutputCapture(job.limits)
+        send, receive = create_memory_object_stream[bytes](float("inf"))
+
+        def listen(stream: Stream, piece: bytes) -> None:
+            capture.receive(stream, piece)
+            send.send_nowait(piece)
+
+        async with create_task_group() as tasks:
+            tasks.start_soon(forward, receive, self.bus, chat, speaker)
+            with send:
+                result = await self.sandbox.run(job, listen)
+        assert result is not None, "a task group that ends without an error has set the result"
+        return await capture.with_blobs(result, self.blobs)
+
+    async def hidden_paths(self, state: State) -> set[str]:
+        """Paths that members may not read: git ignores them, or did when the chat began."""
+        if self.scratch is not None:
+            return await in_thread(self.scratch.hidden)
+        return await hidden_in(self.workspace, first_snapshot(state), self.blobs)
+
+    async def keep_changes(self, changes: tuple[FileChange, ...], hidden: set[str]) -> tuple[FileChange, ...]:
+        """Store created files as blobs, up to the limits.
+
+        Not stored: files that git ignores and that existed before the run, and files that look like secrets.
+        """
+        result: list[FileChange] = []
+        count, room = MOST_KEPT, MOST_BYTES
+        for change in changes:
+            private = change.kind == "changed" and not path_and_parents(change.path).isdisjoint(hidden)
+            fits = bool(change.sha256) and count > 0 and change.size <= room
+            keep = fits and not private and await self.keep(change)
+            count, room = (count - 1, room - change.size) if keep else (count, room)
+            result.append(change if keep or change.kind == "deleted" else replace(change, sha256=""))
+        return tuple(result)
+
+    async def keep(self, change: FileChange) -> bool:
+        """Store a file as a blob; False if it has changed since."""
+        content = await self.workspace.content(change.path)
+        if content is None or is_secret(change.path, content):
+            return False
+        return await self.blobs.put(content) == change.sha256
+
+
+def made_by_run(state: State) -> dict[str, str]:
+    """Digests of the files that the plan's run created or changed, without the version's own files."""
+    own = {file.path for file in state.work.files}
+    runs = [run for run in state.work.runs if run.purpose == "run"]
+    changes = [
+        one for run in runs for one in run.result.changes if one.kind != "deleted" and one.path not in own
+    ]
+    return {one.path: one.sha256 for one in changes}
+
+
+def traces_of(state: State) -> dict[str, str]:
+    """Paths that tests and checks created and that still exist, with digests; folders and links have none."""
+    found: dict[str, str] = {}
+    for run in state.work.runs:
+        if run.purpose in ("tests", "check"):
+            found |= {one.path: one.sha256 for one in run.result.changes if one.kind == "new"}
+            found |= dict.fromkeys(run.result.others, "")
+            for one in run.result.changes:
+                if one.kind == "deleted":
+                    found.pop(one.path, None)
+    return {path: digest for path, digest in found.items() if path not in made_by_run(state)}
+
+
+def suite_limits(state: State) -> Limits:
+    """The limits of the project's test suite: minutes on the base, then twice the time that it took there."""
+    limits, base = state.team.limits, state.base
+    if base is None:
+        return limits
+    took = base.baseline.result.seconds if base.baseline else BASELINE_SECONDS / 2
+    seconds = max(limits.seconds, 2 * took)
+    return replace(limits, seconds=seconds, cpu_seconds=max(limits.cpu_seconds, seconds))
+
+
+def check_for(state: State, planned: PlannedRun) -> Check | None:
+    checks = {item.id: item.check for item in state.plan.items}
+    return (
+        checks.get(planned.about) if planned.purpose in ("check", "hollow check", "check on base") else None
+    )
+
+
+def mount_over_origin(job: Job, scratch: Scratch) -> Job:
+    return replace(
+        job,
+        mounted_at=os.path.realpath(scratch.origin),
+        shared=scratch.shared,
+        setup=str(scratch.setup) if scratch.was_set_up() else "",
+    )
+
+
+async def show_delta(scratch: Scratch, delta: WorkspaceDelta, blobs: Blobs) -> None:
+    contents = {file.path: await blobs.get(file.sha256) for file in delta.files}
+    await in_thread(lambda: scratch.show(delta, contents))
+
+
+def evidence_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
+    folder, limits = str(workspace.root), state.team.limits
+    testing = started.purpose in SUITES and not tests_command(state)
+    if started.purpose in SUITES and started.purpose != "tests alone":
+        limits = suite_limits(state)
+    check = check_for(state, PlannedRun(purpose=started.purpose, about=started.about))
+    typed = started.purpose in SUITES and not testing
+    words = shell_free_command(
+        reporting_command(started.command, npm_test_script(folder)) if typed else started.command
+    )
+    return Job(
+        command=("python", "-c", example_driver(check.call)) if isinstance(check, ExampleHolds) else words,
+        workspace=folder,
+        limits=limits,
+        tests=testing,
+        only=started.only,
+        readable=state.work.data,
+        network=state.team.network,
+        home=state.workspace,
+        warm=state.team.warm,
+    )
+
+
+def npm_test_script(folder: str) -> str:
+    """The test script of the folder's package.json."""
+    return script_of_package(Workspace(Path(folder)).read("package.json"))
+
+
+def control_job(state: State, started: RunStarted, workspace: Workspace) -> Job:
+    """The job of a control run, with a time limit near the real program's time, since a changed one may never end."""
+    job = evidence_job(state, started, workspace)
+    took = max((run.result.seconds for run in state.work.runs if run.purpose not in CONTROLS), default=0.0)
+    return replace(job, limits=replace(job.limits, seconds=min(job.limits.seconds, 10.0 + 2 * took)))
+
+
+def shell_free_command(command: str) -> tuple[str, ...]:
+    """Split a plain call of Python into words, so that it needs no shell; run anything else by `sh -c`."""
+    words = command.split()
+    plain = words[:1] in (["python"], ["python3"]) and PLAIN_WORDS.fullmatch(command) is not None
+    return tuple(words) if plain else ("sh", "-c", command)
+
+
+async def forward(receive: MemoryObjectReceiveStream[bytes], bus: Bus, chat: str, speaker: str) -> None:
+    async with receive:
+        async for chunk in receive:
+            message = ENCODER.encode(Live(speaker=speaker, output=chunk.decode(errors="replace")))
+            await bus.publish(live_topic(chat), message, speaker)
