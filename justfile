@@ -34,6 +34,10 @@ page:
 torture *args:
     pytest --timeout 3600 -m torture {{args}}
 
+# What fixed runs take, beside what is kept; `--write` keeps it. The tests hold it.
+counts *args:
+    python scripts/counts.py {{args}}
+
 # Figures for docs/, by hand.
 bench:
     python bench/fold.py
