@@ -13,21 +13,18 @@ from septet.demos.catalogue import demo_team, load_demo, start_demo
 from septet.domain.events import (
     DecisionRecorded,
     Event,
-    PersonSpoke,
     PlanApproved,
     PlanProposed,
     Recorded,
     StepGranted,
-    StopRequested,
     WorkAccepted,
 )
 from septet.domain.plans import Refusal, parse_plan, plan_digest
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict
-from septet.settings.team_files import check_word
-from septet.team.questions import question, read_answer
-from septet.ways.table import as_much_again, way_of
+from septet.team.questions import question
+from septet.ways.table import way_of
 from septet.web.app_state import AppState
 from septet.web.requests import (
     ACT_DECODER,
@@ -47,20 +44,18 @@ from septet.web.requests import (
     decode_body,
     json_response,
 )
+from septet.wiring.chat_runner import team_for_person
 from septet.wiring.forks import bring_back, fork_chat
-from septet.wiring.session import check_model
 
 
 def team_of_form(team: TeamSpec, form: NewChat) -> TeamSpec:
-    """Return the team with the form's settings. Packages are asked about, since somebody is at the page."""
+    """Return the team with the form's settings."""
     if form.consult and not way_of(team).has_reviews:
         raise BadUsage(
             f"the team {team.name} has no reviews, so it cannot ask you before one", "untick that box"
         )
-    approve = "auto" if form.yes else team.approve
-    packages = "ask" if team.packages == "off" and not form.yes else team.packages
     stepwise, consult = form.step or team.stepwise, form.consult or team.consult
-    team = replace(team, stepwise=stepwise, consult=consult, approve=approve, packages=packages)
+    team = replace(team_for_person(team, form.yes), stepwise=stepwise, consult=consult)
     return replace(team, budget=form.with_limits(team.budget))
 
 
@@ -105,13 +100,8 @@ class Actions:
         return json_response({"chat": chat}, 201)
 
     async def start_chat(self, form: NewChat) -> str:
-        session = self.app.session
-        name = check_word(form.team or session.default_team, list(session.teams), "team", "a new chat")
-        check_model(session.teams[name], form.model)
-        team = await session.with_models(
-            team_of_form(session.teams[name], form), form.model or self.app.model
-        )
-        return await session.start(form.goal, team, None)
+        team = await self.app.service.team(form.team, form.model)
+        return await self.app.session.start(form.goal, team_of_form(team, form), None)
 
     async def start_demo(self, form: NewChat) -> str:
         script = await to_thread.run_sync(load_demo, form.demo)
@@ -130,7 +120,7 @@ class Actions:
             case Pause():
                 self.runner.pause(state.chat)
             case Stop():
-                await self.stop(state)
+                await self.app.service.stop(state)
             case EditPlan(text=text):
                 await self.edit_plan(state, text)
             case Say() | Approve() | Accept() | Step() | Resume():
@@ -146,44 +136,27 @@ class Actions:
             await self.restore_version(state, act.version)
 
     async def go_on(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
-        """Store an action after which the team continues; after an end, with its budget raised by the team's."""
-        waits = question(state) is not None
-        await self.record(state, act)
-        if state.ended is not None:
-            await self.app.session.reopen(state.chat, as_much_again(state, state.team.budget))
-        if state.ended is not None or waits or isinstance(act, Step | Resume):
-            newest = await self.app.chats.state(state.chat)
-            self.runner.start(newest, one_turn=isinstance(act, Step) and not state.team.stepwise)
+        """Store an action after which the team continues."""
+        await self.app.service.record(
+            state,
+            await self.events_of(state, act),
+            resume=isinstance(act, Step | Resume),
+            one_turn=isinstance(act, Step) and not state.team.stepwise,
+        )
 
-    async def record(self, state: State, act: Say | Approve | Accept | Step | Resume) -> None:
+    async def events_of(self, state: State, act: Say | Approve | Accept | Step | Resume) -> tuple[Event, ...]:
         match act:
             case Say(text=text, to=to):
-                for event in self.interpret(state, text, to):
-                    await self.append(state, event)
+                return self.app.service.interpret(state, text, to)
             case Approve(plan=plan, seq=seq):
                 digest = plan or digest_at(await self.store.read(state.chat, max(seq - 1, 0)), seq)
-                await self.store.append(state.chat, approval(state, digest), after=None)
+                return (approval(state, digest),)
             case Accept(tree=tree):
-                await self.store.append(state.chat, acceptance(state, tree), after=None)
+                return (acceptance(state, tree),)
             case Step() | Resume():
                 asked = question(state)
-                if asked is not None and asked.kind not in ("plan", "packages", "ask"):
-                    await self.store.append(state.chat, StepGranted(), after=None)
-
-    def interpret(self, state: State, text: str, to: str) -> tuple[Event, ...]:
-        if not text.strip():
-            raise BadUsage("the message is empty", "type something")
-        if to:
-            names = [member.name for member in state.team.members]
-            return (PersonSpoke(text=text.strip(), to=check_word(to, names, "member", state.chat)),)
-        asked = question(state) if state.ended is None else None
-        return read_answer(state, asked, text)
-
-    async def append(self, state: State, event: Event) -> None:
-        if isinstance(event, StopRequested):
-            await self.stop(state)
-        else:
-            await self.store.append(state.chat, event, after=None)
+                waits = asked is not None and asked.kind not in ("plan", "packages", "ask")
+                return (StepGranted(),) if waits else ()
 
     async def edit_plan(self, state: State, text: str) -> None:
         plan = parse_plan(text)
@@ -194,12 +167,6 @@ class Actions:
         decision = DecisionRecorded(by="person", what="edited the plan", why="on the page")
         await self.store.append(state.chat, decision, after=None)
         await self.store.append(state.chat, PlanProposed(plan=plan, by="person"), after=None)
-
-    async def stop(self, state: State) -> None:
-        if state.ended is not None:
-            return
-        heads = {head.chat: head for head in await self.store.chats()}
-        await self.runner.stop(state, heads[state.chat].changed)
 
     async def fork_chat(self, state: State, version: str, seq: int) -> str:
         wanted = version_named(state, version) if version else None

@@ -17,6 +17,7 @@ from septet.domain.reduce import reduce
 from septet.domain.state import State
 from septet.ports import Bus, BusMessage, EventStore
 from septet.web.chat_view import Summary, chat_view, event_texts
+from septet.wiring.chat_runner import LIVE_DECODER, ConductorStatus
 
 Kind = Literal["text", "reasoning", "output"]
 KINDS: tuple[Kind, ...] = ("text", "reasoning", "output")
@@ -145,16 +146,6 @@ class Frame(Value):
     last: int = 0
 
 
-class ConductorStatus(Value, omit_defaults=False):
-    """Whether this server conducts a chat, and the error that prevents it."""
-
-    chat: str
-    conducted: bool = False
-    pausing: bool = False
-    trouble: str = ""
-    remedy: str = ""
-
-
 def events_frame(events: Sequence[Recorded]) -> Frame:
     """Build a frame of events as in the log, with their display texts by sequence number."""
     inner = b",".join(map(encode, events)).decode()
@@ -198,7 +189,6 @@ FLUSH_SECONDS = 0.04
 MAX_BACKLOG = 2000
 """Frames that a slow watcher may be behind; beyond that it is disconnected and must reconnect."""
 
-LIVE_DECODER = msgspec.json.Decoder(Live)
 Frames = MemoryObjectReceiveStream[Frame]
 
 
