@@ -12,19 +12,23 @@ from septet.agents.person import absent_person, agreeing_to_work
 from septet.agents.records import Rehearsal
 from septet.domain.approvals import approves
 from septet.domain.events import (
+    Event,
     FactsChanged,
+    PackagesWanted,
     PersonSpoke,
     PlanApproved,
     PlanProposed,
     StepGranted,
     StopRequested,
+    ToolCalled,
+    TurnOpened,
     WorkAccepted,
 )
 from septet.domain.facts import FactsChange
 from septet.domain.packages import MissingPackages, Provisions
 from septet.domain.plans import plan_digest
 from septet.errors import NeedsPerson
-from septet.team.questions import Question, question, read_answer
+from septet.team.questions import SHORT_ACTION, Question, check_action, question, read_answer
 
 PLANNED = chat([STARTED, PlanProposed(plan=PLAN)])
 STEP = Question(kind="step", text="")
@@ -132,6 +136,67 @@ async def test_who_agreed_to_the_work_is_still_asked_what_is_installed() -> None
     wanting = replace(PLANNED, chat="c", team=team, work=replace(PLANNED.work, provisions=wanted))
     with pytest.raises(NeedsPerson, match="septet resume c 'yes'"):
         await agent(wanting, Rehearsal(wanting).record)
+
+
+STEPWISE = replace(STARTED, team=replace(STARTED.team, stepwise=True, packages="ask"))
+TURNS: list[Event] = [TurnOpened(speaker="coder"), *version(1, "a"), TurnOpened(speaker="person")]
+
+
+def test_a_step_is_granted_after_exactly_the_turn_and_for_the_version_that_was_shown() -> None:
+    shown = chat([STEPWISE, *TURNS])
+    asked = question(shown)
+    assert asked is not None
+    (granted,) = read_answer(shown, asked, "")
+    assert chat([STEPWISE, *TURNS, granted]).floor.granted_steps == 1
+    later: list[Event] = [StepGranted(), TurnOpened(speaker="coder"), TurnOpened(speaker="person")]
+    other: list[Event] = [*version(2, "b"), TurnOpened(speaker="person")]
+    for meanwhile in (later, other):
+        stale = chat([STEPWISE, *TURNS, *meanwhile, granted])
+        assert stale == replace(chat([STEPWISE, *TURNS, *meanwhile]), seq=stale.seq), "it has no effect"
+
+
+WANTED = PackagesWanted(missing=MissingPackages(distributions=("rich",)))
+OTHERS = PackagesWanted(missing=MissingPackages(distributions=("rich", "left-pad")))
+
+
+@pytest.mark.parametrize("word", ["yes", "always", "no"])
+def test_a_decision_is_about_exactly_the_packages_that_were_shown(word: str) -> None:
+    events = [STEPWISE, WANTED, TurnOpened(speaker="person")]
+    shown = chat(events)
+    asked = question(shown)
+    assert asked is not None
+    (decided,) = read_answer(shown, asked, word)
+    assert question(chat([*events, decided])) != asked
+    stale = chat([*events, OTHERS, decided])
+    assert stale.work.provisions == chat([*events, OTHERS]).work.provisions, "it has no effect"
+
+
+def test_what_is_asked_has_a_digest_of_its_tool_its_arguments_and_the_version() -> None:
+    asks = ToolCalled(id="1", by="coder", name="ask", arguments='{"question": "blue?"}')
+    other = replace(asks, arguments='{"question": "red?"}')
+    coder = [*planned(), TurnOpened(speaker="coder")]
+    states = [
+        PLANNED,
+        chat([STARTED, PlanProposed(plan=replace(PLAN, run="rm -r ."))]),
+        chat([STEPWISE, WANTED]),
+        chat([STEPWISE, OTHERS]),
+        chat([STEPWISE, *version(1, "a"), WANTED]),
+        chat([*coder, asks]),
+        chat([*coder, other]),
+        chat([STEPWISE, *TURNS]),
+        chat([STEPWISE, *TURNS, *version(2, "b"), TurnOpened(speaker="person")]),
+    ]
+    asked = [question(state) for state in states]
+    actions = [one.action for one in asked if one is not None]
+    assert len(set(actions)) == len(states)
+    assert [one.action for one in map(question, states) if one is not None] == actions
+    check_action(PLANNED, actions[0])
+    check_action(PLANNED, actions[0][:SHORT_ACTION])
+    for stale in (actions[1], actions[0][: SHORT_ACTION - 1], "x" * 64):
+        with pytest.raises(NeedsPerson, match="asks something else"):
+            check_action(PLANNED, stale)
+    with pytest.raises(NeedsPerson, match="asks nothing"):
+        check_action(chat([STARTED]), actions[0])
 
 
 def test_facts_beside_other_words_lose_neither() -> None:

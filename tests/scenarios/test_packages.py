@@ -43,7 +43,10 @@ def test_the_person_is_waited_for_and_may_say_yes_later(indexed: Septet) -> None
     assert waiting.returncode == 4
     assert "septet resume smile 'yes'" in waiting.stderr
     assert indexed("resume", "smile").returncode == 4
-    done = indexed("resume", "smile", "yes", "--json")
+    exactly = waiting.stderr.split()[-1]
+    altered = indexed("resume", "smile", "yes", "--action", exactly[::-1])
+    assert (altered.returncode, "asks something else by now" in altered.stderr) == (4, True), altered.stderr
+    done = indexed("resume", "smile", "yes", "--action", exactly, "--json")
     assert done.returncode == 3, done.stderr
     assert steps(done.stdout) == STEPS[1:]
 

@@ -4,10 +4,22 @@ import pytest
 from msgspec.structs import replace
 from team.states import PLAN, STARTED, chat, planned, version
 
-from septet.domain.events import PlanProposed, Recorded, WorkAccepted
+from septet.chat.results import open_question
+from septet.domain.events import (
+    Event,
+    PackagesWanted,
+    PlanProposed,
+    Recorded,
+    StepGranted,
+    TurnOpened,
+    WorkAccepted,
+)
+from septet.domain.packages import MissingPackages
 from septet.domain.plans import plan_digest
-from septet.errors import BadUsage, Conflict
-from septet.web.actions import acceptance, approval, digest_at
+from septet.errors import BadUsage, Conflict, NeedsPerson
+from septet.team.questions import question, read_answer
+from septet.web.actions import acceptance, approval, check_named, digest_at, grants
+from septet.web.requests import Resume, Step
 
 LOG = [
     Recorded(chat="c", seq=1, at=0.0, event=STARTED),
@@ -35,8 +47,43 @@ def test_an_acceptance_of_an_older_version_is_refused() -> None:
     state = chat([*planned(), *version(1, "a"), *version(2, "b")])
     assert state.work.version is not None
     newest = WorkAccepted(tree=state.work.version.tree)
-    assert acceptance(state, newest.tree) == acceptance(state, "") == newest
-    with pytest.raises(Conflict, match="a newer version"):
-        acceptance(state, "a")
+    assert acceptance(state, newest.tree) == newest
+    for tree in ("a", ""):
+        with pytest.raises(Conflict, match="a newer version"):
+            acceptance(state, tree)
     with pytest.raises(BadUsage, match="no version"):
         acceptance(chat(planned()), "")
+
+
+STEPWISE = replace(STARTED, team=replace(STARTED.team, stepwise=True, packages="ask"))
+TURN: list[Event] = [*version(1, "a"), TurnOpened(speaker=STARTED.team.person)]
+
+
+def test_a_turn_is_granted_only_by_who_names_the_one_that_was_shown() -> None:
+    state = chat([STEPWISE, *TURN])
+    asked = open_question(state)
+    assert asked is not None
+    granted = (StepGranted(action=asked.action),)
+    assert grants(state, Step(action=asked.action)) == grants(state, Resume(action=asked.action)) == granted
+    assert grants(state, Resume()) == (), "to go on is no approval"
+    with pytest.raises(NeedsPerson, match="does not name what it approves"):
+        grants(state, Step())
+    later = chat([STEPWISE, *TURN, TurnOpened(speaker="coder"), TurnOpened(speaker=STARTED.team.person)])
+    for act in (Step(action=asked.action), Resume(action=asked.action)):
+        with pytest.raises(NeedsPerson, match="asks something else by now"):
+            grants(later, act)
+
+
+@pytest.mark.parametrize("words", ["yes", "always", "no"])
+def test_words_that_decide_name_the_question_that_was_shown_and_others_need_not(words: str) -> None:
+    person = TurnOpened(speaker=STARTED.team.person)
+    shown = chat([STEPWISE, PackagesWanted(missing=MissingPackages(distributions=("rich",))), person])
+    altered = chat([STEPWISE, PackagesWanted(missing=MissingPackages(distributions=("ruch",))), person])
+    asked = question(shown)
+    assert asked is not None
+    check_named(shown, read_answer(shown, asked, words), asked.action)
+    check_named(shown, read_answer(shown, asked, "what is it for?"), "")
+    with pytest.raises(NeedsPerson, match="asks something else by now"):
+        check_named(altered, read_answer(altered, question(altered), words), asked.action)
+    with pytest.raises(NeedsPerson, match="does not name what it approves"):
+        check_named(shown, read_answer(shown, asked, words), "")

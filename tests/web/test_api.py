@@ -292,6 +292,14 @@ def test_every_demo_brings_its_own_team(done: tuple[Web, str], demo: str, sign: 
     assert web.get(f"/api/chats/{chat}").json()["status"] == status
 
 
+def asked_now(web: Web, chat: str) -> str:
+    """The action of the question that the page of the chat shows."""
+    with web.watch(chat) as socket:
+        while '"question":{' not in (message := str(socket.recv(PATIENCE))):
+            pass
+    return message.partition('"action":"')[2].partition('"')[0]
+
+
 def test_who_approves_the_plan_beforehand_is_still_asked_before_a_review_and_a_step(web: Web) -> None:
     reviewed = web.begin(yes=True, consult=True)
     seen = web.until(reviewed, "version_written")[-1]["seq"]
@@ -302,13 +310,20 @@ def test_who_approves_the_plan_beforehand_is_still_asked_before_a_review_and_a_s
         else web.until(reviewed, "turn_opened", int(str(asked["seq"])))[-1]
     )
     assert asked["subject"] == "proxy"
-    assert web.act(reviewed, "accept").status == 200
+    assert web.act(reviewed, "accept").status == 400, "it does not say what is accepted"
+    assert web.act(reviewed, "accept", tree="of another version").status == 409
+    (version,) = [one for one in events(web, reviewed) if one["type"] == "septet.version_written"]
+    tree = msgspec.convert(version["data"], dict[str, object])["tree"]
+    assert web.act(reviewed, "accept", tree=tree).status == 200
     ended = web.until(reviewed, "chat_ended")[-1]
     assert msgspec.convert(ended["data"], dict[str, str])["reason"] == "accepted"
     stepped = web.begin(yes=True, step=True)
     web.until(stepped, "turn_opened")
-    assert web.act(stepped, "step").status == 200
+    asked = asked_now(web, stepped)
+    assert web.act(stepped, "step").status == web.act(stepped, "step", action="0" * 64).status == 409
+    assert web.act(stepped, "step", action=asked).status == 200
     web.until(stepped, "plan_approved")
+    assert web.act(stepped, "step", action=asked).status == 409, "it is used up"
     assert web.act(stepped, "stop").status == 200
     log = web.until(stepped, "chat_ended")
     speakers = [one["subject"] for one in log if one["type"] == "septet.turn_opened"]

@@ -17,6 +17,7 @@ from septet.agents.ask import Live
 from septet.domain.events import ChatEnded, PersonSpoke, PlanApproved
 from septet.domain.messages import Answer, Delta, Request
 from septet.domain.runs import Job, RunResult
+from septet.errors import NeedsPerson
 from septet.ports import Listener
 from septet.wiring.sandbox import SharedSandbox
 
@@ -77,7 +78,9 @@ async def test_a_question_is_an_item_and_is_answered(tmp_path: Path) -> None:
         async for item in run:
             if isinstance(item, Question):
                 seen.append(item.kind)
-                await run.answer("yes")
+                with pytest.raises(NeedsPerson, match="asks something else"):
+                    await run.answer("yes", action="0" * 64)
+                await run.answer("yes", action=item.action)
             elif isinstance(item, Recorded) and isinstance(item.event, PlanApproved):
                 assert item.event.by == "person"
         assert seen[0] == "plan"

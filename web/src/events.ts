@@ -108,6 +108,7 @@ export interface TurnOpened {
 
 export interface StepGranted {
   freely?: boolean;
+  action?: string;
 }
 
 export interface ChatHalted {
@@ -589,6 +590,7 @@ export interface Question {
   kind: 'ask' | 'packages' | 'plan' | 'review' | 'step';
   text: string;
   call?: string;
+  action?: string;
 }
 
 export interface RequirementView {

@@ -130,7 +130,7 @@ function Review() {
         <Button first does={() => void act('resume')}>
           Go on
         </Button>
-        <Button does={() => void act('accept')}>Accept as it is</Button>
+        <Button does={accept}>Accept as it is</Button>
         <Button does={stop}>Stop</Button>
       </div>
     </>
@@ -174,6 +174,12 @@ function Plan() {
       )}
     </>
   );
+}
+
+/** The version that is on the screen, and no other. */
+function accept(): void {
+  const newest = view.value.versions.at(-1);
+  if (newest) void act('accept', { tree: newest.tree });
 }
 
 /** The plan that is on the screen, and no other. */

@@ -136,11 +136,16 @@ function listed(fresh: Summary[]): void {
 }
 
 /** Do something to the chat that is open; what goes wrong is told in one line. */
+/** The acts that answer what the team asks: they name the question on the screen, and no other is answered. */
+const ANSWERS = ['say', 'step', 'resume'];
+
 export async function act(name: string, more: object = {}): Promise<{ chat: string } | undefined> {
   trouble.value = '';
+  const action = ANSWERS.includes(name) && view.value.state.question?.action;
   try {
     return await post<{ chat: string }>(`/api/chats/${encodeURIComponent(view.value.chat)}/acts`, {
       act: name,
+      ...(action && !('to' in more) && { action }),
       ...more,
     });
   } catch (error) {

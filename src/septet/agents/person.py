@@ -12,7 +12,7 @@ from septet.domain.plans import plan_digest
 from septet.domain.state import State
 from septet.errors import NeedsPerson
 from septet.ports import Agent, Record
-from septet.team.questions import Question, ask_answer, question, read_answer
+from septet.team.questions import SHORT_ACTION, Question, ask_answer, question, read_answer
 
 AGREEMENTS = {"packages": "yes", "ask": "YOUR ANSWER"}
 Ask = Callable[[Question], Awaitable[str]]
@@ -62,7 +62,7 @@ async def always_agree(state: State, record: Record) -> Event | None:
         return PackagesDecided(names=names, allowed=True, by="flag")
     if asked.kind == "ask":
         return ask_answer(asked, "")
-    return StepGranted()
+    return StepGranted(action=asked.action)
 
 
 def agreeing_to_work(person: Agent) -> Agent:
@@ -96,6 +96,7 @@ def absent_person(command: str) -> Agent:
             yes = AGREEMENTS.get(asked.kind, "sounds good")
             what = asked.text if asked.kind == "ask" else asked.kind
             cause = f"the chat waits for a person ({what})"
-            raise NeedsPerson(cause, f"answer with: {command} '{yes}'")
+            exactly = f"--action {asked.action[:SHORT_ACTION]}"
+            raise NeedsPerson(cause, f"answer with: {command} '{yes}' {exactly}")
 
     return turn

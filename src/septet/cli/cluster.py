@@ -7,7 +7,7 @@ from typing import ParamSpec
 
 import click
 
-from septet.cli.options import Options, run_options
+from septet.cli.options import Options, action_option, run_options
 from septet.cluster.endpoint import ConnectOptions
 from septet.domain.teams import ALIASES
 
@@ -139,8 +139,11 @@ def join(server: ConnectOptions, roles: str, name: str, model: str, unsafe_local
 @click.argument("goal", required=False)
 @click.option("--resume", "name", default="", metavar="NAME", help="Continue this chat instead of a new one.")
 @click.option("-t", "--team", default="iterate", show_default=True, help="A team's name or a team.yaml.")
+@action_option
 @run_options
-def conduct(server: ConnectOptions, goal: str | None, name: str, team: str, options: Options) -> int:
+def conduct(
+    server: ConnectOptions, goal: str | None, name: str, team: str, action: str, options: Options
+) -> int:
     """Build GOAL with the members that have joined the server at URL.
 
     If this process dies, the chat can be continued from any machine with --resume NAME. API keys are needed where
@@ -148,7 +151,7 @@ def conduct(server: ConnectOptions, goal: str | None, name: str, team: str, opti
     """
     from septet.cli.host import run_conductor
 
-    return run_conductor(server, goal, name, team, options)
+    return run_conductor(server, goal, name, team, options, action)
 
 
 @click.command(epilog="Example: septet up team.yaml")

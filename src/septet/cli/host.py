@@ -175,7 +175,9 @@ def run_member(server: ConnectOptions, roles: Sequence[str], name: str, model: s
     return anyio.run(run_until_signal, partial(open_membership, membership))
 
 
-def run_conductor(server: ConnectOptions, goal: str | None, name: str, team: str, options: Options) -> int:
+def run_conductor(
+    server: ConnectOptions, goal: str | None, name: str, team: str, options: Options, action: str = ""
+) -> int:
     if goal is None and server.url and "://" not in server.url:
         goal, server = server.url, replace(server, url="")
     spec = load_team(team)
@@ -185,7 +187,7 @@ def run_conductor(server: ConnectOptions, goal: str | None, name: str, team: str
     endpoint = endpoint_of(server)
     settle()
     spec = spec if options.model.model else with_own_models(spec, is_here)
-    prepare = resume_chat(name, goal, options) if name else begin(goal, spec, Start(), options)
+    prepare = resume_chat(name, goal, options, action=action) if name else begin(goal, spec, Start(), options)
     return run_chat(prepare, options, partial(open_cluster, endpoint, how=command_line_options(server)))
 
 

@@ -193,6 +193,12 @@ class NetworkAccess(click.ParamType["Network"]):
         return tuple(hosts)
 
 
+action_option = click.option(
+    "--action",
+    default="",
+    metavar="DIGEST",
+    help="Answer only if the chat still asks exactly this; the digest is in the line that asked.",
+)
 OPTIONS = [
     click.option(
         "-m", "--model", default="", envvar="SEPTET_MODEL", help="The model to use: see septet models."

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from septet.cli.completion import chat_names
-from septet.cli.options import Folder, Options, refuse_options, run_options
+from septet.cli.options import Folder, Options, action_option, refuse_options, run_options
 from septet.common.demo_scripts import demo_names
 
 
@@ -116,8 +116,11 @@ def demo(which: str, workspace: Path | None, options: Options) -> int:
     metavar="VERSION",
     help="Continue from an older version, which becomes the newest: v2.",
 )
+@action_option
 @run_options
-def resume(name: str | None, message: str | None, last: bool, version: str | None, options: Options) -> int:
+def resume(
+    name: str | None, message: str | None, last: bool, version: str | None, action: str, options: Options
+) -> int:
     """Continue a chat exactly where it stopped: after an end, a bound, a crash or a kill.
 
     NAME may be the beginning of a name. MESSAGE answers what the chat waits for, or steers the next turn.
@@ -128,4 +131,4 @@ def resume(name: str | None, message: str | None, last: bool, version: str | Non
     refuse_options(
         "a chat keeps the models and data that it started with", "model", "data", "dictionary", "fetch"
     )
-    return run_chat(resume_chat(None if last else name, message, options, version), options)
+    return run_chat(resume_chat(None if last else name, message, options, version, action), options)

@@ -27,7 +27,7 @@ from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadConfig, BadUsage, Conflict
 from septet.settings.group_chats import without_models
-from septet.team.questions import question, read_answer
+from septet.team.questions import check_action, question, read_answer
 from septet.ways.endings import is_over
 from septet.ways.table import thinkers
 from septet.wiring.forks import bring_back
@@ -136,7 +136,7 @@ def begin_demo(which: str, workspace: Path | None, options: Options) -> Prepare:
 
 
 def resume_chat(
-    name: str | None, message: str | None, options: Options, version: str | None = None
+    name: str | None, message: str | None, options: Options, version: str | None = None, action: str = ""
 ) -> Prepare:
     """Resume a chat: from an older version, with the person's answer, and with a raised budget if it had ended."""
 
@@ -155,6 +155,7 @@ def resume_chat(
             raise BadUsage(
                 "a chat keeps the step mode that it started with", "start another chat, or leave out --step"
             )
+        check_action(state, action)
         await lock_chat(session, state, message)
         wanted = None if version is None else version_named(state, version)
         if wanted is not None and wanted != state.work.version:

@@ -1,6 +1,11 @@
-"""Decides whether a person's message is an approval and nothing else: one more wish makes it feedback."""
+"""Decides whether a person's message is an approval and nothing else, and names exactly the action that is approved."""
 
 import re
+from hashlib import sha256
+
+import msgspec
+
+from septet.domain.state import State
 
 IT = r"(?:it|that|this|all|everything|the plan|this plan|that plan|your plan|plan)"
 PRAISE = r"(?:good|great|fine|right|ok|okay|perfect|excellent|nice)"
@@ -27,6 +32,22 @@ REQUEST = re.compile(
 )
 """Forms of a question that ask for work."""
 SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
+
+
+def action_digest(tool: str, arguments: str, tree: str) -> str:
+    """Return the digest of an action: another tool, other arguments or another version are another action."""
+    return sha256(msgspec.json.encode((tool, arguments, tree))).hexdigest()
+
+
+def turn_action(state: State) -> str:
+    """Return the digest of the team's next turn: what a person grants in step mode or at a review."""
+    counts = state.floor.turn_counts
+    taken = sum(counts.values()) - counts.get(state.team.person, 0)
+    return action_digest("turn", str(taken), newest_tree(state))
+
+
+def newest_tree(state: State) -> str:
+    return state.work.version.tree if state.work.version else ""
 
 
 def is_question(text: str) -> bool:

@@ -77,9 +77,13 @@ class TurnOpened(Value):
 
 
 class StepGranted(Value):
-    """The person lets the chat continue; in step mode for one more turn, or `freely` for all."""
+    """The person lets the chat continue; in step mode for one more turn, or `freely` for all.
+
+    `action` is the digest of the turn that was granted: for another turn or another version it has no effect.
+    """
 
     freely: bool = False
+    action: str = ""
 
 
 class StopRequested(Value):
@@ -427,7 +431,7 @@ class PackagesWanted(Value):
 
 
 class PackagesDecided(Value):
-    """Whether they may be installed; `always` applies to all later packages of the chat."""
+    """Whether exactly these may be installed; `always` applies to all later packages of the chat."""
 
     names: tuple[str, ...]
     allowed: bool

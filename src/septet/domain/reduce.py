@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from septet.domain.approvals import asks_nothing
+from septet.domain.approvals import asks_nothing, turn_action
 from septet.domain.events import (
     AnswerGiven,
     BaseEvent,
@@ -117,6 +117,8 @@ def reduce_chat(state: State, event: ChatEvent) -> State:
             return reduce_continuation(state, budget)
         case TurnOpened(speaker=speaker):
             return reduce_turn(state, speaker)
+        case StepGranted(action=action) if action and action != turn_action(state):
+            return state
         case StepGranted(freely=freely):
             granted = ALL_STEPS if freely else state.floor.granted_steps + 1
             return close_person_turn(replace(state, floor=replace(state.floor, granted_steps=granted)))
@@ -359,6 +361,8 @@ def reduce_packages(state: State, event: PackageEvent) -> State:
         case PackagesWanted(missing=missing):
             provisions = replace(provisions, wanted=missing)
             return replace(state, work=replace(state.work, provisions=provisions))
+        case PackagesDecided(names=names, by="person") if frozenset(names) != provisions.wanted.names:
+            return state
         case PackagesDecided(names=names, allowed=allowed, always=always):
             provisions = provisions.with_decision(names, allowed, always)
             return close_person_turn(replace(state, work=replace(state.work, provisions=provisions)))

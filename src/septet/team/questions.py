@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from septet.common.values import Value
-from septet.domain.approvals import accepts, approves
+from septet.domain.approvals import accepts, action_digest, approves, newest_tree, turn_action
 from septet.domain.events import (
     Event,
     FactsChanged,
@@ -23,6 +23,7 @@ from septet.domain.facts import change_in, without_facts
 from septet.domain.packages import wanted_words
 from septet.domain.plans import Plan, parse_plan, plan_digest, plan_text
 from septet.domain.state import State
+from septet.errors import NeedsPerson
 
 CONTINUE_WORDS = {"c", "continue"}
 STOP_WORDS = {"q", "quit", "stop"}
@@ -36,20 +37,26 @@ class Question(Value):
     text: str
     call: str = ""
     """The call that the person's words answer, where a member asks by a tool."""
+    action: str = ""
+    """The digest of exactly what is asked: tool, arguments and version. An answer to another action is refused."""
 
 
 def question(state: State) -> Question | None:
     """The question that is open now; None if the team can go on without an answer."""
     if (call := open_ask(state)) is not None:
-        return Question(kind="ask", text=f"the {call.by} asks: {asked_text(call)}", call=call.id)
+        action = action_digest(ASK, f"{call.id} {call.arguments}", newest_tree(state))
+        return Question(
+            kind="ask", text=f"the {call.by} asks: {asked_text(call)}", call=call.id, action=action
+        )
     if state.team.packages == "ask" and (asked := state.work.provisions.to_ask):
-        return Question(kind="packages", text=f"install {wanted_words(asked)}?")
+        action = action_digest("install", " ".join(sorted(asked.names)), newest_tree(state))
+        return Question(kind="packages", text=f"install {wanted_words(asked)}?", action=action)
     if state.plan.current is not None and not state.plan.approved:
-        return None if state.talk.remarks else Question(kind="plan", text=plan_text(state.plan.current))
+        return None if state.talk.remarks else plan_question(state, state.plan.current)
     if state.team.stepwise and state.floor.granted_steps <= sum(
         state.floor.turn_counts.values()
     ) - state.floor.turn_counts.get(state.team.person, 0):
-        return Question(kind="step", text="take one more step?")
+        return Question(kind="step", text="take one more step?", action=turn_action(state))
     turn = state.floor.turn
     if (
         state.work.version is not None
@@ -57,8 +64,30 @@ def question(state: State) -> Question | None:
         and turn.speaker == state.team.person
         and not turn.closed
     ):
-        return Question(kind="review", text=program_location(state))
+        return Question(kind="review", text=program_location(state), action=turn_action(state))
     return None
+
+
+def plan_question(state: State, plan: Plan) -> Question:
+    action = action_digest("plan", plan_digest(plan), newest_tree(state))
+    return Question(kind="plan", text=plan_text(plan), action=action)
+
+
+SHORT_ACTION = 12
+"""So many characters of an action's digest are enough to name it."""
+
+
+def check_action(state: State, action: str) -> None:
+    """Raise NeedsPerson if an action is named and the team asks not exactly about it now."""
+    if not action:
+        return
+    asked = question(state)
+    if asked is None:
+        raise NeedsPerson("the team asks nothing now", "look at what it has done")
+    if len(action) < SHORT_ACTION or not asked.action.startswith(action):
+        raise NeedsPerson(
+            "the team asks something else by now", "look at the newest question, and answer that"
+        )
 
 
 ASK = "ask"
@@ -123,6 +152,6 @@ def answer_event(state: State, asked: Question, text: str) -> Event:
     if asked.kind == "review" and accepts(text):
         return WorkAccepted(tree=state.work.version.tree if state.work.version else "")
     if asked.kind != "plan" and (approves(text) or words in {*CONTINUE_WORDS, "step"}):
-        return StepGranted(freely=asked.kind == "step" and words in CONTINUE_WORDS)
+        return StepGranted(freely=asked.kind == "step" and words in CONTINUE_WORDS, action=asked.action)
     plan = parse_plan(text) if asked.kind == "plan" and "check:" in text else None
     return PlanProposed(plan=plan, by="person") if isinstance(plan, Plan) else PersonSpoke(text=text.strip())

@@ -8,22 +8,25 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from septet.chat.results import open_question
 from septet.chat.versions import version_named
 from septet.demos.catalogue import demo_team, load_demo, start_demo
 from septet.domain.events import (
     DecisionRecorded,
     Event,
+    PackagesDecided,
     PlanApproved,
     PlanProposed,
     Recorded,
     StepGranted,
+    ToolAnswered,
     WorkAccepted,
 )
 from septet.domain.plans import Refusal, parse_plan, plan_digest
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
-from septet.errors import BadUsage, Conflict
-from septet.team.questions import question
+from septet.errors import BadUsage, Conflict, NeedsPerson
+from septet.team.questions import check_action, question
 from septet.ways.table import way_of
 from septet.web.app_state import AppState
 from septet.web.requests import (
@@ -70,9 +73,31 @@ def acceptance(state: State, tree: str) -> WorkAccepted:
     """Accept the version that the person saw. Raises Conflict if it is no longer the newest one."""
     if state.work.version is None:
         raise BadUsage("there is no version to accept yet", "wait for the coder")
-    if tree and state.work.version.tree != tree:
+    if state.work.version.tree != tree:
         raise Conflict("there is a newer version in the meantime", "look at the newest version")
     return WorkAccepted(tree=state.work.version.tree)
+
+
+APPROVALS = (PlanApproved, StepGranted, WorkAccepted, PackagesDecided, ToolAnswered)
+"""The events by which the person says yes or no to an action that the team shows."""
+
+
+def check_named(state: State, events: Sequence[Event], action: str) -> None:
+    """Raise NeedsPerson if the answer is to another question than the open one, or approves what it does not name."""
+    check_action(state, action)
+    approves = any(isinstance(event, APPROVALS) for event in events)
+    if approves and not action and open_question(state) is not None:
+        raise NeedsPerson("the answer does not name what it approves", "send the question's action with it")
+
+
+def grants(state: State, act: Step | Resume) -> tuple[Event, ...]:
+    """Grant the turn that the person saw. To go on with a chat that asks something grants nothing by itself."""
+    asked = question(state)
+    about_turn = asked is not None and asked.kind in ("step", "review")
+    unnamed = isinstance(act, Resume) and not act.action and open_question(state) is not None
+    granted = (StepGranted(action=asked.action),) if asked and about_turn and not unnamed else ()
+    check_named(state, granted, act.action)
+    return granted
 
 
 def digest_at(log: Sequence[Recorded], seq: int) -> str:
@@ -147,16 +172,16 @@ class Actions:
     async def events_of(self, state: State, act: Say | Approve | Accept | Step | Resume) -> tuple[Event, ...]:
         match act:
             case Say(text=text, to=to):
-                return self.app.service.interpret(state, text, to)
+                events = self.app.service.interpret(state, text, to)
+                check_named(state, events, act.action)
+                return events
             case Approve(plan=plan, seq=seq):
                 digest = plan or digest_at(await self.store.read(state.chat, max(seq - 1, 0)), seq)
                 return (approval(state, digest),)
             case Accept(tree=tree):
                 return (acceptance(state, tree),)
             case Step() | Resume():
-                asked = question(state)
-                waits = asked is not None and asked.kind not in ("plan", "packages", "ask")
-                return (StepGranted(),) if waits else ()
+                return grants(state, act)
 
     async def edit_plan(self, state: State, text: str) -> None:
         plan = parse_plan(text)

@@ -55,10 +55,14 @@ class PersonAction(Value, tag_field="act", tag=str.lower, forbid_unknown_fields=
 
 
 class Say(PersonAction):
-    """A message: the answer if the team asks a question, else an instruction for the next turn."""
+    """A message: the answer if the team asks a question, else an instruction for the next turn.
+
+    `action` is the digest of the question that the person saw; words that approve something must name it.
+    """
 
     text: Text
     to: Name = ""
+    action: Name = ""
 
 
 class Approve(PersonAction):
@@ -69,9 +73,9 @@ class Approve(PersonAction):
 
 
 class Accept(PersonAction):
-    """Accepts the newest version as it is, whatever the checks say; if a `tree` is given, only the version with it."""
+    """Accepts exactly the version that the person saw as it is, whatever the checks say."""
 
-    tree: Name = ""
+    tree: Name
 
 
 class EditPlan(PersonAction, tag="edit"):
@@ -83,11 +87,15 @@ class Pause(PersonAction):
 
 
 class Resume(PersonAction):
-    pass
+    """Goes on; if `action` is what the team asks about, that is granted."""
+
+    action: Name = ""
 
 
 class Step(PersonAction):
-    """Runs one turn, then pauses."""
+    """Runs one turn, then pauses; if the team asks about a turn, `action` names which."""
+
+    action: Name = ""
 
 
 class Stop(PersonAction):

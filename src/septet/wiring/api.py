@@ -22,13 +22,13 @@ from septet.domain.events import PersonSpoke, Recorded
 from septet.domain.packages import Policy
 from septet.domain.runs import Network
 from septet.domain.teams import Budget, TeamSpec
-from septet.errors import BadUsage
+from septet.errors import BadUsage, NeedsPerson
 from septet.models.providers.provider import Connections, ModelEndpoint, Provider
 from septet.ports import Agent, BusMessage, Model, Sandbox
 from septet.settings.group_chats import without_models
 from septet.settings.home import find_home
 from septet.settings.team_files import check_team, load_team
-from septet.team.questions import Question, question, read_answer
+from septet.team.questions import Question, check_action, question, read_answer
 from septet.ways.endings import is_finished
 from septet.ways.table import add_ways, as_much_again
 from septet.ways.way import Way
@@ -73,6 +73,7 @@ class Run:
         self._news = asyncio.Event()
         self._began = asyncio.Event()
         self._asked: asyncio.Future[str] | None = None
+        self._action = ""
         self._result: Result | None = None
         self._task = asyncio.ensure_future(perform(self))
         self._task.add_done_callback(self._wake)
@@ -100,10 +101,12 @@ class Run:
             raise BadUsage("the run has no result yet", "await the run first")
         return self._result
 
-    async def answer(self, text: str) -> None:
-        """Answer the question that the run asks now."""
+    async def answer(self, text: str, action: str = "") -> None:
+        """Answer the question that the run asks now; with the `action` of a question only that one."""
         if self._asked is None or self._asked.done():
             raise BadUsage("the run asks nothing now", "answer after a Question; use steer for a remark")
+        if action and action != self._action:
+            raise NeedsPerson("the run asks something else by now", "answer its newest Question")
         self._asked.set_result(text)
 
     async def steer(self, text: str) -> None:
@@ -122,7 +125,7 @@ class Run:
 
     async def ask(self, asked: Question) -> str:
         """Yield the question and wait for `answer`."""
-        self._asked = asyncio.get_running_loop().create_future()
+        self._asked, self._action = asyncio.get_running_loop().create_future(), asked.action
         self._put(asked)
         return await self._asked
 
@@ -278,13 +281,19 @@ class Team:
 
         return Run(session, perform, tokens)
 
-    def resume(self, chat: str, message: str = "", *, tokens: bool = False, ask: bool = False) -> Run:
-        """Go on with a chat: with a message, or as it is. One that a budget ended gets as much again."""
+    def resume(
+        self, chat: str, message: str = "", *, action: str = "", tokens: bool = False, ask: bool = False
+    ) -> Run:
+        """Go on with a chat: with a message, or as it is. One that a budget ended gets as much again.
+
+        With the `action` of a question the message answers only that one: NeedsPerson if another is open by now.
+        """
         session = self.session
 
         async def perform(run: Run) -> None:
             found = await session.find(chat)
             state = await session.state(found)
+            check_action(state, action)
             for event in read_answer(state, question(state), message) if message else ():
                 await session.append(found, event)
             if state.ended is not None and (message or not is_finished(state)):
