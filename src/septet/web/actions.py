@@ -26,6 +26,7 @@ from septet.domain.plans import Refusal, parse_plan, plan_digest
 from septet.domain.state import State
 from septet.domain.teams import TeamSpec
 from septet.errors import BadUsage, Conflict, NeedsPerson
+from septet.protocols.http import decode_body, json_response
 from septet.team.questions import check_action, question
 from septet.ways.table import way_of
 from septet.web.app_state import AppState
@@ -44,8 +45,6 @@ from septet.web.requests import (
     Say,
     Step,
     Stop,
-    decode_body,
-    json_response,
 )
 from septet.wiring.chat_runner import team_for_person
 from septet.wiring.forks import bring_back, fork_chat

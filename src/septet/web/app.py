@@ -11,11 +11,13 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
+from septet.protocols.http import Endpoint
+from septet.protocols.openai_api import OpenAiApi
 from septet.web.actions import Actions
 from septet.web.app_state import AppState
 from septet.web.auth import Access, AuthMiddleware
 from septet.web.queries import Artefacts, Queries
-from septet.web.requests import Endpoint, with_error_responses
+from septet.web.requests import with_error_responses
 from septet.web.sockets import serve_socket
 
 ASSETS = Path(__file__).parent / "assets"
@@ -27,6 +29,7 @@ def application(app: AppState, access: Access) -> Starlette:
         Route("/chat/{rest:path}", serve_page),
         Mount("/assets", GZipMiddleware(StaticFiles(directory=ASSETS))),
         Mount("/api", routes=api(app)),
+        Mount("/v1", routes=OpenAiApi(app.service).routes()),
         Route("/artefacts/{address}/{name:path}", with_error_responses(Artefacts(app.session.blobs).show)),
     ]
     return Starlette(routes=routes, middleware=[Middleware(AuthMiddleware, access=access)])

@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from septet.common.text import pluralize
 from septet.errors import BadUsage, StoreFailed
+from septet.protocols.http import json_response
+from septet.protocols.openai_api import refusal_content
 
 COOKIE_SECONDS = 30 * 24 * 3600
 MIN_TOKEN_LENGTH = 16
@@ -134,6 +136,16 @@ UNAUTHORIZED_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><tit
 """
 SAFE_METHODS = ("GET", "HEAD")
 REFUSED_SOCKET = 4403
+API_PATHS = ("/v1/",)
+"""Paths for programs, which read errors as JSON."""
+MISSING_KEY = "send the token of septet web --token-file as the API key"
+
+
+def refuse(scope: Scope, status: int, text: str) -> Response:
+    """A refusal in the form that the client of this path reads."""
+    if scope["path"].startswith(API_PATHS):
+        return json_response(refusal_content(status, text), status)
+    return PlainTextResponse(f"{text}\n", status)
 
 
 class AuthMiddleware:
@@ -157,14 +169,19 @@ class AuthMiddleware:
         """Return the response to a request that is not allowed; None if it is allowed."""
         headers = Headers(scope=scope)
         if not self.access.allows_host(headers.get("host", "")):
-            return PlainTextResponse("this host name is not served here\n", 421)
+            return refuse(scope, 421, "this host name is not served here")
+        is_api = scope["path"].startswith(API_PATHS)
         changes = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
+        if is_api and not headers.get("authorization") and "origin" not in headers:
+            return refuse(scope, 401, MISSING_KEY)
         if not same_origin(headers, required=changes):
-            return PlainTextResponse("this origin is not allowed\n", 403)
+            return refuse(scope, 403, "this origin is not allowed")
         if scope["type"] == "http" and (redirect := self.exchange_token(scope)) is not None:
             return redirect
         if self.access.is_authenticated(headers, cookie_parser(headers.get("cookie", ""))):
             return None
+        if is_api:
+            return refuse(scope, 401, MISSING_KEY)
         return HTMLResponse(UNAUTHORIZED_PAGE, 401)
 
     def exchange_token(self, scope: Scope) -> Response | None:

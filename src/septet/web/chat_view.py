@@ -40,12 +40,12 @@ from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
 from septet.errors import LogDamaged
 from septet.ports import ChatHead, EventStore
+from septet.protocols.http import NotFound
 from septet.team.budgets import allowance, own_spending, whole_allowance
 from septet.team.evidence import EvidenceLine, evidence_report
 from septet.team.questions import Question
 from septet.ways.endings import FINISHED, ending
 from septet.ways.table import rounds_used
-from septet.web.requests import NotFound
 
 MAX_GOAL_LENGTH = 300
 Phase = Literal["going", "waiting", "damaged", EndReason]

@@ -15,9 +15,10 @@ from septet.common.demo_scripts import demo_names
 from septet.domain.codec import encode
 from septet.errors import BadUsage, LogDamaged, NoModel
 from septet.ports import Blobs
+from septet.protocols.http import NotFound, json_response
 from septet.ways.endings import is_finished
 from septet.web.app_state import AppState
-from septet.web.requests import NotFound, json_response, parse_whole_number
+from septet.web.requests import parse_whole_number
 
 
 class Queries:

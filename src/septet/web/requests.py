@@ -1,30 +1,23 @@
 """The requests that the page may send, decoded and validated, and the responses to errors."""
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 from msgspec.json import Decoder
 from msgspec.structs import replace
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from septet.common.values import Value
-from septet.domain.codec import ENCODER
 from septet.domain.teams import Budget
 from septet.errors import (
     BadUsage,
-    Conflict,
-    LogDamaged,
-    NeedsPerson,
-    NoModel,
     SeptetError,
-    StoreFailed,
     as_septet_error,
     innermost,
 )
+from septet.protocols.http import Endpoint, json_response, status_of
 
 Text = Annotated[str, Meta(max_length=100_000)]
 Name = Annotated[str, Meta(max_length=500)]
@@ -125,48 +118,8 @@ NEW_CHAT_DECODER: Decoder[NewChat] = Decoder(NewChat)
 ACT_DECODER: Decoder[Act] = Decoder(Act)
 
 
-T = TypeVar("T")
-Endpoint = Callable[[Request], Awaitable[Response]]
-MAX_BODY_BYTES = 1 << 20
-STATUSES: tuple[tuple[type[SeptetError], int], ...] = (
-    (LogDamaged, 410),
-    (StoreFailed, 503),
-    (Conflict, 409),
-    (NeedsPerson, 409),
-    (NoModel, 409),
-)
-
-
-class NotFound(BadUsage):
-    """There is no such thing; a 404."""
-
-
-class TooLarge(BadUsage):
-    """A body over the limit; a 413."""
-
-
-def json_response(content: object, status: int = 200) -> Response:
-    return Response(
-        ENCODER.encode(content),
-        status,
-        media_type="application/json",
-        headers={"cache-control": "no-store"},
-    )
-
-
 def error_response(error: SeptetError) -> Response:
     return json_response({"error": error.cause, "remedy": error.remedy}, status_of(error))
-
-
-def status_of(error: SeptetError) -> int:
-    if isinstance(error, NotFound):
-        return 404
-    if isinstance(error, TooLarge):
-        return 413
-    is_unexpected = type(error) is SeptetError
-    return next(
-        (status for kind, status in STATUSES if isinstance(error, kind)), 500 if is_unexpected else 400
-    )
 
 
 def with_error_responses(endpoint: Endpoint) -> Endpoint:
@@ -181,23 +134,6 @@ def with_error_responses(endpoint: Endpoint) -> Endpoint:
             return error_response(as_septet_error(error))
 
     return answer
-
-
-async def decode_body(request: Request, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode and validate the JSON body of a request."""
-    content = bytearray()
-    try:
-        async for chunk in request.stream():
-            content += chunk
-            if len(content) > MAX_BODY_BYTES:
-                raise TooLarge(f"the request body is larger than {MAX_BODY_BYTES:,} bytes", "send less")
-        return decoder.decode(bytes(content))
-    except ClientDisconnect as error:
-        raise BadUsage(
-            "the client closed the connection before the request was complete", "send it again"
-        ) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadUsage(f"the request is not valid ({error})", "see docs/web.md for its form") from error
 
 
 def parse_whole_number(text: str, name: str) -> int:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from math import inf
 from pathlib import Path
 from time import time
+from typing import Self
 
 import anyio
 import msgspec
@@ -203,6 +204,29 @@ class ChatRunner:
         self._on_change(self.status(chat))
 
 
+class Items:
+    """What happens in a chat, for one follower. Waiting for the next item can be cancelled and repeated."""
+
+    def __init__(
+        self, received: MemoryObjectReceiveStream[Item], error: Callable[[], SeptetError | None]
+    ) -> None:
+        self._received = received
+        self._error = error
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        """Raises the error that stopped the team, after the last item."""
+        try:
+            return await self._received.receive()
+        except anyio.EndOfStream:
+            error = self._error()
+            if error is None or isinstance(error, Conflict):
+                raise StopAsyncIteration from None
+            raise error from None
+
+
 def team_for_person(team: TeamSpec, yes: bool = False) -> TeamSpec:
     """The team of a chat with somebody at hand: packages are asked about; with `yes`, nothing is asked."""
     packages = "ask" if team.packages == "off" and not yes else team.packages
@@ -280,8 +304,8 @@ class ChatService:
         await self.runner.stop(state, heads[state.chat].changed)
 
     @asynccontextmanager
-    async def follow(self, state: State) -> AsyncGenerator[AsyncIterator[Item]]:
-        """Let the team continue, and yield what happens until it asks the person or the chat ends.
+    async def follow(self, state: State) -> AsyncGenerator[Items]:
+        """Let the team continue, and yield what happened since `state` until it asks the person or the chat ends.
 
         The items raise the error that stops the team. Who leaves early pauses the chat, unless somebody else follows
         it here: nothing stored is lost, and following it again continues it.
@@ -294,22 +318,17 @@ class ChatService:
                 self.session.bus.subscribe(live_topic(chat)) as pieces,
                 anyio.create_task_group() as tasks,
             ):
-                if open_question(state) is None:
-                    self.runner.start(state)
+                newest = await self.state(chat)
+                if open_question(newest) is None:
+                    self.runner.start(newest)
                 tasks.start_soon(self._feed, state, pieces, send)
-                yield self._items(chat, receive)
+                with receive:
+                    yield Items(receive, lambda: self.runner.error(chat))
                 tasks.cancel_scope.cancel()
         finally:
             self._followers[chat] -= 1
             if not self._followers[chat]:
                 await self._pause(chat)
-
-    async def _items(self, chat: str, received: MemoryObjectReceiveStream[Item]) -> AsyncGenerator[Item]:
-        with received:
-            async for item in received:
-                yield item
-        if (error := self.runner.error(chat)) is not None and not isinstance(error, Conflict):
-            raise error
 
     async def _feed(
         self, state: State, pieces: AsyncIterator[BusMessage], send: MemoryObjectSendStream[Item]
@@ -327,7 +346,9 @@ class ChatService:
                     if open_question(state) is not None:
                         tasks.cancel_scope.cancel()
             for recorded in await self.session.store.read(state.chat, state.seq):
-                send.send_nowait(recorded)
+                if open_question(state) is None:
+                    state = reduce(state, recorded)
+                    send.send_nowait(recorded)
 
     async def _listen(self, pieces: AsyncIterator[BusMessage], send: MemoryObjectSendStream[Item]) -> None:
         async for piece in pieces:
