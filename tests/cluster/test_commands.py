@@ -10,8 +10,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 from cli.commands import SMALL
+
+from septet.cli.host import ConnectOptions, endpoint_of
+from septet.cluster.connection import connect_nats
+from septet.cluster.store import open_nats_store
+from septet.domain.events import ChatEnded
 
 
 def command(*words: str) -> list[str]:
@@ -103,13 +109,26 @@ def test_a_stranger_is_refused(tmp_path: Path) -> None:
     assert "refused the token" in result.stderr
 
 
-def test_a_goal_is_built_by_members_in_other_processes(tmp_path: Path) -> None:
+async def claim(home: Path, chat: str) -> None:
+    """Store an end that nothing bears out."""
+    async with connect_nats(endpoint_of(ConnectOptions(store=home / "host"))) as client:
+        store = await open_nats_store(client)
+        await store.append(chat, ChatEnded(reason="done", by="coder"), after=None)
+
+
+def test_a_goal_is_built_by_members_in_other_processes_whatever_end_the_log_claims(tmp_path: Path) -> None:
     with serving(tmp_path / "there", "up", "--port", "0", "--no-web", "--unsafe-local") as there:
         token = str(tmp_path / "there" / "host" / "token")
-        words = ("-m", SMALL, "--yes", "--plain", "--token-file", token)
-        result = run(tmp_path / "here", "conduct", there.url, "add two numbers", *words)
+        words = ("--plain", "--token-file", token)
+        begun = run(tmp_path / "here", "conduct", there.url, "add two numbers", "-m", SMALL, "-q", *words)
+        assert begun.returncode == 4, begun.stderr
+        chat = shlex.split(begun.stderr.partition("--resume ")[2])[0]
+        anyio.run(claim, tmp_path / "there", chat)
+        shown = run(tmp_path / "there", "host", "status").stdout
+        result = run(tmp_path / "here", "conduct", there.url, "--resume", chat, "--yes", *words)
         assert there.stop() == 0
 
+    assert "claimed by coder, not proven" in shown
     assert result.returncode == 0, result.stderr
     assert "done, all checks passed" in result.stdout
     workspace = Path(result.stdout.rsplit("the program is in ", 1)[1].strip())

@@ -225,8 +225,10 @@ def chat_text(event: ChatEvent) -> tuple[str, str]:
     match event:
         case ChatStarted(goal=goal):
             return "person", goal
-        case ChatEnded(reason=reason, detail=detail):
-            return "septet", f"ended: {reason}" + (f" ({detail})" if detail else "")
+        case ChatEnded(reason=reason, detail=detail, by=by):
+            # Whether it follows from the log is computed from the whole of it: one event is its author's claim.
+            ended = f"{reason} ({detail})" if detail else reason
+            return by or "septet", f"says that it has ended: {ended}"
         case StopRequested(by=by):
             return by, "stop"
         case ChatHalted():

@@ -351,8 +351,9 @@ def event_text_for_page(event: Event) -> EventText | None:
             return EventText(text=capitalised(base_text(event)[1]))
         case CheckChallenged() | ChallengeDecided():
             return EventText(text=capitalised(challenge_words(event)))
-        case ChatEnded(reason=reason):
-            return EventText(text=f"Ended: {SHORT_ENDINGS.get(reason, reason)}")
+        case ChatEnded(reason=reason, by=by):
+            words = SHORT_ENDINGS.get(reason, reason)
+            return EventText(text=f"Ended, says {by}: {words}" if by else f"Ended: {words}")
         case _:
             return None
 
