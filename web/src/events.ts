@@ -520,6 +520,7 @@ export interface BaseSurveyed {
   interpreter?: string;
   tests?: string;
   tests_source?: string;
+  archive?: string[];
 }
 
 export interface FileState {

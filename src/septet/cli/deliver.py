@@ -1,13 +1,16 @@
 """`deliver`, `undo` and `try`: what a chat has made of the person's folder, and the folder itself."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from anyio import to_thread
 
 from septet.cli.chats import in_session
 from septet.cli.completion import chat_names
 from septet.cli.output import confirm, notify, put_bytes, show_diff
+from septet.common.values import Value
 from septet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -19,44 +22,64 @@ CONFLICT = 3
 NOT_APPROVED = 4
 
 
-def tell(done: "Delivered | None", chat: str) -> int:
+def tell(done: "Delivered | None", chat: str, *, with_undo: bool = True) -> int:
     """What was done, and the exit code of it."""
     from septet.chat.export import delivery_text
 
     if done is None:
         notify(f"septet: {chat} has nothing to deliver")
         return 0
-    undo = "" if done.undoes or done.branch or not done.files else f"; septet undo {chat} takes that back"
+    can_undo = with_undo and done.files and not (done.undoes or done.branch)
+    undo = f"; septet undo {chat} takes that back" if can_undo else ""
     notify(f"septet: {delivery_text(done)}{undo}")
     return CONFLICT if done.patch or done.unproven else 0
 
 
-async def deliver_finished(session: "Session", state: "State", agreed: bool, asks: bool) -> int:
+class DeliveryConsent(Value):
+    """Whether the person has agreed to a delivery, or can be asked now; `unsafe` if programs run without a sandbox."""
+
+    agreed: bool
+    asks: bool
+    unsafe: bool = False
+
+
+def commands_for(session: "Session", chat: str) -> str:
+    """The commands that deliver later: a chat on a server is delivered by who conducts it."""
+    if session.deployment.remote:
+        return f"{session.command(chat)} --yes"
+    return f"septet deliver {chat} (septet diff {chat})"
+
+
+async def deliver_finished(session: "Session", state: "State", consent: DeliveryConsent) -> int:
     """At the end of a command: deliver what is finished if the person agrees, and say what is left to do otherwise."""
     from septet.ways.endings import is_finished
     from septet.ways.table import way_of
 
     if state.base is None or state.work.version is None:
         return 0
+    commands = commands_for(session, state.chat)
+    if not await to_thread.run_sync(Path(state.workspace).is_dir):
+        notify(f"septet: {state.workspace} is not on this machine; where it is: {commands}")
+        return NOT_APPROVED
     diff = await (await session.delivery(state)).diff() if not is_delivered(state) else ""
     if not diff:
         return delivery_code(state)
     if not is_finished(state):
-        notify(f"septet: not in your folder yet: septet diff {state.chat}, septet deliver {state.chat}")
+        notify(f"septet: not in your folder yet: {commands}")
         return 0
     if not way_of(state.team).delivers(state):
         notify(
             f"septet: a question leaves your folder as it is; what was written for it: septet diff {state.chat}"
         )
         return 0
-    if asks and not agreed:
+    agreed = consent.agreed
+    if consent.asks and not agreed:
         show_diff(diff)
         agreed = confirm(f"write this to {state.workspace}?")
     if agreed:
-        return tell(await session.deliver(state.chat), state.chat)
-    notify(
-        f"septet: not written to {state.workspace}: septet deliver {state.chat} (septet diff {state.chat})"
-    )
+        done = await session.deliver(state.chat, unsafe=consent.unsafe)
+        return tell(done, state.chat, with_undo=not session.deployment.remote)
+    notify(f"septet: not written to {state.workspace}: {commands}")
     return NOT_APPROVED
 
 
@@ -87,7 +110,8 @@ def delivery_code(state: "State") -> int:
     flag_value="",
     help="Commit to a new branch (septet/NAME) instead; your checkout stays as it is.",
 )
-def deliver(name: str, files: tuple[str, ...], yes: bool, branch: str | None) -> int:
+@click.option("--unsafe-local", is_flag=True, help="Check another state of the folder without a sandbox.")
+def deliver(name: str, files: tuple[str, ...], yes: bool, branch: str | None, unsafe_local: bool) -> int:
     """Write what chat NAME has made into its folder, proven or not: all of it, or only FILEs.
 
     Where you have changed the same file meanwhile, both changes are merged; where they disagree, the file stays
@@ -112,7 +136,7 @@ def deliver(name: str, files: tuple[str, ...], yes: bool, branch: str | None) ->
                 code = NOT_APPROVED
                 return ""
         done = (
-            await session.deliver(chat, files or None)
+            await session.deliver(chat, files or None, unsafe=unsafe_local)
             if branch is None
             else await session.deliver_to_branch(chat, branch or f"septet/{chat}")
         )

@@ -143,13 +143,17 @@ async def run_to_end(session: Session, chat: str, sandbox: Sandbox, options: Opt
 
 async def deliver_work(session: Session, state: State, options: Options) -> int:
     """Deliver finished work into the person's folder, if the person agrees now or has agreed beforehand."""
-    if state.base is None or session.deployment.remote:
+    if state.base is None:
         return 0
-    from septet.cli.deliver import deliver_finished
+    from septet.cli.deliver import DeliveryConsent, deliver_finished
 
     consent = options.consent
-    agreed = consent.to_all or consent.approve == "edits"
-    return await deliver_finished(session, state, agreed, at_terminal() and consent.approve != "never")
+    given = DeliveryConsent(
+        agreed=consent.to_all or consent.approve == "edits",
+        asks=at_terminal() and consent.approve != "never",
+        unsafe=options.programs.unsafe_local,
+    )
+    return await deliver_finished(session, state, given)
 
 
 def introduce(state: State, output: OutputOptions) -> None:

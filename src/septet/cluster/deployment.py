@@ -352,7 +352,7 @@ class ClusterConductor:
 
     async def _protect_folder(self, state: State) -> State:
         """Before the first turn, take a snapshot of a folder that exists already."""
-        if not state.existing or state.floor.turn_counts or state.work.snapshots:
+        if state.base or not state.existing or state.floor.turn_counts or state.work.snapshots:
             return state
         workspace = Workspace(Path(state.workspace))
         hidden = await hidden_in(workspace, None, self.blobs)
@@ -369,7 +369,12 @@ async def open_remote_sandbox(unsafe: bool) -> Sandbox:
 
 
 async def mirror_event(state: State, event: Event, blobs: Blobs) -> None:
-    """Apply a remote change to the workspace here. The person's own files stay: members have not seen them."""
+    """Apply a remote change to the workspace here. The person's own files stay: members have not seen them.
+
+    What was made of a base is delivered instead.
+    """
+    if state.base is not None:
+        return
     workspace = Workspace(Path(state.workspace))
     if isinstance(event, VersionWritten):
         layout = layout_of(state, sweep=True)

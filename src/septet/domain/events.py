@@ -347,7 +347,8 @@ class BaseSurveyed(Value):
     """The person's folder at the start: a repository, a plain folder or empty. `manifest` is the blob of its entries.
 
     `dirty` are the first of `dirty_count` files that differ from the commit; `secrets` are files that look like secrets
-    and are shown to nobody. The command `tests` was found in `tests_source`.
+    and are shown to nobody. The command `tests` was found in `tests_source`. `archive` are the blobs of a packed
+    copy, for members on machines that do not have the folder.
     """
 
     kind: Literal["git", "folder", "empty"]
@@ -365,6 +366,7 @@ class BaseSurveyed(Value):
     interpreter: str = ""
     tests: str = ""
     tests_source: str = ""
+    archive: tuple[str, ...] = ()
 
 
 class BaseMoved(Value):

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from septet.cluster.member import CastMembers, Member, take_turns
 from septet.cluster.presence import announce_presence
 from septet.cluster.store import open_nats_store
 from septet.cluster.turns import LEASE
+from septet.common.temporary import temporary_folder
 from septet.common.values import Value
 from septet.domain.events import Event
 from septet.domain.state import State
@@ -91,8 +93,13 @@ class Membership(Value):
 async def serve_roles(joining: Membership, ready: Callable[[], None]) -> None:
     """Serve the roles, for ever: the turns of any chat that somebody conducts. `ready` when the first may come."""
     check_roles(joining.roles)
+    with temporary_folder("member") as scratches:  # other members on this machine have copies of their own
+        await serve_with_scratches(joining, ready, scratches)
+
+
+async def serve_with_scratches(joining: Membership, ready: Callable[[], None], scratches: Path) -> None:
     async with open_shared(joining.endpoint, wait=float("inf")) as (session, client):
-        session.mirror = True
+        session.mirror, session.scratches = True, scratches
         sandbox = await session.sandbox(joining.unsafe) if "runner" in joining.roles else RemoteSandbox()
         own = await own_model(session.models, joining.model)
         cast = cast_members(session, sandbox, joining.roles, own)
@@ -137,7 +144,8 @@ def cast_members(
 
         async def turn(state: State, record: Record) -> Event | None:
             here = in_own_folder(state)
-            context = session.member_context(here, sandbox, None)
+            scratch = await session.open_scratch(here)
+            context = session.member_context(here, sandbox, None, scratch)
             return await agent(spec, context)(here, record_through(record, in_own_folder))
 
         return turn

@@ -1,22 +1,23 @@
 """Builds the scratch of a chat from its base and its log, and rebuilds it whenever the chat is resumed."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from septet.domain.state import State
 from septet.errors import LogDamaged
 from septet.ports import Blobs
-from septet.settings.home import Home
 from septet.team.layouts import workspace_delta
 from septet.workspace.base import base_content, changed_entries, read_manifest
 from septet.workspace.files import in_thread
 from septet.workspace.scratch import Scratch
 
 
-async def open_scratch(home: Home, state: State, blobs: Blobs) -> Scratch | None:
+async def open_scratch(folder: Path, state: State, blobs: Blobs) -> Scratch | None:
     """The base with the newest version and the files of its runs; None for a chat that works in place."""
     if state.base is None:
         return None
-    scratch = await scratch_of(home, state, blobs)
+    scratch = await scratch_of(folder, state, blobs)
     await copy_base(state, scratch, blobs)
     await move_base(state, scratch, blobs)
     made = {
@@ -43,6 +44,10 @@ async def copy_base(state: State, scratch: Scratch, blobs: Blobs) -> None:
     """Copy the base as the survey found it: a copy that is rebuilt later must not contain later edits."""
     if await in_thread(scratch.has_base):
         return
+    archive = state.base.survey.archive if state.base else ()
+    if archive and not await in_thread(scratch.origin.is_dir):
+        await unpack_base(archive, scratch, blobs)
+        return
     begun = bool(state.work.versions or (state.base and state.base.moved))
     folder, manifest = scratch.origin, scratch.manifest
     changed = await in_thread(lambda: changed_entries(folder, manifest)) if begun else []
@@ -50,11 +55,20 @@ async def copy_base(state: State, scratch: Scratch, blobs: Blobs) -> None:
     await in_thread(lambda: scratch.copy_base(contents))
 
 
-async def scratch_of(home: Home, state: State, blobs: Blobs) -> Scratch:
+async def unpack_base(archive: Sequence[str], scratch: Scratch, blobs: Blobs) -> None:
+    with TemporaryFile() as packed:
+        for address in archive:
+            packed.write(await blobs.get(address))
+        packed.seek(0)
+        await in_thread(lambda: scratch.unpack_base(packed))
+
+
+async def scratch_of(folder: Path, state: State, blobs: Blobs) -> Scratch:
+    """The scratch of a chat among those in the folder."""
     assert state.base is not None, "only a chat with a base has a scratch"
     address = state.base.survey.manifest
     manifest = await read_manifest(address, blobs)
-    return Scratch(home.scratches / state.chat, Path(state.workspace), manifest, address)
+    return Scratch(folder / state.chat, Path(state.workspace), manifest, address)
 
 
 async def content(sha256: str, blobs: Blobs) -> bytes | None:

@@ -40,7 +40,16 @@ from septet.domain.plans import Plan
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.domain.teams import Budget, RoleSpec, TeamSpec
-from septet.errors import BadUsage, Conflict, Interrupted, NeedsPerson, SeptetError, StoreFailed, Unreachable
+from septet.errors import (
+    BadUsage,
+    Conflict,
+    Interrupted,
+    NeedsPerson,
+    NoSandbox,
+    SeptetError,
+    StoreFailed,
+    Unreachable,
+)
 from septet.models.providers.provider import Provider
 from septet.ports import Agent, Blobs, Bus, ChatCatalog, EventStore, Examples, Sandbox
 from septet.runtime.bus import MemoryBus
@@ -105,6 +114,8 @@ class Session:
         self.remote_chats = RemoteChats(home.remote_chats)
         self.delivers = False
         """Whether finished work is delivered to the person's folder without a question."""
+        self.scratches = home.scratches
+        """Where the copies of the person's folders are that teams work in."""
         self.mirror = False
         """Whether workspaces here are copies of folders on other machines."""
 
@@ -171,8 +182,10 @@ class Session:
 
     async def survey(self, started: ChatStarted) -> list[BaseSurveyed]:
         """The survey of the person's folder; empty for a folder of Septet's own."""
-        here = started.existing and not (self.mirror or self.deployment.remote)
-        return [await survey_base(Path(started.workspace), self.blobs)] if here else []
+        if not started.existing:
+            return []
+        folder, remote = Path(started.workspace), self.deployment.remote
+        return [await survey_base(folder, self.blobs, with_archive=remote)]
 
     def is_existing(self, folder: Path) -> bool:
         """Whether the folder is the person's: it is not empty, or is part of a repository."""
@@ -261,6 +274,12 @@ class Session:
         """Open the sandbox of a chat. Raises NoSandbox before anything else happens."""
         return await self.deployment.open_sandbox(unsafe)
 
+    def check_local(self, sandbox: Sandbox) -> Sandbox:
+        """The sandbox for the checks of a delivery. Raises NoSandbox if programs run on other machines."""
+        if self.deployment.remote:
+            raise NoSandbox("programs of this chat run on other machines", "let its members go on with it")
+        return sandbox
+
     def perform(
         self, chat: str, sandbox: Sandbox, person: Agent | None = None
     ) -> AsyncGenerator[Recorded, None]:
@@ -301,7 +320,7 @@ class Session:
             await listen(recorded)
 
         async def open_sandbox() -> Sandbox:
-            return sandbox
+            return self.check_local(sandbox)
 
         await keep_checked(self.home)
         log = await Log.open(self.store, chat, keep)
@@ -310,7 +329,8 @@ class Session:
         agents = self.agents(log.state, sandbox, person, scratch)
         artefacts = ArtefactFiles(self.artefact_folders(log.state), self.blobs)
         await artefacts.catch_up(log.state, await self.log(chat))
-        delivery = scratch and Delivery(log.state, scratch, self.blobs, open_sandbox)
+        here = scratch is not None and await to_thread.run_sync(scratch.origin.is_dir)
+        delivery = Delivery(log.state, scratch, self.blobs, open_sandbox) if scratch and here else None
         try:
             await self.deployment.play(log, floor, agents)
             if delivery and await reopen_if_broken(log, delivery):
@@ -347,22 +367,32 @@ class Session:
             if done is None or not done.patch:
                 await to_thread.run_sync(delivery.scratch.discard)
 
-    async def delivery(self, state: State) -> Delivery:
-        """The delivery of a chat that is not running now."""
+    async def delivery(self, state: State, unsafe: bool = False) -> Delivery:
+        """The delivery of a chat that is not running now; with `unsafe`, its checks run without a sandbox."""
+
+        async def open_sandbox() -> Sandbox:
+            return self.check_local(await self.sandbox(unsafe))
+
         if state.base is None:
             cause = f"'{state.chat}' works in {state.workspace} itself"
             raise BadUsage(cause, f"septet restore {state.chat} lists the points to go back to")
-        scratch = await scratch_of(self.home, state, self.blobs)
+        if not await to_thread.run_sync(Path(state.workspace).is_dir):
+            cause = f"the folder {state.workspace} is not on this machine"
+            raise BadUsage(cause, "deliver where it is; the work is in the log")
+        scratch = await scratch_of(self.scratches, state, self.blobs)
         if not await to_thread.run_sync(scratch.is_ready):
-            await open_scratch(self.home, state, self.blobs)
+            await open_scratch(self.scratches, state, self.blobs)
         await move_base(state, scratch, self.blobs)
-        return Delivery(state, scratch, self.blobs, self.sandbox)
+        return Delivery(state, scratch, self.blobs, open_sandbox)
 
-    async def deliver(self, chat: str, only: Collection[str] | None = None) -> Delivered | None:
+    async def deliver(
+        self, chat: str, only: Collection[str] | None = None, *, unsafe: bool = False
+    ) -> Delivered | None:
         """Deliver the newest version, or `only` these files of it, to the person's folder, checked or not."""
         with self.holding(chat):
             state = await self.state(chat)
-            return await (await self.delivery(state)).deliver(Log(self.store, state).record, only)
+            delivery = await self.delivery(state, unsafe)
+            return await delivery.deliver(Log(self.store, state).record, only)
 
     async def undo(self, chat: str) -> Delivered:
         """Undo the newest delivery."""
@@ -388,7 +418,7 @@ class Session:
 
     async def open_scratch(self, state: State) -> Scratch | None:
         """The scratch, if the team works on a copy of the person's folder."""
-        return None if self.mirror else await open_scratch(self.home, state, self.blobs)
+        return await open_scratch(self.scratches, state, self.blobs)
 
     def agents(
         self, state: State, sandbox: Sandbox, person: Agent | None, scratch: Scratch | None = None
@@ -421,6 +451,7 @@ class Session:
 
         packages = packages_for(sandbox, self.home, scratch.setup if scratch else None)
         workspace = scratch or Workspace(Path(state.workspace))
+        mirror = self.mirror and scratch is None
 
         async def server_tools() -> Toolbox:
             return await self.mcp_servers.tools() if self.mcp_servers else {}
@@ -435,7 +466,7 @@ class Session:
         return MemberContext(
             team=state.team,
             open_model=self.models.open,
-            run_context=RunContext(workspace, sandbox, self.blobs, self.bus, packages, self.mirror),
+            run_context=RunContext(workspace, sandbox, self.blobs, self.bus, packages, mirror),
             person=self.person(state, person),
             examples=lambda: self.examples,
             server_tools=server_tools,

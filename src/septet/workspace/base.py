@@ -2,18 +2,21 @@
 
 import os
 import stat
+import tarfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple
+from tempfile import TemporaryFile
+from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
 
 from septet.common.secrets import is_secret_name
 from septet.domain.base import GIT, BaseEntry, Manifest
 from septet.domain.events import BaseSurveyed
-from septet.errors import LogDamaged
+from septet.errors import BadUsage, LogDamaged
 from septet.ports import Blobs
 from septet.workspace.files import FILE_FLAGS, MAX_FILE_BYTES, Workspace, in_thread
 from septet.workspace.git import Git, blob_content, blob_id, git_folders, open_git, repository_of
@@ -24,6 +27,8 @@ MOST_KEPT, LARGEST_KEPT = 16 << 20, 1 << 20
 """Bytes of all files, and of one file, of a base that are stored as blobs because git does not have them."""
 MOST_NAMES = 100
 """Paths that the event lists; the manifest lists all."""
+MOST_PACKED, PACKED_PIECE = 1 << 30, 16 << 20
+"""Bytes of a base that is stored for members on other machines, and of one of its blobs."""
 SUBMODULE = "160000"
 DECODER = msgspec.json.Decoder(Manifest)
 
@@ -39,13 +44,53 @@ class Listing(NamedTuple):
     commit: str = ""
 
 
-async def survey_base(folder: Path, blobs: Blobs) -> BaseSurveyed:
-    """Survey the folder. The manifest is stored as a blob; the event has a summary for people."""
+async def survey_base(folder: Path, blobs: Blobs, *, with_archive: bool = False) -> BaseSurveyed:
+    """Survey the folder. The manifest is stored as a blob; the event has a summary for people.
+
+    With an archive, the whole base is stored: members on other machines do not have the folder.
+    """
     survey, manifest = await in_thread(lambda: look_through(folder))
     if not manifest.entries:
         return survey
     await keep_contents(folder, manifest, blobs)
-    return msgspec.structs.replace(survey, manifest=await blobs.put(msgspec.json.encode(manifest)))
+    archive = await store_archive(folder, manifest, blobs) if with_archive else ()
+    address = await blobs.put(msgspec.json.encode(manifest))
+    return msgspec.structs.replace(survey, manifest=address, archive=archive)
+
+
+async def store_archive(folder: Path, manifest: Manifest, blobs: Blobs) -> tuple[str, ...]:
+    """Store the base's files, packed, in pieces; secrets and files too big for a version are left out."""
+    masked = set(manifest.masked)
+    entries = [one for one in manifest.entries if one.size <= MAX_FILE_BYTES and one.path not in masked]
+    if (size := sum(entry.size for entry in entries)) > MOST_PACKED:
+        cause = (
+            f"{folder} has {size >> 20:,} MiB, members on other machines get at most {MOST_PACKED >> 20:,}"
+        )
+        raise BadUsage(cause, "work on it here: septet run GOAL")
+    with TemporaryFile() as packed:
+        await in_thread(lambda: pack_files(folder, [entry.path for entry in entries], packed))
+        packed.seek(0)
+        return tuple([await blobs.put(piece) for piece in iter(partial(packed.read, PACKED_PIECE), b"")])
+
+
+def pack_files(folder: Path, paths: Iterable[str], packed: BinaryIO) -> None:
+    """Pack files and links; skip what vanishes meanwhile."""
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
+        for path in paths:
+            with suppress(FileNotFoundError, PermissionError):
+                archive.add(folder / path, path, recursive=False)
+
+
+def packed_files(packed: BinaryIO, manifest: Manifest) -> Iterator[tuple[BaseEntry, bytes]]:
+    """The entries of the base that the archive has, with their contents, which for a link is its target."""
+    entries = manifest.by_path()
+    with tarfile.open(fileobj=packed, mode="r:gz") as archive:
+        for member in archive:
+            entry, reader = entries.get(member.name), archive.extractfile(member) if member.isreg() else None
+            if entry is not None and entry.kind == "link" and member.issym():
+                yield entry, os.fsencode(member.linkname)
+            elif entry is not None and reader is not None and member.size == entry.size:
+                yield entry, reader.read()
 
 
 async def keep_contents(folder: Path, manifest: Manifest, blobs: Blobs) -> None:

@@ -17,13 +17,14 @@ from contextlib import suppress
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from septet.common.secrets import is_secret_name
-from septet.domain.base import EntryKind, FileState, Manifest
+from septet.domain.base import GIT, EntryKind, FileState, Manifest
 from septet.domain.files import WorkspaceDelta
-from septet.workspace.base import list_base, looks_secret
+from septet.workspace.base import list_base, looks_secret, packed_files
 from septet.workspace.files import MAX_FILE_BYTES, Workspace, make_folder, path_and_parents
-from septet.workspace.git import git_folders, open_git, repository_of
+from septet.workspace.git import GitFolders, git_folders, open_git, repository_of
 from septet.workspace.listing import LEFT_ALONE, LIST, FolderEntry, FolderTexts
 from septet.workspace.snapshots import put_entry
 
@@ -143,16 +144,27 @@ class Scratch:
         self.shared: tuple[str, ...] = ()
         """Paths of the person's folder that are mounted read-only."""
 
+    def unpack_base(self, packed: BinaryIO) -> None:
+        """Have the base from an archive: the folder is on another machine."""
+        self._clear_base()
+        for entry, content in packed_files(packed, self.manifest):
+            digest = sha256(content).hexdigest()
+            put_state(self.base, FileState(path=entry.path, sha256=digest, kind=entry.kind), content)
+        (self.home / "complete").write_text(self.name)
+
+    def _clear_base(self) -> None:
+        make_folder(self.home)
+        remove_tree(self.base.root)
+        self.base.root.mkdir()
+
     def copy_base(self, otherwise: Mapping[str, bytes | None] | None = None) -> None:
         """Have the base, unless a copy of it is there and whole.
 
         What the person has changed since is given `otherwise`; what nobody has any more is left out.
         """
-        make_folder(self.home)
         if self.has_base():
             return
-        remove_tree(self.base.root)
-        self.base.root.mkdir()
+        self._clear_base()
         given = otherwise or {}
         paths = (entry.path for entry in self.manifest.entries if entry.path not in given)
         copy_files(self.origin, self.base.root, paths)
@@ -336,26 +348,41 @@ class Scratch:
             place.unlink(missing_ok=True)
 
     def edits(self) -> dict[str, FileState]:
-        """The person's changes to the folder since the base: files, modes, links; not what git ignores."""
+        """The person's changes to the folder since the base: files, modes, links; not what git ignores.
+
+        None if the folder is not there: it is on another machine, or was moved as a whole.
+        """
+        if not self.origin.is_dir():
+            return {}
         listing = list_base(self.origin)
         tracked, known = set(listing.clean), set(files_below(self.base.root))
+        masked = set(self.manifest.masked)  # an archive of the base does not have them
         changed = {
             path: file_state(self.origin, path)
             for path in sorted(known.union(tracked, listing.others))
             if quick_look(self.origin / path) != quick_look(self.base.root / path)
             and (path in known or path in tracked or not looks_secret(self.origin, path))
+            and (path in known or path not in masked)
         }
         return {path: one for path, one in changed.items() if one != file_state(self.base.root, path)}
 
     def hidden(self) -> set[str]:
         """Hidden paths: git ignores them, now or when the chat began, or they look like secrets."""
         known = {*self.manifest.unlisted, *self.manifest.masked}
-        top = repository_of(self.origin)
-        if top is None or top != self.origin.resolve():
+        folders = self._git_folders()
+        if folders is None:
             return known
-        with open_git(self.work.root, self.work.root, git_folders(top)) as git:
+        with open_git(self.work.root, self.work.root, folders) as git:
             names = git(*LIST) if git else None
-        return known | {name.rstrip("/") for name in names or () if name != "./"}
+        ignored = {name.rstrip("/") for name in names or () if name != "./"}
+        return known | (ignored - self.manifest.by_path().keys())
+
+    def _git_folders(self) -> GitFolders | None:
+        """The repository that says what is ignored; on a machine without it, the rules in the files alone say it."""
+        if not self.origin.is_dir() and any(one.digest.startswith(GIT) for one in self.manifest.entries):
+            return GitFolders(self.home / "git", self.home / "git")
+        top = repository_of(self.origin)
+        return git_folders(top) if top is not None and top == self.origin.resolve() else None
 
 
 def content_of(root: Path, one: FileState) -> bytes | None:

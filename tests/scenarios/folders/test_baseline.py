@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from scenarios.autocoder.playing import home_in
 from scenarios.folders.chats import (
     ACCEPT,
     FIXED,
@@ -35,6 +36,7 @@ from septet.domain.plans import plan_text
 from septet.domain.reduce import fold
 from septet.domain.state import State
 from septet.team.evidence import shortcomings
+from septet.wiring.session import open_session
 
 pytestmark = pytest.mark.anyio
 BUG = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return a * 2\n"
@@ -442,3 +444,23 @@ async def test_the_autocoder_takes_a_baseline_where_a_test_is_to_be_mended(tmp_p
     assert (found[-1].passed, found[-1].detail) == (True, "1 failed before, 1 passed now")
     assert played.ended.reason == "done"
     assert git(project, "status", "--porcelain", "-uall") == " M src/calc/__init__.py\n"
+
+
+async def test_a_delivery_is_checked_in_the_sandbox_that_it_is_given(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("no sandbox shows this\n")
+    seen = f"from pathlib import Path\n\n\ndef test_outside():\n    assert Path({str(outside)!r}).exists()\n"
+    repository(tmp_path / "project", {**FILES, "tests/test_outside.py": seen})
+    made = {**SHOWN, "NOTES.md": "add adds\n"}
+    model = script(tmp_path, MENDS, code(made), code(made), ACCEPT)
+    played = await play(tmp_path, model, "iterate", rounds=2, unsafe=True)
+    assert played.ended.reason == "done"
+    async with open_session(home_in(tmp_path)) as session:
+        await session.undo("c")
+        done = await session.deliver("c", ["src/calc/__init__.py"], unsafe=True)
+        assert done is not None
+        assert done.unproven == ()
+        await session.undo("c")
+        done = await session.deliver("c", ["src/calc/__init__.py"])
+        assert done is not None
+        assert done.unproven
