@@ -177,6 +177,7 @@ RUNS: Mapping[str, Callable[[], Counts]] = {
     "a talk": talk,
     "chats at once": chats,
     "a build": build,
+    "septet list, first": command("list"),
     "septet list": command("list"),
     "septet show": command("show", "poem"),
 }

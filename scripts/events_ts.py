@@ -12,11 +12,12 @@ from typing import get_args
 
 from msgspec import inspect
 
+from septet.chat.summaries import Summary
 from septet.domain.codec import EVENTS, KINDS, PREFIX
 from septet.domain.plans import Check
 from septet.domain.presence import Presence
 from septet.web.channels import ConductorStatus, StreamPiece
-from septet.web.chat_view import ChatView, EventText, Summary
+from septet.web.chat_view import ChatView, EventText
 
 TARGET = Path(__file__).parent.parent / "web" / "src" / "events.ts"
 SENT: tuple[type, ...] = (Summary, ChatView, EventText, ConductorStatus, StreamPiece, Presence)

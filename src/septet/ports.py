@@ -102,8 +102,8 @@ class EventStore(Protocol):
         """Return the events with a sequence number above `after`, in order; none for an unknown chat."""
         ...
 
-    async def chats(self) -> Sequence[ChatHead]:
-        """List all chats, most recently changed first."""
+    async def chats(self, most: int = 0) -> Sequence[ChatHead]:
+        """List the chats, most recently changed first: all of them, or at most so many."""
         ...
 
     def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:

@@ -1,13 +1,13 @@
 """The index over the words of all chats: it follows the log, also where chats go."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.chat.search import TABLE, SearchIndex, query_of
+from septet.chat.index_file import open_index
+from septet.chat.search import SearchIndex, query_of
 from septet.domain.events import PersonSpoke
 from septet.stores.memory import MemoryStore
 from septet.stores.sqlite import open_store
@@ -53,8 +53,7 @@ async def test_chats_that_are_gone_are_not_found_any_more(tmp_path: Path) -> Non
 
 @given(st.text())
 def test_any_words_make_a_query_that_the_index_understands(words: str) -> None:
-    connection = sqlite3.connect(":memory:")
-    connection.execute(TABLE)
+    connection = open_index(None)
     if query := query_of(words):
         assert connection.execute("SELECT * FROM said WHERE said MATCH ?", (query,)).fetchall() == []
     connection.close()

@@ -61,6 +61,7 @@ async def test_the_list_names_every_chat_and_the_one_that_moved_last_comes_first
     heads = await store.chats()
 
     assert [head.chat for head in heads] == [first, second]
+    assert await store.chats(1) == heads[:1]
     assert heads[0].seq == last.seq
     assert heads[0].changed == last.at
     assert heads[0].started == (await store.read(first))[0].at

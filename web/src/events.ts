@@ -574,6 +574,9 @@ export interface Summary {
   versions: number;
   met: number;
   items: number;
+  reason: string;
+  detail: string;
+  workspace: string;
 }
 
 export interface MemberView {

@@ -66,7 +66,7 @@ export function Sidebar() {
             <ChatRow one={one} key={one.chat} />
           ))}
           {chats.value && !known.length && <li class="empty">No chats yet.</li>}
-          {known.length > SHOWN && <li class="quiet">and {known.length - SHOWN} older: search finds them</li>}
+          {known.length >= SHOWN && <li class="quiet">Search finds older chats.</li>}
         </ul>
       )}
       <Members />

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from septet.wiring.session import Session
 
 
+MOST_LISTED = 100
+"""How many chats a person is shown who does not say."""
+
+
 def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "", exact: bool = False) -> int:
     """Run `work` with an open session and print the text that it returns, `exact` for programs.
 
@@ -36,16 +40,26 @@ def in_session(work: "Callable[[Session], Awaitable[str]]", nothing: str = "", e
 
 
 @click.command("list", epilog="Example: septet list --json")
+@click.option(
+    "--most",
+    type=click.IntRange(1, 1_000_000),
+    help=f"The maximum number of chats (all with --json, else {MOST_LISTED}).",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def list_chats(as_json: bool) -> int:
-    """List all chats, most recently changed first; those on a server as last seen from here."""
+def list_chats(most: int | None, as_json: bool) -> int:
+    """List the chats, most recently changed first; those on a server as last seen from here."""
+    most = most or (0 if as_json else MOST_LISTED)
 
     async def work(session: "Session") -> str:
+        from septet.chat.summaries import Summaries
         from septet.cli.tables import chat_lines, chat_objects, columns_of, remote_row, row_of
 
-        local = [row_of(head, await session.state(head.chat)) for head in await session.store.chats()]
-        rows = [*local, *map(remote_row, session.remote_chats.all())]
+        local = await Summaries(session.store, session.index).newest(most + 1 if most else 0)
+        rows = [*map(row_of, local), *map(remote_row, session.remote_chats.all())]
         rows.sort(key=lambda row: row.changed, reverse=True)
+        if 0 < most < len(rows):
+            notify(f"septet: only the newest {most} are shown: --most {most * 10} shows more")
+        rows = rows[: most or None]
         return chat_objects(rows) if as_json else chat_lines(rows, columns_of(sys.stdout))
 
     return in_session(work, "" if as_json else "there is no chat yet: septet demo shows one", as_json)

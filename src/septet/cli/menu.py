@@ -16,6 +16,8 @@ MAIN_CHOICES = "a number opens a project · n new · o options · q quit"
 PROJECT_CHOICES = "c continue · e edit (say what to change) · r run it · d delete · b back"
 OPTION_CHOICES = "s step mode · v more output · q less output · m model · b back"
 MARGIN = len("  1  ")
+MOST = 100
+"""Chats on the menu."""
 Projects = list[tuple[str, str]]
 
 
@@ -61,12 +63,13 @@ def open_choice(choice: str, known: Projects, options: Options) -> None:
 
 
 async def projects() -> Projects:
-    """Return names and lines of all chats, most recently changed first."""
+    """Return names and lines of the newest chats, most recently changed first."""
+    from septet.chat.summaries import Summaries
     from septet.cli.tables import chat_lines, columns_of, row_of
     from septet.wiring.session import open_session
 
     async with open_session() as session:
-        rows = [row_of(head, await session.state(head.chat)) for head in await session.store.chats()]
+        rows = [row_of(summary) for summary in await Summaries(session.store, session.index).newest(MOST)]
         lines = chat_lines(rows, max(0, columns_of(sys.stderr) - MARGIN)).splitlines()
         return [(row.chat, line) for row, line in zip(rows, lines, strict=True)]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
     """Find the messages that contain all of WORDS, or words that begin with them, newest first.
 
-    Messages of members and people, outputs of runs and results of tools are searched; no index file is written.
+    Messages of members and people, outputs of runs and results of tools are searched.
     """
 
     async def work(session: "Session") -> str:
@@ -39,7 +39,7 @@ def search(words: tuple[str, ...], most: int, as_json: bool) -> int:
         wanted = " ".join(words)
         if not query_of(wanted):
             raise BadUsage(f"'{wanted[:40]}' has no word to search for", "use letters or digits")
-        hits = await SearchIndex(session.store).find(wanted, "newest", most + 1)
+        hits = await SearchIndex(session.store, session.index).find(wanted, "newest", most + 1)
         if len(hits) > most:
             notify(f"septet: only the newest {most} are shown: --most {most * 2} shows more")
         if as_json:

@@ -5,13 +5,13 @@ from datetime import datetime
 from shutil import get_terminal_size
 from typing import NamedTuple, TextIO
 
-from septet.chat.results import clip, result_of, status
+from septet.chat.results import clip
+from septet.chat.summaries import Summary
 from septet.chat.versions import points
 from septet.common.text import pluralize
 from septet.domain.codec import ENCODER
 from septet.domain.events import Recorded
-from septet.domain.state import State
-from septet.ports import ChatHead, RemoteChat
+from septet.ports import RemoteChat
 
 MIN_WIDTH_WITH_DATE = 90
 """On narrower terminals the date is left out, so that status and goal are visible."""
@@ -31,17 +31,16 @@ class ChatRow(NamedTuple):
     server: str = ""
 
 
-def row_of(head: ChatHead, state: State) -> ChatRow:
-    result = result_of(state)
+def row_of(summary: Summary) -> ChatRow:
     return ChatRow(
-        chat=result.chat,
-        status=result.status,
-        detail=result.detail,
-        goal=state.goal,
-        versions=result.versions,
-        workspace=result.workspace,
-        changed=head.changed,
-        status_text=status(state),
+        chat=summary.chat,
+        status=summary.reason,
+        detail=summary.detail,
+        goal=summary.goal,
+        versions=summary.versions,
+        workspace=summary.workspace,
+        changed=summary.changed,
+        status_text=summary.status,
     )
 
 

@@ -196,7 +196,7 @@ class NatsStore:
             return await self.read(chat, after)
         return self._unpack(reversed(messages))
 
-    async def chats(self) -> Sequence[ChatHead]:
+    async def chats(self, most: int = 0) -> Sequence[ChatHead]:
         sizes: dict[str, int] = {}
         for subject, size in (await self._retry(self._stream.subjects)).items():
             if is_ours(subject):
@@ -212,7 +212,8 @@ class NatsStore:
             for chat, size in sizes.items():
                 if self._heads.get(chat, (0,))[0] != size:
                     tasks.start_soon(read_head, chat, size)
-        return sorted((self._heads[chat][1] for chat in sizes), key=lambda head: head.changed, reverse=True)
+        heads = sorted((self._heads[chat][1] for chat in sizes), key=lambda head: head.changed, reverse=True)
+        return heads[: most or None]
 
     async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
         async with self._feed(chat) as feed:

@@ -27,6 +27,11 @@ class Home(Value):
         return self.data / "examples.db"
 
     @property
+    def index(self) -> Path:
+        """What is computed from the log; it can be deleted at any time."""
+        return self.cache / "index.db"
+
+    @property
     def facts(self) -> Path:
         return self.data / "facts"
 

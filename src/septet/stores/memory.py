@@ -41,13 +41,13 @@ class MemoryStore:
         await checkpoint()
         return self._logs.get(chat, [])[after:]
 
-    async def chats(self) -> Sequence[ChatHead]:
+    async def chats(self, most: int = 0) -> Sequence[ChatHead]:
         await checkpoint()
         heads = [
             ChatHead(chat=chat, seq=len(log), started=log[0].at, changed=log[-1].at)
             for chat, log in self._logs.items()
         ]
-        return sorted(heads, key=lambda head: head.changed, reverse=True)
+        return sorted(heads, key=lambda head: head.changed, reverse=True)[: most or None]
 
     async def watch(self, chat: str, after: int = 0) -> AsyncIterator[Recorded]:
         while True:

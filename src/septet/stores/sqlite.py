@@ -43,11 +43,14 @@ TABLES = (
 )
 """`chats` is an index over `events`, updated in the same transaction: the newest sequences of each chat."""
 
+BY_CHANGE = "CREATE INDEX IF NOT EXISTS chats_by_change ON chats (changed DESC, chat)"
+"""For a list that begins with the newest; logs of before get it from the next writer."""
+
 HEAD = "SELECT seq, fenced, started, changed FROM chats WHERE chat = ?"
 EVENTS = "SELECT seq, at, kind, v, data FROM events WHERE chat = ? AND seq > ? ORDER BY seq"
 ADD_EVENT = "INSERT INTO events (chat, seq, at, fenced, kind, v, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
 SET_HEAD = "INSERT OR REPLACE INTO chats (chat, seq, fenced, started, changed) VALUES (?, ?, ?, ?, ?)"
-HEADS = "SELECT chat, seq, started, changed FROM chats ORDER BY changed DESC, chat"
+HEADS = "SELECT chat, seq, started, changed FROM chats ORDER BY changed DESC, chat LIMIT ?"
 NEWEST = "SELECT coalesce(max(id), 0) FROM events"
 CHANGED = "SELECT DISTINCT chat FROM events WHERE id > ? AND id <= ?"
 RENAME = ("UPDATE events SET chat = ? WHERE chat = ?", "UPDATE chats SET chat = ? WHERE chat = ?")
@@ -101,8 +104,8 @@ class SqliteStore:
             raise LogDamaged(f"events of '{chat}' are missing in {self._path}", "restore it from a backup")
         return events
 
-    async def chats(self) -> Sequence[ChatHead]:
-        rows = await self._query(heads, [])
+    async def chats(self, most: int = 0) -> Sequence[ChatHead]:
+        rows = await self._query(lambda connection: heads(connection, most), [])
         return [
             ChatHead(chat=chat, seq=seq, started=started, changed=changed)
             for chat, seq, started, changed in rows
@@ -188,8 +191,8 @@ class SqliteStore:
                 self._idle.append(connection)
 
 
-def heads(connection: sqlite3.Connection) -> list[tuple[str, int, float, float]]:
-    return connection.execute(HEADS).fetchall()
+def heads(connection: sqlite3.Connection, most: int) -> list[tuple[str, int, float, float]]:
+    return connection.execute(HEADS, (most or -1,)).fetchall()
 
 
 def changed_since(connection: sqlite3.Connection, since: int) -> tuple[int, list[str]]:
@@ -360,8 +363,10 @@ def open_writer(path: Path, busy_timeout: float) -> sqlite3.Connection:
         connection = open_connection(path, busy_timeout)
         try:
             if not is_ready(connection, path):
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only an empty file can be told
                 enable_wal(connection, path, busy_timeout)
                 create_tables(connection, path)
+            connection.execute(BY_CHANGE)
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()

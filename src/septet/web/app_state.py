@@ -69,7 +69,7 @@ class AppState:
         self.chats = chats
         self.service = ChatService(session, runner, model, chats.state)
         self.chat_list = ChatListFeed(chats)
-        self.search_index = SearchIndex(session.store)
+        self.search_index = SearchIndex(session.store, session.index)
 
 
 @asynccontextmanager
@@ -78,7 +78,7 @@ async def open_app_state(session: Session, model: str) -> AsyncGenerator[AppStat
     async with anyio.create_task_group() as tasks:
         channels = Channels(session.store, session.bus, tasks)
         runner = channel_runner(session, channels, tasks)
-        app = AppState(session, model, channels, runner, ChatCache(session.store))
+        app = AppState(session, model, channels, runner, ChatCache(session.store, session.index))
         tasks.start_soon(app.chat_list.follow)
         if session.deployment.remote:
             tasks.start_soon(adopt_orphans, app)

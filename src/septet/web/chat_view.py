@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from septet.chat.export import base_text, challenge_words, package_text
+from septet.chat.index_file import IndexFile
 from septet.chat.names import CHAT_NAME
 from septet.chat.results import (
     RunOutcome,
@@ -16,6 +17,7 @@ from septet.chat.results import (
     speaks_for_person,
     status,
 )
+from septet.chat.summaries import Phase, Summaries, Summary, phase
 from septet.common.values import Value
 from septet.domain.events import (
     BaseMoved,
@@ -35,11 +37,9 @@ from septet.domain.events import (
 )
 from septet.domain.messages import Usage
 from septet.domain.plans import Judged, check_text, plan_digest, plan_text
-from septet.domain.reduce import fold
 from septet.domain.state import Spending, State
 from septet.domain.teams import Allowance, EndReason, TeamSpec
-from septet.errors import LogDamaged
-from septet.ports import ChatHead, EventStore
+from septet.ports import EventStore
 from septet.protocols.http import NotFound
 from septet.team.budgets import allowance, own_spending, whole_allowance
 from septet.team.evidence import EvidenceLine, evidence_report
@@ -48,101 +48,34 @@ from septet.ways.endings import FINISHED, ending
 from septet.ways.table import rounds_used
 
 MAX_GOAL_LENGTH = 300
-Phase = Literal["going", "waiting", "damaged", EndReason]
-"""At work, waiting for the person, unreadable, or how it ended."""
-
-
-class Summary(Value, omit_defaults=False):
-    """A chat in the list; its icon shows the `phase`."""
-
-    chat: str
-    goal: str
-    phase: Phase
-    status: str
-    seq: int
-    started: float
-    changed: float
-    versions: int
-    met: int
-    items: int
+LISTED = 200
+"""The chats of the page's list, the newest; the search finds the older ones."""
 
 
 class ChatCache:
-    """Caches the states and summaries of chats; of a chat that has ended only the summary."""
+    """The states and summaries of chats, by names that come from outside."""
 
-    def __init__(self, store: EventStore) -> None:
-        self._store = store
-        self._states: dict[str, State] = {}
-        self._summaries: dict[str, Summary] = {}
+    def __init__(self, store: EventStore, index: IndexFile | None = None) -> None:
+        self._summaries = Summaries(store, index)
 
     async def state(self, chat: str) -> State:
         """Return the newest state of a chat. Raises NotFound if there is no such chat."""
         if not CHAT_NAME.fullmatch(chat):
             raise NotFound(f"there is no chat '{chat[:80]}'")
-        before = self._states.get(chat) or State(chat=chat)
-        state = fold(await self._store.read(chat, before.seq), before)
+        state = await self._summaries.state(chat)
         if state.seq == 0:
             raise NotFound(f"there is no chat '{chat}'", "see the list")
-        self._states[chat] = state
         return state
 
     async def summaries(self) -> list[Summary]:
-        """List all chats, most recently changed first."""
-        heads = [head for head in await self._store.chats() if CHAT_NAME.fullmatch(head.chat)]
-        return [summary for head in heads if (summary := await self._summary_or_damage(head)) is not None]
-
-    async def _summary_or_damage(self, head: ChatHead) -> Summary | None:
-        """A damaged log gets a 'damaged' summary; a log without ChatStarted is skipped (None)."""
-        try:
-            summary = await self.summary(head)
-        except LogDamaged as error:
-            return damaged_summary(head, error)
-        return summary if summary.goal else None
-
-    async def summary(self, head: ChatHead) -> Summary:
-        known = self._summaries.get(head.chat)
-        if known is None or known.seq < head.seq:
-            state = await self.state(head.chat)
-            known = self._summaries[head.chat] = summarise(head, state)
-            if state.ended is not None:
-                del self._states[head.chat]
-        return known
+        """The newest chats, most recently changed first."""
+        newest = await self._summaries.newest(LISTED)
+        return [with_short_goal(one) for one in newest if CHAT_NAME.fullmatch(one.chat)]
 
 
-def summarise(head: ChatHead, state: State) -> Summary:
-    return Summary(
-        chat=head.chat,
-        goal=" ".join(state.goal.split())[:MAX_GOAL_LENGTH],
-        phase=phase(state),
-        status=status(state),
-        seq=state.seq,
-        started=head.started,
-        changed=head.changed,
-        versions=len(state.work.versions),
-        met=sum(evidence.passed for evidence in state.work.evidence.values()),
-        items=len(state.plan.current.items) if state.plan.current else 0,
-    )
-
-
-def damaged_summary(head: ChatHead, error: LogDamaged) -> Summary:
-    return Summary(
-        chat=head.chat,
-        goal=head.chat,
-        phase="damaged",
-        status=error.cause,
-        seq=head.seq,
-        started=head.started,
-        changed=head.changed,
-        versions=0,
-        met=0,
-        items=0,
-    )
-
-
-def phase(state: State) -> Phase:
-    if (ended := ending(state)) is not None:
-        return ended.reason
-    return "waiting" if open_question(state) is not None else "going"
+def with_short_goal(summary: Summary) -> Summary:
+    short = len(summary.goal) <= MAX_GOAL_LENGTH
+    return summary if short else replace(summary, goal=summary.goal[:MAX_GOAL_LENGTH])
 
 
 class MemberView(Value, omit_defaults=False):

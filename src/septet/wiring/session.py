@@ -21,6 +21,7 @@ from septet.agents.person import (
 )
 from septet.chat.artefact_files import ArtefactFiles
 from septet.chat.example_sources import from_chat
+from septet.chat.index_file import IndexFile
 from septet.chat.names import checked_name, find_name, new_names
 from septet.chat.redaction import Redaction
 from septet.common.temporary import temporary_folder
@@ -104,6 +105,8 @@ class Session:
         self.store = store
         self.catalog: ChatCatalog | None = None
         """Renames and deletes chats, if the store can."""
+        self.index = IndexFile()
+        """Summaries and the words of chats: of our own log in a file, of another's in memory."""
         self.blobs = blobs
         self.bus = bus
         self.mcp_servers: McpServers | None = None
@@ -507,7 +510,9 @@ async def open_session(
         async with open_store(home.database) as store, models:
             session = Session(home, store, blobs, MemoryBus(), models)
             session.catalog = store
+            session.index = IndexFile(home.index)
             with (
+                closing(session.index),
                 closing(session.deployment.locks),
                 closing(McpServers(home.config / "mcp.json")) as session.mcp_servers,
             ):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
+from septet.chat.index_file import forget_chat
 from septet.chat.names import checked_name
 from septet.chat.versions import version_named
 from septet.common.text import pluralize
@@ -75,6 +76,7 @@ def snapshot_named(state: State, name: str) -> str:
 async def rename_chat_named(session: Session, chat: str, name: str) -> str:
     session.acquire(chat)
     await catalog_of(session).rename(chat, checked_name(name))
+    await session.index.use(lambda index: forget_chat(index, chat))
     for apart in (session.home.artefacts, session.home.scratches):
         if await to_thread.run_sync((apart / chat).is_dir):
             await to_thread.run_sync((apart / chat).rename, apart / name)
@@ -86,6 +88,7 @@ async def remove(session: Session, chat: str) -> str:
     session.acquire(chat)
     folder = Path((await session.state(chat)).workspace)
     await catalog_of(session).delete(chat)
+    await session.index.use(lambda index: forget_chat(index, chat))
     for apart in (session.home.artefacts, session.home.scratches):
         await to_thread.run_sync(shutil.rmtree, apart / chat, True)
     freed = await to_thread.run_sync(free_blobs, session.home)
