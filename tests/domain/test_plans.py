@@ -110,6 +110,7 @@ def requirements(text: str) -> list[tuple[str, str]]:
         ("1) *It* greets **you**", "*It* greets you"),
         ("1. it computes 2**3**4", "it computes 2**3**4"),
         ("1. `hello` greets", "`hello` greets"),
+        ("**1. Zero stays:** it is `0s`", "Zero stays: it is `0s`"),
     ],
 )
 def test_a_title_keeps_its_words(line: str, text: str) -> None:
@@ -151,6 +152,7 @@ That is all.
         "   check: tests test_a.py\n   check: command python a.py => Hi\n",
         "   check 1: tests test_a.py\n   check 2: command python a.py => Hi\n",
         "   checks:\n   - tests test_a.py\n   - `command python a.py => Hi`\n",
+        "   - *check*: tests test_a.py\n   • _check:_ command python a.py => Hi\n",
         "   check: tests test_a.py\n   - also check: command python a.py => Hi\n",
     ],
 )
@@ -168,6 +170,7 @@ def test_every_check_of_a_requirement_is_kept(checks: str) -> None:
         ("command `python a.py 2 3` => `5`", CommandSucceeds(command="python a.py 2 3", prints="5")),
         ("`command python a.py 2 3 => 5`", CommandSucceeds(command="python a.py 2 3", prints="5")),
         ("command `python a.py`", CommandSucceeds(command="python a.py")),
+        ("`command python a.py 2 3` => `5`", CommandSucceeds(command="python a.py 2 3", prints="5")),
         ("command echo `date`", CommandSucceeds(command="echo `date`")),
         ("command `date`; echo `pwd`", CommandSucceeds(command="`date`; echo `pwd`")),
         ("tests `test_a.py::test_b`", TestsPass(target="test_a.py::test_b")),
@@ -184,3 +187,10 @@ def test_no_word_of_a_list_vanishes(words: list[str]) -> None:
     text = "1. It does\n" + "\n".join(f"   - {one}" for one in words)
     (only,) = requirements(text)
     assert all(one in only[0] for one in words)
+
+
+@pytest.mark.parametrize("text", ["none", "none, it needs a file", "`None`", "n/a", "-", "(not needed)"])
+def test_who_says_that_nothing_is_run_names_no_command(text: str) -> None:
+    plan = parse_plan(f"1. It counts\n**run:** {text}\n")
+    assert isinstance(plan, Plan)
+    assert plan.run == ""

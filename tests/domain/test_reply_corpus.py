@@ -138,6 +138,7 @@ NAMED = {
     "diff": (DIFF, {"main.py": AFTER}),
     "diff with a name": (DIFF.replace("```diff", "```diff main.py"), {"main.py": AFTER}),
     "diff in a python block": (DIFF.replace("```diff", "```python main.py"), {"main.py": AFTER}),
+    "diff with a bare mark": (DIFF.replace("@@ -1 +1 @@", "@@"), {"main.py": AFTER}),
     "git diff": (
         DIFF.replace("--- a", "diff --git a/main.py b/main.py\nindex 1..2 100644\n--- a"),
         {"main.py": AFTER},
@@ -222,10 +223,13 @@ REFUSED = {
         DIFF.replace("-print(0)", "-print(7)"),
         "'main.py': these lines are not there",
     ),
-    "diff of no file": (DIFF.replace("main.py", "other.py"), "'other.py' does not exist"),
+    "diff of no file": (
+        DIFF.replace("main.py", "other.py"),
+        "'other.py' is not among the files that you have seen",
+    ),
     "diff of two files": (
         f"{DIFF[:-3]}--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-1\n+2\n```",
-        "'b.py' does not exist",
+        "'b.py' is not among the files that you have seen",
     ),
     "diff without hunks": ("```diff main.py\n-print(0)\n+print(1)\n```", "no line that begins with @@"),
     "diff that deletes": (
@@ -261,7 +265,10 @@ REFUSED = {
         "```python shop.py::total\nimport re\ndef total(): pass\n```",
         "only the definition can be replaced",
     ),
-    "a function of no file": ("```python a.py::f\ndef f(): pass\n```", "'a.py' does not exist"),
+    "a function of no file": (
+        "```python a.py::f\ndef f(): pass\n```",
+        "'a.py' is not among the files that you have seen",
+    ),
     "a block that swallows another": (
         "```yaml a.yml\non: push\n```yaml b.yml\non: pull\n```\n```",
         "'a.yml' holds the block '```yaml b.yml'",

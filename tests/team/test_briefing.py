@@ -18,7 +18,7 @@ from septet.domain.messages import Answer
 from septet.domain.plans import Plan, Requirement, TestsPass, plan_text
 from septet.domain.runs import RunResult
 from septet.domain.teams import RoleSpec
-from septet.team.briefing import head_and_tail
+from septet.team.briefing import head_and_tail, run_section
 from septet.ways.iterate.briefing import briefing
 from septet.ways.prompts import prompt_text
 
@@ -155,3 +155,16 @@ def test_long_output_keeps_its_head_and_above_all_its_tail() -> None:
     assert short.startswith("start")
     assert short.endswith("the error")
     assert len(short) < 6_100
+
+
+def test_what_passing_tests_print_is_not_told() -> None:
+    printed = (
+        "..\n==== FAILURES ====\n____ test_b ____\nE   assert 1 == 2\n==== PASSES ====\n____ test_a ____\n"
+        "---- Captured stdout call ----\nnoise\n==== short test summary info ====\n"
+        "PASSED t.py::test_a\nFAILED t.py::test_b\n1 failed, 1 passed in 0.1s\n"
+    )
+    result = RunResult(exit_code=1, stdout=printed, stderr="", seconds=0.1)
+    told = run_section(RunFinished(id="1", purpose="tests", command="pytest", tree="t", result=result))
+    assert "noise" not in told
+    assert "PASS" not in told
+    assert "E   assert 1 == 2\n==== short test summary info ====\nFAILED t.py::test_b\n1 failed" in told

@@ -15,9 +15,14 @@ from septet.domain.events import (
     PlanProposed,
     TurnOpened,
 )
-from septet.domain.plans import CommandSucceeds, Judged, Plan, Refusal, plan_digest
+from septet.domain.plans import CommandSucceeds, Judged, Plan, Refusal, check_text, plan_digest
 from septet.domain.teams import Budget, RoleSpec
-from septet.team.challenges import amendment_refusal, parse_challenge_decision, read_challenge
+from septet.team.challenges import (
+    amendment_refusal,
+    parse_challenge_decision,
+    plan_with_other_check,
+    read_challenge,
+)
 from septet.team.floor import End, Move, Speak
 from septet.ways.iterate.briefing import briefing
 from septet.ways.table import floor_for
@@ -71,6 +76,22 @@ def test_the_planner_decides_and_is_told_what_the_coder_says() -> None:
     assert parse_challenge_decision(state, "planner", "P1: check stands, because of that") is None
     wrong = parse_challenge_decision(state, "planner", "P2: check wrong, because of a slip")
     assert wrong == ChallengeDecided(by="planner", item="P2", stands=False, reason="of a slip")
+
+
+@pytest.mark.parametrize("joint", ["; instead ", ". Instead: ", ",\n  instead "])
+def test_the_planner_puts_another_check_in_its_place_in_one_line(joint: str) -> None:
+    state = chat([*CHALLENGED, TurnOpened(speaker="planner")])
+    assert state.plan.current is not None
+    said = f"**P2**: check wrong, because 2 + 3 is 5{joint}`example add.add(2, 3) => 5`"
+    plan = plan_with_other_check(state, said)
+    assert isinstance(plan, Plan)
+    assert check_text(plan.items[1].check) == "example add.add(2, 3) => 5"
+    assert [item for item in plan.items if item.id != "P2"] == [
+        item for item in state.plan.items if item.id != "P2"
+    ]
+    assert plan_with_other_check(state, said.replace("P2", "P1")) is None
+    assert plan_with_other_check(state, "P2: check wrong, because it is 5 instead of 6") is None
+    assert isinstance(plan_with_other_check(state, "P2: check wrong, because of it; instead better"), Refusal)
 
 
 def test_a_check_that_stands_goes_back_to_the_coder_who_may_say_it_once_more() -> None:

@@ -22,6 +22,13 @@ def test_findings_carry_item_severity_and_evidence() -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["Accept.", "**accept**", "accepted", "accept\n\nAll checks are green."])
+def test_one_word_is_a_verdict(text: str) -> None:
+    review = parse_review(text)
+    assert not isinstance(review, Refusal)
+    assert review.verdict == "accept"
+
+
 def test_a_hundred_times_the_same_point_is_one_point() -> None:
     lines = [f"- [must] P1 (a.py:{n}): The function subtracts{'.' * (n % 3)}" for n in range(100)]
     review = parse_review("\n".join(["**Verdict:** revise", *lines]))

@@ -34,7 +34,7 @@ async def test_several_edits_are_made_at_once(folder: FolderContext) -> None:
     edits = [
         change("a.py", "x = 1", "x = 2"),
         change("a.py", "x = 2\n", "x = 3\nw = 0\n"),
-        change("b.txt", "one\ntwo", "1\n2"),
+        change("./b.txt", "one\ntwo", "1\n2"),
     ]
     result = await use(folder, "edit", edits=edits)
     assert isinstance(result, ToolResult)

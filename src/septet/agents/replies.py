@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -94,16 +95,23 @@ LEFT_OUT = re.compile(r"^\W*left out[*:]*\s+(?P<paths>.+)$", re.IGNORECASE | re.
 
 
 async def files_sent(
-    state: State, text: str, blobs: Blobs, refused: ReplyRefused | None = None, *, parses: bool = False
+    state: State,
+    text: str,
+    blobs: Blobs,
+    refused: ReplyRefused | None = None,
+    *,
+    parses: bool = False,
+    base: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[CodeFile, ...] | Refusal:
     """The complete files of a reply and of one `refused` before it, if each can become part of a version.
 
-    With `parses`, Python files must be valid Python.
+    With `parses`, Python files must be valid Python. A reply may change the files of `base`, too.
     """
-    before = await sources(state, blobs)
+    written = await sources(state, blobs)
+    before = {**base, **written}
     kept = await texts_of(refused.kept if refused else (), blobs)
     missing = refused.missing if refused else ()
-    read = read_files(text, only=only_file(before, kept, missing), before={**before, **kept})
+    read = read_files(text, only=only_file(written, kept, missing), before={**before, **kept})
     paths = {*before, *kept, *(file.path for file in read.files)}
     faults = [*read.troubles]
     for file in read.files:

@@ -28,7 +28,7 @@ from septet.domain.state import State
 from septet.ports import Record
 from septet.team.briefing import run_section
 from septet.team.context import Context, context_of
-from septet.team.evidence import evidence_report, shortcomings
+from septet.team.evidence import result_lines, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.run_modes import mode_of_run
 from septet.tools.registry import ToolResult
@@ -182,16 +182,12 @@ def with_open_checks(state: State) -> State:
 
 def checked(state: State) -> ToolResult:
     """The results of the checks, and the output of failed runs."""
-    lines = [
-        f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}"
-        for line in evidence_report(state)
-    ]
     troubles = shortcomings(state)
     failed = [
         run for run in state.work.runs if not run.result.succeeded and run.purpose not in DIAGNOSTIC_PURPOSES
     ]
     verdict = f"not done: {'; '.join(troubles)}" if troubles else "everything that a machine can check is met"
-    text = "\n".join([verdict, *lines, *map(run_section, failed)])
+    text = "\n".join([verdict, *result_lines(state), *map(run_section, failed)])
     summary = f"{pluralize(len(troubles), 'trouble')}: {troubles[0]}" if troubles else "all met"
     return ToolResult(text=text, summary=summary, failed=bool(troubles))
 

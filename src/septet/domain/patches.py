@@ -14,10 +14,11 @@ from septet.domain.plans import Refusal
 SEARCH = re.compile(r"^<{5,9} ?SEARCH\b")
 DIVIDER = re.compile(r"^={5,9}$")
 REPLACE = re.compile(r"^>{5,9} ?REPLACE\b")
-HUNK = re.compile(r"^@@ (?:-(?P<line>\d+))?")
+HUNK = re.compile(r"^@@(?: (?:-(?P<line>\d+))?|$)")
 HEADERS = ("diff --git ", "index ", "--- ", "+++ ", "new file mode ", "old mode ", "new mode ")
 NOWHERE = "/dev/null"
 QUOTED_LINES = 3
+UNSEEN = "'{}' is not among the files that you have seen, so it cannot be changed; send it whole"
 
 
 class Hunk(Value):
@@ -52,7 +53,7 @@ def apply_patch(path: str, text: str | None, patch: str) -> str | Refusal:
     if trouble := next((one for one in read if isinstance(one, Refusal)), None):
         return refuse_patch(path, trouble.reason)
     if text is None and any(change.old for change in changes):
-        return Refusal(reason=f"'{path}' does not exist, so it cannot be changed; send it whole")
+        return Refusal(reason=UNSEEN.format(path))
     after = apply_hunks((text or "").split("\n"), changes)
     return after if isinstance(after, str) else refuse_patch(path, after.reason)
 
@@ -172,7 +173,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 def replace_definition(path: str, text: str | None, name: str, code: str) -> str | Refusal:
     """The text of a Python file with one function, method or class of it replaced by another of the same name."""
     if text is None:
-        return Refusal(reason=f"'{path}' does not exist, so nothing of it can be replaced; send it whole")
+        return Refusal(reason=UNSEEN.format(path))
     wanted = name.rpartition(".")[2]
     new = python_tree(unindented(code))
     if new is None or [one.name for one in new.body if isinstance(one, Definition)] != [wanted]:

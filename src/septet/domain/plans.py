@@ -301,10 +301,12 @@ def plan_digest(plan: Plan) -> str:
 ITEM = re.compile(r"^(?:\s{0,3}(?:#+\s*)?|[-*+]\s+)(?P<bold>\*\*)?\d+[.)](?:\*\*)?\s+(?P<text>.+?)\s*$")
 BOLD = re.compile(r"(?<!\S)\*\*(?=\S)(.+?)(?<=\S)\*\*(?![\w*])")
 CHECK = re.compile(
-    r"^\s*(?:[-*+]\s+)?(?:\*\*)?(?:also |and )?checks?(?: \d+)?(?:\*\*)?\s*:\s*(?:\*\*)?\s*(?P<check>.*?)\s*$",
+    r"^\s*(?:[-*+•]\s+)?[*_]{0,2}(?:also |and )?checks?(?: \d+)?[*_]{0,2}\s*:\s*[*_]{0,2}\s*(?P<check>.*?)\s*$",
     re.IGNORECASE,
 )
-RUN = re.compile(r"^\s*(?:\*\*)?run(?:\*\*)?\s*:\s*(?:\*\*)?\s*`?(.+?)`?\s*$", re.IGNORECASE)
+RUN = re.compile(r"^\s*[*_]{0,2}run[*_]{0,2}\s*:\s*[*_]{0,2}\s*`?(.+?)`?\s*$", re.IGNORECASE)
+NO_RUN = re.compile(r"\(?(?:none|nothing|n/a|not needed|no command)\b|[-–—]+$", re.IGNORECASE)
+HALVES = re.compile(r"`([^`]+)` *=> *`([^`]+)`")
 PERHAPS = re.compile(r"^perhaps: (.+?)\s*$")
 LISTED = re.compile(r"^\s*[-*+]\s+(?P<check>.+?)\s*$")
 BULLET = re.compile(r"^\s*[-*+•]\s+")
@@ -356,7 +358,7 @@ class PlanDraft:
         if not line.strip() or RULE.match(line) or change_in(line):
             self._adjacent = False
         elif found := RUN.match(line):
-            self.run = found[1]
+            self.run = "" if NO_RUN.match(found[1]) else found[1]
         elif found := PERHAPS.match(line):
             self.guesses.append(found[1])
         elif found := ITEM.match(line):
@@ -401,13 +403,15 @@ def plain_title(found: re.Match[str]) -> str:
     """Return the text of an item without markup around it."""
     text = found["text"]
     if found["bold"] and text.count("**") % 2:
-        text = text.removesuffix("**")
+        text = text.replace("**", "", 1)
     return BOLD.sub(r"\1", text).strip()
 
 
 def without_backticks(text: str) -> str:
-    """Return the text without backticks around the whole of it."""
+    """Return the text without backticks around the whole of it, or around each side of its arrow."""
     found = re.fullmatch(r"(`+)([^`]+)\1", text.strip())
+    if sides := HALVES.fullmatch(text.strip()):
+        return f"{sides[1]} => {sides[2]}"
     return found[2].strip() if found else text.strip()
 
 

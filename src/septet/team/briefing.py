@@ -61,14 +61,18 @@ def file_blocks(sources: Sources, paths: Iterable[str]) -> list[str]:
     return [f"```python {path}\n{sources.get(path, '')}```" for path in paths]
 
 
-PASSED_LINE = re.compile(r"^PASSED .*\n", re.MULTILINE)
-"""Lines of passing tests are left out: pytest's last line counts them, and hundreds would hide the failures."""
+PASSED_OUTPUT = re.compile(
+    r"^=+ short test summary info =+\n(?:PASSED .*\n)*(?=\d+ passed)"
+    r"|^PASSED .*\n|^=+ PASSES =+\n(?:(?!=+ ).*\n)*",
+    re.MULTILINE,
+)
+"""What passing tests print is left out: pytest's last line counts them, and hundreds would hide the failures."""
 
 
 def run_section(run: RunFinished) -> str:
     result = run.result
     ending = f"stopped: {result.stopped_by} limit" if result.stopped_by else f"exit {result.exit_code}"
-    streams = [("stdout", PASSED_LINE.sub("", result.stdout)), ("stderr", result.stderr)]
+    streams = [("stdout", PASSED_OUTPUT.sub("", result.stdout)), ("stderr", result.stderr)]
     shown = [f"{name}:\n{head_and_tail(text)}" for name, text in streams if text.strip()]
     return "\n".join([f"## {run.title}: `{run.command}` → {ending}", *shown])
 

@@ -3,15 +3,27 @@
 import re
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from septet.domain.events import ChallengeDecided, CheckChallenged
-from septet.domain.plans import Challenge, Judged, Plan, Refusal, Requirement, Wish, check_text, is_held
+from septet.domain.plans import (
+    Challenge,
+    Judged,
+    Plan,
+    Refusal,
+    Requirement,
+    Wish,
+    check_text,
+    is_held,
+    parse_check,
+)
 from septet.domain.state import State
 from septet.team.evidence import author_of, evidence_report
 from septet.team.floor import End, Floor, Move, Speak
 
 CHALLENGE = re.compile(
     r"^\W*(?P<item>P\d+)\W+check(?: is)? wrong\b\W*(?:because\b\W*)?(?P<reason>.*?)"
-    r"(?:;\s*instead\b[:,]?\s*(?P<instead>\S.*?))?\s*$",
+    r"(?:(?:[;,.:]\s*|\n\s*)instead\b(?! of)[:,]?\s*(?P<instead>\S.*?))?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 DECISION = re.compile(
@@ -43,6 +55,19 @@ def parse_challenge_decision(state: State, by: str, text: str) -> ChallengeDecid
         return None
     stands = said[0]["word"].lower() == "stands"
     return ChallengeDecided(by=by, item=challenge.item, stands=stands, reason=said[0]["reason"].strip())
+
+
+def plan_with_other_check(state: State, text: str) -> Plan | Refusal | None:
+    """The plan with the check that the planner puts in the place of the challenged one; None if it names none."""
+    challenge, plan = open_challenge(state), state.plan.current
+    said = [one for one in CHALLENGE.finditer(text) if challenge and one["item"].upper() == challenge.item]
+    if challenge is None or plan is None or not said or not said[0]["instead"]:
+        return None
+    check = parse_check(said[0]["instead"])
+    if isinstance(check, Refusal):
+        return check
+    items = [replace(item, check=check) if item.id == challenge.item else item for item in plan.items]
+    return replace(plan, items=tuple(items))
 
 
 def amendment_refusal(state: State, plan: Plan) -> Refusal | None:
@@ -135,8 +160,11 @@ def challenge_section(state: State) -> list[str]:
     challenge = open_challenge(state)
     if challenge is None:
         return []
-    form = f"`{challenge.item}: check stands, because …` or `{challenge.item}: check wrong, because …`"
-    ask = f"Reply with {form}, or with the whole plan in which that check is another one. The goal decides."
+    item = challenge.item
+    ask = (
+        f"Reply with `{item}: check stands, because …`, with `{item}: check wrong, because …; instead CHECK` (it takes "
+        "its place), or with the whole plan in which that check is another one. The goal decides."
+    )
     return [f"# The coder says that a check is wrong\n{challenge_texts(state, [challenge])}\n{ask}"]
 
 

@@ -211,14 +211,30 @@ def evidence_report(state: State) -> list[EvidenceLine]:
     ]
 
 
+def result_lines(state: State) -> list[str]:
+    """The lines of the report for a prompt. What nobody has judged yet is open, and not failed."""
+    return [f"- {line.item.id} {result_text(state, line)}" for line in evidence_report(state)]
+
+
+def result_text(state: State, line: EvidenceLine) -> str:
+    if line.is_met:
+        return f"met: {line.detail}"
+    if isinstance(line.item.check, Judged) and state.work.review is None:
+        return f"open: {NO_VERSION if line.detail == NO_VERSION else 'it is judged in the review'}"
+    return f"NOT met: {line.detail}"
+
+
 def wish_line(state: State, wish: Wish) -> EvidenceLine:
     """A wish is met when the reviewer accepts what was written for it."""
     item = Requirement(id=wish.id, text=" ".join(wish.text.split()))
     return (
         evidence_line(state, item)
         if wish.version
-        else EvidenceLine(item=item, is_met=False, detail="no version since")
+        else EvidenceLine(item=item, is_met=False, detail=NO_VERSION)
     )
+
+
+NO_VERSION = "no version since"
 
 
 def evidence_line(state: State, item: Requirement) -> EvidenceLine:

@@ -10,7 +10,10 @@ from septet.domain.state import State
 from septet.team.baseline import tests_of
 from septet.team.evidence import evidence_report, regressions, shortcomings
 
-VERDICT = re.compile(r"^\W*verdict\W+(accept|revise)", re.IGNORECASE | re.MULTILINE)
+VERDICT = re.compile(
+    r"^\W*verdict\W+(accept|revise)|\A\W*(accept|revise)(?:d|ed)?\W*$", re.IGNORECASE | re.MULTILINE
+)
+"""A line of its own, or the one word that a reply begins with."""
 SEVERITY_MARK = r"(?:F\d+\b[ \t:.*`]*)?\[(?:must|should|nice)\]"
 FINDING = re.compile(
     rf"""^(?P<indent>[ \t]*)(?:[-*+•]|\d+[.)])[ \t]*[*`]*(?={SEVERITY_MARK})[^\[]*\[(?P<severity>\w+)\][ \t*`:]*
@@ -46,7 +49,7 @@ def parse_review(text: str, *, again: bool = False) -> ParsedReview | Refusal:
     if verdict is None:
         return Refusal(reason="no verdict; the reply needs a line 'verdict: accept' or 'verdict: revise'")
     findings = unique_findings([finding_from(match) for match in FINDING.finditer(text)])
-    accept = verdict[1].lower() == "accept"
+    accept = (verdict[1] or verdict[2]).lower() == "accept"
     if not accept and not findings:
         return Refusal(
             reason="'verdict: revise' without a finding; say what is wrong, '- [must] P1 (evidence): …'"

@@ -8,7 +8,7 @@ from msgspec import Meta
 from septet.common.text import join_words, pluralize
 from septet.common.values import Value
 from septet.domain.plans import Refusal
-from septet.tools.reading import FilePath, unreadable_file
+from septet.tools.reading import FilePath, file_path, unreadable_file
 from septet.tools.registry import Tool, ToolContext, ToolResult, tool_of_function
 from septet.workspace.edits import diff_text, replace_text
 from septet.workspace.files import path_problem
@@ -37,14 +37,15 @@ def edit(
     """Replace pieces of text files that exist. If one of the edits does not fit, none of them is made."""
     after: dict[str, str] = {}
     for number, one in enumerate(edits, start=1):
-        text = after.get(one.path, context.texts.get(one.path))
+        path = file_path(one.path)
+        text = after.get(path, context.texts.get(path))
         if text is None:
-            return unreadable_file(context, one.path)
+            return unreadable_file(context, path)
         changed = replaced(text, one)
         if isinstance(changed, Refusal):
-            place = f"edit {number} of {len(edits)}, {one.path}" if len(edits) > 1 else one.path
+            place = f"edit {number} of {len(edits)}, {path}" if len(edits) > 1 else path
             return Refusal(reason=f"{place}: {changed.reason}\nNothing was changed.")
-        after[one.path] = changed
+        after[path] = changed
     counts = [count_lines(path, context.texts[path], text) for path, text in after.items()]
     for path, text in after.items():
         context.write(path, text)
@@ -74,6 +75,7 @@ def write(
     text: Annotated[str, Meta(description="The whole content of the file, nothing left out.")],
 ) -> ToolResult | Refusal:
     """Write a whole file: a new one, or one that you have read whole. For small changes use edit."""
+    path = file_path(path)
     if trouble := path_problem(path, context.texts):
         return trouble
     if context.exists(path) and not context.has_read(path):
@@ -92,6 +94,7 @@ def delete(
     context: ToolContext, paths: Annotated[tuple[FilePath, ...], Meta(min_length=1)]
 ) -> ToolResult | Refusal:
     """Delete files of the workspace. If one of them is not there, none is deleted."""
+    paths = tuple(map(file_path, paths))
     missing = [path for path in paths if path not in context.texts]
     if missing:
         return unreadable_file(context, missing[0])

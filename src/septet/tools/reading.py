@@ -54,9 +54,14 @@ def paths_in(context: ToolContext, folder: str) -> list[str]:
     return sorted(path for path in context.texts if not inside or f"{path}/".startswith(f"{inside}/"))
 
 
+def file_path(path: str) -> str:
+    """The path as the workspace knows it: models write `./` before it."""
+    return path.strip().removeprefix("./")
+
+
 def folder_path(folder: str) -> str:
     """The folder without a leading `./` and trailing slashes; empty for the whole workspace."""
-    path = folder.strip().removeprefix("./").rstrip("/")
+    path = file_path(folder).rstrip("/")
     return "" if path == "." else path
 
 
@@ -215,6 +220,7 @@ def read(
     end: Annotated[int, Meta(description="The last line; 0 for as many as fit.", ge=0)] = 0,
 ) -> ToolResult | Refusal:
     """Read a text file, or some of its lines. Each line comes with its number and a tab before it."""
+    path = file_path(path)
     text = context.texts.get(path)
     if text is None:
         return unreadable_file(context, path)

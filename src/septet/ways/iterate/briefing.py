@@ -24,7 +24,7 @@ from septet.team.briefing import (
     wishes_section,
 )
 from septet.team.challenges import challenge_decisions_section, challenge_section, unplanned_wishes
-from septet.team.evidence import evidence_report
+from septet.team.evidence import evidence_report, result_lines
 from septet.team.reviews import review_text
 from septet.team.small_form import file_names, functions_of
 from septet.ways.prompts import prompt_text
@@ -239,8 +239,4 @@ def runs_section(state: State) -> str:
 
 def check_lines(state: State) -> str:
     """The requirements with their results, and notes about the project's tests."""
-    lines = [
-        f"- {line.item.id} {'met' if line.is_met else 'NOT met'}: {line.detail}"
-        for line in evidence_report(state)
-    ]
-    return "\n".join([*lines, *(f"- {note}" for note in suite_notes(state))])
+    return "\n".join([*result_lines(state), *(f"- {note}" for note in suite_notes(state))])

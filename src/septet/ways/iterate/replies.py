@@ -14,7 +14,12 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.errors import BadConfig
 from septet.ports import Agent, Blobs, Bus, Model, Record
-from septet.team.challenges import amendment_refusal, parse_challenge_decision, read_challenge
+from septet.team.challenges import (
+    amendment_refusal,
+    parse_challenge_decision,
+    plan_with_other_check,
+    read_challenge,
+)
 from septet.team.evidence import remarks_in_turn, rests_on_own_tests, shortcomings
 from septet.team.layouts import deleted_after
 from septet.team.reviews import answers_to, judge_review, parse_review, regression_findings, unique_findings
@@ -57,13 +62,18 @@ def role_agent(member: RoleSpec, model: Model, bus: Bus, blobs: Blobs) -> Agent:
 
 
 async def propose_plan(state: State, text: str, blobs: Blobs) -> Event | Refusal:
-    if decision := parse_challenge_decision(state, "planner", text):
+    plan = plan_with_other_check(state, text)
+    if plan is None and (decision := parse_challenge_decision(state, "planner", text)):
         return decision
-    again = state.talk.refused_reply is not None
-    plan = parse_small_plan(state.goal, text, lenient=again) if is_json_reply(text) else parse_plan(text)
+    plan = plan or read_plan(state, text)
     if isinstance(plan, Refusal):
         return plan
     return strict_refusal(state, plan) or amendment_refusal(state, plan) or PlanProposed(plan=plan)
+
+
+def read_plan(state: State, text: str) -> Plan | Refusal:
+    again = state.talk.refused_reply is not None
+    return parse_small_plan(state.goal, text, lenient=again) if is_json_reply(text) else parse_plan(text)
 
 
 def strict_refusal(state: State, plan: Plan) -> Refusal | None:

@@ -1,15 +1,23 @@
 """Planner, coder and reviewer with tools: they get only new sections in an append-only thread, and edit by calls."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 from msgspec.structs import replace
 
 from septet.agents.protection import check_overwrite
-from septet.agents.replies import files_sent, sources
+from septet.agents.replies import PartRefused, files_sent, sources
 from septet.agents.run_context import RunContext
-from septet.agents.tool_context import next_version, with_edits
+from septet.agents.tool_context import files_read, next_version, with_edits
 from septet.agents.tool_loop import ToolMember, complaints, member_messages, tool_agent, untold
-from septet.domain.events import Event, MemberBriefed, ToolAnswered, VersionWritten
+from septet.domain.events import (
+    Event,
+    MemberBriefed,
+    PlanProposed,
+    ReplyRefused,
+    ToolAnswered,
+    VersionWritten,
+)
 from septet.domain.files import FileChange, FileRef
 from septet.domain.plans import Refusal
 from septet.domain.replies import code_blocks
@@ -29,6 +37,7 @@ from septet.team.briefing import (
     wishes_section,
 )
 from septet.team.challenges import challenge_decisions_section, read_challenge
+from septet.team.evidence import shortcomings
 from septet.team.reviews import answers_to
 from septet.tools.editing import editing_tools
 from septet.tools.reading import reading_tools
@@ -110,7 +119,10 @@ def failures_section(state: State) -> str:
     runs = [run for run in told_runs(state) if run.purpose not in (*DIAGNOSTIC_PURPOSES, "script")]
     failed = [run_section(run) for run in runs if not run.result.succeeded]
     number = state.work.version.number if state.work.version else 0
-    return "\n\n".join([f"# What the runner saw of version {number}", *failed, check_lines(state)])
+    open_points = [f"Not done yet: {'; '.join(found)}"] if (found := shortcomings(state)) else []
+    return "\n\n".join(
+        [f"# What the runner saw of version {number}", *failed, check_lines(state), *open_points]
+    )
 
 
 def seen_section(state: State) -> str:
@@ -135,8 +147,16 @@ def changes_section(state: State, sources: Sources, before: Sources) -> str:
         part = f"```diff\n{text}```" if changed else file_blocks(sources, [path])[0]
         room -= len(part)
         parts.append(part if room >= 0 else f"{path} was {'changed' if changed else 'written'}: read it")
-    parts += [f"{path} was deleted" for path in sorted(before.keys() - sources.keys())]
+    parts += [f"{path} was deleted" for path in sorted(deleted_paths(state, sources, before))]
     return "\n\n".join(parts)
+
+
+def deleted_paths(state: State, sources: Sources, before: Sources) -> set[str]:
+    """Over a base a version has only what was changed: what is not in it need not be gone."""
+    if state.base is None or state.work.version is None:
+        return before.keys() - sources.keys()
+    reviewed = reviewed_version(state)
+    return set(state.work.version.deleted) - set(reviewed.deleted if reviewed else ())
 
 
 UNCHANGED = "You have changed nothing. Use edit, write or delete; if nothing needs to be changed, say so again and why."
@@ -155,9 +175,23 @@ def tool_role_agent(spec: RoleSpec, model: Model, context: MemberContext) -> Age
     async def settle(state: State, text: str) -> Event | Refusal:
         if spec.role == "coder":
             return await write_edits(state, text, run_context)
-        return await INTERPRETERS[spec.role](state, text, run_context.blobs)
+        said = await INTERPRETERS[spec.role](state, text, run_context.blobs)
+        return unchecked_refusal(state, text, said) or said
 
     return tool_agent(ToolMember(spec, model, run_context, tools, brief, settle, context.person))
+
+
+UNCHECKED = (
+    "no requirement has a check: give each one a line `check: …` with an input for which a wrong program fails "
+    "(`check: judged` says that only a reviewer can tell)"
+)
+
+
+def unchecked_refusal(state: State, text: str, said: Event | Refusal) -> Refusal | None:
+    """Ask once for the checks of a plan without any."""
+    if not isinstance(said, PlanProposed) or complaints(state) or "check" in text.lower():
+        return None
+    return Refusal(reason=UNCHECKED)
 
 
 async def tools_for(role: str, context: MemberContext) -> Toolbox:
@@ -196,10 +230,14 @@ async def earlier_texts(state: State, blobs: Blobs) -> dict[str, str]:
     shown: dict[str, FileRef] = {}
     for file in shown_files(state):
         shown.setdefault(file.path, file)
-    reviewed = state.work.reviews[-1].version if state.work.reviews else 0
-    version = next((one for one in state.work.versions if one.number == reviewed), None)
+    version = reviewed_version(state)
     files = {**shown, **{file.path: file for file in (version.files if version else ())}}
     return {path: (await blobs.get(file.sha256)).decode(errors="replace") for path, file in files.items()}
+
+
+def reviewed_version(state: State) -> VersionWritten | None:
+    number = state.work.reviews[-1].version if state.work.reviews else 0
+    return next((one for one in state.work.versions if one.number == number), None)
 
 
 def shown_files(state: State) -> Iterator[FileRef]:
@@ -215,8 +253,10 @@ async def write_edits(state: State, text: str, run_context: RunContext) -> Event
     if edited is state and not contains_files(text) and (said := read_challenge(state, "coder", text)):
         return said
     changes: tuple[FileChange, ...] = ()
-    if contains_files(text) or (edited is state and "```" in text):
-        sent = await files_sent(edited, text, run_context.blobs, parses=True)
+    refused = await refused_files(edited, text, run_context)
+    if refused.kept or refused.missing or contains_files(text) or (edited is state and "```" in text):
+        base = await texts_read(state, run_context)
+        sent = await files_sent(edited, text, run_context.blobs, refused, parses=True, base=base)
         if isinstance(sent, Refusal):
             return sent
         known = {file.path for file in edited.work.files}
@@ -227,6 +267,33 @@ async def write_edits(state: State, text: str, run_context: RunContext) -> Event
             )
         changes = await file_changes({file.path: file.text for file in sent}, known, run_context.blobs)
     return finish_version(state, text, next_version(edited, changes, ""))
+
+
+async def refused_files(edited: State, text: str, run_context: RunContext) -> ReplyRefused:
+    """What refused replies of this turn left: files that need not come again, and those that have to."""
+    refused = ReplyRefused(role="", reason="")
+    answers = edited.floor.turn.answers if edited.floor.turn else ()
+    earlier = [said.answer.text for said in answers if not said.answer.calls and said.answer.text != text]
+    base = await texts_read(edited, run_context) if any(map(contains_files, earlier)) else {}
+    for reply in filter(contains_files, earlier):
+        sent = await files_sent(edited, reply, run_context.blobs, refused, parses=True, base=base)
+        if isinstance(sent, PartRefused):
+            refused = replace(refused, kept=sent.kept, missing=sent.missing)
+    calls = edited.floor.turn.calls if edited.floor.turn else ()
+    results = [edited.talk.tool_results[call.id] for call in calls if call.id in edited.talk.tool_results]
+    edits = {change.path for result in results for change in result.changes}
+    return replace(refused, missing=tuple(path for path in refused.missing if path not in edits))
+
+
+async def texts_read(state: State, run_context: RunContext) -> dict[str, str]:
+    """The person's files that the member has read and that are still as it knows them: its reply may change these."""
+    read = files_read(state, state.floor.turn.speaker if state.floor.turn else "")
+    contents = {path: await run_context.content(path) or b"" for path in read}
+    return {
+        path: content.decode(errors="replace")
+        for path, content in contents.items()
+        if sha256(content).hexdigest() == read[path]
+    }
 
 
 def contains_files(text: str) -> bool:
