@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from septet.workspace.validation import elision_of, file_fault
+from septet.workspace.validation import elision_of, file_fault, fragment_fault
 
 WHOLE = [
     "",
@@ -116,3 +116,22 @@ def test_left_out_code_is_found_in_other_languages(path: str, source: str, line:
 )
 def test_what_only_looks_like_it_is_not_left_out_code(path: str, source: str) -> None:
     assert elision_of(source, path) is None
+
+
+BEFORE = "import json\nLIMIT = 3\n\n\nclass Note: pass\n\n\ndef load(text: str) -> Note:\n    return json.loads(text)\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "lost"),
+    [
+        ("def load(text: str) -> Note:\n    return json.loads(text)[:LIMIT]\n", "LIMIT, Note, json"),
+        ("def load(text: str) -> str:\n    return text\n", ""),
+        ("from other import *\n\n\ndef load(text: str) -> Note:\n    return Note(text)\n", ""),
+        ("import json\n\n\ndef load(Note):\n    LIMIT = 2\n    return json.loads(Note)[LIMIT]\n", ""),
+        ("def load(text):\n    global LIMIT\n    LIMIT = 4\n    return LIMIT\n", ""),
+        ("print([Note for Note in range(3)], __name__, unknown)\n", ""),
+    ],
+)
+def test_a_piece_of_a_file_is_not_taken_for_the_whole(after: str, lost: str) -> None:
+    fault = fragment_fault(after, BEFORE)
+    assert (fault.text if fault else "") == (f"it uses {lost}, which is left out" if lost else "")

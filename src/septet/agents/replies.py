@@ -18,7 +18,7 @@ from septet.domain.state import State
 from septet.domain.teams import RoleSpec
 from septet.ports import Agent, Blobs, Bus, Model, Record
 from septet.workspace.files import path_problem
-from septet.workspace.validation import elision_of, fault_text, file_fault
+from septet.workspace.validation import elision_of, fault_text, file_fault, fragment_fault
 
 MAIN = "main.py"
 LAST_WORDS = 200
@@ -159,9 +159,15 @@ def unsound_refusal(file: CodeFile, before: str, *, parses: bool) -> Refusal | N
     """Refuse a file with a placeholder for code, or with invalid code, unless it was like that before."""
     find = file_fault if parses and file.path.endswith(".py") else elision_of
     fault = find(file.text, file.path)
+    if fault is None and parses and before and file.path.endswith(".py"):
+        fault = fragment_fault(file.text, before)
+        return Refusal(reason=FRAGMENT.format(fault_text(file.path, fault), file.path)) if fault else None
     if fault is None or (before and find(before, file.path) is not None):
         return None
     return Refusal(reason=f"{fault_text(file.path, fault)}; send the file whole")
+
+
+FRAGMENT = "{0}; send the file whole, or one function in a block that starts with ```python {1}::NAME"
 
 
 async def texts_of(files: Iterable[FileRef], blobs: Blobs) -> dict[str, str]:

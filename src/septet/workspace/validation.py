@@ -4,8 +4,10 @@ Looks at the syntax tree and the comments: strings like "TODO" or "Loading..." d
 """
 
 import ast
+import builtins
 import io
 import re
+import symtable
 import tokenize
 import warnings
 from collections.abc import Iterator
@@ -62,6 +64,36 @@ def elision_of(source: str, path: str = "main.py") -> FileFault | None:
     else:
         faults = [*elided_lines(source)] if path.endswith(COMMENTED) else []
     return min(faults, key=lambda fault: fault.line) if faults else None
+
+
+def fragment_fault(source: str, before: str) -> FileFault | None:
+    """A piece of a file sent as the whole of it: it uses names that the file had before and has no more."""
+    tree = parse_or_fault(source)
+    if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
+        return None
+    had, (has, used) = global_names(before)[0], global_names(source)
+    lost = sorted((used & had) - has - set(dir(builtins)))
+    return FileFault(line=1, text=f"it uses {', '.join(lost)}, which is left out") if lost else None
+
+
+def global_names(source: str) -> tuple[set[str], set[str]]:
+    """The names that a module defines, and those that it uses as its own or a built-in one's."""
+    try:
+        waiting = [symtable.symtable(source, "module", "exec")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set(), set()
+    defined = {one.get_name() for one in waiting[0].get_symbols() if one.is_assigned() or one.is_imported()}
+    used: set[str] = set()
+    while waiting:
+        table = waiting.pop()
+        module = table.get_type() == "module"
+        for one in table.get_symbols():
+            if one.is_referenced() and (one.is_global() or (module and not one.is_assigned())):
+                used.add(one.get_name())
+            if one.is_declared_global() and one.is_assigned():
+                defined.add(one.get_name())
+        waiting += table.get_children()
+    return defined, used
 
 
 def parse_or_fault(source: str) -> ast.AST:
