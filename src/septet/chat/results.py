@@ -237,6 +237,14 @@ def open_question(state: State) -> Question | None:
     return question(state) if waits else None
 
 
+def awaited_question(state: State) -> Question | None:
+    """The open question, unless the team agrees by itself to what it asks (`Session.person`)."""
+    asked, team = open_question(state), state.team
+    if asked is None or team.approve != "auto":
+        return asked
+    return asked if (team.stepwise or team.consult) and asked.kind in ("step", "review", "ask") else None
+
+
 def status(state: State) -> str:
     """The status of the chat in a few words."""
     if (ended := ending(state)) is not None:

@@ -1,5 +1,6 @@
-"""`mcp`: manages the MCP servers whose tools the assistants may use."""
+"""`mcp`: manages the MCP servers whose tools the assistants may use, and serves our teams as one."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,10 +14,41 @@ if TYPE_CHECKING:
 
 @click.group(epilog="Example: septet mcp add files -- npx some-mcp-server")
 def mcp() -> None:
-    """Manage MCP servers: every assistant can use their tools (-t assistant).
+    """Manage MCP servers: every assistant can use their tools (-t assistant). `serve` is the other direction.
 
     They are programs of your choice that run with your rights, outside the sandbox.
     """
+
+
+@mcp.command(epilog="Example: septet mcp serve")
+@click.option("-m", "--model", default="", envvar="SEPTET_MODEL", help="The model of new chats.")
+@click.option(
+    "--http", is_flag=True, help="Serve streamable HTTP at /mcp, beside the page, instead of stdio."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="For --http.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="For --http; all need the token.")
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), help="The token that clients send, for --http."
+)
+def serve(model: str, http: bool, port: int, host: str, token_file: Path | None) -> int:
+    """Let other programs build, ask, check and deliver with the teams here, as tools of MCP."""
+    import anyio
+
+    from septet.wiring.handle import settle
+
+    settle()
+    if not http:
+        try:
+            from septet.protocols.mcp_server import serve_stdio
+        except ImportError as error:
+            raise click.UsageError("it needs the mcp package: pip install 'septet[mcp]'") from error
+        return anyio.run(serve_stdio, model)
+    if token_file is None:
+        raise click.UsageError("--http needs --token-file FILE with a token that clients send")
+    from septet.web.server import ServeOptions, serve_with_options
+
+    options = ServeOptions(port=port, host=host, token_file=token_file, no_open=True, model=model)
+    return anyio.run(serve_with_options, options)
 
 
 def servers_of(session: "Session") -> "McpServers":

@@ -11,7 +11,7 @@ import anyio
 from septet.agents.ask import Live
 from septet.chat.names import CHAT_NAME
 from septet.chat.progress import event_line
-from septet.chat.results import ending_text, open_question, report_table
+from septet.chat.results import awaited_question, ending_text, report_table
 from septet.common.values import Value
 from septet.domain.approvals import accepts, approves
 from septet.domain.events import PersonSpoke, PlanApproved, PlanProposed, Recorded, WorkAccepted
@@ -79,7 +79,9 @@ class TurnText:
     def closing(self) -> str:
         """What the turn ends with: the question, or how the chat ended; and the position, for the next message."""
         position = Position(chat=self.state.chat, seq=self.state.seq)
-        return f"{question_text(open_question(self.state)) or outcome_text(self.state)}\n\n{position.marker}"
+        return (
+            f"{question_text(awaited_question(self.state)) or outcome_text(self.state)}\n\n{position.marker}"
+        )
 
     def _title(self, who: str) -> str:
         titles = {member.name: member.title for member in self.state.team.members}
@@ -119,7 +121,7 @@ def turn_end(log: Sequence[Recorded], start: int) -> int:
     for recorded in log:
         if recorded.seq <= start:
             continue
-        if open_question(state) is not None:
+        if awaited_question(state) is not None:
             break
         state = reduce(state, recorded)
     return state.seq
@@ -181,7 +183,7 @@ class Message(Value):
 
 def is_for_open_question(seen: State, now: State) -> bool:
     """Whether the question that is open now is the one that the client has seen."""
-    return open_question(seen) == open_question(now) and turns(seen) == turns(now)
+    return awaited_question(seen) == awaited_question(now) and turns(seen) == turns(now)
 
 
 def turns(state: State) -> int:
@@ -210,7 +212,7 @@ async def take_message(service: ChatService, message: Message) -> Turn:
     has_moved = not is_for_open_question(seen, now)
     if (message.again and now.seq > seen.seq) or (has_moved and is_agreement(message.text)):
         return Turn(start=after_answer(log, seen))
-    if has_moved and open_question(now) is not None:
+    if has_moved and awaited_question(now) is not None:
         return Turn(start=now, note=UNSEEN)
     await service.say(now, message.text)
     return Turn(start=await after_message(service, now))
@@ -224,6 +226,6 @@ async def after_message(service: ChatService, before: State) -> State:
 def after_answer(log: Iterable[Recorded], state: State) -> State:
     """The first state after `state` that waits for no answer."""
     for recorded in log:
-        if recorded.seq > state.seq and open_question(state) is not None:
+        if recorded.seq > state.seq and awaited_question(state) is not None:
             state = reduce(state, recorded)
     return state

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from septet.chat.results import open_question
+from septet.chat.results import awaited_question
 from septet.common.values import Value
 from septet.domain.events import Recorded
 from septet.domain.messages import Usage
@@ -405,7 +405,7 @@ def past_response(log: Sequence[Recorded], began: Position) -> object:
     start, last = (fold(one for one in log if one.seq <= seq) for seq in (began.seq, end))
     wire = ResponseWire(start.team.name, start)
     wire.created = int(next(one.at for one in log if one.seq == began.seq))
-    is_over = open_question(last) is not None or last.ended is not None
+    is_over = awaited_question(last) is not None or last.ended is not None
     wire.text = [turn_text(log, began.seq, end)]
     return wire.whole(last) if is_over else wire.content("in_progress", None)
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import anyio
+import anyio.abc
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -9,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from septet.protocols.http import Endpoint
+from septet.protocols.http import Endpoint, json_response
 from septet.protocols.openai_api import OpenAiApi
 from septet.web.actions import Actions
 from septet.web.app_state import AppState
@@ -30,9 +33,36 @@ def application(app: AppState, access: Access) -> Starlette:
         Mount("/assets", GZipMiddleware(StaticFiles(directory=ASSETS))),
         Mount("/api", routes=api(app)),
         Mount("/v1", routes=OpenAiApi(app.service).routes()),
+        Route("/mcp", McpEndpoint(app)),
         Route("/artefacts/{address}/{name:path}", with_error_responses(Artefacts(app.session.blobs).show)),
     ]
     return Starlette(routes=routes, middleware=[Middleware(AuthMiddleware, access=access)])
+
+
+class McpEndpoint:
+    """MCP by streamable HTTP, imported and opened with the first request: the page needs none of it."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+        self._endpoint: ASGIApp | None = None
+        self._opening = anyio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._opening:
+            endpoint = self._endpoint or await self._app.tasks.start(self._serve)
+            self._endpoint = endpoint
+        await endpoint(scope, receive, send)
+
+    async def _serve(self, task_status: anyio.abc.TaskStatus[ASGIApp]) -> None:
+        try:
+            from septet.protocols.mcp_server import open_http_endpoint
+        except ImportError:
+            missing = {"error": "the server lacks the mcp package", "remedy": "pip install 'septet[mcp]'"}
+            task_status.started(json_response(missing, 501))
+            return
+        async with open_http_endpoint(self._app.service) as endpoint:
+            task_status.started(endpoint)
+            await anyio.sleep_forever()
 
 
 def api(app: AppState) -> list[Route | WebSocketRoute]:

@@ -60,13 +60,15 @@ class ChatListFeed:
 
 class AppState:
     def __init__(
-        self, session: Session, model: str, channels: Channels, runner: ChatRunner, chats: ChatCache
+        self, session: Session, model: str, channels: Channels, runner: ChatRunner, tasks: TaskGroup
     ) -> None:
         self.session = session
         self.model = model
         self.channels = channels
         self.runner = runner
-        self.chats = chats
+        self.tasks = tasks
+        """Whatever runs as long as the server does."""
+        self.chats = chats = ChatCache(session.store, session.index)
         self.service = ChatService(session, runner, model, chats.state)
         self.chat_list = ChatListFeed(chats)
         self.search_index = SearchIndex(session.store, session.index)
@@ -78,7 +80,7 @@ async def open_app_state(session: Session, model: str) -> AsyncGenerator[AppStat
     async with anyio.create_task_group() as tasks:
         channels = Channels(session.store, session.bus, tasks)
         runner = channel_runner(session, channels, tasks)
-        app = AppState(session, model, channels, runner, ChatCache(session.store, session.index))
+        app = AppState(session, model, channels, runner, tasks)
         tasks.start_soon(app.chat_list.follow)
         if session.deployment.remote:
             tasks.start_soon(adopt_orphans, app)

@@ -136,15 +136,23 @@ UNAUTHORIZED_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><tit
 """
 SAFE_METHODS = ("GET", "HEAD")
 REFUSED_SOCKET = 4403
-API_PATHS = ("/v1/",)
+MCP_PATH = "/mcp"
+API_PATHS = ("/v1/", MCP_PATH)
 """Paths for programs, which read errors as JSON."""
+INVALID_REQUEST = -32600
+"""JSON-RPC's code of a request that is not taken."""
 MISSING_KEY = "send the token of septet web --token-file as the API key"
 
 
 def refuse(scope: Scope, status: int, text: str) -> Response:
     """A refusal in the form that the client of this path reads."""
     if scope["path"].startswith(API_PATHS):
-        return json_response(refusal_content(status, text), status)
+        is_mcp = scope["path"].startswith(MCP_PATH)
+        content = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": text}}
+        response = json_response(content if is_mcp else refusal_content(status, text), status)
+        if status == 401:
+            response.headers["www-authenticate"] = "Bearer"
+        return response
     return PlainTextResponse(f"{text}\n", status)
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from septet.agents.ask import Live, live_topic
 from septet.agents.person import AnsweredElsewhere, question
-from septet.chat.results import open_question
+from septet.chat.results import awaited_question
 from septet.common.values import Value
 from septet.domain.events import ChatEnded, Event, PersonSpoke, Recorded, StopRequested, TurnOpened
 from septet.domain.reduce import reduce
@@ -319,7 +319,7 @@ class ChatService:
                 anyio.create_task_group() as tasks,
             ):
                 newest = await self.state(chat)
-                if open_question(newest) is None:
+                if awaited_question(newest) is None:
                     self.runner.start(newest)
                 tasks.start_soon(self._feed, state, pieces, send)
                 with receive:
@@ -338,15 +338,15 @@ class ChatService:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._listen, pieces, send)
                 tasks.start_soon(self._wait_for_runner, state.chat, tasks.cancel_scope)
-                if open_question(state) is not None:
+                if awaited_question(state) is not None:
                     tasks.cancel_scope.cancel()
                 async for recorded in self.session.store.watch(state.chat, state.seq):
                     state = reduce(state, recorded)
                     send.send_nowait(recorded)
-                    if open_question(state) is not None:
+                    if awaited_question(state) is not None:
                         tasks.cancel_scope.cancel()
             for recorded in await self.session.store.read(state.chat, state.seq):
-                if open_question(state) is None:
+                if awaited_question(state) is None:
                     state = reduce(state, recorded)
                     send.send_nowait(recorded)
 
@@ -363,7 +363,7 @@ class ChatService:
     async def _pause(self, chat: str) -> None:
         with anyio.CancelScope(shield=True):
             state = await self.state(chat)
-            if state.ended is None and open_question(state) is None:
+            if state.ended is None and awaited_question(state) is None:
                 await self.runner.cancel(chat)
             elif state.ended is not None:
                 await self.runner.wait_until_finished(chat)

@@ -179,13 +179,16 @@ class Delivery:
             sandbox = await self.sandbox()
         except NoSandbox as error:
             return (f"it could not be run here ({error.cause})",)
+        return tuple(shortcomings(without_base_repeats(await self.rehearse(version, sandbox))))
+
+    async def rehearse(self, version: VersionWritten, sandbox: Sandbox) -> State:
+        """The state after the plan's checks of a version, in a temporary copy of the folder."""
         with temporary_folder("delivery") as made:
             scratch = Scratch(made, self.folder, (await in_thread(lambda: look_through(self.folder)))[1])
             scratch.setup = self.scratch.setup
             await in_thread(lambda: (scratch.copy_base(), scratch.rebuild()))
-            context = RunContext(scratch, sandbox, self.blobs, MemoryBus())
-            return tuple(
-                shortcomings(without_base_repeats(await rehearse_version(self.state, version, context)))
+            return await rehearse_version(
+                self.state, version, RunContext(scratch, sandbox, self.blobs, MemoryBus())
             )
 
     async def undo(self, record: Record) -> Delivered:

@@ -7,13 +7,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from septet.agents.replies import sources
-from septet.agents.run_context import evidence_job, mount_over_origin
+from septet.agents.run_context import RunContext, evidence_job, mount_over_origin
+from septet.agents.runner import rehearse_version
 from septet.common.temporary import temporary_folder
 from septet.domain.events import RunStarted
 from septet.domain.files import Layout
 from septet.domain.runs import RunResult
 from septet.domain.state import State
 from septet.errors import BadUsage
+from septet.runtime.bus import MemoryBus
 from septet.team.run_modes import mode_of_run
 from septet.wiring.session import Session
 from septet.workspace.files import Workspace, in_thread
@@ -51,3 +53,17 @@ async def lay_out_version(session: Session, state: State, scratch: Scratch, fold
     await workspace.write_layout(Layout(files=state.work.version.files), session.blobs)
     for path in state.work.version.deleted:
         await in_thread(lambda path=path: (folder / path).unlink(missing_ok=True))
+
+
+async def check_newest(session: Session, chat: str) -> State:
+    """Run the plan's checks on the newest version again, in a temporary copy; returns the state that they lead to."""
+    state = await session.state(chat)
+    if state.work.version is None:
+        raise BadUsage(f"'{chat}' has no version yet", f"septet resume {chat}")
+    version = replace(state.work.version, number=len(state.work.versions) + 1)
+    sandbox = await session.sandbox()
+    if state.base is not None:
+        return await (await session.delivery(state)).rehearse(version, sandbox)
+    with temporary_folder("checks") as folder:
+        context = RunContext(Workspace(folder), sandbox, session.blobs, MemoryBus())
+        return await rehearse_version(state, version, context)
