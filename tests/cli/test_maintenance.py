@@ -1,7 +1,8 @@
-"""`restore`, `rename` and `rm` as a person uses them."""
+"""`restore`, `rename`, `rm`, `backup` and `gc` as a person uses them."""
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from cli.commands import SMALL, Septet, envelopes
 from cli.terminals import needs_terminal, on_terminal
@@ -133,3 +134,42 @@ def test_a_deleted_chat_frees_what_only_it_kept(adding: Septet) -> None:
     assert adding("restore", "twin", "v2").returncode == 0
     adding("rm", "twin", "--yes")
     assert contents(adding) == set()
+
+
+def test_a_backup_brings_all_chats_back_into_another_home(adding: Septet, tmp_path: Path) -> None:
+    file = str(tmp_path / "backup.zip")
+    made = adding("backup", file)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("1 chats (")
+    assert "exists already" in adding("backup", file).stderr
+    other = Septet(tmp_path / "other" / "home")
+    other.home.parent.mkdir()
+    assert other("backup", file, "--restore", "--json").returncode == 0
+    assert other("list", "--json").stdout == adding("list", "--json").stdout
+    assert (
+        other("export", "adding", "--format", "jsonl").stdout
+        == adding("export", "adding", "--format", "jsonl").stdout
+    )
+    assert contents(other) == contents(adding)
+    assert "exists already" in other("backup", file, "--restore").stderr
+
+
+def test_unused_contents_are_freed_and_sizes_are_told(adding: Septet) -> None:
+    unused = adding.home / "blobs" / "ab" / ("c" * 62)
+    unused.parent.mkdir(exist_ok=True)
+    unused.write_bytes(b"x" * 3_000_000)
+    before = contents(adding)
+    told = adding("gc")
+    assert told.returncode == 0, told.stderr
+    assert "(2.9 MiB freed)" in told.stdout
+    assert before - contents(adding) == {"ab" + "c" * 62}
+    sizes = {
+        space["what"]: space for space in map(msgspec.json.decode, adding("gc", "--json").stdout.splitlines())
+    }
+    assert sizes["log"]["size"] >= 4096
+    assert sizes["contents"] == {
+        "what": "contents",
+        "folder": str(adding.home / "blobs"),
+        "size": sum(path.stat().st_size for path in (adding.home / "blobs").glob("??/*")),
+        "freed": 0,
+    }

@@ -34,6 +34,11 @@ COMMANDS = {
     "restore": ("septet.cli.maintenance:restore", "Bring a workspace back to a version or a snapshot."),
     "rename": ("septet.cli.maintenance:rename", "Give a chat another name."),
     "rm": ("septet.cli.maintenance:rm", "Delete a chat for good."),
+    "backup": (
+        "septet.cli.maintenance:backup",
+        "Write all chats to a file while others work, or read them back.",
+    ),
+    "gc": ("septet.cli.maintenance:gc", "Free what no chat uses, and show what everything takes."),
     "host": ("septet.cli.cluster:host", "Start the server for members on many machines."),
     "join": ("septet.cli.cluster:join", "Serve roles for chats that are conducted elsewhere."),
     "conduct": ("septet.cli.cluster:conduct", "Build a goal with the members that have joined a server."),

@@ -1,19 +1,20 @@
-"""`fork`, `restore`, `rename` and `rm`: maintenance of chats."""
+"""`fork`, `restore`, `rename`, `rm`, `backup` and `gc`: maintenance of chats."""
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from septet.cli.chats import in_session
 from septet.cli.completion import chat_names
-from septet.cli.output import confirm, notify
+from septet.cli.output import confirm, notify, print_text, put_exactly
 
 if TYPE_CHECKING:
     from septet.domain.events import Recorded
     from septet.wiring.session import Session
-    from septet.wiring.upkeep import RestoreResult
+    from septet.wiring.upkeep import RestoreResult, Space
 
 
 @click.command(epilog="Example: septet fork analog-clock --from v2")
@@ -133,3 +134,57 @@ def confirm_removal(chat: str) -> bool:
     if not sys.stdin.isatty():
         raise BadUsage(f"'{chat}' would be deleted for good", "confirm it with --yes")
     return confirm(f"delete {chat} for good?")
+
+
+@click.command(
+    epilog="Examples: septet backup monday.zip; SEPTET_HOME=~/new septet backup monday.zip --restore"
+)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--restore", "restores", is_flag=True, help="Read FILE into a home that has no chats yet.")
+@click.option("--json", "as_json", is_flag=True, help="What FILE holds, as one JSON object.")
+def backup(file: Path, restores: bool, as_json: bool) -> int:
+    """Write all chats of this machine with their contents to FILE, while others work; or read them back.
+
+    FILE also holds facts and examples. It does not hold keys and workspaces: `septet restore NAME v2` writes the files
+    of a chat's version again.
+    """
+    from septet.domain.codec import ENCODER
+    from septet.settings.home import find_home
+    from septet.wiring.upkeep import back_up, restore_backup
+
+    done = restore_backup(find_home(), file) if restores else back_up(find_home(), file.absolute())
+    if as_json:
+        put_exactly(ENCODER.encode(done).decode())
+    else:
+        verb = "were read from" if restores else "are in"
+        held = f"{done.chats:,} chats ({done.events:,} events, {done.blobs:,} contents)"
+        print_text(f"{held} {verb} {done.file}, {in_mebibytes(done.bytes)}")
+    return 0
+
+
+@click.command(epilog="Example: septet gc")
+@click.option(
+    "--rewrite", is_flag=True, help="Rewrite a big log of an older Septet once; chats wait meanwhile."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def gc(rewrite: bool, as_json: bool) -> int:
+    """Free what no chat uses, while others work, and show what every part of Septet's home takes."""
+    from septet.domain.codec import ENCODER
+    from septet.settings.home import find_home
+    from septet.wiring.upkeep import collect_garbage
+
+    spaces = collect_garbage(find_home(), rewrite)
+    if as_json:
+        put_exactly("\n".join(ENCODER.encode(space).decode() for space in spaces))
+    else:
+        print_text("\n".join(map(space_line, spaces)))
+    return 0
+
+
+def space_line(space: "Space") -> str:
+    freed = f"  ({in_mebibytes(space.freed)} freed)" if space.freed else ""
+    return f"{space.what:<18} {in_mebibytes(space.size):>14}  {space.folder}{freed}"
+
+
+def in_mebibytes(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MiB"

@@ -1,12 +1,13 @@
-"""Restores earlier states of a workspace, renames chats and deletes them."""
+"""Restores earlier states of a workspace, renames chats and deletes them; backups, and the space that all takes."""
 
+import os
 import re
 import shutil
 from pathlib import Path
 
 from anyio import to_thread
 
-from septet.chat.index_file import forget_chat
+from septet.chat.index_file import delete_index, forget_chat
 from septet.chat.names import checked_name
 from septet.chat.versions import version_named
 from septet.common.text import pluralize
@@ -15,6 +16,7 @@ from septet.domain.state import State
 from septet.errors import BadUsage
 from septet.ports import ChatCatalog
 from septet.settings.home import Home
+from septet.stores.backup import Backup, free_bytes, read_backup, vacuum, write_backup
 from septet.stores.blobs import addresses_in_log, delete_unused_blobs
 from septet.team.layouts import first_snapshot
 from septet.wiring.forks import bring_back, layout_at
@@ -123,3 +125,55 @@ def free_blobs(home: Home) -> int | None:
     if not home.database.exists():
         return None
     return delete_unused_blobs(home.blobs, lambda: addresses_in_log(home.database, home.blobs))
+
+
+def back_up(home: Home, file: Path) -> Backup:
+    """The chats of this machine with their contents, the facts and the examples; keys and workspaces are not in it."""
+    if file.exists():
+        raise BadUsage(f"{file} exists already", "name a new file")
+    others = {"facts": home.facts, home.examples.name: home.examples}
+    return write_backup(home.database, home.blobs, others, file)
+
+
+def restore_backup(home: Home, file: Path) -> Backup:
+    """Put a backup into a home without chats."""
+    done = read_backup(file, home.data)
+    delete_index(home.index)
+    return done
+
+
+class Space(Value, omit_defaults=False):
+    """What a part of Septet's home takes in bytes, and how many were freed."""
+
+    what: str
+    folder: str
+    size: int
+    freed: int
+
+
+def collect_garbage(home: Home, rewrite: bool = False) -> list[Space]:
+    """Delete contents that no chat names, give the log's free space back to the disk, and measure every part."""
+    freed = free_blobs(home) or 0
+    unused = free_bytes(home.database)
+    done = vacuum(home.database, rewrite)
+    parts = {
+        "log": (home.database, unused if done else 0),
+        "contents": (home.blobs, freed),
+        "index": (home.index, 0),
+        "artefacts": (home.artefacts, 0),
+        "copies of folders": (home.scratches, 0),
+        "workspaces": (home.workspaces, 0),
+        "environments": (home.environments, 0),
+    }
+    return [
+        Space(what=what, folder=str(path), size=size_of(path), freed=freed)
+        for what, (path, freed) in parts.items()
+    ]
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file with the journal beside it, or of everything in a folder."""
+    if not path.is_dir():
+        return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+    folders = os.walk(path, onerror=None)
+    return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in folders for name in names)  # noqa: PTH118  # many files
